@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * layout.h: the shared memory between wsd and one executor. Nothing in it points anywhere; all is offsets and numbers.
+ *
+ * Two regions, each a sealed memfd:
+ *
+ *   down  written by wsd, mapped read-only by the executor (F_SEAL_FUTURE_WRITE: not even the executor can change that)
+ *           submission ring, request half of each slot, arena with arguments and inputs
+ *   up    written by both
+ *           completion ring, answer half of each slot with its state word, chunk table, fault note, arena with outputs
+ *
+ * A slot is one job that wsd has handed ahead. Its life, in up->slots[i].state, generation in the upper half:
+ *
+ *     wsd         FREE -> QUEUED                     fills the down slot first, then stores the state (release)
+ *     worker      QUEUED -> RUNNING                  compare-and-swap (acquire)
+ *     wsd         QUEUED -> RECALLED                 compare-and-swap: cancelled before it ran
+ *     worker      RUNNING -> DONE                    store (release) after the answer half is written
+ *     worker      pushes DONE or RECALLED on the completion ring, exactly once
+ *     wsd         takes it, -> FREE with the next generation
+ *
+ * wsd believes nothing that it reads from `up`: it keeps private cursors, its own table of slots, and looks at each word
+ * once. The executor believes nothing either where that would turn another process's mistake into its own crash.
+ */
+#pragma once
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "base/event.h"
+
+#define RING_MAGIC   0x31647377u /* "wsd1" */
+#define RING_VERSION 1u
+
+#define RING_SLOTS       1024u                  /* jobs handed ahead; bounds what a dying executor can hurt */
+#define RING_SMALL       4096u                  /* bytes in the arena that belong to each slot for good */
+#define RING_CHUNK       (64u * 1024u)          /* unit of the rest of the arena */
+#define RING_CHUNKS      1024u                  /* in each direction */
+#define RING_RUN_MAX     16u                    /* chunks in one piece: 1 MiB */
+#define RING_COMPLETIONS 4096u                  /* >= slots + chunks, so the ring is never full */
+#define RING_TEXT        256u                   /* error, status */
+#define RING_NONE        UINT32_MAX
+
+enum ring_state { RING_FREE = 0, RING_QUEUED = 1, RING_RUNNING = 2, RING_DONE = 3, RING_RECALLED = 4 };
+
+static inline uint64_t ring_word(uint32_t generation, uint32_t low)
+{
+    return (uint64_t)generation << 32 | low;
+}
+
+enum down_flags {
+    DOWN_SAME_USER = 1u << 0,   /* the executor runs with the submitter's rights: it opens files itself */
+    DOWN_INPUT_FD = 1u << 1,    /* the input is a sealed memfd that came over the control socket */
+    DOWN_INPUT_PIPE = 1u << 2,  /* the input is streamed through a pipe that came over the control socket */
+};
+
+/* The request half. [wsd writes before QUEUED; executor reads after its CAS] */
+struct down_slot {
+    uint8_t id[16];
+    uint32_t generation;
+    uint32_t plugin;       /* number given by wsd in CONTROL_LOAD */
+    uint32_t function;     /* index in the plugin's table */
+    uint32_t argc;         /* arguments, without argv[0] */
+    uint32_t flags;        /* enum down_flags */
+    uint32_t directory_size; /* blob: directory, NUL included (0: none) .. */
+    uint32_t args_size;      /* .. then arguments, each with its NUL .. */
+    uint32_t reserved;
+    uint64_t input_size;     /* .. then, 16-aligned, the input unless it has a descriptor */
+    uint64_t blob;           /* offset in `down` */
+    uint64_t deadline_usec;  /* CLOCK_MONOTONIC, 0: none */
+    _Atomic uint32_t cancel; /* [atomic: relaxed both sides; a flag that is polled] */
+    uint32_t reserved2;
+} __attribute__((aligned(128)));
+
+struct down {
+    uint32_t magic, version;
+    uint64_t size;
+    uint64_t arena; /* offset of small[RING_SLOTS], followed by chunk[RING_CHUNKS] */
+    _Atomic uint64_t tail __attribute__((aligned(64))); /* [atomic: release by wsd, acquire by workers] */
+    _Atomic uint64_t ring[RING_SLOTS];                  /* ring_word(generation, slot) */
+    struct down_slot slots[RING_SLOTS];
+};
+
+/* The answer half. [worker that runs the job writes before DONE; wsd reads after] */
+struct up_slot {
+    _Atomic uint64_t state;          /* ring_word(generation, enum ring_state) */
+    _Atomic uint64_t progress_done;  /* [atomic: relaxed; wsd looks now and then] */
+    _Atomic uint64_t progress_total;
+    uint64_t started_usec, ended_usec; /* CLOCK_MONOTONIC */
+    uint64_t cpu_usec;               /* over all tasks of the job */
+    uint64_t output_size;            /* all output bytes: chunks, then the small area */
+    uint32_t small_size;             /* bytes of output in the slot's small area, last in order */
+    uint32_t worker;
+    int32_t exit;
+    uint32_t reserved;
+    char error[RING_TEXT];
+    char status[RING_TEXT];
+} __attribute__((aligned(128)));
+
+enum completion_kind { COMPLETION_DONE = 1, COMPLETION_RECALLED = 2, COMPLETION_OUTPUT = 3 };
+
+/* seq is position + 1 once the entry is whole (release; wsd: acquire). value: kind << 56 | index << 32 | generation,
+ * where index is a slot, or for OUTPUT the first chunk of a run. */
+struct completion {
+    _Atomic uint64_t seq;
+    _Atomic uint64_t value; /* [atomic: relaxed, ordered by seq] */
+};
+
+static inline uint64_t completion_word(enum completion_kind kind, uint32_t index, uint32_t generation)
+{
+    return (uint64_t)kind << 56 | (uint64_t)(index & 0xffffffu) << 32 | generation;
+}
+
+/* One run of output chunks, described at the entry of its first. [worker writes before it pushes OUTPUT] */
+struct up_chunk {
+    uint32_t slot;
+    uint32_t size;         /* bytes of output in it */
+    uint32_t run;          /* chunks in it */
+    _Atomic uint32_t used; /* 1 from allocation (executor) to release (wsd, release order; executor: acquire) */
+};
+
+/* Written by the fault handler in the executor, last word first seen. */
+struct fault_note {
+    _Atomic uint32_t written; /* 1: the rest is there (release/acquire); the first fault wins by CAS 0 -> 2 -> 1 */
+    uint32_t slot;            /* RING_NONE: no job was running on that thread */
+    uint32_t generation;
+    int32_t signal;
+    int32_t code;
+    uint32_t worker;
+    uint64_t address;
+};
+
+struct up {
+    uint32_t magic, version;
+    uint64_t size;
+    uint64_t arena;                /* offset of small[RING_SLOTS], followed by chunk[RING_CHUNKS] */
+    struct event doorbell __attribute__((aligned(64))); /* workers sleep on it; wsd notifies after submitting */
+    struct event space __attribute__((aligned(64)));    /* jobs that wait for free chunks; wsd notifies after releasing */
+    _Atomic uint32_t asleep __attribute__((aligned(64))); /* 1: wsd's loop sleeps and wants its eventfd written */
+    _Atomic uint64_t tail __attribute__((aligned(64)));   /* completion ring; fetch_add by workers */
+    struct fault_note fault __attribute__((aligned(64)));
+    struct completion completions[RING_COMPLETIONS];
+    struct up_chunk chunks[RING_CHUNKS];
+    struct up_slot slots[RING_SLOTS];
+};
+
+/* Offsets of the arenas' parts, the same in both regions. */
+static inline uint64_t ring_small(uint64_t arena, uint32_t slot)
+{
+    return arena + (uint64_t)slot * RING_SMALL;
+}
+
+static inline uint64_t ring_chunk(uint64_t arena, uint32_t chunk)
+{
+    return arena + (uint64_t)RING_SLOTS * RING_SMALL + (uint64_t)chunk * RING_CHUNK;
+}
+
+#define RING_ARENA_SIZE ((uint64_t)RING_SLOTS * RING_SMALL + (uint64_t)RING_CHUNKS * RING_CHUNK)

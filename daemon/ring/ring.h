@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * ring.h: the two ends of the shared memory of layout.h: `front` is wsd's, `back` the executor's.
+ *
+ *                 | front_*  | back_take | back_claim | back_complete | back_alloc
+ *  front_*        |    no    |    yes    |    yes     |     yes       |    yes       front: one thread, wsd's loop
+ *  back_*         |   yes    |    yes    |    yes     |     yes       |    yes       back: any worker
+ */
+#pragma once
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ring/layout.h"
+
+/* --- front: wsd's end [loop] ------------------------------------------------------------------------------------ */
+
+struct front {
+    struct down *down;
+    struct up *up;
+    int down_fd, up_fd; /* for the executor to inherit */
+    int bell_fd;        /* eventfd, written by the executor when up->asleep */
+    uint64_t head;      /* private cursor of the completion ring */
+    uint64_t tail;      /* private copy of down->tail */
+    uint32_t n_free;
+    uint32_t free_slots[RING_SLOTS];
+    uint32_t generation[RING_SLOTS]; /* private truth */
+    uint8_t handed[RING_SLOTS];      /* 1: with the executor */
+    uint32_t chunk_hint;
+    uint64_t chunk_used[RING_CHUNKS / 64]; /* private map of the down arena */
+};
+
+/* What the jobs layer hands over. Pointers are copied from. */
+struct front_job {
+    const uint8_t *id;
+    uint32_t plugin, function, argc, flags;
+    const char *directory; /* NULL: none */
+    const char *args;
+    size_t args_size;
+    const void *input;   /* NULL where it has a descriptor */
+    uint64_t input_size; /* also of the descriptor; 0 for a pipe */
+    uint64_t deadline_usec;
+};
+
+/* What front_next() gives. Everything is a checked private copy, but `data`, which points into shared memory: copy it
+ * out once, do not look twice. */
+struct front_completion {
+    enum completion_kind kind;
+    uint32_t slot;
+    uint32_t generation;
+    /* OUTPUT: a piece; DONE: the last piece */
+    const void *data;
+    size_t size;
+    uint32_t chunk, run; /* OUTPUT: for front_release() */
+    /* DONE */
+    uint32_t worker;
+    int exit;
+    uint64_t started_usec, ended_usec, cpu_usec, output_size;
+    char error[RING_TEXT], status[RING_TEXT];
+};
+
+/* Positive answers. */
+enum {
+    FRONT_NONE = 1,   /* nothing there */
+    FRONT_E_FULL = 2, /* no slot, or no room in the arena: later */
+    FRONT_E_LIES = 3, /* the executor wrote nonsense: replace it */
+    FRONT_E_LARGE = 4 /* arguments and input exceed RING_RUN_MAX chunks: the input must go by descriptor */
+};
+
+int front_init(struct front *f); /* creates, maps and seals both regions; 0 or a negative errno */
+void front_deinit(struct front *f);
+
+/* Takes a slot for the job and fills it, but does not publish it yet (its descriptor may have to go first).
+ * FRONT_E_FULL, FRONT_E_LARGE. */
+int front_prepare(struct front *f, const struct front_job *job, uint32_t *ret_slot, uint32_t *ret_generation);
+/* Publishes a prepared slot; front_ring() wakes a worker. */
+void front_submit(struct front *f, uint32_t slot);
+/* Gives a prepared slot back unpublished. */
+void front_abandon(struct front *f, uint32_t slot);
+void front_ring(struct front *f, uint32_t n_submitted);
+/* True: recalled before it started; its completion RECALLED will still come. False: it runs or is done. */
+bool front_recall(struct front *f, uint32_t slot);
+void front_cancel(struct front *f, uint32_t slot); /* raises the flag */
+void front_progress(struct front *f, uint32_t slot, uint64_t *ret_done, uint64_t *ret_total);
+bool front_running(struct front *f, uint32_t slot); /* the worker has begun (a look, which may be old at once) */
+
+/* The next completion, in order. 0, FRONT_NONE, FRONT_E_LIES. A slot is free again after its DONE or RECALLED was
+ * given, when front_retire() is called: the data of DONE is the slot's. */
+int front_next(struct front *f, struct front_completion *ret);
+void front_retire(struct front *f, uint32_t slot);
+void front_release(struct front *f, uint32_t chunk, uint32_t run); /* a piece of output was copied out */
+
+/* Before the loop sleeps: true where something came meanwhile and it must not. front_awake() after. */
+bool front_asleep(struct front *f);
+void front_awake(struct front *f);
+
+/* After the executor's death, when front_next() has said FRONT_NONE: what became of a slot that was handed. RING_DONE
+ * only where its answer is whole (*ret is then filled as by front_next). */
+enum ring_state front_autopsy(struct front *f, uint32_t slot, struct front_completion *ret);
+/* After death too: completions behind a hole that the death left. 0 or FRONT_NONE. */
+int front_next_behind_hole(struct front *f, struct front_completion *ret);
+/* The fault note, if there is one. */
+bool front_fault(struct front *f, struct fault_note *ret);
+
+/* --- back: the executor's end ------------------------------------------------------------------------------------ */
+
+struct back {
+    const struct down *down;
+    struct up *up;
+    int bell_fd;
+    pthread_mutex_t take_lock;  /* head */
+    uint64_t head;              /* [lock take_lock] */
+    pthread_mutex_t chunk_lock; /* chunk_hint */
+    uint32_t chunk_hint;        /* [lock chunk_lock] */
+};
+
+int back_init(struct back *b, int down_fd, int up_fd, int bell_fd); /* maps and checks; 0 or a negative errno */
+void back_deinit(struct back *b);
+
+/* The next submitted slot, or RING_NONE; *ret_more: there is another. [any worker] */
+uint32_t back_take(struct back *b, uint32_t *ret_generation, bool *ret_more);
+bool back_ready(struct back *b); /* [any worker] */
+/* QUEUED -> RUNNING. False: it was recalled (the RECALLED completion has been pushed). [the worker that took it] */
+bool back_claim(struct back *b, uint32_t slot, uint32_t generation);
+const struct down_slot *back_request(struct back *b, uint32_t slot);
+const void *back_blob(struct back *b, uint32_t slot); /* directory, arguments, input */
+struct up_slot *back_answer(struct back *b, uint32_t slot);
+void *back_small(struct back *b, uint32_t slot); /* RING_SMALL bytes for the last of the output */
+
+/* A run of n free chunks (1 to RING_RUN_MAX), or RING_NONE: then wait for up->space. [any worker] */
+uint32_t back_alloc(struct back *b, uint32_t n);
+void *back_chunk(struct back *b, uint32_t chunk);
+/* Gives an unused run back, or sends it: wsd releases it. [any worker] */
+void back_unalloc(struct back *b, uint32_t chunk, uint32_t n);
+void back_output(struct back *b, uint32_t slot, uint32_t generation, uint32_t chunk, uint32_t n, uint32_t size);
+/* RUNNING -> DONE and its completion; the answer half is filled before. [the worker that claimed it] */
+void back_done(struct back *b, uint32_t slot, uint32_t generation);
+/* From a fault handler: async-signal-safe. Leaves the note and rings the bell, once a process. */
+void back_fault(struct back *b, uint32_t slot, uint32_t generation, uint32_t worker, int signal, int code,
+                const void *address);

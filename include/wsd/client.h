@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * wsd/client.h: hand jobs to a running wsd and get their results (libwsclient, pkg-config wsclient).
+ *
+ * A handle (struct wsd_client) is one connection. There is no global state: several threads may each use a handle of
+ * their own; one handle is used by one thread at a time. Nothing is printed, no signal is touched, no thread is started.
+ *
+ * Two ways to use it, which mix freely:
+ *  - blocking: wsd_client_submit(), then wsd_call_wait(); wsd_client_job() and the others below just return the answer.
+ *  - in an event loop: watch wsd_client_fd() for wsd_client_events(), then call wsd_client_process(), which makes the
+ *    callbacks. It never blocks.
+ *
+ * Errors are negative errno values; wsd_client_error() has the words. The ones with a meaning of their own:
+ *   -ENOENT        no daemon at the socket (also -ECONNREFUSED), or no such job or plugin
+ *   -ECONNRESET    the connection ended; every call in flight gets it, once. Connect anew with a new handle.
+ *   -EPROTONOSUPPORT  daemon and library have no protocol version in common
+ *   -EAGAIN        refused for now: queue full, quota, draining
+ *   -EACCES        not permitted
+ *   -EINVAL        the request is wrong
+ *   -ETIMEDOUT     the time given to a waiting call was up; the job goes on
+ */
+#ifndef WSD_CLIENT_H
+#define WSD_CLIENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define WSD_EXPORT __attribute__((visibility("default")))
+
+struct wsd_client;
+struct wsd_call;
+
+/* A job's id: 128 bits, as text 32 lower-case hexadecimal digits. Since 0.1. */
+struct wsd_id {
+    uint8_t bytes[16];
+};
+#define WSD_ID_TEXT 33 /* room for the text of an id, with its NUL */
+
+/* States of a job, in the order of their life. From WSD_JOB_SUCCEEDED on they are final. Since 0.1. */
+enum wsd_job_state {
+    WSD_JOB_HELD = 1,
+    WSD_JOB_DELAYED = 2,
+    WSD_JOB_QUEUED = 3,
+    WSD_JOB_RUNNING = 4,
+    WSD_JOB_SUCCEEDED = 5,
+    WSD_JOB_FAILED = 6,
+    WSD_JOB_CANCELLED = 7,
+    WSD_JOB_TIMED_OUT = 8,
+    WSD_JOB_CRASHED = 9,
+    WSD_JOB_INTERRUPTED = 10,
+};
+
+/* What is known of a job. Texts are never NULL; they belong to the library and live as long as the call that gave them
+ * says. Fields are appended, never moved; `size` tells how many bytes the library filled. Since 0.1. */
+struct wsd_job_info {
+    size_t size;
+    struct wsd_id id;
+    const char *plugin;
+    const char *function;
+    enum wsd_job_state state;
+    int exit;           /* what `wsctl submit` would exit with; the job's own status where it failed */
+    const char *error;  /* one line, "" where there is none */
+    const char *status; /* where the plugin has more to say */
+    const char *worker; /* EXECUTOR.WORKER, "" before it ran */
+    uint32_t attempts;
+    uint32_t uid;
+    uint64_t queued_usec; /* waiting time */
+    uint64_t run_usec;
+    uint64_t cpu_usec;
+    uint64_t submitted_usec; /* since the epoch */
+    uint64_t done, total;    /* progress; total 0: not known */
+};
+
+/* --- the connection ------------------------------------------------------------------------------------------- */
+
+/* Connects and shakes hands; blocks for at most timeout_usec (0: 5 seconds). socket NULL: WSD_SOCKET, else a user's own
+ * wsd, else the system's (as wsctl does). On failure *ret_client may still be set, for wsd_client_error(); free it in
+ * either case. Since 0.1. */
+WSD_EXPORT int wsd_client_open(struct wsd_client **ret_client, const char *socket, uint64_t timeout_usec);
+
+/* Closes. Jobs of this connection that were not detached are cancelled by wsd. Calls still open get their done callback
+ * with -ECONNRESET first. NULL is fine. Returns NULL. Since 0.1. */
+WSD_EXPORT struct wsd_client *wsd_client_free(struct wsd_client *client);
+
+/* The words for the last failure on this handle, one line; valid until the next call. Since 0.1. */
+WSD_EXPORT const char *wsd_client_error(const struct wsd_client *client);
+
+/* The exit code of the contract (64 to 130) that goes with the last failure. Since 0.1. */
+WSD_EXPORT int wsd_client_exit(const struct wsd_client *client);
+
+/* For event loops: the descriptor, and the poll(2) events to wait for. Since 0.1. */
+WSD_EXPORT int wsd_client_fd(const struct wsd_client *client);
+WSD_EXPORT short wsd_client_events(const struct wsd_client *client);
+
+/* Reads and writes what it can without blocking, and makes the callbacks. 0 or a negative errno: then the connection
+ * is over and every open call has had its done callback. Since 0.1. */
+WSD_EXPORT int wsd_client_process(struct wsd_client *client);
+
+/* wsd_client_process() until something happened, at most timeout_usec (UINT64_MAX: for ever). 0, -ETIMEDOUT, or as
+ * wsd_client_process(). Since 0.1. */
+WSD_EXPORT int wsd_client_wait(struct wsd_client *client, uint64_t timeout_usec);
+
+/* --- submitting ----------------------------------------------------------------------------------------------- */
+
+enum wsd_submit_flags {
+    WSD_SUBMIT_DETACH = 1u << 0,   /* the job outlives this connection; its result is kept for wsd_call_attach() */
+    WSD_SUBMIT_PROGRESS = 1u << 1, /* call progress as it moves */
+    WSD_SUBMIT_STREAM = 1u << 2,   /* the input comes through wsd_call_feed() */
+};
+
+/* One job. Zero everything that is not used; set size to sizeof(struct wsd_submit). Everything is copied by
+ * wsd_client_submit(), except input, which must stay until the call is accepted. Fields are appended. Since 0.1. */
+struct wsd_submit {
+    size_t size;
+    const char *plugin;   /* name, or path with a slash */
+    const char *function; /* NULL: the plugin's main function */
+    const char *const *args;
+    size_t n_args;
+    const void *input;
+    size_t input_size;
+    uint64_t timeout_usec; /* of its run time; 0: none */
+    int priority;          /* -100 to 100 */
+    uint32_t flags;
+};
+
+/* What happens to a call, told while wsd_client_process(), _wait() or wsd_call_wait() run, on their thread. Each may be
+ * NULL. They may make any call on the handle but wsd_client_free(). Since 0.1. */
+struct wsd_callbacks {
+    size_t size;
+    /* wsd has the job and will see it to its end. */
+    void (*accepted)(struct wsd_call *call, const struct wsd_id *id, void *userdata);
+    /* The next bytes of the output, valid during the callback. Returning anything but 0 holds the flow: no more
+     * output is asked for until wsd_call_resume(). Without this callback the output is gathered for
+     * wsd_call_output(). */
+    int (*output)(struct wsd_call *call, const void *data, size_t size, void *userdata);
+    void (*message)(struct wsd_call *call, int level, const char *text, void *userdata);
+    void (*progress)(struct wsd_call *call, uint64_t done, uint64_t total, void *userdata);
+    /* Once, last. error 0: info says how the job ended. A negative errno: there was no job, or it is not known how
+     * it ended; info is NULL and text has the words. */
+    void (*done)(struct wsd_call *call, int error, const struct wsd_job_info *info, const char *text, void *userdata);
+    void *userdata;
+};
+
+/* Submits a job without blocking. callbacks may be NULL, and is copied. 0, -EINVAL (a limit is exceeded: the words say
+ * which), -ENOMEM, -ECONNRESET. A refusal by wsd comes through done. Since 0.1. */
+WSD_EXPORT int wsd_client_submit(struct wsd_client *client, const struct wsd_submit *submit,
+                                 const struct wsd_callbacks *callbacks, struct wsd_call **ret_call);
+
+/* Follows a job by its id, from any connection of the same user: its output from the start, then done. Since 0.1. */
+WSD_EXPORT int wsd_client_attach(struct wsd_client *client, const struct wsd_id *id,
+                                 const struct wsd_callbacks *callbacks, struct wsd_call **ret_call);
+
+/* More input for a WSD_SUBMIT_STREAM call; takes what fits in the window that wsd has opened and returns how much;
+ * 0 means: try again after wsd_client_process(). last with everything taken ends the input. Since 0.1. */
+WSD_EXPORT int64_t wsd_call_feed(struct wsd_call *call, const void *data, size_t size, bool last);
+
+/* Lets the output flow again. Since 0.1. */
+WSD_EXPORT int wsd_call_resume(struct wsd_call *call);
+
+/* Asks wsd to cancel the job; its end comes through done as ever. Since 0.1. */
+WSD_EXPORT int wsd_call_cancel(struct wsd_call *call);
+
+/* Processes the connection until this call is done (its callbacks and others' are made meanwhile). 0: *ret_info, if
+ * wanted, is set and lives until wsd_call_free(). -ETIMEDOUT after timeout_usec (UINT64_MAX: never), or the error that
+ * done was given. Since 0.1. */
+WSD_EXPORT int wsd_call_wait(struct wsd_call *call, uint64_t timeout_usec, const struct wsd_job_info **ret_info);
+
+/* The output gathered so far; valid until the next call on the handle or wsd_call_free(). Since 0.1. */
+WSD_EXPORT const void *wsd_call_output(const struct wsd_call *call, size_t *ret_size);
+
+/* Forgets a call; one that is not done is cancelled (a detached job or an attached one just goes on). NULL is fine;
+ * returns NULL; allowed in its own done callback. wsd_client_free() frees the rest. Since 0.1. */
+WSD_EXPORT struct wsd_call *wsd_call_free(struct wsd_call *call);
+
+/* --- asking: these block for at most 30 seconds ---------------------------------------------------------------- */
+
+/* One job by id. The texts live until the next call on the handle. 0, -ENOENT, -EACCES. Since 0.1. */
+WSD_EXPORT int wsd_client_job(struct wsd_client *client, const struct wsd_id *id, struct wsd_job_info *ret_info);
+
+/* The caller's jobs (root: everybody's), oldest first; each is shown for the time of the callback. A callback that
+ * returns non-zero ends the listing with that value. Since 0.1. */
+WSD_EXPORT int wsd_client_list(struct wsd_client *client,
+                               int (*each)(const struct wsd_job_info *info, void *userdata), void *userdata);
+
+/* Cancels by id: a queued job at once, a running one by its flag. 0 also where it had already ended. Since 0.1. */
+WSD_EXPORT int wsd_client_cancel(struct wsd_client *client, const struct wsd_id *id);
+
+struct wsd_function_info {
+    const char *name, *help;
+    uint64_t flags; /* enum wsd_function_flags of wsd/plugin.h */
+};
+
+/* A plugin as wsd sees it; error is "" or says why it cannot be used. Fields are appended. Since 0.1. */
+struct wsd_plugin_info {
+    size_t size;
+    const char *name, *version, *help, *path, *error;
+    const struct wsd_function_info *functions;
+    size_t n_functions;
+};
+
+/* The plugins of the plugin directories by name, or the one named (also a path). Since 0.1. */
+WSD_EXPORT int wsd_client_plugins(struct wsd_client *client, const char *name,
+                                  int (*each)(const struct wsd_plugin_info *info, void *userdata), void *userdata);
+
+/* wsd's counters, by name. Since 0.1. */
+WSD_EXPORT int wsd_client_stats(struct wsd_client *client,
+                                int (*each)(const char *name, uint64_t value, void *userdata), void *userdata);
+
+/* There and back; the time it took in *ret_usec, if wanted. Since 0.1. */
+WSD_EXPORT int wsd_client_ping(struct wsd_client *client, uint64_t *ret_usec);
+
+/* The version of the daemon, and of this library. Since 0.1. */
+WSD_EXPORT const char *wsd_client_daemon_version(const struct wsd_client *client);
+WSD_EXPORT const char *wsd_client_library_version(void);
+
+/* --- helpers ---------------------------------------------------------------------------------------------------- */
+
+WSD_EXPORT void wsd_id_text(const struct wsd_id *id, char ret_text[WSD_ID_TEXT]);
+WSD_EXPORT int wsd_id_parse(const char *text, struct wsd_id *ret_id); /* 0 or -EINVAL */
+WSD_EXPORT const char *wsd_job_state_name(enum wsd_job_state state);  /* as in the contract: "timed-out" */
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

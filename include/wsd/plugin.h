@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * wsd/plugin.h: what a plugin and wsd promise each other.
+ *
+ * A plugin is a shared object that exports one descriptor, made with WSD_PLUGIN(). It links against nothing of wsd:
+ * every service is reached through the job that a function is given. Build it with
+ *
+ *     cc -shared -fPIC $(pkg-config --cflags wsd-plugin) -o mine.so mine.c
+ *
+ * and run it with `wsctl submit --local ./mine.so`. The guide is wsd-plugin(7).
+ *
+ * All text is bytes ending in NUL, in no particular encoding. All times are microseconds. Unless a call says
+ * otherwise it may be made from any task of the job, on any worker, until the job's function returns.
+ */
+#ifndef WSD_PLUGIN_H
+#define WSD_PLUGIN_H
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The binary interface of plugins. A host loads plugins of exactly its own number while it is 0 (not final yet);
+ * from 1 on, hosts load every number up to their own. Since 0. */
+#define WSD_PLUGIN_ABI 0
+
+/* The largest status that a function can return. 0 is success, 1 to this are failures. Since 0. */
+#define WSD_STATUS_MAX 63
+
+/* The largest piece that wsd_job_reserve() gives out in one go. Since 0. */
+#define WSD_RESERVE_MAX (1024u * 1024u)
+
+/* The longest error, status or log text that is kept, with its NUL; more is cut off. Since 0. */
+#define WSD_TEXT_MAX 256
+
+struct wsd_job;
+struct wsd_worker; /* wsd/task.h */
+
+/* Properties of a function. Since 0. */
+enum wsd_function_flags {
+    /* Running it twice does no harm: after another job's crash wsd may run it again. */
+    WSD_FN_IDEMPOTENT = 1u << 0,
+    /* It reads its input with wsd_job_read() as it comes; job->input is NULL. Without this flag the whole input
+     * is there, as one piece, before the function starts. */
+    WSD_FN_STREAMING = 1u << 1,
+    /* Off until the configuration of wsd names it (the shipped `exec` is such a one). */
+    WSD_FN_OPT_IN = 1u << 2,
+};
+
+/* One callable function. Fields are appended, never moved. Since 0. */
+struct wsd_function {
+    const char *name; /* 1 to 63 bytes of A-Z a-z 0-9 _ - */
+    const char *help; /* one line, for `wsctl plugin show` */
+    uint64_t flags;   /* enum wsd_function_flags */
+    /* Runs one job on one worker. Returns 0, or a status of 1 to WSD_STATUS_MAX; any other value becomes
+     * WSD_STATUS_MAX. `self` is for the macros of wsd/task.h. */
+    int (*run)(struct wsd_job *job, struct wsd_worker *self);
+};
+
+/* The descriptor. Fields are appended, never moved. Since 0. */
+struct wsd_plugin {
+    uint32_t size;          /* sizeof(struct wsd_plugin), filled by WSD_PLUGIN() */
+    uint32_t abi;           /* WSD_PLUGIN_ABI, filled by WSD_PLUGIN() */
+    uint32_t function_size; /* sizeof(struct wsd_function), filled by WSD_PLUGIN() */
+    uint32_t n_functions;   /* 1 to 64 */
+    const struct wsd_function *functions;
+    const char *name;    /* as wsd_function.name */
+    const char *version; /* free text, at most 63 bytes */
+    const char *help;    /* one line */
+    /* Optional, once a process: init before the first job, fini at an orderly end, both while no job of the plugin
+     * runs. init returns 0 or a positive status, which makes the load fail. */
+    int (*init)(void);
+    void (*fini)(void);
+};
+
+/* The services of a job: use the inline functions below. Fields are appended, never moved. Since 0. */
+struct wsd_job_ops {
+    uint32_t size;
+    void *(*reserve)(struct wsd_job *job, size_t min, size_t *ret_size);
+    int (*commit)(struct wsd_job *job, size_t size);
+    int (*write)(struct wsd_job *job, const void *data, size_t size);
+    int (*flush)(struct wsd_job *job);
+    int64_t (*read)(struct wsd_job *job, void *data, size_t size);
+    int (*open)(struct wsd_job *job, const char *path);
+    const char *(*directory)(struct wsd_job *job);
+    bool (*cancelled)(struct wsd_job *job);
+    void (*progress)(struct wsd_job *job, uint64_t done, uint64_t total);
+    void (*vlog)(struct wsd_job *job, int level, const char *format, va_list args);
+    void (*verror)(struct wsd_job *job, const char *format, va_list args);
+    void (*vstatus)(struct wsd_job *job, const char *format, va_list args);
+    int (*vprint)(struct wsd_job *job, const char *format, va_list args);
+};
+
+/* What a function is given. Read only for the plugin; valid until its function returns. Fields are appended, never
+ * moved. Since 0. */
+struct wsd_job {
+    uint32_t size; /* bytes of this structure that the host fills */
+    uint32_t argc; /* as in main(): at least 1 */
+    /* As in main(): argv[0] is the function's name, argv[argc] is NULL. Owned by the host. */
+    const char *const *argv;
+    const void *input; /* the whole input; NULL where there is none or the function is WSD_FN_STREAMING */
+    uint64_t input_size;
+    uint64_t deadline_usec; /* CLOCK_MONOTONIC; 0: none */
+    uint8_t id[16];
+    const struct wsd_job_ops *ops;
+};
+
+/* Gives room for at least min bytes of output, in place, and its true size in *ret_size. NULL where min is above
+ * WSD_RESERVE_MAX, or where nobody will read the output any more (the job is cancelled). What was reserved before and
+ * not committed is given up. The room is the host's; it is valid until the next commit, reserve, write or flush.
+ * May wait until the reader of the output has caught up. One task of the job at a time. Since 0. */
+static inline void *wsd_job_reserve(struct wsd_job *job, size_t min, size_t *ret_size)
+{
+    return job->ops->reserve(job, min, ret_size);
+}
+
+/* Makes the first size bytes of the last reservation output. 0, or -EINVAL where more than reserved. Since 0. */
+static inline int wsd_job_commit(struct wsd_job *job, size_t size)
+{
+    return job->ops->commit(job, size);
+}
+
+/* Appends a copy of the bytes to the output; any size, any number of times. May wait until the reader of the output has
+ * caught up. 0, or -ECANCELED where nobody will read it any more. Calls from several tasks do not mix their bytes.
+ * Since 0. */
+static inline int wsd_job_write(struct wsd_job *job, const void *data, size_t size)
+{
+    return job->ops->write(job, data, size);
+}
+
+/* Sends what was written so far on its way now, instead of when a buffer is full or the job ends. 0 or -ECANCELED.
+ * Since 0. */
+static inline int wsd_job_flush(struct wsd_job *job)
+{
+    return job->ops->flush(job);
+}
+
+/* wsd_job_write() of formatted text of any length. Since 0. */
+__attribute__((format(printf, 2, 3))) static inline int wsd_job_print(struct wsd_job *job, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    int r = job->ops->vprint(job, format, args);
+    va_end(args);
+    return r;
+}
+
+/* Takes the next at most size bytes of the input; waits for them where the function is WSD_FN_STREAMING. Returns their
+ * number, 0 at the end, -ECANCELED where the rest will not come. Works for every function, so that one piece of code
+ * can serve both kinds; job->input is not changed by it. One task of the job at a time. Since 0. */
+static inline int64_t wsd_job_read(struct wsd_job *job, void *data, size_t size)
+{
+    return job->ops->read(job, data, size);
+}
+
+/* Opens one of the submitter's files for reading, with the submitter's rights, relative to the submitter's working
+ * directory. Returns a descriptor that the caller closes, or a negative errno: those of open(2), or -ENOTCONN where
+ * the submitter has gone and its rights with it. Never blocks on a FIFO or device: those give -ENXIO. Since 0. */
+static inline int wsd_job_open(struct wsd_job *job, const char *path)
+{
+    return job->ops->open(job, path);
+}
+
+/* The submitter's working directory, or NULL where this process does not run with the submitter's own rights: then
+ * nothing may be done in it but wsd_job_open(). Owned by the host. Since 0. */
+static inline const char *wsd_job_directory(struct wsd_job *job)
+{
+    return job->ops->directory(job);
+}
+
+/* True once the job was cancelled, its time is up, or its submitter has gone. Cheap: ask often (each millisecond of
+ * work is a good measure) and return early, with any status. Since 0. */
+static inline bool wsd_job_cancelled(struct wsd_job *job)
+{
+    return job->ops->cancelled(job);
+}
+
+/* Tells how far the job is, in units of its own; total 0: not known. Cheap. Since 0. */
+static inline void wsd_job_progress(struct wsd_job *job, uint64_t done, uint64_t total)
+{
+    job->ops->progress(job, done, total);
+}
+
+/* Levels of wsd_job_log(), those of syslog. Since 0. */
+enum wsd_log_level {
+    WSD_LOG_ERROR = 3,
+    WSD_LOG_WARNING = 4,
+    WSD_LOG_INFO = 6,
+    WSD_LOG_DEBUG = 7,
+};
+
+/* Sends one line (no newline at its end) to the submitter; `wsctl submit` prints it to stderr. WSD_LOG_DEBUG goes to
+ * nobody unless asked for. Since 0. */
+__attribute__((format(printf, 3, 4))) static inline void wsd_job_log(struct wsd_job *job, int level,
+                                                                     const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    job->ops->vlog(job, level, format, args);
+    va_end(args);
+}
+
+/* Sets the one-line error that goes with a status of 1 to 63 (the last call counts), and returns the status, so that a
+ * function can say `return wsd_job_fail(job, 2, "no such algorithm: %s", name);`. Since 0. */
+__attribute__((format(printf, 3, 4))) static inline int wsd_job_fail(struct wsd_job *job, int status,
+                                                                     const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    job->ops->verror(job, format, args);
+    va_end(args);
+    return status;
+}
+
+/* Sets the `status` text of the job, for plugins that have more to say than a number. Since 0. */
+__attribute__((format(printf, 2, 3))) static inline void wsd_job_status(struct wsd_job *job, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    job->ops->vstatus(job, format, args);
+    va_end(args);
+}
+
+#ifdef __cplusplus
+#define WSD_EXTERN_C_ extern "C"
+#else
+#define WSD_EXTERN_C_
+#endif
+
+/* The ELF note that lets a host refuse a plugin of another ABI before a byte of it is run. */
+struct wsd_abi_note_ {
+    uint32_t name_size, desc_size, type;
+    char name[4];
+    uint32_t abi;
+};
+#define WSD_ABI_NOTE_TYPE 1
+
+/* Defines the descriptor. Takes designated initialisers, in the order of struct wsd_plugin:
+ *
+ *     static const struct wsd_function functions[] = {
+ *         {.name = "greet", .help = "greets", .flags = WSD_FN_IDEMPOTENT, .run = greet},
+ *     };
+ *     WSD_PLUGIN(.n_functions = 1, .functions = functions, .name = "mine", .version = "1", .help = "says hello");
+ *
+ * `wsctl submit mine` calls the function that has the plugin's own name, or else the first one. Since 0. */
+#define WSD_PLUGIN(...)                                                                                                \
+    __attribute__((section(".note.wsd"), used, aligned(4))) static const struct wsd_abi_note_ wsd_abi_note_ = {        \
+        4, 4, WSD_ABI_NOTE_TYPE, {'w', 's', 'd', 0}, WSD_PLUGIN_ABI};                                                  \
+    WSD_EXTERN_C_ __attribute__((visibility("default"))) extern const struct wsd_plugin wsd_plugin;                   \
+    const struct wsd_plugin wsd_plugin = {.size = sizeof(struct wsd_plugin),                                           \
+                                          .abi = WSD_PLUGIN_ABI,                                                       \
+                                          .function_size = sizeof(struct wsd_function),                                \
+                                          __VA_ARGS__}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * codec.h: packed protobuf bytes <-> plain structs. protobuf-c stops here: nothing above sees its types.
+ *
+ * A struct codec owns the arena that decoded messages live in, so a decode costs no malloc and hostile bytes cannot
+ * make it grow above CODEC_ARENA. One codec is used by one thread at a time.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "proto/frame.h"
+
+#define CODEC_ARENA        (1024u * 1024u)
+#define CODEC_ARGS_MAX     4096u          /* arguments of one job */
+#define CODEC_ARGS_SIZE    (48u * 1024u)  /* all of them together, with one NUL each */
+#define CODEC_PATH_MAX     4096u          /* plugin, directory, file: bytes, with NUL */
+#define CODEC_NAME_MAX     64u            /* function, plugin name: bytes, with NUL */
+#define CODEC_TEXT_MAX     256u           /* error, status, message: bytes, with NUL */
+#define CODEC_FUNCTIONS    64u            /* functions of one plugin */
+#define CODEC_COUNTERS     256u
+#define CODEC_PRIORITY_MAX 100
+
+struct span {
+    const char *data; /* followed by a NUL that is not counted; never NULL in a decoded message */
+    size_t size;
+};
+
+enum submit_flags { SUBMIT_DETACH = 1, SUBMIT_PROGRESS = 2, SUBMIT_MORE = 4 };
+#define SUBMIT_FLAGS_ALL 7u
+
+struct msg_hello { uint32_t version_min, version_max; uint64_t features; struct span directory, program; uint32_t window; };
+struct msg_welcome { uint32_t version; uint64_t features; struct span program; uint32_t window; };
+struct msg_submit {
+    struct span plugin, function;
+    struct span args;  /* the arguments one behind the other, each ending in NUL; size counts the NULs */
+    uint32_t argc;
+    uint64_t timeout_usec;
+    int32_t priority;
+    uint32_t flags;
+};
+struct msg_id { bool has_id; uint8_t id[16]; };
+struct msg_chunk { uint64_t offset; bool last; };
+struct msg_credit { uint64_t bytes; };
+struct msg_progress { uint64_t done, total; };
+struct msg_message { uint32_t level; struct span text; };
+struct msg_job {
+    uint8_t id[16];
+    struct span plugin, function, error, status, worker;
+    uint32_t state, exit, attempts, uid;
+    uint64_t queued_usec, run_usec, cpu_usec, submitted_usec, done, total;
+};
+struct msg_error { uint32_t code; struct span text; };
+struct msg_plugins { struct span name; };
+struct msg_function { struct span name, help; uint64_t flags; };
+struct msg_plugin {
+    struct span name, version, help, path, error;
+    const struct msg_function *functions;
+    size_t n_functions;
+};
+struct msg_counter { struct span name; uint64_t value; };
+struct msg_stats { const struct msg_counter *counters; size_t n_counters; };
+struct msg_open { uint32_t serial; struct span path; };
+struct msg_opened { uint32_t serial, error; };
+
+/* A decoded message: the member that goes with the frame's type (see frame.h). */
+struct msg {
+    uint16_t type;
+    union {
+        struct msg_hello hello;
+        struct msg_welcome welcome;
+        struct msg_submit submit;
+        struct msg_id id; /* CANCEL, AWAIT, STATUS, ACCEPTED */
+        struct msg_chunk chunk; /* INPUT, OUTPUT */
+        struct msg_credit credit;
+        struct msg_progress progress;
+        struct msg_message message;
+        struct msg_job job; /* JOB, DONE */
+        struct msg_error error; /* ERROR, GOODBYE */
+        struct msg_plugins plugins;
+        struct msg_plugin plugin;
+        struct msg_stats stats;
+        struct msg_open open;
+        struct msg_opened opened;
+    };
+};
+
+struct codec;
+
+int codec_new(struct codec **ret_codec); /* 0 or -ENOMEM */
+struct codec *codec_free(struct codec *codec);
+
+/* Positive answers of codec_decode(). */
+enum {
+    CODEC_E_TYPE = 1,   /* no such frame type (an older or newer peer: the caller decides) */
+    CODEC_E_BYTES = 2,  /* not what protobuf can read, or beyond the arena */
+    CODEC_E_LIMIT = 3,  /* a length, count or value is out of range */
+};
+
+/* Checks every length, count and enumeration, and gives plain values. *ret_msg and what it points to live until the next
+ * decode with the same codec. Text with a NUL inside is CODEC_E_LIMIT. [one thread a codec] */
+int codec_decode(struct codec *codec, const struct frame *frame, struct msg *ret_msg);
+
+/* Why the last codec_decode() said no, for the peer. */
+const char *codec_strerror(const struct codec *codec);
+
+/* The bytes that codec_encode() will write for the whole frame without the body; 0 where the message is out of range. */
+size_t codec_size(const struct msg *msg);
+
+/* Writes fixed header and protobuf header (not the body, which the caller appends) to ret, which has room for
+ * codec_size() bytes. Returns the bytes written, or 0 where frame and body would exceed FRAME_MAX or a value is out of
+ * range. [any; no allocation for the messages of the hot path: SUBMIT, ACCEPTED, OUTPUT, DONE] */
+size_t codec_encode(const struct msg *msg, uint32_t tag, size_t body_size, uint8_t *ret, size_t room);

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * frame.h: the fixed header around every message, and the incremental reader of a byte stream.
+ *
+ *      0      1        2          4                8              12             16
+ *      ├──────┼────────┼──────────┼────────────────┼──────────────┼──────────────┼───────────────┬───────────┐
+ *      │ 0x57 │ version│ type u16 │ tag u32        │ header u32   │ body u32     │ header: protobuf │ body: raw │
+ *      └──────┴────────┴──────────┴────────────────┴──────────────┴──────────────┴───────────────┴───────────┘
+ *
+ * Little endian. header and body are lengths in bytes; the whole frame is at most FRAME_MAX.
+ * `tag` is chosen by the client for each request, not 0, and unique among its open ones; answers carry it back.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define FRAME_MAGIC       0x57u
+#define FRAME_VERSION     1u
+#define FRAME_HEADER_SIZE 16u
+#define FRAME_MAX         (64u * 1024u)                      /* whole frame, fixed header included */
+#define FRAME_PAYLOAD_MAX (FRAME_MAX - FRAME_HEADER_SIZE)    /* protobuf header plus body */
+#define FRAME_BODY_CHUNK  (60u * 1024u)                      /* body bytes that a sender of chunks puts in one frame */
+
+enum frame_type {
+    FRAME_NONE = 0,
+    /* client to wsd */
+    FRAME_HELLO = 1,   /* Hello, first */
+    FRAME_SUBMIT = 2,  /* Submit + body -> ACCEPTED, OUTPUT.., MESSAGE.., PROGRESS.., DONE | ERROR */
+    FRAME_INPUT = 3,   /* Chunk + body: more input of the call */
+    FRAME_CREDIT = 4,  /* Credit: both directions */
+    FRAME_CANCEL = 5,  /* Id -> EMPTY | ERROR; without id no answer of its own */
+    FRAME_AWAIT = 6,   /* Id -> as SUBMIT after ACCEPTED */
+    FRAME_STATUS = 7,  /* Id -> JOB | ERROR */
+    FRAME_LIST = 8,    /* Empty -> JOB.., END */
+    FRAME_PLUGINS = 9, /* Plugins -> PLUGIN.., END | ERROR */
+    FRAME_STATS = 10,  /* Empty -> COUNTERS */
+    FRAME_PING = 11,   /* Empty + any body -> PONG with the same body */
+    FRAME_OPENED = 12, /* Opened (+ descriptor) */
+    /* wsd to client */
+    FRAME_WELCOME = 65,  /* Welcome, first */
+    FRAME_ACCEPTED = 66, /* Accepted */
+    FRAME_OUTPUT = 67,   /* Chunk + body */
+    FRAME_PROGRESS = 68, /* Progress */
+    FRAME_MESSAGE = 69,  /* Message: a log line of the job */
+    FRAME_DONE = 70,     /* Job, in a final state: the last frame of a call */
+    FRAME_ERROR = 71,    /* Error: the last frame of its request; tag 0: about the connection, which closes */
+    FRAME_JOB = 72,      /* Job */
+    FRAME_PLUGIN = 73,   /* Plugin */
+    FRAME_COUNTERS = 74, /* Stats */
+    FRAME_PONG = 75,     /* Empty + body */
+    FRAME_END = 76,      /* Empty: end of a list; also the plain yes of CANCEL */
+    FRAME_OPEN = 77,     /* Open: asks for a file of the client's */
+    FRAME_GOODBYE = 78,  /* Error, tag 0: wsd is draining; open calls will end, new ones are refused */
+};
+
+struct frame {
+    uint16_t type;
+    uint32_t tag;
+    uint32_t header_size;
+    uint32_t body_size;
+    const uint8_t *header; /* protobuf bytes; points into the bytes that were parsed */
+    const uint8_t *body;
+};
+
+/* What frame_parse() found. Positive: an answer that the caller handles. */
+enum {
+    FRAME_MORE = 1,        /* not a whole frame yet: *ret_size is how many bytes the whole one has, or 16 */
+    FRAME_E_MAGIC = 2,     /* not our protocol */
+    FRAME_E_VERSION = 3,   /* another version of the fixed header */
+    FRAME_E_TOO_LARGE = 4, /* above FRAME_MAX */
+};
+
+/* Looks at the first bytes of a stream. 0: *ret_frame is set and *ret_size bytes are used up. Reads nothing else.
+ * Errors are found as soon as the offending byte is there. [any] */
+int frame_parse(const uint8_t *data, size_t size, struct frame *ret_frame, size_t *ret_size);
+
+/* Writes the fixed header. [any] */
+void frame_put_header(uint8_t ret[FRAME_HEADER_SIZE], uint16_t type, uint32_t tag, uint32_t header_size,
+                      uint32_t body_size);
+
+/* The words for a positive answer of frame_parse(), for the peer. */
+const char *frame_strerror(int answer);
