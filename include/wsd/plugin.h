@@ -232,7 +232,7 @@ __attribute__((format(printf, 2, 3))) static inline void wsd_job_status(struct w
 #ifdef __cplusplus
 #define WSD_EXTERN_C_ extern "C"
 #else
-#define WSD_EXTERN_C_
+#define WSD_EXTERN_C_ extern
 #endif
 
 /* The ELF note that lets a host refuse a plugin of another ABI before a byte of it is run. */
@@ -254,7 +254,7 @@ struct wsd_abi_note_ {
 #define WSD_PLUGIN(...)                                                                                                \
     __attribute__((section(".note.wsd"), used, aligned(4))) static const struct wsd_abi_note_ wsd_abi_note_ = {        \
         4, 4, WSD_ABI_NOTE_TYPE, {'w', 's', 'd', 0}, WSD_PLUGIN_ABI};                                                  \
-    WSD_EXTERN_C_ __attribute__((visibility("default"))) extern const struct wsd_plugin wsd_plugin;                   \
+    WSD_EXTERN_C_ __attribute__((visibility("default"))) const struct wsd_plugin wsd_plugin;                          \
     const struct wsd_plugin wsd_plugin = {.size = sizeof(struct wsd_plugin),                                           \
                                           .abi = WSD_PLUGIN_ABI,                                                       \
                                           .function_size = sizeof(struct wsd_function),                                \
