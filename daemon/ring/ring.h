@@ -28,8 +28,10 @@ struct front {
     uint32_t free_slots[RING_SLOTS];
     uint32_t generation[RING_SLOTS]; /* private truth */
     uint8_t handed[RING_SLOTS];      /* 1: with the executor */
+    uint8_t recalled[RING_SLOTS];    /* 1: taken back, the completion is still to come */
+    uint16_t first_chunk[RING_SLOTS], n_chunks[RING_SLOTS]; /* of the down arena, held by the slot */
     uint32_t chunk_hint;
-    uint64_t chunk_used[RING_CHUNKS / 64]; /* private map of the down arena */
+    uint8_t chunk_used[RING_CHUNKS]; /* private map of the down arena */
 };
 
 /* What the jobs layer hands over. Pointers are copied from. */
