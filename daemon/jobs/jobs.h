@@ -35,14 +35,14 @@ enum job_state {
 
 /* The exit codes of the contract that the daemon gives. */
 enum {
-    EXIT_USAGE_ = 64,
-    EXIT_NOT_FOUND = 66,
-    EXIT_CRASHED = 70,
-    EXIT_BUSY = 75,
-    EXIT_DENIED = 77,
-    EXIT_TIMED_OUT = 124,
-    EXIT_INTERRUPTED = 125,
-    EXIT_CANCELLED = 130,
+    CODE_USAGE = 64,
+    CODE_NOT_FOUND = 66,
+    CODE_CRASHED = 70,
+    CODE_BUSY = 75,
+    CODE_DENIED = 77,
+    CODE_TIMED_OUT = 124,
+    CODE_INTERRUPTED = 125,
+    CODE_CANCELLED = 130,
 };
 
 /* Every limit of the job table, with its default; the configuration may change them. */

@@ -165,7 +165,7 @@ int front_prepare(struct front *f, const struct front_job *job, uint32_t *ret_sl
     d->args_size = (uint32_t)job->args_size;
     d->input_size = job->input_size;
     d->blob = blob;
-    d->deadline_usec = job->deadline_usec;
+    d->timeout_usec = job->timeout_usec;
     atomic_store_explicit(&d->cancel, 0, memory_order_relaxed);
     if (directory_size)
         memcpy(p, job->directory, directory_size);
@@ -235,8 +235,11 @@ void front_progress(struct front *f, uint32_t slot, uint64_t *ret_done, uint64_t
     *ret_total = atomic_load_explicit(&f->up->slots[slot].progress_total, memory_order_relaxed);
 }
 
-bool front_running(struct front *f, uint32_t slot)
+bool front_running(struct front *f, uint32_t slot, uint64_t *ret_started_usec)
 {
+    volatile struct up_slot *u = &f->up->slots[slot];
+
+    *ret_started_usec = u->started_usec;
     return atomic_load_explicit(&f->up->slots[slot].state, memory_order_relaxed) ==
            ring_word(f->generation[slot], RING_RUNNING);
 }

@@ -43,7 +43,7 @@ struct front_job {
     size_t args_size;
     const void *input;   /* NULL where it has a descriptor */
     uint64_t input_size; /* also of the descriptor; 0 for a pipe */
-    uint64_t deadline_usec;
+    uint64_t timeout_usec;
 };
 
 /* What front_next() gives. Everything is a checked private copy, but `data`, which points into shared memory: copy it
@@ -86,7 +86,8 @@ void front_ring(struct front *f, uint32_t n_submitted);
 bool front_recall(struct front *f, uint32_t slot);
 void front_cancel(struct front *f, uint32_t slot); /* raises the flag */
 void front_progress(struct front *f, uint32_t slot, uint64_t *ret_done, uint64_t *ret_total);
-bool front_running(struct front *f, uint32_t slot); /* the worker has begun (a look, which may be old at once) */
+/* The worker has begun, and when by its own word (a look, which may be old at once). */
+bool front_running(struct front *f, uint32_t slot, uint64_t *ret_started_usec);
 
 /* The next completion, in order. 0, FRONT_NONE, FRONT_E_LIES. A slot is free again after its DONE or RECALLED was
  * given, when front_retire() is called: the data of DONE is the slot's. */
