@@ -226,7 +226,11 @@ static int local_prepare(struct local *l, const struct plugin_function *function
 /* The pool's threads leave every signal to the caller's; those that a fault raises cannot be blocked anyway. */
 static int start_pool(struct local *l)
 {
-    struct pool_options options = {.workers = l->request.workers ? l->request.workers : cpus_usable()};
+    struct pool_options options = {
+        .workers = l->request.workers ? l->request.workers : cpus_usable(),
+        .task_enter = host_task_enter,
+        .task_leave = host_task_leave,
+    };
     sigset_t all, before;
 
     sigfillset(&all);

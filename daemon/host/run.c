@@ -32,7 +32,8 @@ struct host_job *host_current(void)
     return current.job;
 }
 
-struct host_job *host_switch(struct host_job *job)
+/* This thread now works for `job` (NULL: for none); the CPU time since the last switch is charged to the one before. */
+static struct host_job *host_switch(struct host_job *job)
 {
     struct host_job *before = current.job;
     uint64_t now = cputime_nsec();
@@ -42,6 +43,16 @@ struct host_job *host_switch(struct host_job *job)
     current.job = job;
     current.since_nsec = now;
     return before;
+}
+
+void host_task_enter(struct wsd_worker *self, void *task_context, void *outer, void *context)
+{
+    host_switch(task_context);
+}
+
+void host_task_leave(struct wsd_worker *self, void *task_context, void *outer, void *context)
+{
+    host_switch(outer);
 }
 
 uint64_t host_job_cpu_usec(const struct host_job *job)
@@ -347,12 +358,17 @@ static void finish(struct host_job *job, struct wsd_worker *self)
 
 void host_job_run(struct host_job *job, struct wsd_worker *self)
 {
+    struct wsd_task *top = self->top;
     void *context = self->context;
 
-    /* Stolen children inherit it. A root may run inside another root's join, so what was there comes back. */
-    self->context = job;
+    self->context = job; /* stolen children inherit it */
     struct host_job *outer = host_switch(job);
     int status = job->function->run(&job->job, self);
+    if (self->top != top) {
+        /* Its children would run on in memory that is gone. Dies while it is still known whose doing it is. */
+        fprintf(stderr, "wsd: function %s returned without joining its tasks\n", job->function->name);
+        abort();
+    }
     host_switch(outer);
     self->context = context;
     if (status < 0 || status > WSD_STATUS_MAX) {

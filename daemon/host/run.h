@@ -99,6 +99,7 @@ bool host_job_cancelled(const struct host_job *job);
 /* The job that this thread works for right now, or NULL. Async-signal-safe. [any] */
 struct host_job *host_current(void);
 
-/* This thread now works for another job (NULL: for none); the CPU time since the last switch is charged to the one before, which
- * is returned. For the pool's hooks around stolen tasks. [worker] */
-struct host_job *host_switch(struct host_job *job);
+/* The pool's hooks of these names (pool.h): whoever starts a pool for jobs passes them in its options, so that stolen tasks are
+ * charged to their own job. [worker] */
+void host_task_enter(struct wsd_worker *self, void *task_context, void *outer, void *context);
+void host_task_leave(struct wsd_worker *self, void *task_context, void *outer, void *context);
