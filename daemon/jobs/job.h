@@ -15,12 +15,17 @@
 #include "jobs/jobs.h"
 #include "supervisor/executor.h"
 
+#define JOB_TEXT       256u
+#define JOBS_KEPT_PER_USER 10000u
+#define WSD_STATUS_LAST 63 /* WSD_STATUS_MAX of <wsd/plugin.h>: what a job ends with when it is wsd that says no */
+
 /* One user, for accounting. */
 struct user {
     struct hash_link by_uid;
     uint32_t uid;
     uint32_t n_jobs;     /* not in a final state */
-    uint32_t n_kept;     /* in a final state, result kept */
+    struct list kept;    /* jobs in a final state whose result is kept, oldest first */
+    uint32_t n_kept;
     uint64_t n_bytes;    /* arguments, inputs and kept results */
 };
 
@@ -52,7 +57,9 @@ struct plugin {
     uint64_t stamp[4]; /* device, inode, size, time of change of the file */
     int error;         /* positive errno of a load that failed */
     char *error_text;
-    uint32_t n_jobs;     /* that name it */
+    uint32_t n_load_deaths; /* executors that died while it was being loaded, in a row */
+    uint64_t retry_usec;    /* CLOCK_MONOTONIC: not tried again before */
+    uint64_t checked_usec;  /* when the file was last looked at */
     struct list waiting; /* jobs (NEW) and plugin queries that wait for the load */
     struct list queries;
     struct event *timer; /* a load that takes too long */
@@ -65,8 +72,7 @@ struct job_more {
     int pipe_fd;         /* the executor's end, until it was sent */
     struct event *pipe_event;
     struct buffer early; /* input that came before the function was known, or that the pipe did not take */
-    struct buffer output; /* not yet given to every watcher, or kept */
-    uint64_t output_base; /* offset of output's first byte */
+    struct buffer output; /* the last bytes of what was received: not yet given to every watcher, or kept */
     struct list held;     /* pieces still in the executor's memory */
     size_t held_size;
     char *error, *status;
@@ -87,10 +93,12 @@ enum job_flags {
     JOB_DELIVERED = 1u << 3,  /* a watcher has had some of the output: not to be run again */
     JOB_CONSUMED = 1u << 4,   /* streamed input has gone: not to be run again */
     JOB_KILLED = 1u << 5,     /* its executor was killed for its sake */
+    JOB_KEPT = 1u << 6,       /* final, in user->kept */
+    JOB_TRUNCATED = 1u << 7,  /* some of the output could not be kept: it must fail */
 };
 
 struct job {
-    struct list link; /* plugin->waiting, a queue, domain->handed, jobs->kept */
+    struct list link; /* plugin->waiting, a queue, domain->handed, user->kept */
     struct hash_link by_id;
     uint8_t id[16];
     struct domain *domain;
@@ -101,10 +109,12 @@ struct job {
     struct watch *watches;
     struct job_more *more; /* NULL until needed */
     char *blob;            /* arguments, then inline input */
-    char *function_name;   /* as asked for, while NEW */
+    char *function_name;   /* as submitted; NULL once it is found */
     uint64_t submitted_usec; /* CLOCK_REALTIME */
     uint64_t accepted_usec;  /* CLOCK_MONOTONIC */
     uint64_t input_size;
+    uint64_t received; /* bytes of output so far */
+    uint64_t charged;  /* to the user */
     uint32_t args_size, argc;
     uint32_t slot, generation;
     int8_t priority;
@@ -121,9 +131,10 @@ struct domain {
     struct list link; /* jobs->domains */
     struct jobs *jobs;
     uint64_t key;
-    uint32_t uid; /* whose rights the executor may use for opening: that of wsd itself, as it is run by wsd */
     struct executor *executor; /* NULL: none runs */
-    struct event *timer;       /* restart pause, or reaping when idle */
+    struct event *pause_timer; /* before the next start */
+    struct event *idle_timer;  /* before an executor without work is ended */
+    uint64_t idle_since_usec;
     struct list plugins;
     uint32_t next_plugin;
     struct list queues[PRIORITIES];
@@ -132,15 +143,14 @@ struct domain {
     struct list handed; /* in order */
     struct job *slots[RING_SLOTS];
     uint32_t n_handed;
-    uint32_t n_failures; /* deaths in a row without a job done */
-    uint32_t n_loading;
+    uint32_t n_deaths; /* in a row, of executors that were not ready yet */
+    bool distrusted;   /* the executor told lies and is being ended */
 };
 
 struct jobs {
     struct jobs_options options;
     struct hash by_id, users, by_key;
     struct list domains;
-    struct list kept;     /* final, oldest first */
     struct list progress; /* watches that want progress */
     struct event *progress_timer;
     struct jobs_counters counters;
@@ -155,12 +165,17 @@ void job_move(struct job *job, enum job_state state);
 
 /* job.c */
 struct job_more *job_more(struct job *job); /* NULL: no memory */
-void job_accept(struct job *job);           /* NEW, function known -> HELD or QUEUED */
-void job_refuse(struct job *job, int code, const char *text);
-void job_finish(struct job *job, enum job_state state, int exit, const char *error);
+void job_resolve(struct job *job);          /* NEW, its plugin is ready or failed: accepts or refuses it */
+void job_refuse(struct job *job, int code, const char *text); /* NEW: ends and frees it */
+void job_enqueue(struct job *job);          /* its input is there */
+/* From any state but NEW that is not final, in no list and no slot any more; c may be NULL. May free the job. */
+void job_finish(struct job *job, enum job_state state, int exit, const char *error, const struct front_completion *c);
+bool job_final(const struct job *job);
 void job_free(struct job *job);
-int job_stop(struct job *job, enum job_stop why);
-void job_run_timer(struct job *job); /* handed: arms the deadline */
+void job_stop(struct job *job, enum job_stop why);
+void job_arm(struct job *job);    /* it was handed over: its time may run */
+void job_settle(struct job *job); /* final: tells the watches that have all output, frees what nobody wants */
+void job_describe(const struct job *job, struct job_info *ret);
 
 /* queue.c */
 void queue_init(struct domain *d);
@@ -170,8 +185,8 @@ struct job *queue_first(struct domain *d);
 
 /* input.c */
 void input_begin(struct job *job); /* the function is known: early input moves on */
+int input_prepare(struct job *job, bool streaming); /* makes the memfd or the pipe */
 int input_take(struct job *job, const void *data, size_t size, bool last);
-void input_cut(struct job *job);
 void input_free(struct job *job);
 
 /* output.c */
@@ -180,29 +195,38 @@ void output_add_chunk(struct job *job, const struct front_completion *c);
 void output_absorb(struct job *job); /* takes over every held piece */
 void output_pump(struct job *job);
 void output_discard(struct job *job); /* before it runs again */
-uint64_t output_received(const struct job *job);
 void output_free(struct job *job);
 
 /* plugins.c */
+/* The entry for a name or path, made where there is none or the file has changed. NULL: too many, or no memory. */
 struct plugin *plugin_get(struct domain *d, const char *request);
-void plugin_load(struct plugin *p); /* sends LOAD to the executor */
-void plugin_loaded(struct domain *d, const struct control *c);
-void plugin_function(struct domain *d, const struct control *c);
-void plugin_executor_gone(struct domain *d, bool loading_killed);
+void plugin_load(struct plugin *p); /* sends LOAD to the executor, which is started where none runs */
+void plugin_control(struct domain *d, const struct control *c); /* LOADED, FUNCTION */
+/* The executor died; blame: nothing else explains it, so a plugin that was being loaded is suspected. */
+void plugin_executor_gone(struct domain *d, bool blame);
+void plugin_fail_waiting(struct domain *d, int error, const char *text); /* no executor can be had */
 struct plugin_function *plugin_find_function(struct plugin *p, const char *name);
+const char *plugin_title(const struct plugin *p); /* its own name, or what it was asked for as */
 void plugin_free(struct plugin *p);
 
 /* domain.c */
 struct domain *domain_get(struct jobs *jobs, uint32_t uid);
-int domain_start(struct domain *d); /* an executor, where none runs */
+/* Starts an executor where none runs and no pause is on. 0: there is one, or one will be; -EAGAIN: none can be had. */
+int domain_start(struct domain *d);
 void domain_pump(struct domain *d); /* hands over what fits */
 void domain_free(struct domain *d);
-void domain_drain_completions(struct domain *d, bool all);
+bool domain_poll(struct domain *d); /* takes a batch of completions; true: there may be more */
+void domain_complete(struct domain *d, const struct front_completion *c);
+void domain_done(struct job *job, const struct front_completion *c); /* the slot is the job's no more */
+bool domain_wanted(struct domain *d); /* something waits for an executor */
+void domain_forget_opens(struct job *job);
+void liar(struct domain *d, const char *what); /* nothing more is believed of this executor */
 
 /* recover.c */
 void recover(struct domain *d, int code, int status);
 
 /* admission.c */
 struct user *user_get(struct jobs *jobs, uint32_t uid);
+bool user_evict(struct user *user); /* drops the oldest kept result that nobody reads */
 int user_charge(struct jobs *jobs, struct user *user, uint64_t bytes);
 void user_refund(struct user *user, uint64_t bytes);
