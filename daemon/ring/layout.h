@@ -86,7 +86,10 @@ struct up_slot {
     _Atomic uint64_t state;          /* ring_word(generation, enum ring_state) */
     _Atomic uint64_t progress_done;  /* [atomic: relaxed; wsd looks now and then] */
     _Atomic uint64_t progress_total;
-    uint64_t started_usec, ended_usec; /* CLOCK_MONOTONIC */
+    /* CLOCK_MONOTONIC, when the job's time began. [atomic: relaxed; written before the CAS to RUNNING (release), so who
+     * reads RUNNING with acquire first, reads this job's time after] */
+    _Atomic uint64_t started_usec;
+    uint64_t ended_usec;
     uint64_t cpu_usec;               /* over all tasks of the job */
     uint64_t output_size;            /* all output bytes: chunks, then the small area */
     uint32_t small_size;             /* bytes of output in the slot's small area, last in order */
@@ -119,7 +122,10 @@ struct up_chunk {
     _Atomic uint32_t used; /* 1 from allocation (executor) to release (wsd, release order; executor: acquire) */
 };
 
-/* Written by the fault handler in the executor, last word first seen. */
+/* Written by the fault handler in the executor, last word first seen. A plugin that ends the process by exit() or
+ * quick_exit() leaves a note too, with signal 0 and the code FAULT_EXIT. */
+#define FAULT_EXIT 0x65786974 /* "exit" */
+
 struct fault_note {
     _Atomic uint32_t written; /* 1: the rest is there (release/acquire); the first fault wins by CAS 0 -> 2 -> 1 */
     uint32_t slot;            /* RING_NONE: no job was running on that thread */
