@@ -162,6 +162,17 @@ void jobs_interrupt_all(struct jobs *jobs)
     each_job(jobs, interrupt);
 }
 
+void jobs_finish_executors(struct jobs *jobs)
+{
+    list_for_each(l, &jobs->domains)
+    {
+        struct domain *d = container_of(l, struct domain, link);
+
+        if (d->executor)
+            executor_finish(d->executor);
+    }
+}
+
 struct jobs *jobs_free(struct jobs *jobs)
 {
     if (!jobs)

@@ -197,6 +197,7 @@ void jobs_awake(struct jobs *jobs);
 
 void jobs_drain(struct jobs *jobs); /* refuses new jobs from now on */
 void jobs_interrupt_all(struct jobs *jobs);
+void jobs_finish_executors(struct jobs *jobs); /* asks each to end; counters.n_executors tells how many are left */
 void jobs_set_limits(struct jobs *jobs, const struct jobs_limits *limits);
 void jobs_counters(struct jobs *jobs, struct jobs_counters *ret);
 
