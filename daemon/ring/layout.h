@@ -38,6 +38,7 @@
 #define RING_RUN_MAX     16u                    /* chunks in one piece: 1 MiB */
 #define RING_COMPLETIONS 4096u                  /* >= slots + chunks, so the ring is never full */
 #define RING_TEXT        256u                   /* error, status */
+#define RING_JOB_CHUNKS  64u                    /* that one job may hold: a reader that stands still costs no other job */
 #define RING_NONE        UINT32_MAX
 
 enum ring_state { RING_FREE = 0, RING_QUEUED = 1, RING_RUNNING = 2, RING_DONE = 3, RING_RECALLED = 4 };
@@ -66,7 +67,7 @@ struct down_slot {
     uint32_t reserved;
     uint64_t input_size;     /* .. then, 16-aligned, the input unless it has a descriptor */
     uint64_t blob;           /* offset in `down` */
-    uint64_t deadline_usec;  /* CLOCK_MONOTONIC, 0: none */
+    uint64_t timeout_usec;   /* of its run time: the executor adds the time at which it starts; 0: none */
     _Atomic uint32_t cancel; /* [atomic: relaxed both sides; a flag that is polled] */
     uint32_t reserved2;
 } __attribute__((aligned(128)));

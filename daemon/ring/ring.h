@@ -28,8 +28,10 @@ struct front {
     uint32_t free_slots[RING_SLOTS];
     uint32_t generation[RING_SLOTS]; /* private truth */
     uint8_t handed[RING_SLOTS];      /* 1: with the executor */
+    uint8_t recalled[RING_SLOTS];    /* 1: taken back, the completion is still to come */
+    uint16_t first_chunk[RING_SLOTS], n_chunks[RING_SLOTS]; /* of the down arena, held by the slot */
     uint32_t chunk_hint;
-    uint64_t chunk_used[RING_CHUNKS / 64]; /* private map of the down arena */
+    uint8_t chunk_used[RING_CHUNKS]; /* private map of the down arena */
 };
 
 /* What the jobs layer hands over. Pointers are copied from. */
@@ -41,7 +43,7 @@ struct front_job {
     size_t args_size;
     const void *input;   /* NULL where it has a descriptor */
     uint64_t input_size; /* also of the descriptor; 0 for a pipe */
-    uint64_t deadline_usec;
+    uint64_t timeout_usec;
 };
 
 /* What front_next() gives. Everything is a checked private copy, but `data`, which points into shared memory: copy it
@@ -84,7 +86,8 @@ void front_ring(struct front *f, uint32_t n_submitted);
 bool front_recall(struct front *f, uint32_t slot);
 void front_cancel(struct front *f, uint32_t slot); /* raises the flag */
 void front_progress(struct front *f, uint32_t slot, uint64_t *ret_done, uint64_t *ret_total);
-bool front_running(struct front *f, uint32_t slot); /* the worker has begun (a look, which may be old at once) */
+/* The worker has begun, and when by its own word (a look, which may be old at once). */
+bool front_running(struct front *f, uint32_t slot, uint64_t *ret_started_usec);
 
 /* The next completion, in order. 0, FRONT_NONE, FRONT_E_LIES. A slot is free again after its DONE or RECALLED was
  * given, when front_retire() is called: the data of DONE is the slot's. */
