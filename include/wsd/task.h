@@ -92,8 +92,8 @@ struct wsd_task_ops {
  * never moved. Since 0.
  *
  * Between the owner (the macros, one thread) and thieves (the pool, any thread):
- *   top  written by the owner only, with release (partner: a revoking thief's acquire, which then reads the slots below).
- *        Popping stores top, then loads lo: a revoking thief stores lo, then has every CPU
+ *   top  written by the owner only, with release (partner: a revoking thief's acquire, which then reads the slots
+ *        below). Popping stores top, then loads lo: a revoking thief stores lo, then has every CPU
  *        of the process pass a barrier (membarrier), then loads top. So one of the two sees the other.
  *   hi   a spawn asks the pool when its slot is at or above hi. Relaxed; 0 is a trap that anybody may set.
  *   lo   a sync asks the pool when its slot is below lo. Relaxed; all ones is a trap that anybody may set. */
@@ -274,15 +274,15 @@ static inline void wsd_for(struct wsd_worker *self, uint64_t begin, uint64_t end
     WSD_TASK_FN_ type name##_wsd_body(struct wsd_worker *self, t1);                                                    \
     WSD_UNUSED_ static void name##_wsd_run(struct wsd_worker *self, struct wsd_task *wsd_t_)                           \
     {                                                                                                                  \
-        struct name##_wsd_args wsd_args_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                               \
-        type wsd_value_ = name##_wsd_body(self, wsd_args_.a1);                                                         \
+        struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
+        type wsd_value_ = name##_wsd_body(self, wsd_p_.a1);                                                            \
         ((struct name##_wsd_result *)WSD_DATA_(wsd_t_))->value = wsd_value_;                                           \
     }                                                                                                                  \
     WSD_TASK_FN_ void name##_wsd_spawn(struct wsd_worker *self, t1 wsd_a1)                                             \
     {                                                                                                                  \
         struct wsd_task *wsd_t_ = self->top;                                                                           \
-        struct name##_wsd_args *wsd_args_ = (struct name##_wsd_args *)WSD_DATA_(wsd_t_);                               \
-        wsd_args_->a1 = wsd_a1;                                                                                        \
+        struct name##_wsd_args *wsd_p_ = (struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
+        wsd_p_->a1 = wsd_a1;                                                                                           \
         wsd_task_push_(self, wsd_t_, name##_wsd_run, (uint32_t)sizeof(struct name##_wsd_result));                      \
     }                                                                                                                  \
     WSD_TASK_FN_ type name##_wsd_sync(struct wsd_worker *self)                                                         \
@@ -293,8 +293,8 @@ static inline void wsd_for(struct wsd_worker *self, uint64_t begin, uint64_t end
             if (wsd_done_)                                                                                             \
                 return ((struct name##_wsd_result *)WSD_DATA_(wsd_done_))->value;                                      \
         }                                                                                                              \
-        struct name##_wsd_args wsd_args_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                               \
-        return name##_wsd_body(self, wsd_args_.a1);                                                                    \
+        struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
+        return name##_wsd_body(self, wsd_p_.a1);                                                                       \
     }                                                                                                                  \
     WSD_STATIC_ASSERT_(1, "")
 
@@ -313,14 +313,14 @@ static inline void wsd_for(struct wsd_worker *self, uint64_t begin, uint64_t end
     WSD_TASK_FN_ void name##_wsd_body(struct wsd_worker *self, t1);                                                    \
     WSD_UNUSED_ static void name##_wsd_run(struct wsd_worker *self, struct wsd_task *wsd_t_)                           \
     {                                                                                                                  \
-        struct name##_wsd_args wsd_args_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                               \
-        name##_wsd_body(self, wsd_args_.a1);                                                                           \
+        struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
+        name##_wsd_body(self, wsd_p_.a1);                                                                              \
     }                                                                                                                  \
     WSD_TASK_FN_ void name##_wsd_spawn(struct wsd_worker *self, t1 wsd_a1)                                             \
     {                                                                                                                  \
         struct wsd_task *wsd_t_ = self->top;                                                                           \
-        struct name##_wsd_args *wsd_args_ = (struct name##_wsd_args *)WSD_DATA_(wsd_t_);                               \
-        wsd_args_->a1 = wsd_a1;                                                                                        \
+        struct name##_wsd_args *wsd_p_ = (struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
+        wsd_p_->a1 = wsd_a1;                                                                                           \
         wsd_task_push_(self, wsd_t_, name##_wsd_run, 0);                                                               \
     }                                                                                                                  \
     WSD_TASK_FN_ void name##_wsd_sync(struct wsd_worker *self)                                                         \
@@ -330,8 +330,8 @@ static inline void wsd_for(struct wsd_worker *self, uint64_t begin, uint64_t end
             if (self->ops->sync(self, wsd_t_, 0))                                                                      \
                 return;                                                                                                \
         }                                                                                                              \
-        struct name##_wsd_args wsd_args_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                               \
-        name##_wsd_body(self, wsd_args_.a1);                                                                           \
+        struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
+        name##_wsd_body(self, wsd_p_.a1);                                                                              \
     }                                                                                                                  \
     WSD_STATIC_ASSERT_(1, "")
 
@@ -354,16 +354,16 @@ static inline void wsd_for(struct wsd_worker *self, uint64_t begin, uint64_t end
     WSD_TASK_FN_ type name##_wsd_body(struct wsd_worker *self, t1, t2);                                                \
     WSD_UNUSED_ static void name##_wsd_run(struct wsd_worker *self, struct wsd_task *wsd_t_)                           \
     {                                                                                                                  \
-        struct name##_wsd_args wsd_args_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                               \
-        type wsd_value_ = name##_wsd_body(self, wsd_args_.a1, wsd_args_.a2);                                           \
+        struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
+        type wsd_value_ = name##_wsd_body(self, wsd_p_.a1, wsd_p_.a2);                                                 \
         ((struct name##_wsd_result *)WSD_DATA_(wsd_t_))->value = wsd_value_;                                           \
     }                                                                                                                  \
     WSD_TASK_FN_ void name##_wsd_spawn(struct wsd_worker *self, t1 wsd_a1, t2 wsd_a2)                                  \
     {                                                                                                                  \
         struct wsd_task *wsd_t_ = self->top;                                                                           \
-        struct name##_wsd_args *wsd_args_ = (struct name##_wsd_args *)WSD_DATA_(wsd_t_);                               \
-        wsd_args_->a1 = wsd_a1;                                                                                        \
-        wsd_args_->a2 = wsd_a2;                                                                                        \
+        struct name##_wsd_args *wsd_p_ = (struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
+        wsd_p_->a1 = wsd_a1;                                                                                           \
+        wsd_p_->a2 = wsd_a2;                                                                                           \
         wsd_task_push_(self, wsd_t_, name##_wsd_run, (uint32_t)sizeof(struct name##_wsd_result));                      \
     }                                                                                                                  \
     WSD_TASK_FN_ type name##_wsd_sync(struct wsd_worker *self)                                                         \
@@ -374,8 +374,8 @@ static inline void wsd_for(struct wsd_worker *self, uint64_t begin, uint64_t end
             if (wsd_done_)                                                                                             \
                 return ((struct name##_wsd_result *)WSD_DATA_(wsd_done_))->value;                                      \
         }                                                                                                              \
-        struct name##_wsd_args wsd_args_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                               \
-        return name##_wsd_body(self, wsd_args_.a1, wsd_args_.a2);                                                      \
+        struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
+        return name##_wsd_body(self, wsd_p_.a1, wsd_p_.a2);                                                            \
     }                                                                                                                  \
     WSD_STATIC_ASSERT_(1, "")
 
@@ -394,15 +394,15 @@ static inline void wsd_for(struct wsd_worker *self, uint64_t begin, uint64_t end
     WSD_TASK_FN_ void name##_wsd_body(struct wsd_worker *self, t1, t2);                                                \
     WSD_UNUSED_ static void name##_wsd_run(struct wsd_worker *self, struct wsd_task *wsd_t_)                           \
     {                                                                                                                  \
-        struct name##_wsd_args wsd_args_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                               \
-        name##_wsd_body(self, wsd_args_.a1, wsd_args_.a2);                                                             \
+        struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
+        name##_wsd_body(self, wsd_p_.a1, wsd_p_.a2);                                                                   \
     }                                                                                                                  \
     WSD_TASK_FN_ void name##_wsd_spawn(struct wsd_worker *self, t1 wsd_a1, t2 wsd_a2)                                  \
     {                                                                                                                  \
         struct wsd_task *wsd_t_ = self->top;                                                                           \
-        struct name##_wsd_args *wsd_args_ = (struct name##_wsd_args *)WSD_DATA_(wsd_t_);                               \
-        wsd_args_->a1 = wsd_a1;                                                                                        \
-        wsd_args_->a2 = wsd_a2;                                                                                        \
+        struct name##_wsd_args *wsd_p_ = (struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
+        wsd_p_->a1 = wsd_a1;                                                                                           \
+        wsd_p_->a2 = wsd_a2;                                                                                           \
         wsd_task_push_(self, wsd_t_, name##_wsd_run, 0);                                                               \
     }                                                                                                                  \
     WSD_TASK_FN_ void name##_wsd_sync(struct wsd_worker *self)                                                         \
@@ -412,8 +412,8 @@ static inline void wsd_for(struct wsd_worker *self, uint64_t begin, uint64_t end
             if (self->ops->sync(self, wsd_t_, 0))                                                                      \
                 return;                                                                                                \
         }                                                                                                              \
-        struct name##_wsd_args wsd_args_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                               \
-        name##_wsd_body(self, wsd_args_.a1, wsd_args_.a2);                                                             \
+        struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
+        name##_wsd_body(self, wsd_p_.a1, wsd_p_.a2);                                                                   \
     }                                                                                                                  \
     WSD_STATIC_ASSERT_(1, "")
 
@@ -436,17 +436,17 @@ static inline void wsd_for(struct wsd_worker *self, uint64_t begin, uint64_t end
     WSD_TASK_FN_ type name##_wsd_body(struct wsd_worker *self, t1, t2, t3);                                            \
     WSD_UNUSED_ static void name##_wsd_run(struct wsd_worker *self, struct wsd_task *wsd_t_)                           \
     {                                                                                                                  \
-        struct name##_wsd_args wsd_args_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                               \
-        type wsd_value_ = name##_wsd_body(self, wsd_args_.a1, wsd_args_.a2, wsd_args_.a3);                             \
+        struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
+        type wsd_value_ = name##_wsd_body(self, wsd_p_.a1, wsd_p_.a2, wsd_p_.a3);                                      \
         ((struct name##_wsd_result *)WSD_DATA_(wsd_t_))->value = wsd_value_;                                           \
     }                                                                                                                  \
     WSD_TASK_FN_ void name##_wsd_spawn(struct wsd_worker *self, t1 wsd_a1, t2 wsd_a2, t3 wsd_a3)                       \
     {                                                                                                                  \
         struct wsd_task *wsd_t_ = self->top;                                                                           \
-        struct name##_wsd_args *wsd_args_ = (struct name##_wsd_args *)WSD_DATA_(wsd_t_);                               \
-        wsd_args_->a1 = wsd_a1;                                                                                        \
-        wsd_args_->a2 = wsd_a2;                                                                                        \
-        wsd_args_->a3 = wsd_a3;                                                                                        \
+        struct name##_wsd_args *wsd_p_ = (struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
+        wsd_p_->a1 = wsd_a1;                                                                                           \
+        wsd_p_->a2 = wsd_a2;                                                                                           \
+        wsd_p_->a3 = wsd_a3;                                                                                           \
         wsd_task_push_(self, wsd_t_, name##_wsd_run, (uint32_t)sizeof(struct name##_wsd_result));                      \
     }                                                                                                                  \
     WSD_TASK_FN_ type name##_wsd_sync(struct wsd_worker *self)                                                         \
@@ -457,8 +457,8 @@ static inline void wsd_for(struct wsd_worker *self, uint64_t begin, uint64_t end
             if (wsd_done_)                                                                                             \
                 return ((struct name##_wsd_result *)WSD_DATA_(wsd_done_))->value;                                      \
         }                                                                                                              \
-        struct name##_wsd_args wsd_args_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                               \
-        return name##_wsd_body(self, wsd_args_.a1, wsd_args_.a2, wsd_args_.a3);                                        \
+        struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
+        return name##_wsd_body(self, wsd_p_.a1, wsd_p_.a2, wsd_p_.a3);                                                 \
     }                                                                                                                  \
     WSD_STATIC_ASSERT_(1, "")
 
@@ -477,16 +477,16 @@ static inline void wsd_for(struct wsd_worker *self, uint64_t begin, uint64_t end
     WSD_TASK_FN_ void name##_wsd_body(struct wsd_worker *self, t1, t2, t3);                                            \
     WSD_UNUSED_ static void name##_wsd_run(struct wsd_worker *self, struct wsd_task *wsd_t_)                           \
     {                                                                                                                  \
-        struct name##_wsd_args wsd_args_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                               \
-        name##_wsd_body(self, wsd_args_.a1, wsd_args_.a2, wsd_args_.a3);                                               \
+        struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
+        name##_wsd_body(self, wsd_p_.a1, wsd_p_.a2, wsd_p_.a3);                                                        \
     }                                                                                                                  \
     WSD_TASK_FN_ void name##_wsd_spawn(struct wsd_worker *self, t1 wsd_a1, t2 wsd_a2, t3 wsd_a3)                       \
     {                                                                                                                  \
         struct wsd_task *wsd_t_ = self->top;                                                                           \
-        struct name##_wsd_args *wsd_args_ = (struct name##_wsd_args *)WSD_DATA_(wsd_t_);                               \
-        wsd_args_->a1 = wsd_a1;                                                                                        \
-        wsd_args_->a2 = wsd_a2;                                                                                        \
-        wsd_args_->a3 = wsd_a3;                                                                                        \
+        struct name##_wsd_args *wsd_p_ = (struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
+        wsd_p_->a1 = wsd_a1;                                                                                           \
+        wsd_p_->a2 = wsd_a2;                                                                                           \
+        wsd_p_->a3 = wsd_a3;                                                                                           \
         wsd_task_push_(self, wsd_t_, name##_wsd_run, 0);                                                               \
     }                                                                                                                  \
     WSD_TASK_FN_ void name##_wsd_sync(struct wsd_worker *self)                                                         \
@@ -496,8 +496,8 @@ static inline void wsd_for(struct wsd_worker *self, uint64_t begin, uint64_t end
             if (self->ops->sync(self, wsd_t_, 0))                                                                      \
                 return;                                                                                                \
         }                                                                                                              \
-        struct name##_wsd_args wsd_args_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                               \
-        name##_wsd_body(self, wsd_args_.a1, wsd_args_.a2, wsd_args_.a3);                                               \
+        struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
+        name##_wsd_body(self, wsd_p_.a1, wsd_p_.a2, wsd_p_.a3);                                                        \
     }                                                                                                                  \
     WSD_STATIC_ASSERT_(1, "")
 
@@ -520,18 +520,18 @@ static inline void wsd_for(struct wsd_worker *self, uint64_t begin, uint64_t end
     WSD_TASK_FN_ type name##_wsd_body(struct wsd_worker *self, t1, t2, t3, t4);                                        \
     WSD_UNUSED_ static void name##_wsd_run(struct wsd_worker *self, struct wsd_task *wsd_t_)                           \
     {                                                                                                                  \
-        struct name##_wsd_args wsd_args_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                               \
-        type wsd_value_ = name##_wsd_body(self, wsd_args_.a1, wsd_args_.a2, wsd_args_.a3, wsd_args_.a4);               \
+        struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
+        type wsd_value_ = name##_wsd_body(self, wsd_p_.a1, wsd_p_.a2, wsd_p_.a3, wsd_p_.a4);                           \
         ((struct name##_wsd_result *)WSD_DATA_(wsd_t_))->value = wsd_value_;                                           \
     }                                                                                                                  \
     WSD_TASK_FN_ void name##_wsd_spawn(struct wsd_worker *self, t1 wsd_a1, t2 wsd_a2, t3 wsd_a3, t4 wsd_a4)            \
     {                                                                                                                  \
         struct wsd_task *wsd_t_ = self->top;                                                                           \
-        struct name##_wsd_args *wsd_args_ = (struct name##_wsd_args *)WSD_DATA_(wsd_t_);                               \
-        wsd_args_->a1 = wsd_a1;                                                                                        \
-        wsd_args_->a2 = wsd_a2;                                                                                        \
-        wsd_args_->a3 = wsd_a3;                                                                                        \
-        wsd_args_->a4 = wsd_a4;                                                                                        \
+        struct name##_wsd_args *wsd_p_ = (struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
+        wsd_p_->a1 = wsd_a1;                                                                                           \
+        wsd_p_->a2 = wsd_a2;                                                                                           \
+        wsd_p_->a3 = wsd_a3;                                                                                           \
+        wsd_p_->a4 = wsd_a4;                                                                                           \
         wsd_task_push_(self, wsd_t_, name##_wsd_run, (uint32_t)sizeof(struct name##_wsd_result));                      \
     }                                                                                                                  \
     WSD_TASK_FN_ type name##_wsd_sync(struct wsd_worker *self)                                                         \
@@ -542,8 +542,8 @@ static inline void wsd_for(struct wsd_worker *self, uint64_t begin, uint64_t end
             if (wsd_done_)                                                                                             \
                 return ((struct name##_wsd_result *)WSD_DATA_(wsd_done_))->value;                                      \
         }                                                                                                              \
-        struct name##_wsd_args wsd_args_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                               \
-        return name##_wsd_body(self, wsd_args_.a1, wsd_args_.a2, wsd_args_.a3, wsd_args_.a4);                          \
+        struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
+        return name##_wsd_body(self, wsd_p_.a1, wsd_p_.a2, wsd_p_.a3, wsd_p_.a4);                                      \
     }                                                                                                                  \
     WSD_STATIC_ASSERT_(1, "")
 
@@ -562,17 +562,17 @@ static inline void wsd_for(struct wsd_worker *self, uint64_t begin, uint64_t end
     WSD_TASK_FN_ void name##_wsd_body(struct wsd_worker *self, t1, t2, t3, t4);                                        \
     WSD_UNUSED_ static void name##_wsd_run(struct wsd_worker *self, struct wsd_task *wsd_t_)                           \
     {                                                                                                                  \
-        struct name##_wsd_args wsd_args_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                               \
-        name##_wsd_body(self, wsd_args_.a1, wsd_args_.a2, wsd_args_.a3, wsd_args_.a4);                                 \
+        struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
+        name##_wsd_body(self, wsd_p_.a1, wsd_p_.a2, wsd_p_.a3, wsd_p_.a4);                                             \
     }                                                                                                                  \
     WSD_TASK_FN_ void name##_wsd_spawn(struct wsd_worker *self, t1 wsd_a1, t2 wsd_a2, t3 wsd_a3, t4 wsd_a4)            \
     {                                                                                                                  \
         struct wsd_task *wsd_t_ = self->top;                                                                           \
-        struct name##_wsd_args *wsd_args_ = (struct name##_wsd_args *)WSD_DATA_(wsd_t_);                               \
-        wsd_args_->a1 = wsd_a1;                                                                                        \
-        wsd_args_->a2 = wsd_a2;                                                                                        \
-        wsd_args_->a3 = wsd_a3;                                                                                        \
-        wsd_args_->a4 = wsd_a4;                                                                                        \
+        struct name##_wsd_args *wsd_p_ = (struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
+        wsd_p_->a1 = wsd_a1;                                                                                           \
+        wsd_p_->a2 = wsd_a2;                                                                                           \
+        wsd_p_->a3 = wsd_a3;                                                                                           \
+        wsd_p_->a4 = wsd_a4;                                                                                           \
         wsd_task_push_(self, wsd_t_, name##_wsd_run, 0);                                                               \
     }                                                                                                                  \
     WSD_TASK_FN_ void name##_wsd_sync(struct wsd_worker *self)                                                         \
@@ -582,8 +582,8 @@ static inline void wsd_for(struct wsd_worker *self, uint64_t begin, uint64_t end
             if (self->ops->sync(self, wsd_t_, 0))                                                                      \
                 return;                                                                                                \
         }                                                                                                              \
-        struct name##_wsd_args wsd_args_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                               \
-        name##_wsd_body(self, wsd_args_.a1, wsd_args_.a2, wsd_args_.a3, wsd_args_.a4);                                 \
+        struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
+        name##_wsd_body(self, wsd_p_.a1, wsd_p_.a2, wsd_p_.a3, wsd_p_.a4);                                             \
     }                                                                                                                  \
     WSD_STATIC_ASSERT_(1, "")
 
@@ -606,19 +606,19 @@ static inline void wsd_for(struct wsd_worker *self, uint64_t begin, uint64_t end
     WSD_TASK_FN_ type name##_wsd_body(struct wsd_worker *self, t1, t2, t3, t4, t5);                                    \
     WSD_UNUSED_ static void name##_wsd_run(struct wsd_worker *self, struct wsd_task *wsd_t_)                           \
     {                                                                                                                  \
-        struct name##_wsd_args wsd_args_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                               \
-        type wsd_value_ = name##_wsd_body(self, wsd_args_.a1, wsd_args_.a2, wsd_args_.a3, wsd_args_.a4, wsd_args_.a5); \
+        struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
+        type wsd_value_ = name##_wsd_body(self, wsd_p_.a1, wsd_p_.a2, wsd_p_.a3, wsd_p_.a4, wsd_p_.a5);                \
         ((struct name##_wsd_result *)WSD_DATA_(wsd_t_))->value = wsd_value_;                                           \
     }                                                                                                                  \
     WSD_TASK_FN_ void name##_wsd_spawn(struct wsd_worker *self, t1 wsd_a1, t2 wsd_a2, t3 wsd_a3, t4 wsd_a4, t5 wsd_a5) \
     {                                                                                                                  \
         struct wsd_task *wsd_t_ = self->top;                                                                           \
-        struct name##_wsd_args *wsd_args_ = (struct name##_wsd_args *)WSD_DATA_(wsd_t_);                               \
-        wsd_args_->a1 = wsd_a1;                                                                                        \
-        wsd_args_->a2 = wsd_a2;                                                                                        \
-        wsd_args_->a3 = wsd_a3;                                                                                        \
-        wsd_args_->a4 = wsd_a4;                                                                                        \
-        wsd_args_->a5 = wsd_a5;                                                                                        \
+        struct name##_wsd_args *wsd_p_ = (struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
+        wsd_p_->a1 = wsd_a1;                                                                                           \
+        wsd_p_->a2 = wsd_a2;                                                                                           \
+        wsd_p_->a3 = wsd_a3;                                                                                           \
+        wsd_p_->a4 = wsd_a4;                                                                                           \
+        wsd_p_->a5 = wsd_a5;                                                                                           \
         wsd_task_push_(self, wsd_t_, name##_wsd_run, (uint32_t)sizeof(struct name##_wsd_result));                      \
     }                                                                                                                  \
     WSD_TASK_FN_ type name##_wsd_sync(struct wsd_worker *self)                                                         \
@@ -629,8 +629,8 @@ static inline void wsd_for(struct wsd_worker *self, uint64_t begin, uint64_t end
             if (wsd_done_)                                                                                             \
                 return ((struct name##_wsd_result *)WSD_DATA_(wsd_done_))->value;                                      \
         }                                                                                                              \
-        struct name##_wsd_args wsd_args_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                               \
-        return name##_wsd_body(self, wsd_args_.a1, wsd_args_.a2, wsd_args_.a3, wsd_args_.a4, wsd_args_.a5);            \
+        struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
+        return name##_wsd_body(self, wsd_p_.a1, wsd_p_.a2, wsd_p_.a3, wsd_p_.a4, wsd_p_.a5);                           \
     }                                                                                                                  \
     WSD_STATIC_ASSERT_(1, "")
 
@@ -649,18 +649,18 @@ static inline void wsd_for(struct wsd_worker *self, uint64_t begin, uint64_t end
     WSD_TASK_FN_ void name##_wsd_body(struct wsd_worker *self, t1, t2, t3, t4, t5);                                    \
     WSD_UNUSED_ static void name##_wsd_run(struct wsd_worker *self, struct wsd_task *wsd_t_)                           \
     {                                                                                                                  \
-        struct name##_wsd_args wsd_args_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                               \
-        name##_wsd_body(self, wsd_args_.a1, wsd_args_.a2, wsd_args_.a3, wsd_args_.a4, wsd_args_.a5);                   \
+        struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
+        name##_wsd_body(self, wsd_p_.a1, wsd_p_.a2, wsd_p_.a3, wsd_p_.a4, wsd_p_.a5);                                  \
     }                                                                                                                  \
     WSD_TASK_FN_ void name##_wsd_spawn(struct wsd_worker *self, t1 wsd_a1, t2 wsd_a2, t3 wsd_a3, t4 wsd_a4, t5 wsd_a5) \
     {                                                                                                                  \
         struct wsd_task *wsd_t_ = self->top;                                                                           \
-        struct name##_wsd_args *wsd_args_ = (struct name##_wsd_args *)WSD_DATA_(wsd_t_);                               \
-        wsd_args_->a1 = wsd_a1;                                                                                        \
-        wsd_args_->a2 = wsd_a2;                                                                                        \
-        wsd_args_->a3 = wsd_a3;                                                                                        \
-        wsd_args_->a4 = wsd_a4;                                                                                        \
-        wsd_args_->a5 = wsd_a5;                                                                                        \
+        struct name##_wsd_args *wsd_p_ = (struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
+        wsd_p_->a1 = wsd_a1;                                                                                           \
+        wsd_p_->a2 = wsd_a2;                                                                                           \
+        wsd_p_->a3 = wsd_a3;                                                                                           \
+        wsd_p_->a4 = wsd_a4;                                                                                           \
+        wsd_p_->a5 = wsd_a5;                                                                                           \
         wsd_task_push_(self, wsd_t_, name##_wsd_run, 0);                                                               \
     }                                                                                                                  \
     WSD_TASK_FN_ void name##_wsd_sync(struct wsd_worker *self)                                                         \
@@ -670,8 +670,8 @@ static inline void wsd_for(struct wsd_worker *self, uint64_t begin, uint64_t end
             if (self->ops->sync(self, wsd_t_, 0))                                                                      \
                 return;                                                                                                \
         }                                                                                                              \
-        struct name##_wsd_args wsd_args_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                               \
-        name##_wsd_body(self, wsd_args_.a1, wsd_args_.a2, wsd_args_.a3, wsd_args_.a4, wsd_args_.a5);                   \
+        struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
+        name##_wsd_body(self, wsd_p_.a1, wsd_p_.a2, wsd_p_.a3, wsd_p_.a4, wsd_p_.a5);                                  \
     }                                                                                                                  \
     WSD_STATIC_ASSERT_(1, "")
 
@@ -694,20 +694,21 @@ static inline void wsd_for(struct wsd_worker *self, uint64_t begin, uint64_t end
     WSD_TASK_FN_ type name##_wsd_body(struct wsd_worker *self, t1, t2, t3, t4, t5, t6);                                \
     WSD_UNUSED_ static void name##_wsd_run(struct wsd_worker *self, struct wsd_task *wsd_t_)                           \
     {                                                                                                                  \
-        struct name##_wsd_args wsd_args_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                               \
-        type wsd_value_ = name##_wsd_body(self, wsd_args_.a1, wsd_args_.a2, wsd_args_.a3, wsd_args_.a4, wsd_args_.a5, wsd_args_.a6); \
+        struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
+        type wsd_value_ = name##_wsd_body(self, wsd_p_.a1, wsd_p_.a2, wsd_p_.a3, wsd_p_.a4, wsd_p_.a5, wsd_p_.a6);     \
         ((struct name##_wsd_result *)WSD_DATA_(wsd_t_))->value = wsd_value_;                                           \
     }                                                                                                                  \
-    WSD_TASK_FN_ void name##_wsd_spawn(struct wsd_worker *self, t1 wsd_a1, t2 wsd_a2, t3 wsd_a3, t4 wsd_a4, t5 wsd_a5, t6 wsd_a6) \
+    WSD_TASK_FN_ void name##_wsd_spawn(struct wsd_worker *self, t1 wsd_a1, t2 wsd_a2, t3 wsd_a3, t4 wsd_a4,            \
+                                       t5 wsd_a5, t6 wsd_a6)                                                           \
     {                                                                                                                  \
         struct wsd_task *wsd_t_ = self->top;                                                                           \
-        struct name##_wsd_args *wsd_args_ = (struct name##_wsd_args *)WSD_DATA_(wsd_t_);                               \
-        wsd_args_->a1 = wsd_a1;                                                                                        \
-        wsd_args_->a2 = wsd_a2;                                                                                        \
-        wsd_args_->a3 = wsd_a3;                                                                                        \
-        wsd_args_->a4 = wsd_a4;                                                                                        \
-        wsd_args_->a5 = wsd_a5;                                                                                        \
-        wsd_args_->a6 = wsd_a6;                                                                                        \
+        struct name##_wsd_args *wsd_p_ = (struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
+        wsd_p_->a1 = wsd_a1;                                                                                           \
+        wsd_p_->a2 = wsd_a2;                                                                                           \
+        wsd_p_->a3 = wsd_a3;                                                                                           \
+        wsd_p_->a4 = wsd_a4;                                                                                           \
+        wsd_p_->a5 = wsd_a5;                                                                                           \
+        wsd_p_->a6 = wsd_a6;                                                                                           \
         wsd_task_push_(self, wsd_t_, name##_wsd_run, (uint32_t)sizeof(struct name##_wsd_result));                      \
     }                                                                                                                  \
     WSD_TASK_FN_ type name##_wsd_sync(struct wsd_worker *self)                                                         \
@@ -718,8 +719,8 @@ static inline void wsd_for(struct wsd_worker *self, uint64_t begin, uint64_t end
             if (wsd_done_)                                                                                             \
                 return ((struct name##_wsd_result *)WSD_DATA_(wsd_done_))->value;                                      \
         }                                                                                                              \
-        struct name##_wsd_args wsd_args_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                               \
-        return name##_wsd_body(self, wsd_args_.a1, wsd_args_.a2, wsd_args_.a3, wsd_args_.a4, wsd_args_.a5, wsd_args_.a6); \
+        struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
+        return name##_wsd_body(self, wsd_p_.a1, wsd_p_.a2, wsd_p_.a3, wsd_p_.a4, wsd_p_.a5, wsd_p_.a6);                \
     }                                                                                                                  \
     WSD_STATIC_ASSERT_(1, "")
 
@@ -738,19 +739,20 @@ static inline void wsd_for(struct wsd_worker *self, uint64_t begin, uint64_t end
     WSD_TASK_FN_ void name##_wsd_body(struct wsd_worker *self, t1, t2, t3, t4, t5, t6);                                \
     WSD_UNUSED_ static void name##_wsd_run(struct wsd_worker *self, struct wsd_task *wsd_t_)                           \
     {                                                                                                                  \
-        struct name##_wsd_args wsd_args_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                               \
-        name##_wsd_body(self, wsd_args_.a1, wsd_args_.a2, wsd_args_.a3, wsd_args_.a4, wsd_args_.a5, wsd_args_.a6);     \
+        struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
+        name##_wsd_body(self, wsd_p_.a1, wsd_p_.a2, wsd_p_.a3, wsd_p_.a4, wsd_p_.a5, wsd_p_.a6);                       \
     }                                                                                                                  \
-    WSD_TASK_FN_ void name##_wsd_spawn(struct wsd_worker *self, t1 wsd_a1, t2 wsd_a2, t3 wsd_a3, t4 wsd_a4, t5 wsd_a5, t6 wsd_a6) \
+    WSD_TASK_FN_ void name##_wsd_spawn(struct wsd_worker *self, t1 wsd_a1, t2 wsd_a2, t3 wsd_a3, t4 wsd_a4,            \
+                                       t5 wsd_a5, t6 wsd_a6)                                                           \
     {                                                                                                                  \
         struct wsd_task *wsd_t_ = self->top;                                                                           \
-        struct name##_wsd_args *wsd_args_ = (struct name##_wsd_args *)WSD_DATA_(wsd_t_);                               \
-        wsd_args_->a1 = wsd_a1;                                                                                        \
-        wsd_args_->a2 = wsd_a2;                                                                                        \
-        wsd_args_->a3 = wsd_a3;                                                                                        \
-        wsd_args_->a4 = wsd_a4;                                                                                        \
-        wsd_args_->a5 = wsd_a5;                                                                                        \
-        wsd_args_->a6 = wsd_a6;                                                                                        \
+        struct name##_wsd_args *wsd_p_ = (struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
+        wsd_p_->a1 = wsd_a1;                                                                                           \
+        wsd_p_->a2 = wsd_a2;                                                                                           \
+        wsd_p_->a3 = wsd_a3;                                                                                           \
+        wsd_p_->a4 = wsd_a4;                                                                                           \
+        wsd_p_->a5 = wsd_a5;                                                                                           \
+        wsd_p_->a6 = wsd_a6;                                                                                           \
         wsd_task_push_(self, wsd_t_, name##_wsd_run, 0);                                                               \
     }                                                                                                                  \
     WSD_TASK_FN_ void name##_wsd_sync(struct wsd_worker *self)                                                         \
@@ -760,8 +762,8 @@ static inline void wsd_for(struct wsd_worker *self, uint64_t begin, uint64_t end
             if (self->ops->sync(self, wsd_t_, 0))                                                                      \
                 return;                                                                                                \
         }                                                                                                              \
-        struct name##_wsd_args wsd_args_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                               \
-        name##_wsd_body(self, wsd_args_.a1, wsd_args_.a2, wsd_args_.a3, wsd_args_.a4, wsd_args_.a5, wsd_args_.a6);     \
+        struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
+        name##_wsd_body(self, wsd_p_.a1, wsd_p_.a2, wsd_p_.a3, wsd_p_.a4, wsd_p_.a5, wsd_p_.a6);                       \
     }                                                                                                                  \
     WSD_STATIC_ASSERT_(1, "")
 
