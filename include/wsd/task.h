@@ -110,6 +110,10 @@ struct wsd_worker {
 #define WSD_UNUSED_       __attribute__((unused))
 #define WSD_TASK_FN_      __attribute__((unused)) static inline
 #define WSD_UNLIKELY_(x)  __builtin_expect(!!(x), 0)
+/* A last argument that nobody looks at: ISO C and C++17 want one for `...`, also where a task has none. */
+#define WSD_END_             __attribute__((unused)) int wsd_end_
+#define WSD_SPAWN_(name, ...) name##_wsd_spawn(self, __VA_ARGS__)
+#define WSD_CALL_(name, ...)  name##_wsd_call(self, __VA_ARGS__)
 #define WSD_DATA_(task)   ((void *)(task)->data)
 
 static inline void wsd_task_push_(struct wsd_worker *self, struct wsd_task *task,
@@ -178,13 +182,13 @@ static inline void wsd_for(struct wsd_worker *self, uint64_t begin, uint64_t end
     self->ops->for_range(self, begin, end, grain, body, arg);
 }
 
-/* Spawns the task NAME with these arguments as a child. Since 0. */
-#define WSD_SPAWN(name, ...) name##_wsd_spawn(self, ##__VA_ARGS__)
+/* WSD_SPAWN(NAME, arguments...): spawns the task NAME with these arguments as a child. Since 0. */
+#define WSD_SPAWN(...) WSD_SPAWN_(__VA_ARGS__, 0)
 
-/* Runs the task NAME here and now, as an ordinary call, and gives its result. Since 0. */
-#define WSD_CALL(name, ...) name##_wsd_body(self, ##__VA_ARGS__)
+/* WSD_CALL(NAME, arguments...): runs it here and now, as an ordinary call, and gives its result. Since 0. */
+#define WSD_CALL(...) WSD_CALL_(__VA_ARGS__, 0)
 
-/* Joins the youngest child, which was spawned as NAME, and gives its result. Since 0. */
+/* WSD_SYNC(NAME): joins the youngest child, which was spawned as NAME, and gives its result. Since 0. */
 #define WSD_SYNC(name) name##_wsd_sync(self)
 
 /* WSD_TASK_n(type, name, type1, argument1, ...) { body }      defines a task with n arguments and a result, and
@@ -208,10 +212,14 @@ static inline void wsd_for(struct wsd_worker *self, uint64_t begin, uint64_t end
     {                                                                                                                  \
         ((struct name##_wsd_result *)WSD_DATA_(wsd_t_))->value = name##_wsd_body(self);                                \
     }                                                                                                                  \
-    WSD_TASK_FN_ void name##_wsd_spawn(struct wsd_worker *self)                                                        \
+    WSD_TASK_FN_ void name##_wsd_spawn(struct wsd_worker *self, WSD_END_)                                              \
     {                                                                                                                  \
         struct wsd_task *wsd_t_ = self->top;                                                                           \
         wsd_task_push_(self, wsd_t_, name##_wsd_run, (uint32_t)sizeof(struct name##_wsd_result));                      \
+    }                                                                                                                  \
+    WSD_TASK_FN_ type name##_wsd_call(struct wsd_worker *self, WSD_END_)                                               \
+    {                                                                                                                  \
+        return name##_wsd_body(self);                                                                                  \
     }                                                                                                                  \
     WSD_TASK_FN_ type name##_wsd_sync(struct wsd_worker *self)                                                         \
     {                                                                                                                  \
@@ -239,10 +247,14 @@ static inline void wsd_for(struct wsd_worker *self, uint64_t begin, uint64_t end
         (void)wsd_t_;                                                                                                  \
         name##_wsd_body(self);                                                                                         \
     }                                                                                                                  \
-    WSD_TASK_FN_ void name##_wsd_spawn(struct wsd_worker *self)                                                        \
+    WSD_TASK_FN_ void name##_wsd_spawn(struct wsd_worker *self, WSD_END_)                                              \
     {                                                                                                                  \
         struct wsd_task *wsd_t_ = self->top;                                                                           \
         wsd_task_push_(self, wsd_t_, name##_wsd_run, 0);                                                               \
+    }                                                                                                                  \
+    WSD_TASK_FN_ void name##_wsd_call(struct wsd_worker *self, WSD_END_)                                               \
+    {                                                                                                                  \
+        name##_wsd_body(self);                                                                                         \
     }                                                                                                                  \
     WSD_TASK_FN_ void name##_wsd_sync(struct wsd_worker *self)                                                         \
     {                                                                                                                  \
@@ -278,12 +290,16 @@ static inline void wsd_for(struct wsd_worker *self, uint64_t begin, uint64_t end
         type wsd_value_ = name##_wsd_body(self, wsd_p_.a1);                                                            \
         ((struct name##_wsd_result *)WSD_DATA_(wsd_t_))->value = wsd_value_;                                           \
     }                                                                                                                  \
-    WSD_TASK_FN_ void name##_wsd_spawn(struct wsd_worker *self, t1 wsd_a1)                                             \
+    WSD_TASK_FN_ void name##_wsd_spawn(struct wsd_worker *self, t1 wsd_a1, WSD_END_)                                   \
     {                                                                                                                  \
         struct wsd_task *wsd_t_ = self->top;                                                                           \
         struct name##_wsd_args *wsd_p_ = (struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
         wsd_p_->a1 = wsd_a1;                                                                                           \
         wsd_task_push_(self, wsd_t_, name##_wsd_run, (uint32_t)sizeof(struct name##_wsd_result));                      \
+    }                                                                                                                  \
+    WSD_TASK_FN_ type name##_wsd_call(struct wsd_worker *self, t1 wsd_a1, WSD_END_)                                    \
+    {                                                                                                                  \
+        return name##_wsd_body(self, wsd_a1);                                                                          \
     }                                                                                                                  \
     WSD_TASK_FN_ type name##_wsd_sync(struct wsd_worker *self)                                                         \
     {                                                                                                                  \
@@ -316,12 +332,16 @@ static inline void wsd_for(struct wsd_worker *self, uint64_t begin, uint64_t end
         struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
         name##_wsd_body(self, wsd_p_.a1);                                                                              \
     }                                                                                                                  \
-    WSD_TASK_FN_ void name##_wsd_spawn(struct wsd_worker *self, t1 wsd_a1)                                             \
+    WSD_TASK_FN_ void name##_wsd_spawn(struct wsd_worker *self, t1 wsd_a1, WSD_END_)                                   \
     {                                                                                                                  \
         struct wsd_task *wsd_t_ = self->top;                                                                           \
         struct name##_wsd_args *wsd_p_ = (struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
         wsd_p_->a1 = wsd_a1;                                                                                           \
         wsd_task_push_(self, wsd_t_, name##_wsd_run, 0);                                                               \
+    }                                                                                                                  \
+    WSD_TASK_FN_ void name##_wsd_call(struct wsd_worker *self, t1 wsd_a1, WSD_END_)                                    \
+    {                                                                                                                  \
+        name##_wsd_body(self, wsd_a1);                                                                                 \
     }                                                                                                                  \
     WSD_TASK_FN_ void name##_wsd_sync(struct wsd_worker *self)                                                         \
     {                                                                                                                  \
@@ -358,13 +378,17 @@ static inline void wsd_for(struct wsd_worker *self, uint64_t begin, uint64_t end
         type wsd_value_ = name##_wsd_body(self, wsd_p_.a1, wsd_p_.a2);                                                 \
         ((struct name##_wsd_result *)WSD_DATA_(wsd_t_))->value = wsd_value_;                                           \
     }                                                                                                                  \
-    WSD_TASK_FN_ void name##_wsd_spawn(struct wsd_worker *self, t1 wsd_a1, t2 wsd_a2)                                  \
+    WSD_TASK_FN_ void name##_wsd_spawn(struct wsd_worker *self, t1 wsd_a1, t2 wsd_a2, WSD_END_)                        \
     {                                                                                                                  \
         struct wsd_task *wsd_t_ = self->top;                                                                           \
         struct name##_wsd_args *wsd_p_ = (struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
         wsd_p_->a1 = wsd_a1;                                                                                           \
         wsd_p_->a2 = wsd_a2;                                                                                           \
         wsd_task_push_(self, wsd_t_, name##_wsd_run, (uint32_t)sizeof(struct name##_wsd_result));                      \
+    }                                                                                                                  \
+    WSD_TASK_FN_ type name##_wsd_call(struct wsd_worker *self, t1 wsd_a1, t2 wsd_a2, WSD_END_)                         \
+    {                                                                                                                  \
+        return name##_wsd_body(self, wsd_a1, wsd_a2);                                                                  \
     }                                                                                                                  \
     WSD_TASK_FN_ type name##_wsd_sync(struct wsd_worker *self)                                                         \
     {                                                                                                                  \
@@ -397,13 +421,17 @@ static inline void wsd_for(struct wsd_worker *self, uint64_t begin, uint64_t end
         struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
         name##_wsd_body(self, wsd_p_.a1, wsd_p_.a2);                                                                   \
     }                                                                                                                  \
-    WSD_TASK_FN_ void name##_wsd_spawn(struct wsd_worker *self, t1 wsd_a1, t2 wsd_a2)                                  \
+    WSD_TASK_FN_ void name##_wsd_spawn(struct wsd_worker *self, t1 wsd_a1, t2 wsd_a2, WSD_END_)                        \
     {                                                                                                                  \
         struct wsd_task *wsd_t_ = self->top;                                                                           \
         struct name##_wsd_args *wsd_p_ = (struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
         wsd_p_->a1 = wsd_a1;                                                                                           \
         wsd_p_->a2 = wsd_a2;                                                                                           \
         wsd_task_push_(self, wsd_t_, name##_wsd_run, 0);                                                               \
+    }                                                                                                                  \
+    WSD_TASK_FN_ void name##_wsd_call(struct wsd_worker *self, t1 wsd_a1, t2 wsd_a2, WSD_END_)                         \
+    {                                                                                                                  \
+        name##_wsd_body(self, wsd_a1, wsd_a2);                                                                         \
     }                                                                                                                  \
     WSD_TASK_FN_ void name##_wsd_sync(struct wsd_worker *self)                                                         \
     {                                                                                                                  \
@@ -440,7 +468,7 @@ static inline void wsd_for(struct wsd_worker *self, uint64_t begin, uint64_t end
         type wsd_value_ = name##_wsd_body(self, wsd_p_.a1, wsd_p_.a2, wsd_p_.a3);                                      \
         ((struct name##_wsd_result *)WSD_DATA_(wsd_t_))->value = wsd_value_;                                           \
     }                                                                                                                  \
-    WSD_TASK_FN_ void name##_wsd_spawn(struct wsd_worker *self, t1 wsd_a1, t2 wsd_a2, t3 wsd_a3)                       \
+    WSD_TASK_FN_ void name##_wsd_spawn(struct wsd_worker *self, t1 wsd_a1, t2 wsd_a2, t3 wsd_a3, WSD_END_)             \
     {                                                                                                                  \
         struct wsd_task *wsd_t_ = self->top;                                                                           \
         struct name##_wsd_args *wsd_p_ = (struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
@@ -448,6 +476,10 @@ static inline void wsd_for(struct wsd_worker *self, uint64_t begin, uint64_t end
         wsd_p_->a2 = wsd_a2;                                                                                           \
         wsd_p_->a3 = wsd_a3;                                                                                           \
         wsd_task_push_(self, wsd_t_, name##_wsd_run, (uint32_t)sizeof(struct name##_wsd_result));                      \
+    }                                                                                                                  \
+    WSD_TASK_FN_ type name##_wsd_call(struct wsd_worker *self, t1 wsd_a1, t2 wsd_a2, t3 wsd_a3, WSD_END_)              \
+    {                                                                                                                  \
+        return name##_wsd_body(self, wsd_a1, wsd_a2, wsd_a3);                                                          \
     }                                                                                                                  \
     WSD_TASK_FN_ type name##_wsd_sync(struct wsd_worker *self)                                                         \
     {                                                                                                                  \
@@ -480,7 +512,7 @@ static inline void wsd_for(struct wsd_worker *self, uint64_t begin, uint64_t end
         struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
         name##_wsd_body(self, wsd_p_.a1, wsd_p_.a2, wsd_p_.a3);                                                        \
     }                                                                                                                  \
-    WSD_TASK_FN_ void name##_wsd_spawn(struct wsd_worker *self, t1 wsd_a1, t2 wsd_a2, t3 wsd_a3)                       \
+    WSD_TASK_FN_ void name##_wsd_spawn(struct wsd_worker *self, t1 wsd_a1, t2 wsd_a2, t3 wsd_a3, WSD_END_)             \
     {                                                                                                                  \
         struct wsd_task *wsd_t_ = self->top;                                                                           \
         struct name##_wsd_args *wsd_p_ = (struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
@@ -488,6 +520,10 @@ static inline void wsd_for(struct wsd_worker *self, uint64_t begin, uint64_t end
         wsd_p_->a2 = wsd_a2;                                                                                           \
         wsd_p_->a3 = wsd_a3;                                                                                           \
         wsd_task_push_(self, wsd_t_, name##_wsd_run, 0);                                                               \
+    }                                                                                                                  \
+    WSD_TASK_FN_ void name##_wsd_call(struct wsd_worker *self, t1 wsd_a1, t2 wsd_a2, t3 wsd_a3, WSD_END_)              \
+    {                                                                                                                  \
+        name##_wsd_body(self, wsd_a1, wsd_a2, wsd_a3);                                                                 \
     }                                                                                                                  \
     WSD_TASK_FN_ void name##_wsd_sync(struct wsd_worker *self)                                                         \
     {                                                                                                                  \
@@ -524,7 +560,7 @@ static inline void wsd_for(struct wsd_worker *self, uint64_t begin, uint64_t end
         type wsd_value_ = name##_wsd_body(self, wsd_p_.a1, wsd_p_.a2, wsd_p_.a3, wsd_p_.a4);                           \
         ((struct name##_wsd_result *)WSD_DATA_(wsd_t_))->value = wsd_value_;                                           \
     }                                                                                                                  \
-    WSD_TASK_FN_ void name##_wsd_spawn(struct wsd_worker *self, t1 wsd_a1, t2 wsd_a2, t3 wsd_a3, t4 wsd_a4)            \
+    WSD_TASK_FN_ void name##_wsd_spawn(struct wsd_worker *self, t1 wsd_a1, t2 wsd_a2, t3 wsd_a3, t4 wsd_a4, WSD_END_)  \
     {                                                                                                                  \
         struct wsd_task *wsd_t_ = self->top;                                                                           \
         struct name##_wsd_args *wsd_p_ = (struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
@@ -533,6 +569,10 @@ static inline void wsd_for(struct wsd_worker *self, uint64_t begin, uint64_t end
         wsd_p_->a3 = wsd_a3;                                                                                           \
         wsd_p_->a4 = wsd_a4;                                                                                           \
         wsd_task_push_(self, wsd_t_, name##_wsd_run, (uint32_t)sizeof(struct name##_wsd_result));                      \
+    }                                                                                                                  \
+    WSD_TASK_FN_ type name##_wsd_call(struct wsd_worker *self, t1 wsd_a1, t2 wsd_a2, t3 wsd_a3, t4 wsd_a4, WSD_END_)   \
+    {                                                                                                                  \
+        return name##_wsd_body(self, wsd_a1, wsd_a2, wsd_a3, wsd_a4);                                                  \
     }                                                                                                                  \
     WSD_TASK_FN_ type name##_wsd_sync(struct wsd_worker *self)                                                         \
     {                                                                                                                  \
@@ -565,7 +605,7 @@ static inline void wsd_for(struct wsd_worker *self, uint64_t begin, uint64_t end
         struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
         name##_wsd_body(self, wsd_p_.a1, wsd_p_.a2, wsd_p_.a3, wsd_p_.a4);                                             \
     }                                                                                                                  \
-    WSD_TASK_FN_ void name##_wsd_spawn(struct wsd_worker *self, t1 wsd_a1, t2 wsd_a2, t3 wsd_a3, t4 wsd_a4)            \
+    WSD_TASK_FN_ void name##_wsd_spawn(struct wsd_worker *self, t1 wsd_a1, t2 wsd_a2, t3 wsd_a3, t4 wsd_a4, WSD_END_)  \
     {                                                                                                                  \
         struct wsd_task *wsd_t_ = self->top;                                                                           \
         struct name##_wsd_args *wsd_p_ = (struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
@@ -574,6 +614,10 @@ static inline void wsd_for(struct wsd_worker *self, uint64_t begin, uint64_t end
         wsd_p_->a3 = wsd_a3;                                                                                           \
         wsd_p_->a4 = wsd_a4;                                                                                           \
         wsd_task_push_(self, wsd_t_, name##_wsd_run, 0);                                                               \
+    }                                                                                                                  \
+    WSD_TASK_FN_ void name##_wsd_call(struct wsd_worker *self, t1 wsd_a1, t2 wsd_a2, t3 wsd_a3, t4 wsd_a4, WSD_END_)   \
+    {                                                                                                                  \
+        name##_wsd_body(self, wsd_a1, wsd_a2, wsd_a3, wsd_a4);                                                         \
     }                                                                                                                  \
     WSD_TASK_FN_ void name##_wsd_sync(struct wsd_worker *self)                                                         \
     {                                                                                                                  \
@@ -610,7 +654,8 @@ static inline void wsd_for(struct wsd_worker *self, uint64_t begin, uint64_t end
         type wsd_value_ = name##_wsd_body(self, wsd_p_.a1, wsd_p_.a2, wsd_p_.a3, wsd_p_.a4, wsd_p_.a5);                \
         ((struct name##_wsd_result *)WSD_DATA_(wsd_t_))->value = wsd_value_;                                           \
     }                                                                                                                  \
-    WSD_TASK_FN_ void name##_wsd_spawn(struct wsd_worker *self, t1 wsd_a1, t2 wsd_a2, t3 wsd_a3, t4 wsd_a4, t5 wsd_a5) \
+    WSD_TASK_FN_ void name##_wsd_spawn(struct wsd_worker *self, t1 wsd_a1, t2 wsd_a2, t3 wsd_a3, t4 wsd_a4,            \
+                                       t5 wsd_a5, WSD_END_)                                                            \
     {                                                                                                                  \
         struct wsd_task *wsd_t_ = self->top;                                                                           \
         struct name##_wsd_args *wsd_p_ = (struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
@@ -620,6 +665,11 @@ static inline void wsd_for(struct wsd_worker *self, uint64_t begin, uint64_t end
         wsd_p_->a4 = wsd_a4;                                                                                           \
         wsd_p_->a5 = wsd_a5;                                                                                           \
         wsd_task_push_(self, wsd_t_, name##_wsd_run, (uint32_t)sizeof(struct name##_wsd_result));                      \
+    }                                                                                                                  \
+    WSD_TASK_FN_ type name##_wsd_call(struct wsd_worker *self, t1 wsd_a1, t2 wsd_a2, t3 wsd_a3, t4 wsd_a4,             \
+                                      t5 wsd_a5, WSD_END_)                                                             \
+    {                                                                                                                  \
+        return name##_wsd_body(self, wsd_a1, wsd_a2, wsd_a3, wsd_a4, wsd_a5);                                          \
     }                                                                                                                  \
     WSD_TASK_FN_ type name##_wsd_sync(struct wsd_worker *self)                                                         \
     {                                                                                                                  \
@@ -652,7 +702,8 @@ static inline void wsd_for(struct wsd_worker *self, uint64_t begin, uint64_t end
         struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
         name##_wsd_body(self, wsd_p_.a1, wsd_p_.a2, wsd_p_.a3, wsd_p_.a4, wsd_p_.a5);                                  \
     }                                                                                                                  \
-    WSD_TASK_FN_ void name##_wsd_spawn(struct wsd_worker *self, t1 wsd_a1, t2 wsd_a2, t3 wsd_a3, t4 wsd_a4, t5 wsd_a5) \
+    WSD_TASK_FN_ void name##_wsd_spawn(struct wsd_worker *self, t1 wsd_a1, t2 wsd_a2, t3 wsd_a3, t4 wsd_a4,            \
+                                       t5 wsd_a5, WSD_END_)                                                            \
     {                                                                                                                  \
         struct wsd_task *wsd_t_ = self->top;                                                                           \
         struct name##_wsd_args *wsd_p_ = (struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
@@ -662,6 +713,11 @@ static inline void wsd_for(struct wsd_worker *self, uint64_t begin, uint64_t end
         wsd_p_->a4 = wsd_a4;                                                                                           \
         wsd_p_->a5 = wsd_a5;                                                                                           \
         wsd_task_push_(self, wsd_t_, name##_wsd_run, 0);                                                               \
+    }                                                                                                                  \
+    WSD_TASK_FN_ void name##_wsd_call(struct wsd_worker *self, t1 wsd_a1, t2 wsd_a2, t3 wsd_a3, t4 wsd_a4,             \
+                                      t5 wsd_a5, WSD_END_)                                                             \
+    {                                                                                                                  \
+        name##_wsd_body(self, wsd_a1, wsd_a2, wsd_a3, wsd_a4, wsd_a5);                                                 \
     }                                                                                                                  \
     WSD_TASK_FN_ void name##_wsd_sync(struct wsd_worker *self)                                                         \
     {                                                                                                                  \
@@ -699,7 +755,7 @@ static inline void wsd_for(struct wsd_worker *self, uint64_t begin, uint64_t end
         ((struct name##_wsd_result *)WSD_DATA_(wsd_t_))->value = wsd_value_;                                           \
     }                                                                                                                  \
     WSD_TASK_FN_ void name##_wsd_spawn(struct wsd_worker *self, t1 wsd_a1, t2 wsd_a2, t3 wsd_a3, t4 wsd_a4,            \
-                                       t5 wsd_a5, t6 wsd_a6)                                                           \
+                                       t5 wsd_a5, t6 wsd_a6, WSD_END_)                                                 \
     {                                                                                                                  \
         struct wsd_task *wsd_t_ = self->top;                                                                           \
         struct name##_wsd_args *wsd_p_ = (struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
@@ -710,6 +766,11 @@ static inline void wsd_for(struct wsd_worker *self, uint64_t begin, uint64_t end
         wsd_p_->a5 = wsd_a5;                                                                                           \
         wsd_p_->a6 = wsd_a6;                                                                                           \
         wsd_task_push_(self, wsd_t_, name##_wsd_run, (uint32_t)sizeof(struct name##_wsd_result));                      \
+    }                                                                                                                  \
+    WSD_TASK_FN_ type name##_wsd_call(struct wsd_worker *self, t1 wsd_a1, t2 wsd_a2, t3 wsd_a3, t4 wsd_a4,             \
+                                      t5 wsd_a5, t6 wsd_a6, WSD_END_)                                                  \
+    {                                                                                                                  \
+        return name##_wsd_body(self, wsd_a1, wsd_a2, wsd_a3, wsd_a4, wsd_a5, wsd_a6);                                  \
     }                                                                                                                  \
     WSD_TASK_FN_ type name##_wsd_sync(struct wsd_worker *self)                                                         \
     {                                                                                                                  \
@@ -743,7 +804,7 @@ static inline void wsd_for(struct wsd_worker *self, uint64_t begin, uint64_t end
         name##_wsd_body(self, wsd_p_.a1, wsd_p_.a2, wsd_p_.a3, wsd_p_.a4, wsd_p_.a5, wsd_p_.a6);                       \
     }                                                                                                                  \
     WSD_TASK_FN_ void name##_wsd_spawn(struct wsd_worker *self, t1 wsd_a1, t2 wsd_a2, t3 wsd_a3, t4 wsd_a4,            \
-                                       t5 wsd_a5, t6 wsd_a6)                                                           \
+                                       t5 wsd_a5, t6 wsd_a6, WSD_END_)                                                 \
     {                                                                                                                  \
         struct wsd_task *wsd_t_ = self->top;                                                                           \
         struct name##_wsd_args *wsd_p_ = (struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
@@ -754,6 +815,11 @@ static inline void wsd_for(struct wsd_worker *self, uint64_t begin, uint64_t end
         wsd_p_->a5 = wsd_a5;                                                                                           \
         wsd_p_->a6 = wsd_a6;                                                                                           \
         wsd_task_push_(self, wsd_t_, name##_wsd_run, 0);                                                               \
+    }                                                                                                                  \
+    WSD_TASK_FN_ void name##_wsd_call(struct wsd_worker *self, t1 wsd_a1, t2 wsd_a2, t3 wsd_a3, t4 wsd_a4,             \
+                                      t5 wsd_a5, t6 wsd_a6, WSD_END_)                                                  \
+    {                                                                                                                  \
+        name##_wsd_body(self, wsd_a1, wsd_a2, wsd_a3, wsd_a4, wsd_a5, wsd_a6);                                         \
     }                                                                                                                  \
     WSD_TASK_FN_ void name##_wsd_sync(struct wsd_worker *self)                                                         \
     {                                                                                                                  \

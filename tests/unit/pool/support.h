@@ -6,6 +6,7 @@
 
 #include <check.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
@@ -30,6 +31,7 @@ struct root {
     void *arg;
     struct event event;
     _Atomic bool done;
+    struct root *older;
 };
 
 static inline void root_run(struct pool_node *node, struct wsd_worker *self)
@@ -56,21 +58,18 @@ static inline void root_wait(struct root *r)
         else
             event_wait(&r->event, epoch, UINT64_MAX, false);
     }
-    /* The root's own notify may still be on its way into the event: it is gone once `waiters` was read. TSan and the
-     * reuse of the stack want the runner out of our memory, so roots outlive the pool or are static. */
 }
 
-/* Roots live until the pool is gone, because root_run() notifies after it has set done. */
+/* Roots are kept for good, because root_run() notifies after it has set done. */
 static inline void run_on(struct pool *pool, wsd_task_fn *fn, void *arg)
 {
     struct root *r = calloc(1, sizeof(*r));
-    static struct root *kept[4096];
-    static size_t n;
+    static struct root *volatile kept; /* a list, so that leak checkers find them */
 
     ck_assert_ptr_nonnull(r);
-    ck_assert_uint_lt(n, 4096);
-    kept[n++] = r;
     root_submit(pool, r, fn, arg);
+    r->older = kept;
+    kept = r;
     root_wait(r);
 }
 
@@ -89,7 +88,7 @@ static inline void pin_to_one_cpu(void)
 
     ck_assert_int_eq(sched_getaffinity(0, sizeof(all), &all), 0);
     CPU_ZERO(&one);
-    for (int i = 0; i < CPU_SETSIZE; i++)
+    for (size_t i = 0; i < CPU_SETSIZE; i++)
         if (CPU_ISSET(i, &all)) {
             CPU_SET(i, &one);
             break;
