@@ -47,6 +47,14 @@ struct pool_options {
     void (*worker_start)(struct wsd_worker *self, uint32_t index, void *context);
     void (*worker_stop)(struct wsd_worker *self, uint32_t index, void *context);
     void *context;
+    /* Called around each stolen task, and around nothing else: worker and task have another context then than what the
+     * worker did before. self->context is the task's, `outer` that of the root or task that waits below it on this
+     * worker (NULL where there is none). So a host can charge the thread's CPU time until now to `outer` at enter and to
+     * the task's context at leave. The task's root cannot return before leave has. May be NULL. [worker] */
+    void (*task_enter)(struct wsd_worker *self, void *task_context, void *outer, void *context);
+    void (*task_leave)(struct wsd_worker *self, void *task_context, void *outer, void *context);
+    uint32_t task_slots; /* tasks that a worker keeps before spawn runs the child at once; 0: 3.5 million, 64 bytes each */
+    bool eager;          /* make each spawned task stealable at once, as where the kernel has no membarrier: slower */
 };
 
 /* Starts the workers. 0, -EINVAL, -ENOMEM, -EAGAIN. [any] */
@@ -63,12 +71,21 @@ void pool_close(struct pool *pool);
 /* pool_close(), then frees. NULL is fine; returns NULL. */
 struct pool *pool_free(struct pool *pool);
 
-/* Runs one root or stolen task on the calling outside thread, common queue first; false where there was none. [any but workers] */
+/* Runs one root or stolen task on the calling outside thread, common queue first; false where there was none, or where
+ * 16 threads do so already. While it runs, the thread is a worker with an index of at least pool_workers(), without
+ * worker_start. At least 256 KiB of stack should be free. Not at the same time as pool_free(). [any but workers] */
 bool pool_try_run_one(struct pool *pool);
 
 /* Per-worker counters; each is a relaxed load, the owner's store is relaxed too. [any] */
 struct pool_counters {
-    uint64_t roots, spawned, stolen, failed_steals, parks, wakeups, helped, overflows;
+    uint64_t roots;
+    uint64_t published;     /* times that tasks became stealable; a spawn as such is too cheap to count */
+    uint64_t stolen;        /* by this worker */
+    uint64_t failed_steals; /* lost to another thief */
+    uint64_t parks, wakeups;
+    uint64_t helped;    /* of the stolen: run while waiting in a join */
+    uint64_t overflows; /* children that ran inside their spawn because the task stack was full */
+    uint64_t revoked;   /* times that this worker published tasks of another, who was in a long leaf */
 };
 void pool_worker_counters(const struct pool *pool, uint32_t index, struct pool_counters *ret);
 uint32_t pool_workers(const struct pool *pool);

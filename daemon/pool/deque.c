@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * deque.c: the task stack of one worker.
+ * Owns the slots and contexts; never what the arguments point to.
+ * The owner pushes and pops inline (wsd/task.h) and comes here when a bound says so; thieves and revokers are any thread.
+ * Keeps: a task leaves exactly once; tail <= split <= top; while private tasks exist, either public ones exist or the
+ * trap is set or being set.
+ * Does not sleep but for its own lock, wake anybody, or run tasks. */
+#include "pool/deque.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <linux/membarrier.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+
+#define TRAP_HI ((struct wsd_task *)NULL)
+#define TRAP_LO ((struct wsd_task *)UINTPTR_MAX)
+
+static inline uint32_t word_tail(uint64_t word)
+{
+    return (uint32_t)word;
+}
+
+static inline uint32_t word_split(uint64_t word)
+{
+    return (uint32_t)(word >> 32);
+}
+
+static inline uint64_t word_make(uint32_t tail, uint32_t split)
+{
+    return (uint64_t)split << 32 | tail;
+}
+
+static inline uint32_t index_of(const struct deque *d, const struct wsd_task *t)
+{
+    return (uint32_t)(t - d->base);
+}
+
+static long membarrier(int command)
+{
+    return syscall(SYS_membarrier, command, 0, 0);
+}
+
+bool deque_revoke_available(void)
+{
+    return membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0;
+}
+
+int deque_init(struct deque *d, struct wsd_worker *owner, uint32_t slots, bool eager)
+{
+    size_t n = (slots ? slots : DEQUE_SLOTS) + (size_t)1;
+    size_t bytes = n * (sizeof(struct wsd_task) + sizeof(void *));
+    void *map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+    if (map == MAP_FAILED)
+        return -ENOMEM;
+    *d = (struct deque){.owner = owner, .base = map, .mapped = bytes, .eager = eager};
+    d->limit = d->base + (n - 1);
+    d->contexts = (void **)(void *)(d->base + n);
+    d->soft = MIN(d->base + DEQUE_CHUNK, d->limit);
+    pthread_mutex_init(&d->lock, NULL);
+    atomic_init(&d->word, 0);
+    owner->top = d->base;
+    owner->hi = TRAP_HI;
+    owner->lo = d->base;
+    return 0;
+}
+
+void deque_deinit(struct deque *d)
+{
+    if (!d->base)
+        return;
+    munmap(d->base, d->mapped);
+    pthread_mutex_destroy(&d->lock);
+    d->base = NULL;
+}
+
+/* Makes the older half of what is private public, if nothing is. Returns whether it did. [lock] */
+static bool publish(struct deque *d, const struct wsd_task *top)
+{
+    /* Relaxed: while tail == split only holders of the lock change the word, and else we leave it alone. */
+    uint64_t word = atomic_load_explicit(&d->word, memory_order_relaxed);
+    uint32_t split = word_split(word), n = index_of(d, top) - split;
+
+    if (word_tail(word) < split && !d->eager)
+        return false;
+    if (n == 0)
+        return false;
+    if (!d->eager)
+        n = MIN((n + 1) / 2, DEQUE_PUBLISH_MAX);
+    for (uint32_t i = 0; i < n; i++)
+        d->contexts[split + i] = d->owner->context;
+    /* A CAS loop for the eager kind, where thieves may move the tail meanwhile. seq_cst: partner is the thief's CAS. */
+    while (!atomic_compare_exchange_weak_explicit(&d->word, &word, word_make(word_tail(word), split + n),
+                                                  memory_order_seq_cst, memory_order_relaxed))
+        ;
+    return true;
+}
+
+/* Sets the bounds for the word as it is, publishing first where thieves have nothing. A thief that empties the public part
+ * stores the trap after its CAS; here the bounds are exchanged before the word is read again. So either our exchange
+ * comes first and the trap stays, or we see the thief's CAS and go round again: a trap is never wiped out unanswered.
+ * [lock, owner] */
+static bool deque_bounds(struct deque *d, const struct wsd_task *top)
+{
+    bool published = false;
+
+    for (;;) {
+        published |= publish(d, top);
+        uint64_t word = atomic_load_explicit(&d->word, memory_order_seq_cst);
+        bool empty = word_tail(word) == word_split(word);
+        struct wsd_task *lo = d->overflowed ? TRAP_LO : d->base + word_split(word);
+        struct wsd_task *hi = d->overflowed || d->eager || empty ? TRAP_HI : d->soft;
+
+        (void)__atomic_exchange_n(&d->owner->lo, lo, __ATOMIC_SEQ_CST);
+        (void)__atomic_exchange_n(&d->owner->hi, hi, __ATOMIC_SEQ_CST);
+        uint64_t again = atomic_load_explicit(&d->word, memory_order_seq_cst);
+        if (word_tail(again) < word_split(again))
+            return published;
+        if (hi == TRAP_HI && index_of(d, top) == word_split(again))
+            return published; /* nothing to give: the next push asks */
+    }
+}
+
+bool deque_pushed_owner(struct deque *d, struct wsd_task *t, bool *ret_published)
+{
+    if (t >= d->limit) {
+        /* As a pop. A revoker that saw the longer stack cuts it off at limit. */
+        __atomic_store_n(&d->owner->top, t, __ATOMIC_RELEASE);
+        *ret_published = false;
+        return false;
+    }
+    if (t >= d->soft)
+        d->soft = d->limit - d->soft > DEQUE_CHUNK ? d->soft + DEQUE_CHUNK : d->limit;
+    pthread_mutex_lock(&d->lock);
+    *ret_published = deque_bounds(d, t + 1);
+    pthread_mutex_unlock(&d->lock);
+    return true;
+}
+
+/* Takes the public task t, the youngest, back into the private part, with half of the others. False: stolen. [lock, owner] */
+static bool reclaim(struct deque *d, uint32_t t)
+{
+    uint64_t word = atomic_load_explicit(&d->word, memory_order_relaxed);
+
+    while (word_split(word) > t) {
+        uint32_t tail = word_tail(word);
+        if (tail > t)
+            return false;
+        /* acq_rel: partner is the thief's CAS; whoever comes first has the task. */
+        atomic_compare_exchange_weak_explicit(&d->word, &word, word_make(tail, tail + (t - tail + 1) / 2),
+                                              memory_order_acq_rel, memory_order_relaxed);
+    }
+    return true;
+}
+
+bool deque_popped_owner(struct deque *d, struct wsd_task *t, bool *ret_published)
+{
+    bool mine;
+
+    pthread_mutex_lock(&d->lock);
+    mine = reclaim(d, index_of(d, t));
+    if (!mine)
+        __atomic_store_n(&d->owner->top, t + 1, __ATOMIC_RELEASE);
+    *ret_published = deque_bounds(d, mine ? t : t + 1);
+    pthread_mutex_unlock(&d->lock);
+    return mine;
+}
+
+void deque_joined_owner(struct deque *d, struct wsd_task *t)
+{
+    uint32_t i = index_of(d, t);
+
+    pthread_mutex_lock(&d->lock);
+    assert(atomic_load_explicit(&d->word, memory_order_relaxed) == word_make(i + 1, i + 1));
+    __atomic_store_n(&t->state, TASK_FREE, __ATOMIC_RELAXED);
+    __atomic_store_n(&d->owner->top, t, __ATOMIC_RELEASE);
+    /* Nobody else changes an empty word; a thief's stale CAS fails, for it expects one that is not empty. */
+    atomic_store_explicit(&d->word, word_make(i, i), memory_order_seq_cst);
+    deque_bounds(d, t);
+    pthread_mutex_unlock(&d->lock);
+}
+
+void deque_set_overflowed_owner(struct deque *d, bool overflowed)
+{
+    pthread_mutex_lock(&d->lock);
+    d->overflowed = overflowed;
+    deque_bounds(d, d->owner->top);
+    pthread_mutex_unlock(&d->lock);
+}
+
+void deque_trim_owner(struct deque *d)
+{
+    struct wsd_task *keep = MIN(d->base + DEQUE_CHUNK, d->limit);
+
+    if (d->soft <= keep)
+        return;
+    assert(d->owner->top == d->base);
+    /* Page-aligned: the map is, and so is a chunk. The contexts stay: an eighth. */
+    madvise(keep, (size_t)((char *)d->soft - (char *)keep) & ~(size_t)4095, MADV_DONTNEED);
+    d->soft = keep;
+}
+
+static void trap(struct deque *d)
+{
+    /* Relaxed would do for the owner's own reads; seq_cst: partner is the exchange in deque_bounds(). */
+    __atomic_store_n(&d->owner->lo, TRAP_LO, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&d->owner->hi, TRAP_HI, __ATOMIC_SEQ_CST);
+}
+
+struct wsd_task *deque_steal_any(struct deque *d, void **ret_context, bool *ret_more)
+{
+    uint64_t word = atomic_load_explicit(&d->word, memory_order_relaxed);
+
+    for (int i = 0; i < 4; i++) {
+        uint32_t tail = word_tail(word), split = word_split(word);
+        if (tail >= split)
+            return NULL;
+        /* The slot is read after the CAS only, so it does not matter how often the word has come back to this value.
+         * seq_cst: acquire for slot and context; the total order is for the trap, see deque_bounds(). */
+        if (!atomic_compare_exchange_strong_explicit(&d->word, &word, word_make(tail + 1, split), memory_order_seq_cst,
+                                                     memory_order_relaxed))
+            continue;
+        if (tail + 1 == split)
+            trap(d);
+        *ret_context = d->contexts[tail];
+        *ret_more = tail + 1 < split;
+        return d->base + tail;
+    }
+    return NULL; /* others are at it: somebody else's turn */
+}
+
+bool deque_revoke_any(struct deque *d)
+{
+    bool published;
+
+    if (d->eager)
+        return false;
+    pthread_mutex_lock(&d->lock);
+    trap(d);
+    /* From here on the owner either sees the trap, and waits for the lock, or we see its top. */
+    membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
+    /* Acquire: partner is the release of a push or pop; the slots and the context below top are there to read. */
+    struct wsd_task *top = __atomic_load_n(&d->owner->top, __ATOMIC_ACQUIRE);
+    uint64_t word = atomic_load_explicit(&d->word, memory_order_relaxed);
+    top = MIN(top, d->limit);
+    /* While the owner waits for the lock in a pop, top is already below the split. */
+    published = index_of(d, top) > word_split(word) && publish(d, top);
+    pthread_mutex_unlock(&d->lock);
+    return published;
+}
+
+bool deque_has_public_any(const struct deque *d)
+{
+    uint64_t word = atomic_load_explicit(&d->word, memory_order_acquire);
+
+    return word_tail(word) < word_split(word);
+}
+
+bool deque_has_private_any(const struct deque *d)
+{
+    uint64_t word = atomic_load_explicit(&d->word, memory_order_acquire);
+
+    return !d->eager && __atomic_load_n(&d->owner->top, __ATOMIC_RELAXED) > d->base + word_split(word);
+}

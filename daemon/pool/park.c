@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * park.c: whom to wake, and when nobody.
+ * Owns the count of searchers and the list of sleeping joins.
+ * wake_* [any]; the others [worker].
+ * Keeps: no sleeper while work is visible and nobody searches; a wake-up makes at most one system call, none while
+ * somebody searches or is being woken.
+ * Does not know where work is. */
+#include "pool/park.h"
+
+#include "base/cleanup.h"
+
+#define WAKING (1u << 31)
+
+void park_init(struct park *p, struct event *event, bool shared)
+{
+    atomic_init(&p->seek, 0);
+    p->event = event;
+    p->shared = shared;
+    pthread_mutex_init(&p->lock, NULL);
+    list_init(&p->joiners);
+    atomic_init(&p->n_joiners, 0);
+}
+
+void park_deinit(struct park *p)
+{
+    pthread_mutex_destroy(&p->lock);
+}
+
+/* *ret_woken: a system call was made. False: nobody idle is asleep, and nobody searches. */
+static bool wake_idle(struct park *p, bool *ret_woken)
+{
+    *ret_woken = false;
+    for (;;) {
+        /* An RMW of zero, not a load: it has its place before or after the RMW of each searcher. */
+        uint32_t seek = atomic_fetch_add_explicit(&p->seek, 0, memory_order_acq_rel);
+        if (seek)
+            return true;
+        if (!atomic_compare_exchange_strong_explicit(&p->seek, &seek, WAKING, memory_order_acq_rel,
+                                                     memory_order_relaxed))
+            continue;
+        if (event_notify(p->event, 1, p->shared)) {
+            *ret_woken = true;
+            return true;
+        }
+        atomic_fetch_and_explicit(&p->seek, ~WAKING, memory_order_acq_rel);
+        /* Did somebody go to sleep after the notify, over work whose waker relied on the bit? */
+        if (atomic_fetch_add_explicit(&p->event->waiters, 0, memory_order_seq_cst) == 0)
+            return false;
+    }
+}
+
+bool park_wake_root(struct park *p)
+{
+    bool woken;
+
+    wake_idle(p, &woken);
+    return woken;
+}
+
+bool park_wake_task(struct park *p)
+{
+    struct joiner *j = NULL;
+    bool woken;
+
+    if (wake_idle(p, &woken))
+        return woken;
+    /* seq_cst RMW: partner is park_joiner_add(), after which the join looks everywhere. */
+    if (atomic_fetch_add_explicit(&p->n_joiners, 0, memory_order_seq_cst) == 0)
+        return false;
+    pthread_mutex_lock(&p->lock);
+    struct list *l = list_pop_front(&p->joiners);
+    if (l) {
+        j = container_of(l, struct joiner, link);
+        atomic_fetch_sub_explicit(&p->n_joiners, 1, memory_order_relaxed);
+    }
+    pthread_mutex_unlock(&p->lock);
+    /* A joiner lives as long as its pool, so he may have gone from the join: one wake-up too many. */
+    return j && event_notify(&j->event, 1, false);
+}
+
+void park_search_begin(struct park *p)
+{
+    uint32_t seek = atomic_load_explicit(&p->seek, memory_order_relaxed);
+
+    while (!atomic_compare_exchange_weak_explicit(&p->seek, &seek, (seek & ~WAKING) + 1, memory_order_acq_rel,
+                                                  memory_order_relaxed))
+        ;
+}
+
+bool park_search_end(struct park *p)
+{
+    return (atomic_fetch_sub_explicit(&p->seek, 1, memory_order_acq_rel) & ~WAKING) == 1;
+}
+
+void park_joiner_add(struct park *p, struct joiner *j)
+{
+    pthread_mutex_lock(&p->lock);
+    list_push_back(&p->joiners, &j->link);
+    atomic_fetch_add_explicit(&p->n_joiners, 1, memory_order_seq_cst);
+    pthread_mutex_unlock(&p->lock);
+}
+
+void park_joiner_remove(struct park *p, struct joiner *j)
+{
+    pthread_mutex_lock(&p->lock);
+    if (!list_empty(&j->link)) {
+        list_remove(&j->link);
+        atomic_fetch_sub_explicit(&p->n_joiners, 1, memory_order_relaxed);
+    }
+    pthread_mutex_unlock(&p->lock);
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * park.h: who sleeps, who searches, and whom to wake.
+ *
+ * Two kinds sleep. Idle workers, who may take anything, sleep on one eventcount, perhaps in memory shared with another
+ * process. Workers in a join, who may take tasks but no roots, sleep each on an eventcount of his own, and stand in a
+ * list while they would take any task.
+ *
+ * One word, `seek`, counts the searching idle workers, and has a bit for "one is being woken". Whoever makes work visible
+ * wakes nobody while it is not 0: the searcher or the woken one will find it, and, if he is the last to stop searching
+ * and more is left, wakes the next. Why nothing is lost:
+ *   - A waker makes work visible, then does an RMW on seek. A worker stops searching by an RMW on seek, then looks
+ *     everywhere. If the waker saw the searcher, its RMW came first, and the look sees the work.
+ *   - If it saw none, it notifies the eventcount, where the same argument holds (base/event.h).
+ *   - The bit is taken back by whoever comes to search, or by the waker that found nobody asleep, who then looks again
+ *     whether somebody went to sleep in the meantime because others relied on the bit.
+ *
+ *                | wake_* | search_* | joiner_*
+ *  wake_*        |  yes   |   yes    |  yes        all [any thread] but search_* and joiner_* [worker], any number at once
+ *  search_*      |  yes   |   yes    |  yes
+ *  joiner_*      |  yes   |   yes    |  yes
+ */
+#pragma once
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/event.h"
+#include "base/list.h"
+
+struct joiner {
+    struct list link;   /* [park.lock] */
+    struct event event; /* also notified by whoever finishes the awaited task */
+};
+
+struct park {
+    _Atomic uint32_t seek; /* [atomic: RMWs only, acq_rel, partners are each other] */
+    struct event *event;   /* [const] */
+    bool shared;           /* [const] */
+    pthread_mutex_t lock;
+    struct list joiners;        /* [lock] */
+    _Atomic uint32_t n_joiners; /* [atomic: stored under lock; seq_cst RMW, partner is wake_task's] */
+};
+
+void park_init(struct park *p, struct event *event, bool shared);
+void park_deinit(struct park *p);
+
+/* A root is visible; a task is visible. Wakes at most one. Returns whether somebody was woken. */
+bool park_wake_root(struct park *p);
+bool park_wake_task(struct park *p);
+
+/* An idle worker searches; he stops. True: he was the last. After stopping he looks everywhere before he sleeps. */
+void park_search_begin(struct park *p);
+bool park_search_end(struct park *p);
+
+/* A join would take any task; it no longer would. Between them: event_prepare, look, event_wait. */
+void park_joiner_add(struct park *p, struct joiner *j);
+void park_joiner_remove(struct park *p, struct joiner *j);

@@ -1,0 +1,496 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * pool.c: the workers: what they run next, when they sleep, how they end.
+ * Owns threads, workers and guests; never the nodes or what they belong to.
+ * pool_* as pool.h says; the static functions on the worker that they are given.
+ * Keeps: own deque, steal, injector, source, park, in this order; everything accepted has run when pool_close() returns.
+ * Does not know what a root is, or how a join waits (join.c). */
+#include "pool/pool.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <limits.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "pool/worker.h"
+
+#define STACK_DEFAULT ((size_t)8 * 1024 * 1024)
+/* Of an outside thread's stack, whose size is dear to find out. */
+#define GUEST_STACK ((ptrdiff_t)256 * 1024)
+/* How long the one searching worker goes on while others run tasks. */
+#define SEARCH_SPIN_USEC 20
+
+__thread struct worker *worker_current;
+
+void worker_relax(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+static uint32_t next_random(struct worker *w)
+{
+    /* xorshift32: one state a worker, never 0 */
+    uint32_t x = w->random;
+
+    x ^= x << 13;
+    x ^= x >> 17;
+    x ^= x << 5;
+    return w->random = x;
+}
+
+/* --- stealing --- */
+
+static bool has_roots(struct pool *pool)
+{
+    const struct pool_source *s = &pool->options.source;
+
+    return injector_any(&pool->injector) || (s->take && s->ready(s->context));
+}
+
+static bool has_tasks(struct pool *pool)
+{
+    uint32_t n = atomic_load_explicit(&pool->victims, memory_order_acquire);
+
+    for (uint32_t i = 0; i < n; i++)
+        if (deque_has_public_any(&pool->all[i]->deque))
+            return true;
+    return false;
+}
+
+/* Wakes the next one where work is left for him. */
+static void wake_if_left(struct pool *pool)
+{
+    if (has_tasks(pool))
+        park_wake_task(&pool->park);
+    else if (has_roots(pool))
+        park_wake_root(&pool->park);
+}
+
+struct wsd_task *worker_steal_from(struct worker *w, struct worker *victim, void **ret_context)
+{
+    bool more;
+    struct wsd_task *t = deque_steal_any(&victim->deque, ret_context, &more);
+
+    if (!t) {
+        COUNT(w, failed_steals);
+        return NULL;
+    }
+    COUNT(w, stolen);
+    w->last_victim = victim->public.index;
+    if (more)
+        park_wake_task(&w->pool->park);
+    return t;
+}
+
+struct wsd_task *worker_steal(struct worker *w, struct worker **ret_victim, void **ret_context)
+{
+    struct pool *pool = w->pool;
+    uint32_t n = atomic_load_explicit(&pool->victims, memory_order_acquire);
+    uint32_t start = next_random(w) % n;
+
+    for (uint32_t i = 0; i <= n; i++) {
+        struct worker *victim = pool->all[i == 0 ? w->last_victim : (start + i) % n];
+        if (victim == w || !deque_has_public_any(&victim->deque))
+            continue;
+        struct wsd_task *t = worker_steal_from(w, victim, ret_context);
+        if (t) {
+            *ret_victim = victim;
+            return t;
+        }
+    }
+    return NULL;
+}
+
+bool worker_look_at(struct worker *w, struct worker *victim)
+{
+    if (victim == w)
+        return false;
+    if (deque_has_public_any(&victim->deque))
+        return true;
+    if (!deque_has_private_any(&victim->deque) || !deque_revoke_any(&victim->deque))
+        return false;
+    COUNT(w, revoked);
+    return true;
+}
+
+bool worker_look(struct worker *w)
+{
+    uint32_t n = atomic_load_explicit(&w->pool->victims, memory_order_acquire);
+
+    for (uint32_t i = 0; i < n; i++)
+        if (worker_look_at(w, w->pool->all[i]))
+            return true;
+    return false;
+}
+
+/* --- a worker's life --- */
+
+static struct pool_node *take_root(struct worker *w)
+{
+    struct pool *pool = w->pool;
+    const struct pool_source *s = &pool->options.source;
+    bool more = false;
+    struct pool_node *node = injector_take(&pool->injector, &more);
+
+    if (!node && s->take)
+        node = s->take(s->context, &more);
+    if (node && more)
+        park_wake_root(&pool->park);
+    return node;
+}
+
+static void run_root(struct worker *w, struct pool_node *node)
+{
+    COUNT(w, roots);
+    w->public.context = NULL;
+    node->run(node, &w->public); /* node is its owner's again from here on, and may be gone */
+    w->public.context = NULL;
+    if (w->public.top != w->deque.base || w->overflow_count)
+        pool_broken("a root returned without joining its children");
+}
+
+/* What a worker found to do. */
+struct found {
+    struct pool_node *root;
+    struct wsd_task *task;
+    struct worker *victim;
+    void *context;
+};
+
+static bool find_once(struct worker *w, struct found *f)
+{
+    f->root = NULL;
+    f->task = worker_steal(w, &f->victim, &f->context);
+    if (!f->task)
+        f->root = take_root(w);
+    return f->task || f->root;
+}
+
+static void run_found(struct worker *w, const struct found *f)
+{
+    if (f->task)
+        worker_run_stolen(w, f->victim, f->task, f->context);
+    else
+        run_root(w, f->root);
+}
+
+/* Looks for work as a registered searcher; goes on for a moment while others run tasks, which may spawn. */
+static bool search(struct worker *w, struct found *f)
+{
+    struct pool *pool = w->pool;
+    uint64_t deadline = 0;
+    bool found;
+
+    park_search_begin(&pool->park);
+    while (!(found = find_once(w, f))) {
+        /* One spinner at most, and none where nobody else is awake. Relaxed: only a guess. */
+        if (atomic_load_explicit(&pool->busy, memory_order_relaxed) <= 1 ||
+            atomic_load_explicit(&pool->park.seek, memory_order_relaxed) != 1)
+            break;
+        uint64_t now = clock_monotonic_usec();
+        if (deadline == 0)
+            deadline = now + SEARCH_SPIN_USEC;
+        if (now >= deadline)
+            break;
+        for (int i = 0; i < 16; i++)
+            worker_relax();
+    }
+    if (!found)
+        return false;
+    if (park_search_end(&pool->park))
+        wake_if_left(pool);
+    return true;
+}
+
+/* Sleeps until there may be work. False: the pool has ended. Comes in as a searcher, goes out as none. */
+static bool park(struct worker *w)
+{
+    struct pool *pool = w->pool;
+    struct park *p = &pool->park;
+    uint32_t epoch = event_prepare(p->event);
+
+    park_search_end(p);
+    /* The second look, after both announcements: see park.h. */
+    if (has_roots(pool) || worker_look(w)) {
+        event_cancel(p->event);
+        return true;
+    }
+    /* Nothing anywhere. Had a task that runs elsewhere more to say, its worker would be busy. The close came before its
+     * notify-all, so the last one here either sees it or is woken by it. */
+    bool last = atomic_fetch_sub_explicit(&pool->busy, 1, memory_order_acq_rel) == 1;
+    if (last && atomic_load_explicit(&pool->closing, memory_order_seq_cst)) {
+        atomic_store_explicit(&pool->ended, true, memory_order_release);
+        event_notify(p->event, UINT32_MAX, p->shared);
+    }
+    if (atomic_load_explicit(&pool->ended, memory_order_acquire)) {
+        event_cancel(p->event);
+        return false;
+    }
+    deque_trim_owner(&w->deque);
+    COUNT(w, parks);
+    event_wait(p->event, epoch, UINT64_MAX, p->shared);
+    COUNT(w, wakeups);
+    atomic_fetch_add_explicit(&pool->busy, 1, memory_order_acq_rel);
+    return true;
+}
+
+static void find_stack(struct worker *w)
+{
+    pthread_attr_t attr;
+    void *base;
+    size_t size;
+
+    w->stack_floor = (char *)__builtin_frame_address(0) - GUEST_STACK;
+    if (pthread_getattr_np(pthread_self(), &attr) != 0)
+        return;
+    if (pthread_attr_getstack(&attr, &base, &size) == 0)
+        w->stack_floor = (char *)base + size / 2;
+    pthread_attr_destroy(&attr);
+}
+
+static void *worker_main(void *arg)
+{
+    struct worker *w = arg;
+    const struct pool_options *o = &w->pool->options;
+    struct found f;
+    char name[16];
+
+    snprintf(name, sizeof(name), "wsd-w%u", w->public.index);
+    pthread_setname_np(pthread_self(), name);
+    worker_current = w;
+    find_stack(w);
+    if (o->worker_start)
+        o->worker_start(&w->public, w->public.index, o->context);
+    do {
+        /* As a searcher first: that takes back the bit of whoever woke us. Between two tasks once without, which is
+         * cheaper. */
+        for (bool found = search(w, &f); found; found = find_once(w, &f) || search(w, &f))
+            run_found(w, &f);
+    } while (park(w));
+    if (o->worker_stop)
+        o->worker_stop(&w->public, w->public.index, o->context);
+    return NULL;
+}
+
+/* --- the pool --- */
+
+static struct worker *worker_free(struct worker *w)
+{
+    if (!w)
+        return NULL;
+    worker_free_overflow(w);
+    deque_deinit(&w->deque);
+    free(w);
+    return NULL;
+}
+
+static int worker_new(struct worker **ret_worker, struct pool *pool, uint32_t index)
+{
+    struct worker *w = aligned_alloc(CACHE_LINE, sizeof(*w));
+    int r;
+
+    if (!w)
+        return -ENOMEM;
+    *w = (struct worker){.pool = pool, .random = index * 2654435761u + 1};
+    w->public = (struct wsd_worker){.size = sizeof(w->public), .index = index, .ops = &worker_ops};
+    list_init(&w->joiner.link);
+    event_init(&w->joiner.event);
+    r = deque_init(&w->deque, &w->public, pool->options.task_slots, pool->eager);
+    if (r < 0) {
+        free(w);
+        return r;
+    }
+    *ret_worker = w;
+    return 0;
+}
+
+static void pool_destroy(struct pool *pool)
+{
+    if (pool->all)
+        for (uint32_t i = 0; i < pool->options.workers + POOL_GUESTS_MAX; i++)
+            worker_free(pool->all[i]);
+    free(pool->all);
+    injector_deinit(&pool->injector);
+    park_deinit(&pool->park);
+    pthread_mutex_destroy(&pool->close_lock);
+    pthread_mutex_destroy(&pool->guests_lock);
+    free(pool);
+}
+
+/* Ends the n workers that were started. */
+static void stop_workers(struct pool *pool, uint32_t n)
+{
+    injector_close(&pool->injector);
+    atomic_store_explicit(&pool->closing, true, memory_order_seq_cst);
+    event_notify(pool->park.event, UINT32_MAX, pool->park.shared);
+    for (uint32_t i = 0; i < n; i++)
+        pthread_join(pool->all[i]->thread, NULL);
+}
+
+static int start_workers(struct pool *pool)
+{
+    uint32_t n = pool->options.workers;
+    pthread_attr_t attr;
+    int r;
+
+    pthread_attr_init(&attr);
+    r = pthread_attr_setstacksize(&attr, pool->options.stack_size ? pool->options.stack_size : STACK_DEFAULT);
+    for (uint32_t i = 0; i < n && r == 0; i++) {
+        r = pthread_create(&pool->all[i]->thread, &attr, worker_main, pool->all[i]);
+        if (r != 0) {
+            /* The missing ones will never sleep. */
+            atomic_fetch_sub_explicit(&pool->busy, n - i, memory_order_acq_rel);
+            stop_workers(pool, i);
+        }
+    }
+    pthread_attr_destroy(&attr);
+    return -r;
+}
+
+int pool_new(struct pool **ret_pool, const struct pool_options *options)
+{
+    uint32_t n = options->workers;
+    struct pool *pool;
+    int r = 0;
+
+    if (n < 1 || n > POOL_WORKERS_MAX || (options->source.take && !options->source.ready))
+        return -EINVAL;
+    pool = aligned_alloc(CACHE_LINE, (sizeof(*pool) + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE);
+    if (!pool)
+        return -ENOMEM;
+    *pool = (struct pool){.options = *options, .eager = options->eager || !deque_revoke_available()};
+    event_init(&pool->own_event);
+    injector_init(&pool->injector);
+    park_init(&pool->park, options->event ? options->event : &pool->own_event, options->event && options->event_shared);
+    pthread_mutex_init(&pool->close_lock, NULL);
+    pthread_mutex_init(&pool->guests_lock, NULL);
+    atomic_init(&pool->busy, n);
+    atomic_init(&pool->victims, n);
+    pool->all = calloc(n + POOL_GUESTS_MAX, sizeof(struct worker *));
+    if (!pool->all)
+        r = -ENOMEM;
+    for (uint32_t i = 0; i < n && r == 0; i++)
+        r = worker_new(&pool->all[i], pool, i);
+    if (r == 0)
+        r = start_workers(pool);
+    if (r < 0) {
+        pool_destroy(pool);
+        return r;
+    }
+    *ret_pool = pool;
+    return 0;
+}
+
+int pool_submit(struct pool *pool, struct pool_node *node)
+{
+    int r = injector_push(&pool->injector, node, worker_current && worker_current->pool == pool);
+
+    if (r == 0)
+        park_wake_root(&pool->park);
+    return r;
+}
+
+void pool_close(struct pool *pool)
+{
+    assert(!worker_current || worker_current->pool != pool);
+    pthread_mutex_lock(&pool->close_lock);
+    if (!pool->joined)
+        stop_workers(pool, pool->options.workers);
+    pool->joined = true;
+    pthread_mutex_unlock(&pool->close_lock);
+}
+
+struct pool *pool_free(struct pool *pool)
+{
+    if (!pool)
+        return NULL;
+    pool_close(pool);
+    pool_destroy(pool);
+    return NULL;
+}
+
+/* --- guests --- */
+
+static struct worker *guest_borrow(struct pool *pool)
+{
+    struct worker *w = NULL;
+
+    pthread_mutex_lock(&pool->guests_lock);
+    for (uint32_t i = pool->options.workers; i < pool->options.workers + POOL_GUESTS_MAX; i++) {
+        if (!pool->all[i]) {
+            if (worker_new(&pool->all[i], pool, i) < 0)
+                break;
+            /* Release: partner is the thieves' acquire, who then read all[i]. */
+            atomic_store_explicit(&pool->victims, i + 1, memory_order_release);
+        }
+        if (!pool->all[i]->lent) {
+            w = pool->all[i];
+            w->lent = true;
+            break;
+        }
+    }
+    pthread_mutex_unlock(&pool->guests_lock);
+    return w;
+}
+
+static void guest_return(struct worker *w)
+{
+    deque_trim_owner(&w->deque);
+    pthread_mutex_lock(&w->pool->guests_lock);
+    w->lent = false;
+    pthread_mutex_unlock(&w->pool->guests_lock);
+}
+
+bool pool_try_run_one(struct pool *pool)
+{
+    struct worker *outer = worker_current, *w;
+    struct found f = {0};
+
+    assert(!outer || outer->pool != pool);
+    if (!has_roots(pool) && !has_tasks(pool))
+        return false;
+    w = guest_borrow(pool);
+    if (!w)
+        return false;
+    atomic_fetch_add_explicit(&pool->busy, 1, memory_order_acq_rel);
+    worker_current = w;
+    w->stack_floor = (char *)__builtin_frame_address(0) - GUEST_STACK;
+    f.root = take_root(w);
+    if (!f.root)
+        f.task = worker_steal(w, &f.victim, &f.context);
+    if (f.root || f.task)
+        run_found(w, &f);
+    worker_current = outer;
+    guest_return(w);
+    /* The last thing. A worker that found nothing while we were busy may be the one to end the pool now. */
+    bool last = atomic_fetch_sub_explicit(&pool->busy, 1, memory_order_acq_rel) == 1;
+    if (last && atomic_load_explicit(&pool->closing, memory_order_seq_cst))
+        event_notify(pool->park.event, UINT32_MAX, pool->park.shared);
+    return f.root || f.task;
+}
+
+/* --- counters --- */
+
+uint32_t pool_workers(const struct pool *pool)
+{
+    return pool->options.workers;
+}
+
+void pool_worker_counters(const struct pool *pool, uint32_t index, struct pool_counters *ret)
+{
+    const struct worker *w = pool->all[index];
+
+#define READ(what) .what = atomic_load_explicit(&w->count.what, memory_order_relaxed)
+    *ret = (struct pool_counters){READ(roots),  READ(published), READ(stolen), READ(failed_steals), READ(parks),
+                                  READ(wakeups), READ(helped),   READ(overflows), READ(revoked)};
+#undef READ
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * worker.h: one worker, and the pool that it belongs to; for the files of this folder only.
+ *
+ * Locks, in order, each a leaf in fact: pool.close_lock, injector.lock, park.lock, deque.lock.
+ */
+#pragma once
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/event.h"
+#include "pool/deque.h"
+#include "pool/injector.h"
+#include "pool/park.h"
+#include "pool/pool.h"
+#include "wsd/task.h"
+
+/* Outside threads that may help at once. */
+#define POOL_GUESTS_MAX 16u
+
+struct overflow_chunk;
+
+struct worker {
+    struct wsd_worker public; /* first: the pointer that tasks hold is the pointer to this */
+    struct pool *pool;        /* [const] */
+    pthread_t thread;
+    /* [owner] */
+    char *stack_floor; /* below it a join takes no unrelated work */
+    uint32_t random, last_victim;
+    struct overflow_chunk *overflow; /* results of children that ran inside their spawn */
+    uint64_t overflow_count;
+    bool lent;            /* of a guest: in use. [guests_lock] */
+    struct joiner joiner; /* [park] */
+    struct deque deque;
+    /* [owner stores, any loads; relaxed] */
+    _Alignas(CACHE_LINE) struct {
+        _Atomic uint64_t roots, published, stolen, failed_steals, parks, wakeups, helped, overflows, revoked;
+    } count;
+};
+
+/* One writer: no locked instruction is needed. */
+#define COUNT(w, what)                                                                                                 \
+    atomic_store_explicit(&(w)->count.what, atomic_load_explicit(&(w)->count.what, memory_order_relaxed) + 1,          \
+                          memory_order_relaxed)
+
+struct pool {
+    struct pool_options options; /* [const] */
+    struct event own_event;
+    bool eager; /* [const] */
+    struct injector injector;
+    struct park park;
+    /* Workers that run or search, and guests. At 0, while closing, all is done: whoever brings it there has looked
+     * everywhere before, and so has everybody else since his last task. [atomic: acq_rel, among themselves] */
+    _Atomic uint32_t busy;
+    _Atomic bool closing; /* [atomic: seq_cst, before the notify-all of the closer] */
+    _Atomic bool ended;   /* [atomic: release by the last one, acquire by all] */
+    _Atomic uint32_t victims; /* how many of `all` are there [atomic: release by pool_new() and guests; acquire by thieves] */
+    pthread_mutex_t close_lock, guests_lock;
+    bool joined;           /* [close_lock] */
+    struct worker **all;   /* the workers, then the guests */
+};
+
+extern __thread struct worker *worker_current; /* [the thread's own] NULL outside */
+
+/* pool.c */
+/* Takes one task from `victim`, or NULL. [owner of w] */
+struct wsd_task *worker_steal_from(struct worker *w, struct worker *victim, void **ret_context);
+/* From anybody: the last victim that had work, then from a random one round. *ret_victim: whose it is. [owner of w] */
+struct wsd_task *worker_steal(struct worker *w, struct worker **ret_victim, void **ret_context);
+/* Whether anybody has a stealable task; publishes for those who hide theirs in a long leaf. [owner of w] */
+bool worker_look(struct worker *w);
+bool worker_look_at(struct worker *w, struct worker *victim);
+void worker_relax(void);
+
+/* join.c */
+extern const struct wsd_task_ops worker_ops;
+/* Runs a stolen task and tells its owner. [owner of w] */
+void worker_run_stolen(struct worker *w, struct worker *victim, struct wsd_task *t, void *context);
+void worker_free_overflow(struct worker *w);
+_Noreturn void pool_broken(const char *what);
