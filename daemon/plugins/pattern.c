@@ -22,7 +22,7 @@ struct parser {
     size_t n_run, n_must;
     unsigned depth;       /* of groups */
     bool start;           /* nothing here that an operator could repeat */
-    bool start_was_group; /* ... and the last was an opening parenthesis, then ignored operators */
+    bool swallowed;       /* ... and the last was dropped: glibc takes a ) behind it as a byte */
     bool alternatives;    /* a | outside of groups */
     bool plain;           /* bytes only so far */
 };
@@ -109,18 +109,26 @@ static void parse_anchor(struct parser *parser, size_t size)
     put_other(parser, text, optional ? 0 : size);
 }
 
-static void parse_operator(struct parser *parser, size_t size, bool none)
+/* One or more operators in a row; the last of them may make optional what the first did not. Where there is nothing to
+ * repeat they are dropped. */
+static void parse_operators(struct parser *parser)
 {
+    bool none, optional = false, dropped = parser->start;
+    size_t n;
+
     parser->plain = false;
-    if (parser->start) {
-        parser->p += size;
-        return;
+    for (; (n = operator_size(parser, &none)); parser->p += n) {
+        optional |= none;
+        if (!dropped)
+            put(parser, parser->p, n);
+        else
+            parser->swallowed = *parser->p != '{';
     }
-    if (none && parser->n_run)
+    if (dropped)
+        return;
+    if (optional && parser->n_run)
         parser->n_run--;
     end_run(parser);
-    put(parser, parser->p, size);
-    parser->p += size;
 }
 
 /* A bracket expression; an unfinished one is left to regcomp() to complain of. */
@@ -171,8 +179,8 @@ static void parse_group(struct parser *parser)
 {
     char c = *parser->p++;
 
-    if (c == ')' && (parser->depth == 0 || parser->start_was_group)) {
-        /* Nothing to close, or grep's parser has just swallowed an operator and takes this as a byte. */
+    if (c == ')' && (parser->depth == 0 || parser->swallowed)) {
+        /* Nothing to close, or glibc's parser has just swallowed an operator and takes this as a byte. */
         put_byte(parser, c);
         return;
     }
@@ -190,13 +198,11 @@ static void parse_group(struct parser *parser)
 
 static void parse_one(struct parser *parser)
 {
-    bool none;
-    size_t size = operator_size(parser, &none);
     char c = *parser->p;
+    bool none, start = parser->start;
 
-    if (size) {
-        parser->start_was_group = parser->start;
-        parse_operator(parser, size, none);
+    if (operator_size(parser, &none)) {
+        parse_operators(parser);
         return;
     }
     if (strchr("()|", c))
@@ -209,9 +215,11 @@ static void parse_one(struct parser *parser)
         parse_anchor(parser, 1);
     else if (c == '.')
         put_other(parser, parser->p++, 1);
+    else if (!start && c == '{' && parser->p + 1 < parser->end && parser->p[1] == '}')
+        put_other(parser, parser->p++, 1); /* the one that is refused; regcomp() has the message */
     else
         put_byte(parser, *parser->p++);
-    parser->start_was_group = false;
+    parser->swallowed = start && c == '{';
 }
 
 int pattern_init(struct pattern *pattern, const char *text, size_t size, bool fold)
