@@ -22,6 +22,8 @@
 #define CODEC_FUNCTIONS    64u            /* functions of one plugin */
 #define CODEC_COUNTERS     256u
 #define CODEC_PRIORITY_MAX 100
+#define CODEC_STATE_FINAL  5u             /* of a job: from here on it has ended (enum wsd_job_state of client.h) */
+#define CODEC_STATE_MAX    10u
 
 struct span {
     const char *data; /* followed by a NUL that is not counted; never NULL in a decoded message */
@@ -99,7 +101,9 @@ enum {
     CODEC_E_LIMIT = 3,  /* a length, count or value is out of range */
 };
 
-/* Checks every length, count and enumeration, and gives plain values. *ret_msg and what it points to live until the next
+/* Checks every length, count and enumeration, and gives plain values. DONE wants a final state; AWAIT, STATUS, ACCEPTED want
+ * an id; a body is allowed in SUBMIT, INPUT, OUTPUT, PING and PONG only. Empty names, tags and the order of messages are
+ * the caller's to check. *ret_msg and what it points to live until the next
  * decode with the same codec. Text with a NUL inside is CODEC_E_LIMIT. [one thread a codec] */
 int codec_decode(struct codec *codec, const struct frame *frame, struct msg *ret_msg);
 

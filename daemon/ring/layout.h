@@ -38,6 +38,7 @@
 #define RING_RUN_MAX     16u                    /* chunks in one piece: 1 MiB */
 #define RING_COMPLETIONS 4096u                  /* >= slots + chunks, so the ring is never full */
 #define RING_TEXT        256u                   /* error, status */
+#define RING_JOB_CHUNKS  64u                    /* that one job may hold: a reader that stands still costs no other job */
 #define RING_NONE        UINT32_MAX
 
 enum ring_state { RING_FREE = 0, RING_QUEUED = 1, RING_RUNNING = 2, RING_DONE = 3, RING_RECALLED = 4 };
@@ -66,7 +67,7 @@ struct down_slot {
     uint32_t reserved;
     uint64_t input_size;     /* .. then, 16-aligned, the input unless it has a descriptor */
     uint64_t blob;           /* offset in `down` */
-    uint64_t deadline_usec;  /* CLOCK_MONOTONIC, 0: none */
+    uint64_t timeout_usec;   /* of its run time: the executor adds the time at which it starts; 0: none */
     _Atomic uint32_t cancel; /* [atomic: relaxed both sides; a flag that is polled] */
     uint32_t reserved2;
 } __attribute__((aligned(128)));
@@ -85,7 +86,10 @@ struct up_slot {
     _Atomic uint64_t state;          /* ring_word(generation, enum ring_state) */
     _Atomic uint64_t progress_done;  /* [atomic: relaxed; wsd looks now and then] */
     _Atomic uint64_t progress_total;
-    uint64_t started_usec, ended_usec; /* CLOCK_MONOTONIC */
+    /* CLOCK_MONOTONIC, when the job's time began. [atomic: relaxed; written before the CAS to RUNNING (release), so who
+     * reads RUNNING with acquire first, reads this job's time after] */
+    _Atomic uint64_t started_usec;
+    uint64_t ended_usec;
     uint64_t cpu_usec;               /* over all tasks of the job */
     uint64_t output_size;            /* all output bytes: chunks, then the small area */
     uint32_t small_size;             /* bytes of output in the slot's small area, last in order */
@@ -118,7 +122,10 @@ struct up_chunk {
     _Atomic uint32_t used; /* 1 from allocation (executor) to release (wsd, release order; executor: acquire) */
 };
 
-/* Written by the fault handler in the executor, last word first seen. */
+/* Written by the fault handler in the executor, last word first seen. A plugin that ends the process by exit() or
+ * quick_exit() leaves a note too, with signal 0 and the code FAULT_EXIT. */
+#define FAULT_EXIT 0x65786974 /* "exit" */
+
 struct fault_note {
     _Atomic uint32_t written; /* 1: the rest is there (release/acquire); the first fault wins by CAS 0 -> 2 -> 1 */
     uint32_t slot;            /* RING_NONE: no job was running on that thread */

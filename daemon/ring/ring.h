@@ -28,8 +28,10 @@ struct front {
     uint32_t free_slots[RING_SLOTS];
     uint32_t generation[RING_SLOTS]; /* private truth */
     uint8_t handed[RING_SLOTS];      /* 1: with the executor */
+    uint8_t recalled[RING_SLOTS];    /* 1: taken back, the completion is still to come */
+    uint16_t first_chunk[RING_SLOTS], n_chunks[RING_SLOTS]; /* of the down arena, held by the slot */
     uint32_t chunk_hint;
-    uint64_t chunk_used[RING_CHUNKS / 64]; /* private map of the down arena */
+    uint8_t chunk_used[RING_CHUNKS]; /* private map of the down arena */
 };
 
 /* What the jobs layer hands over. Pointers are copied from. */
@@ -41,7 +43,7 @@ struct front_job {
     size_t args_size;
     const void *input;   /* NULL where it has a descriptor */
     uint64_t input_size; /* also of the descriptor; 0 for a pipe */
-    uint64_t deadline_usec;
+    uint64_t timeout_usec;
 };
 
 /* What front_next() gives. Everything is a checked private copy, but `data`, which points into shared memory: copy it
@@ -84,7 +86,8 @@ void front_ring(struct front *f, uint32_t n_submitted);
 bool front_recall(struct front *f, uint32_t slot);
 void front_cancel(struct front *f, uint32_t slot); /* raises the flag */
 void front_progress(struct front *f, uint32_t slot, uint64_t *ret_done, uint64_t *ret_total);
-bool front_running(struct front *f, uint32_t slot); /* the worker has begun (a look, which may be old at once) */
+/* The worker has begun, and when by its own word (a look, which may be old at once). */
+bool front_running(struct front *f, uint32_t slot, uint64_t *ret_started_usec);
 
 /* The next completion, in order. 0, FRONT_NONE, FRONT_E_LIES. A slot is free again after its DONE or RECALLED was
  * given, when front_retire() is called: the data of DONE is the slot's. */
@@ -107,36 +110,60 @@ bool front_fault(struct front *f, struct fault_note *ret);
 /* --- back: the executor's end ------------------------------------------------------------------------------------ */
 
 struct back {
+    /* [const after init] private copies: nothing is computed from what the other side could change */
     const struct down *down;
     struct up *up;
+    uint64_t down_size, up_size, down_arena, up_arena;
     int bell_fd;
-    pthread_mutex_t take_lock;  /* head */
-    uint64_t head;              /* [lock take_lock] */
-    pthread_mutex_t chunk_lock; /* chunk_hint */
-    uint32_t chunk_hint;        /* [lock chunk_lock] */
+    _Atomic uint64_t head __attribute__((aligned(64))); /* [atomic: acq_rel, among workers] next entry of down->ring */
+    pthread_mutex_t chunk_lock __attribute__((aligned(64)));
+    uint32_t chunk_hint;  /* [lock chunk_lock] */
+    uint64_t last_serial; /* [lock chunk_lock] */
+    _Atomic uint64_t serial[RING_CHUNKS]; /* [atomic: relaxed, ordered by up->chunks[].used] of the last allocation */
 };
 
-int back_init(struct back *b, int down_fd, int up_fd, int bell_fd); /* maps and checks; 0 or a negative errno */
+/* A submitted job, checked: every pointer leads to that many bytes inside `down`, which wsd alone can write. */
+struct back_request {
+    uint8_t id[16];
+    uint32_t plugin, function, argc, flags;
+    const char *directory; /* NULL: none */
+    const char *args;      /* ends in NUL where args_size > 0 */
+    size_t args_size;
+    const void *input; /* NULL: none, or by descriptor */
+    uint64_t input_size;
+    uint64_t timeout_usec;
+    const _Atomic uint32_t *cancel;
+};
+
+/* Maps and checks both regions; does not take over the descriptors. 0, -EBADMSG (not what front_init() makes), or a
+ * negative errno. */
+int back_init(struct back *b, int down_fd, int up_fd, int bell_fd);
 void back_deinit(struct back *b);
 
 /* The next submitted slot, or RING_NONE; *ret_more: there is another. [any worker] */
 uint32_t back_take(struct back *b, uint32_t *ret_generation, bool *ret_more);
 bool back_ready(struct back *b); /* [any worker] */
-/* QUEUED -> RUNNING. False: it was recalled (the RECALLED completion has been pushed). [the worker that took it] */
+/* QUEUED -> RUNNING, stamped with the time. False: it was recalled (the RECALLED completion has been pushed). [the worker
+ * that took it] */
 bool back_claim(struct back *b, uint32_t slot, uint32_t generation);
-const struct down_slot *back_request(struct back *b, uint32_t slot);
-const void *back_blob(struct back *b, uint32_t slot); /* directory, arguments, input */
+/* The request half: 0, or -EBADMSG where it is nonsense (then *ret has only id and cancel). [the worker that claimed it] */
+int back_read(struct back *b, uint32_t slot, uint32_t generation, struct back_request *ret);
 struct up_slot *back_answer(struct back *b, uint32_t slot);
 void *back_small(struct back *b, uint32_t slot); /* RING_SMALL bytes for the last of the output */
 
-/* A run of n free chunks (1 to RING_RUN_MAX), or RING_NONE: then wait for up->space. [any worker] */
-uint32_t back_alloc(struct back *b, uint32_t n);
+/* A run of n free chunks (1 to RING_RUN_MAX), or RING_NONE: then wait for up->space. *ret_serial names this allocation.
+ * [any worker] */
+uint32_t back_alloc(struct back *b, uint32_t n, uint64_t *ret_serial);
+/* Whether that allocation is still there, or wsd has released it. May say yes a moment too long. [any worker] */
+bool back_held(struct back *b, uint32_t chunk, uint64_t serial);
 void *back_chunk(struct back *b, uint32_t chunk);
-/* Gives an unused run back, or sends it: wsd releases it. [any worker] */
+/* Gives n chunks back unsent; also the unused rest of a run. [any worker] */
 void back_unalloc(struct back *b, uint32_t chunk, uint32_t n);
+/* Sends a run: wsd releases it. [any worker] */
 void back_output(struct back *b, uint32_t slot, uint32_t generation, uint32_t chunk, uint32_t n, uint32_t size);
 /* RUNNING -> DONE and its completion; the answer half is filled before. [the worker that claimed it] */
 void back_done(struct back *b, uint32_t slot, uint32_t generation);
-/* From a fault handler: async-signal-safe. Leaves the note and rings the bell, once a process. */
+/* From a fault handler: async-signal-safe. Leaves the note and rings the bell, once a process; who comes second waits for
+ * the first to finish the note, so that the process does not die before. */
 void back_fault(struct back *b, uint32_t slot, uint32_t generation, uint32_t worker, int signal, int code,
                 const void *address);

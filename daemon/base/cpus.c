@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * cpus.c: how many CPUs this process may use, by affinity and by cgroup quota (version 2, and version 1 where machines
+ * still mount it).
+ * Owns nothing; reads files once a call. [any]
+ * Keeps: an answer of at least 1, whatever the files say; what cannot be read or parsed limits nothing.
+ * Does not follow changes: an executor has the number of workers that it was started with. */
+#include "base/cpus.h"
+
+#include <limits.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+
+#define CPUS_MAX 65536u
+
+static void file_closep(FILE **f)
+{
+    if (*f)
+        fclose(*f);
+}
+
+unsigned cpus_affinity(void)
+{
+    /* The kernel refuses a mask that is smaller than its own. */
+    for (unsigned n = 1024; n <= CPUS_MAX; n *= 2) {
+        cpu_set_t *set = CPU_ALLOC(n);
+        if (!set)
+            break;
+        int r = sched_getaffinity(0, CPU_ALLOC_SIZE(n), set);
+        int count = r == 0 ? CPU_COUNT_S(CPU_ALLOC_SIZE(n), set) : 0;
+        CPU_FREE(set);
+        if (r == 0)
+            return count > 0 ? (unsigned)count : 1;
+    }
+    return 1;
+}
+
+/* Reads up to n numbers from a file of one line; "max" or "-1" as the first means none. */
+static unsigned read_numbers(const char *dir, const char *file, long long *ret, unsigned n)
+{
+    char path[PATH_MAX], line[128];
+
+    if ((size_t)snprintf(path, sizeof(path), "%s/%s", dir, file) >= sizeof(path))
+        return 0;
+    _cleanup_(file_closep) FILE *f = fopen(path, "re");
+    if (!f || !fgets(line, sizeof(line), f))
+        return 0;
+    return (unsigned)MAX(sscanf(line, n == 2 ? "%lld %lld" : "%lld", ret, ret + 1), 0);
+}
+
+static unsigned tighter(unsigned limit, long long quota, long long period)
+{
+    if (quota <= 0 || period <= 0 || quota > (long long)CPUS_MAX * period)
+        return limit;
+    unsigned cpus = (unsigned)((quota - 1) / period + 1);
+    return limit == 0 || cpus < limit ? cpus : limit;
+}
+
+/* Walks from the cgroup to the root of the hierarchy. In a container the path may not be visible: what does not exist
+ * is passed over, and the root is always looked at. */
+static unsigned quota_of_path(const char *root, char *path, bool v2, unsigned limit)
+{
+    for (;;) {
+        char dir[PATH_MAX];
+        long long v[2] = {0}, period[2] = {0};
+
+        if ((size_t)snprintf(dir, sizeof(dir), "%s%s", root, path) < sizeof(dir)) {
+            if (v2 && read_numbers(dir, "cpu.max", v, 2) == 2)
+                limit = tighter(limit, v[0], v[1]);
+            if (!v2 && read_numbers(dir, "cpu.cfs_quota_us", v, 1) == 1 &&
+                read_numbers(dir, "cpu.cfs_period_us", period, 1) == 1)
+                limit = tighter(limit, v[0], period[0]);
+        }
+        char *slash = strrchr(path, '/');
+        if (!slash)
+            return limit;
+        *slash = 0;
+    }
+}
+
+static bool has_cpu_controller(char *controllers)
+{
+    char *save = NULL;
+
+    for (char *c = strtok_r(controllers, ",", &save); c; c = strtok_r(NULL, ",", &save))
+        if (strcmp(c, "cpu") == 0)
+            return true;
+    return false;
+}
+
+unsigned cpus_quota(const char *proc_cgroup, const char *mount)
+{
+    _cleanup_(file_closep) FILE *f = fopen(proc_cgroup, "re");
+    _cleanup_(freep) char *line = NULL;
+    size_t room = 0;
+    unsigned limit = 0;
+    char root[PATH_MAX];
+
+    while (f && getline(&line, &room, f) >= 0) {
+        /* hierarchy:controllers:path; version 2 is 0:: */
+        char *controllers = strchr(line, ':');
+        char *path = controllers ? strchr(controllers + 1, ':') : NULL;
+        if (!path)
+            continue;
+        *path++ = 0;
+        controllers++;
+        path[strcspn(path, "\n")] = 0;
+        bool v2 = *controllers == 0;
+        if (!v2 && !has_cpu_controller(controllers))
+            continue;
+        if (strstr(path, ".."))
+            *path = 0; /* outside our view: only the root of what we see */
+        if ((size_t)snprintf(root, sizeof(root), "%s%s", mount, v2 ? "" : "/cpu") < sizeof(root))
+            limit = quota_of_path(root, path, v2, limit);
+    }
+    return limit;
+}
+
+unsigned cpus_usable(void)
+{
+    unsigned cpus = cpus_affinity(), quota = cpus_quota("/proc/self/cgroup", "/sys/fs/cgroup");
+
+    return quota > 0 && quota < cpus ? quota : cpus;
+}

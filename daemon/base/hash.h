@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * hash.h: an intrusive hash table: chained, grows by doubling, never shrinks. The user compares; the table knows only
+ * 64-bit keys, which should be well mixed (hash_mix).
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct hash_link {
+    struct hash_link *next;
+    uint64_t key;
+};
+
+struct hash {
+    struct hash_link **buckets;
+    size_t n_buckets; /* a power of two, or 0 before the first insert */
+    size_t n;
+};
+
+static inline uint64_t hash_mix(uint64_t x)
+{
+    /* the finalizer of splitmix64 (Steele, Lea, Flood 2014) */
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+    return x ^ (x >> 31);
+}
+
+/* Puts a link in; equal keys may stand beside each other. 0 or -ENOMEM (only while it grows from nothing; a table that
+ * cannot grow further just gets slower). */
+int hash_insert(struct hash *h, struct hash_link *link, uint64_t key);
+void hash_remove(struct hash *h, struct hash_link *link);
+/* The first link with the key, and the next one. */
+struct hash_link *hash_first(const struct hash *h, uint64_t key);
+struct hash_link *hash_next(const struct hash_link *link);
+void hash_deinit(struct hash *h);

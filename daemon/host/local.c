@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * local.c: one job in this process: a pool, the host, and callbacks for a transport.
+ * Owns everything of the run, on the heap: a job that does not heed its timeout keeps it when the caller goes on.
+ * Called on one thread; the callbacks come from workers, one at a time, under callback_lock.
+ * Keeps: no callback after wsctl_local_run() has returned.
+ * Does not survive a crash of the plugin: that is for debuggers to see. */
+#include "client/wsctl/local.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <wsd/client.h>
+
+#include "base/clock.h"
+#include "base/cpus.h"
+#include "host/files.h"
+#include "host/loader.h"
+#include "host/run.h"
+
+#define OUTPUT_FLUSH (64u * 1024u)      /* output is handed on when so much has gathered */
+#define OUTPUT_ROOM  (WSD_RESERVE_MAX + OUTPUT_FLUSH)
+#define GRACE_USEC   (3u * 1000u * 1000u) /* after the timeout, for a job to heed it */
+
+enum { EXIT_TIMED_OUT = 124, EXIT_CANCELLED = 130 };
+
+struct local {
+    struct host_job job;
+    struct local_request request; /* its pointers only until the job has begun */
+    struct loader *loader;
+    struct pool *pool;
+    struct files_input input;
+    char *args;
+    char *buffer; /* [job's output_lock] OUTPUT_ROOM bytes */
+    size_t used;  /* [job's output_lock] */
+    pthread_mutex_t callback_lock;
+    bool abandoned;          /* [lock callback_lock] the caller has gone on */
+    _Atomic uint32_t cancel; /* [atomic: relaxed] */
+    _Atomic bool finished;   /* [atomic: release by the worker, acquire by the caller: the result is there] */
+    struct event done;
+};
+
+static struct local *from_job(struct host_job *job)
+{
+    return container_of(job, struct local, job);
+}
+
+/* --- transport -------------------------------------------------------------------------------------------------------- */
+
+static int transport_flush(struct host_job *job)
+{
+    struct local *l = from_job(job);
+    int r = 0;
+
+    pthread_mutex_lock(&l->callback_lock);
+    if (l->abandoned || atomic_load_explicit(&l->cancel, memory_order_relaxed))
+        r = -ECANCELED;
+    else if (l->used > 0 && l->request.output && l->request.output(l->buffer, l->used, l->request.userdata) != 0) {
+        atomic_store_explicit(&l->cancel, 1, memory_order_relaxed);
+        r = -ECANCELED;
+    }
+    pthread_mutex_unlock(&l->callback_lock);
+    l->used = 0;
+    return r;
+}
+
+static void *transport_reserve(struct host_job *job, size_t min, size_t *ret_size)
+{
+    struct local *l = from_job(job);
+
+    if (l->used >= OUTPUT_FLUSH && transport_flush(job) < 0)
+        return NULL;
+    if (atomic_load_explicit(&l->cancel, memory_order_relaxed))
+        return NULL;
+    *ret_size = OUTPUT_ROOM - l->used; /* >= WSD_RESERVE_MAX >= min */
+    return l->buffer + l->used;
+}
+
+static void transport_commit(struct host_job *job, size_t size)
+{
+    from_job(job)->used += size;
+}
+
+static int64_t transport_read(struct host_job *job, void *data, size_t size)
+{
+    struct local *l = from_job(job);
+    ssize_t n;
+
+    if (l->request.input_fd < 0)
+        return 0;
+    do
+        n = read(l->request.input_fd, data, size);
+    while (n < 0 && errno == EINTR);
+    return n < 0 ? -ECANCELED : n;
+}
+
+static int transport_open(struct host_job *job, const char *path)
+{
+    return files_open(NULL, path);
+}
+
+static const char *transport_directory(struct host_job *job)
+{
+    return ".";
+}
+
+static void transport_message(struct host_job *job, int level, const char *text)
+{
+    struct local *l = from_job(job);
+
+    pthread_mutex_lock(&l->callback_lock);
+    if (!l->abandoned && l->request.message)
+        l->request.message(level, text, l->request.userdata);
+    pthread_mutex_unlock(&l->callback_lock);
+}
+
+static void transport_progress(struct host_job *job, uint64_t done, uint64_t total)
+{
+    struct local *l = from_job(job);
+
+    pthread_mutex_lock(&l->callback_lock);
+    if (!l->abandoned && l->request.progress)
+        l->request.progress(done, total, l->request.userdata);
+    pthread_mutex_unlock(&l->callback_lock);
+}
+
+static void transport_finished(struct host_job *job, struct wsd_worker *self)
+{
+    struct local *l = from_job(job);
+
+    transport_flush(job);
+    atomic_store_explicit(&l->finished, true, memory_order_release);
+    event_notify(&l->done, 1, false);
+}
+
+static const struct host_transport transport = {
+    .reserve = transport_reserve,
+    .commit = transport_commit,
+    .flush = transport_flush,
+    .read = transport_read,
+    .open = transport_open,
+    .directory = transport_directory,
+    .message = transport_message,
+    .progress = transport_progress,
+    .finished = transport_finished,
+};
+
+/* --- the run ---------------------------------------------------------------------------------------------------------- */
+
+static struct local *local_free(struct local *l)
+{
+    if (!l)
+        return NULL;
+    pool_free(l->pool);
+    if (l->loader)
+        loader_fini(l->loader);
+    loader_free(l->loader);
+    files_input_deinit(&l->input);
+    host_job_deinit(&l->job);
+    pthread_mutex_destroy(&l->callback_lock);
+    free(l->args);
+    free(l->buffer);
+    free(l);
+    return NULL;
+}
+DEFINE_CLEANUP(struct local, local_free)
+
+static void run_root(struct pool_node *node, struct wsd_worker *self)
+{
+    host_job_run(container_of(node, struct host_job, node), self);
+}
+
+static char *join_args(const struct local_request *q, size_t *ret_size)
+{
+    size_t size = 0, at = 0;
+
+    for (size_t i = 0; i < q->n_args; i++)
+        size += strlen(q->args[i]) + 1;
+    char *args = malloc(size + 1);
+    for (size_t i = 0; args && i < q->n_args; i++)
+        at += (size_t)(stpcpy(args + at, q->args[i]) - (args + at)) + 1;
+    *ret_size = size;
+    return args;
+}
+
+static int local_prepare(struct local *l, const struct plugin_function *function, struct local_result *ret)
+{
+    const struct local_request *q = &l->request;
+    struct host_request request = {
+        .function = function,
+        .argc = (uint32_t)q->n_args,
+        .deadline_usec = q->timeout_usec ? clock_monotonic_usec() + q->timeout_usec : 0,
+        .cancel = &l->cancel,
+        .transport = &transport,
+    };
+    int r;
+
+    l->buffer = malloc(OUTPUT_ROOM);
+    l->args = join_args(q, &request.args_size);
+    if (!l->buffer || !l->args || q->n_args > INT32_MAX) {
+        snprintf(ret->error, sizeof(ret->error), "out of memory");
+        return -ENOMEM;
+    }
+    request.args = l->args;
+    if (q->input_fd >= 0 && !(function->flags & WSD_FN_STREAMING)) {
+        r = files_read(q->input_fd, &l->input);
+        if (r < 0) {
+            snprintf(ret->error, sizeof(ret->error), "the input cannot be read: %s", strerror(-r));
+            return r;
+        }
+        request.input = l->input.data;
+        request.input_size = l->input.size;
+    }
+    l->job.node.run = run_root;
+    r = host_job_begin(&l->job, &request);
+    if (r < 0)
+        snprintf(ret->error, sizeof(ret->error), "%s", l->job.error);
+    return r;
+}
+
+/* The pool's threads leave every signal to the caller's; those that a fault raises cannot be blocked anyway. */
+static int start_pool(struct local *l)
+{
+    struct pool_options options = {
+        .workers = l->request.workers ? l->request.workers : cpus_usable(),
+        .task_enter = host_task_enter,
+        .task_leave = host_task_leave,
+    };
+    sigset_t all, before;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int r = pool_new(&l->pool, &options);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return r;
+}
+
+/* True: finished. False: the job was given up. */
+static bool wait_for_end(struct local *l)
+{
+    uint64_t end = l->request.timeout_usec ? l->job.job.deadline_usec + GRACE_USEC : UINT64_MAX;
+
+    while (!atomic_load_explicit(&l->finished, memory_order_acquire)) {
+        uint64_t now = clock_monotonic_usec();
+        if (now >= end)
+            return false;
+        uint32_t epoch = event_prepare(&l->done);
+        if (atomic_load_explicit(&l->finished, memory_order_acquire))
+            event_cancel(&l->done);
+        else
+            event_wait(&l->done, epoch, end == UINT64_MAX ? UINT64_MAX : end - now, false);
+    }
+    return true;
+}
+
+static void fill_result(const struct local *l, bool finished, struct local_result *ret)
+{
+    const struct host_job *job = &l->job;
+
+    if (!finished) {
+        ret->state = WSD_JOB_TIMED_OUT;
+        ret->exit = EXIT_TIMED_OUT;
+        ret->run_usec = clock_monotonic_usec() - job->started_usec;
+        snprintf(ret->error, sizeof(ret->error), "timed out, and did not heed it");
+        return;
+    }
+    ret->run_usec = job->ended_usec - job->started_usec;
+    ret->cpu_usec = host_job_cpu_usec(job);
+    memcpy(ret->error, job->error, sizeof(ret->error));
+    memcpy(ret->status, job->status, sizeof(ret->status));
+    ret->exit = job->exit;
+    ret->state = job->exit == 0 ? WSD_JOB_SUCCEEDED : WSD_JOB_FAILED;
+    if (atomic_load_explicit(&l->cancel, memory_order_relaxed)) {
+        ret->state = WSD_JOB_CANCELLED;
+        ret->exit = EXIT_CANCELLED;
+    } else if (job->job.deadline_usec != 0 && job->ended_usec >= job->job.deadline_usec) {
+        ret->state = WSD_JOB_TIMED_OUT;
+        ret->exit = EXIT_TIMED_OUT;
+        snprintf(ret->error, sizeof(ret->error), "timed out");
+    }
+}
+
+static int local_load(struct local *l, const struct plugin_function **ret_function, struct local_result *ret)
+{
+    const struct loader_options options = {
+        .dirs = l->request.plugin_dirs,
+        .n_dirs = l->request.n_plugin_dirs,
+        .flags = LOADER_ANY_PATH | LOADER_REAL_PATH,
+        .directory = ".",
+    };
+    struct plugin *plugin;
+    int r = loader_new(&l->loader, &options);
+
+    if (r < 0) {
+        snprintf(ret->error, sizeof(ret->error), "%s", strerror(-r));
+        return r;
+    }
+    r = loader_load(l->loader, l->request.plugin, &plugin, ret->error, sizeof(ret->error));
+    if (r < 0)
+        return r;
+    const struct plugin_function *function = plugin_find(plugin, l->request.function, NULL);
+    if (!function) {
+        snprintf(ret->error, sizeof(ret->error), "%s has no function %.64s", plugin->name, l->request.function);
+        return -ENOENT;
+    }
+    memcpy(ret->plugin, plugin->name, sizeof(ret->plugin));
+    memcpy(ret->function, function->name, sizeof(ret->function));
+    *ret_function = function;
+    return 0;
+}
+
+__attribute__((visibility("default"))) int wsctl_local_run(const struct local_request *request,
+                                                           struct local_result *ret)
+{
+    _cleanup_(local_freep) struct local *l = calloc(1, sizeof(*l));
+    const struct plugin_function *function = NULL;
+
+    memset(ret, 0, sizeof(*ret));
+    if (!l || request->size < sizeof(*request) || !request->plugin) {
+        snprintf(ret->error, sizeof(ret->error), "%s", l ? "wsctl and its module do not belong together" : "out of memory");
+        return l ? -EINVAL : -ENOMEM;
+    }
+    l->request = *request;
+    host_job_init(&l->job);
+    pthread_mutex_init(&l->callback_lock, NULL);
+    event_init(&l->done);
+    int r = local_load(l, &function, ret);
+    if (r == 0)
+        r = local_prepare(l, function, ret);
+    if (r < 0)
+        return r;
+    r = start_pool(l);
+    if (r == 0)
+        r = pool_submit(l->pool, &l->job.node);
+    if (r < 0) {
+        snprintf(ret->error, sizeof(ret->error), "the pool cannot be started: %s", strerror(-r));
+        return r;
+    }
+    bool finished = wait_for_end(l);
+    fill_result(l, finished, ret);
+    if (!finished) {
+        pthread_mutex_lock(&l->callback_lock);
+        l->abandoned = true;
+        pthread_mutex_unlock(&l->callback_lock);
+        (void)TAKE(l); /* its threads still run; the process is about to end */
+    }
+    return 0;
+}

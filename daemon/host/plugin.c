@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * plugin.c: a plugin's descriptor, checked and copied.
+ * Owns struct plugin. [any thread; const after plugin_new()]
+ * Keeps: what the rest of the host reads has passed every promise of wsd/plugin.h; the plugin's own memory is read once.
+ * Does not load anything, and calls nothing in the plugin. */
+#include "host/plugin.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* What a descriptor of ABI 0 has at least; what is missing behind it counts as zero. */
+#define PLUGIN_SIZE_MIN   (offsetof(struct wsd_plugin, fini) + sizeof(void (*)(void)))
+#define FUNCTION_SIZE_MIN (offsetof(struct wsd_function, run) + sizeof(int (*)(void)))
+#define SIZE_MAX_SANE     4096u
+
+__attribute__((format(printf, 3, 4))) static int refuse(char *ret_error, size_t error_size, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(ret_error, error_size, format, args);
+    va_end(args);
+    return -ELIBBAD;
+}
+
+static bool name_ok(const char *name)
+{
+    size_t n = name ? strnlen(name, PLUGIN_NAME_MAX) : 0;
+
+    if (n == 0 || n == PLUGIN_NAME_MAX)
+        return false;
+    for (size_t i = 0; i < n; i++) {
+        char c = name[i];
+        if (!((c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-'))
+            return false;
+    }
+    return true;
+}
+
+/* One line of text without control characters: it goes to terminals. */
+static bool text_ok(const char *text, size_t room)
+{
+    size_t n = text ? strnlen(text, room) : room;
+
+    if (n == room)
+        return false;
+    for (size_t i = 0; i < n; i++)
+        if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f)
+            return false;
+    return true;
+}
+
+static int copy_function(struct plugin *p, const struct wsd_plugin *d, uint32_t index, char *ret_error,
+                         size_t error_size)
+{
+    struct plugin_function *to = &p->functions[index];
+    struct wsd_function f = {0};
+
+    /* The stride is the plugin's: its headers may be older or newer than ours. */
+    memcpy(&f, (const char *)d->functions + (size_t)index * d->function_size, MIN(d->function_size, sizeof(f)));
+    if (!name_ok(f.name))
+        return refuse(ret_error, error_size, "bad descriptor: the name of function %u is not 1 to %u of A-Za-z0-9_-",
+                      index + 1, PLUGIN_NAME_MAX - 1);
+    for (uint32_t i = 0; i < index; i++)
+        if (strcmp(p->functions[i].name, f.name) == 0)
+            return refuse(ret_error, error_size, "bad descriptor: two functions are called %s", f.name);
+    if (!text_ok(f.help, WSD_TEXT_MAX))
+        return refuse(ret_error, error_size, "bad descriptor: the help of function %s is not one line of at most %u bytes",
+                      f.name, WSD_TEXT_MAX - 1);
+    if (!f.run)
+        return refuse(ret_error, error_size, "bad descriptor: function %s has no run", f.name);
+    strcpy(to->name, f.name);
+    strcpy(to->help, f.help);
+    to->flags = f.flags;
+    to->run = f.run;
+    return 0;
+}
+
+static int check_descriptor(const struct wsd_plugin *d, char *ret_error, size_t error_size)
+{
+    if (d->function_size < FUNCTION_SIZE_MIN || d->function_size > SIZE_MAX_SANE ||
+        d->function_size % _Alignof(struct wsd_function) != 0)
+        return refuse(ret_error, error_size, "bad descriptor: function_size is %u", d->function_size);
+    if (d->n_functions < 1 || d->n_functions > PLUGIN_FUNCTIONS_MAX || !d->functions)
+        return refuse(ret_error, error_size, "bad descriptor: it has %u functions, not 1 to %u",
+                      d->functions ? d->n_functions : 0, PLUGIN_FUNCTIONS_MAX);
+    if (!name_ok(d->name))
+        return refuse(ret_error, error_size, "bad descriptor: the plugin's name is not 1 to %u of A-Za-z0-9_-",
+                      PLUGIN_NAME_MAX - 1);
+    if (!text_ok(d->version, PLUGIN_NAME_MAX))
+        return refuse(ret_error, error_size, "bad descriptor: the version is not one line of at most %u bytes",
+                      PLUGIN_NAME_MAX - 1);
+    if (!text_ok(d->help, WSD_TEXT_MAX))
+        return refuse(ret_error, error_size, "bad descriptor: the plugin's help is not one line of at most %u bytes",
+                      WSD_TEXT_MAX - 1);
+    return 0;
+}
+
+int plugin_new(struct plugin **ret_plugin, const struct wsd_plugin *descriptor, char *ret_error, size_t error_size)
+{
+    _cleanup_(plugin_freep) struct plugin *p = NULL;
+    struct wsd_plugin d = {0};
+    uint32_t size = descriptor->size;
+
+    if (descriptor->abi != WSD_PLUGIN_ABI)
+        return plugin_error_abi(descriptor->abi, ret_error, error_size);
+    if (size < PLUGIN_SIZE_MIN || size > SIZE_MAX_SANE)
+        return refuse(ret_error, error_size, "bad descriptor: its size is %u", size);
+    memcpy(&d, descriptor, MIN(size, sizeof(d)));
+    int r = check_descriptor(&d, ret_error, error_size);
+    if (r < 0)
+        return r;
+
+    p = calloc(1, sizeof(*p));
+    if (p)
+        p->functions = calloc(d.n_functions, sizeof(*p->functions));
+    if (!p || !p->functions) {
+        snprintf(ret_error, error_size, "out of memory");
+        return -ENOMEM;
+    }
+    for (uint32_t i = 0; i < d.n_functions; i++) {
+        r = copy_function(p, &d, i, ret_error, error_size);
+        if (r < 0)
+            return r;
+    }
+    p->n_functions = d.n_functions;
+    strcpy(p->name, d.name);
+    strcpy(p->version, d.version);
+    strcpy(p->help, d.help);
+    p->init = d.init;
+    p->fini = d.fini;
+    *ret_plugin = TAKE(p);
+    return 0;
+}
+
+struct plugin *plugin_free(struct plugin *plugin)
+{
+    if (plugin)
+        free(plugin->functions);
+    free(plugin);
+    return NULL;
+}
+
+const struct plugin_function *plugin_find(const struct plugin *plugin, const char *name, uint32_t *ret_index)
+{
+    bool by_default = !name || !*name;
+    uint32_t i;
+
+    for (i = 0; i < plugin->n_functions; i++)
+        if (strcmp(plugin->functions[i].name, by_default ? plugin->name : name) == 0)
+            break;
+    if (i == plugin->n_functions) {
+        if (!by_default)
+            return NULL;
+        i = 0;
+    }
+    if (ret_index)
+        *ret_index = i;
+    return &plugin->functions[i];
+}
+
+int plugin_error_abi(uint32_t abi, char *ret_error, size_t error_size)
+{
+    snprintf(ret_error, error_size,
+             "built for plugin ABI %u, this wsd has %u: rebuild it with the headers of this wsd "
+             "(pkg-config --cflags wsd-plugin)",
+             abi, WSD_PLUGIN_ABI);
+    return -ENOEXEC;
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * plugin.h: a loaded plugin: a checked, private copy of its descriptor. The installed promise is wsd/plugin.h.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <wsd/plugin.h>
+
+#include "base/cleanup.h"
+
+#define PLUGIN_NAME_MAX      64u   /* plugin, function, version; with NUL */
+#define PLUGIN_PATH_MAX      3072u /* with NUL: fits a control packet beside the rest */
+#define PLUGIN_FUNCTIONS_MAX 64u
+
+struct plugin_function {
+    char name[PLUGIN_NAME_MAX];
+    char help[WSD_TEXT_MAX];
+    uint64_t flags; /* enum wsd_function_flags */
+    int (*run)(struct wsd_job *job, struct wsd_worker *self);
+};
+
+/* [const after load, any thread] */
+struct plugin {
+    char name[PLUGIN_NAME_MAX];
+    char version[PLUGIN_NAME_MAX];
+    char help[WSD_TEXT_MAX];
+    char path[PLUGIN_PATH_MAX]; /* of the file that it was loaded from, for people */
+    uint32_t n_functions;
+    struct plugin_function *functions;
+    int (*init)(void);  /* NULL: none */
+    void (*fini)(void); /* NULL: none */
+};
+
+/* Copies a descriptor after checking each of its promises. 0; -ENOEXEC (another ABI) or -ELIBBAD (a promise is broken)
+ * with one line in ret_error; -ENOMEM. A descriptor whose pointers lead nowhere can still crash the process. */
+int plugin_new(struct plugin **ret_plugin, const struct wsd_plugin *descriptor, char *ret_error, size_t error_size);
+/* NULL is fine; returns NULL. Does not call fini. */
+struct plugin *plugin_free(struct plugin *plugin);
+DEFINE_CLEANUP(struct plugin, plugin_free)
+
+/* The function of that name; name NULL or "": the one with the plugin's name, else the first. NULL: none. *ret_index
+ * may be NULL. [any] */
+const struct plugin_function *plugin_find(const struct plugin *plugin, const char *name, uint32_t *ret_index);
+
+/* The words for a plugin of another ABI, into ret_error; returns -ENOEXEC. */
+int plugin_error_abi(uint32_t abi, char *ret_error, size_t error_size);

@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * run.c: one job as one root task: argv, the service table, the rule about statuses, CPU time.
+ * Owns what is in struct host_job; the transport owns what is under it. Everything runs on the workers of the job's
+ * tasks; host_current() also in signal handlers.
+ * Keeps: finished() is called exactly once for each begun job, after its function and all its tasks have returned; what is
+ * told about a job is one line, of limited length, free of control characters.
+ * Does not choose which job runs, where its bytes go, or what becomes of it. */
+#include "host/run.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <wsd/task.h>
+
+#include "base/clock.h"
+#include "host/cputime.h"
+
+#define PRINT_INLINE 1024u
+
+/* --- whom this thread works for ----------------------------------------------------------------------------------- */
+
+static _Thread_local struct {
+    struct host_job *job;
+    uint64_t since_nsec;
+} current __attribute__((tls_model("initial-exec")));
+
+struct host_job *host_current(void)
+{
+    return current.job;
+}
+
+/* This thread now works for `job` (NULL: for none); the CPU time since the last switch is charged to the one before. */
+static struct host_job *host_switch(struct host_job *job)
+{
+    struct host_job *before = current.job;
+    uint64_t now = cputime_nsec();
+
+    if (before)
+        atomic_fetch_add_explicit(&before->cpu_nsec, now - current.since_nsec, memory_order_relaxed);
+    current.job = job;
+    current.since_nsec = now;
+    return before;
+}
+
+void host_task_enter(struct wsd_worker *self, void *task_context, void *outer, void *context)
+{
+    host_switch(task_context);
+}
+
+void host_task_leave(struct wsd_worker *self, void *task_context, void *outer, void *context)
+{
+    host_switch(outer);
+}
+
+uint64_t host_job_cpu_usec(const struct host_job *job)
+{
+    return atomic_load_explicit(&job->cpu_nsec, memory_order_relaxed) / 1000u;
+}
+
+/* --- texts ---------------------------------------------------------------------------------------------------------- */
+
+/* One line for somebody's terminal: no control characters, no half UTF-8 sequence where it was cut off. */
+__attribute__((format(printf, 2, 0))) static void format_text(char ret[WSD_TEXT_MAX], const char *format, va_list args)
+{
+    int n = vsnprintf(ret, WSD_TEXT_MAX, format, args);
+
+    if (n < 0)
+        *ret = 0;
+    if (n >= (int)WSD_TEXT_MAX) {
+        size_t end = WSD_TEXT_MAX - 1;
+        while (end > WSD_TEXT_MAX - 5 && ((unsigned char)ret[end - 1] & 0xc0) == 0x80)
+            end--;
+        if (((unsigned char)ret[end - 1] & 0xc0) == 0xc0)
+            ret[end - 1] = 0;
+    }
+    for (char *c = ret; *c; c++)
+        if ((unsigned char)*c < 0x20 || *c == 0x7f)
+            *c = ' ';
+}
+
+static struct host_job *from_public(struct wsd_job *job)
+{
+    return container_of(job, struct host_job, job);
+}
+
+static void service_vlog(struct wsd_job *public, int level, const char *format, va_list args)
+{
+    struct host_job *job = from_public(public);
+    char text[WSD_TEXT_MAX];
+
+    format_text(text, format, args);
+    job->transport->message(job, level, text);
+}
+
+__attribute__((format(printf, 3, 0))) static void set_text(struct host_job *job, char *to, const char *format,
+                                                           va_list args)
+{
+    char text[WSD_TEXT_MAX];
+
+    format_text(text, format, args);
+    pthread_mutex_lock(&job->text_lock);
+    memcpy(to, text, sizeof(text));
+    pthread_mutex_unlock(&job->text_lock);
+}
+
+static void service_verror(struct wsd_job *public, const char *format, va_list args)
+{
+    set_text(from_public(public), from_public(public)->error, format, args);
+}
+
+static void service_vstatus(struct wsd_job *public, const char *format, va_list args)
+{
+    set_text(from_public(public), from_public(public)->status, format, args);
+}
+
+/* --- output --------------------------------------------------------------------------------------------------------- */
+
+static void *service_reserve(struct wsd_job *public, size_t min, size_t *ret_size)
+{
+    struct host_job *job = from_public(public);
+    size_t size = 0;
+
+    if (min > WSD_RESERVE_MAX)
+        return NULL;
+    pthread_mutex_lock(&job->output_lock);
+    void *room = job->transport->reserve(job, MAX(min, 1u), &size);
+    job->reserved = room ? size : 0;
+    pthread_mutex_unlock(&job->output_lock);
+    if (room)
+        *ret_size = size;
+    return room;
+}
+
+static int service_commit(struct wsd_job *public, size_t size)
+{
+    struct host_job *job = from_public(public);
+    int r = 0;
+
+    pthread_mutex_lock(&job->output_lock);
+    if (size > job->reserved)
+        r = -EINVAL;
+    else if (size > 0)
+        job->transport->commit(job, size);
+    if (r == 0)
+        job->reserved = 0;
+    pthread_mutex_unlock(&job->output_lock);
+    return r;
+}
+
+static int service_write(struct wsd_job *public, const void *data, size_t size)
+{
+    struct host_job *job = from_public(public);
+    const char *from = data;
+    int r = 0;
+
+    pthread_mutex_lock(&job->output_lock);
+    job->reserved = 0;
+    while (size > 0) {
+        size_t n;
+        void *room = job->transport->reserve(job, 1, &n);
+        if (!room) {
+            r = -ECANCELED;
+            break;
+        }
+        n = MIN(n, size);
+        memcpy(room, from, n);
+        job->transport->commit(job, n);
+        from += n;
+        size -= n;
+    }
+    pthread_mutex_unlock(&job->output_lock);
+    return r;
+}
+
+static int service_flush(struct wsd_job *public)
+{
+    struct host_job *job = from_public(public);
+
+    pthread_mutex_lock(&job->output_lock);
+    job->reserved = 0;
+    int r = job->transport->flush(job);
+    pthread_mutex_unlock(&job->output_lock);
+    return r;
+}
+
+static int service_vprint(struct wsd_job *public, const char *format, va_list args)
+{
+    char text[PRINT_INLINE];
+    va_list again;
+
+    va_copy(again, args);
+    int n = vsnprintf(text, sizeof(text), format, args);
+    if (n >= (int)sizeof(text)) {
+        _cleanup_(freep) char *large = malloc((size_t)n + 1);
+        if (large)
+            vsnprintf(large, (size_t)n + 1, format, again);
+        va_end(again);
+        return large ? service_write(public, large, (size_t)n) : -ENOMEM;
+    }
+    va_end(again);
+    return n < 0 ? -EINVAL : service_write(public, text, (size_t)n);
+}
+
+/* --- the rest of the services ----------------------------------------------------------------------------------------- */
+
+static int64_t service_read(struct wsd_job *public, void *data, size_t size)
+{
+    struct host_job *job = from_public(public);
+
+    if (size == 0)
+        return 0;
+    if (!job->input)
+        return job->transport->read(job, data, MIN(size, (size_t)INT64_MAX));
+    size = MIN(size, job->input_size - job->read_at);
+    memcpy(data, (const char *)job->input + job->read_at, size);
+    job->read_at += size;
+    return (int64_t)size;
+}
+
+static int service_open(struct wsd_job *public, const char *path)
+{
+    struct host_job *job = from_public(public);
+
+    return *path ? job->transport->open(job, path) : -ENOENT;
+}
+
+static const char *service_directory(struct wsd_job *public)
+{
+    return from_public(public)->transport->directory(from_public(public));
+}
+
+bool host_job_cancelled(const struct host_job *job)
+{
+    return atomic_load_explicit(job->cancel, memory_order_relaxed) != 0 ||
+           (job->job.deadline_usec != 0 && clock_monotonic_usec() >= job->job.deadline_usec);
+}
+
+static bool service_cancelled(struct wsd_job *public)
+{
+    return host_job_cancelled(from_public(public));
+}
+
+static void service_progress(struct wsd_job *public, uint64_t done, uint64_t total)
+{
+    from_public(public)->transport->progress(from_public(public), done, total);
+}
+
+static const struct wsd_job_ops services = {
+    .size = sizeof(struct wsd_job_ops),
+    .reserve = service_reserve,
+    .commit = service_commit,
+    .write = service_write,
+    .flush = service_flush,
+    .read = service_read,
+    .open = service_open,
+    .directory = service_directory,
+    .cancelled = service_cancelled,
+    .progress = service_progress,
+    .vlog = service_vlog,
+    .verror = service_verror,
+    .vstatus = service_vstatus,
+    .vprint = service_vprint,
+};
+
+/* --- one job ---------------------------------------------------------------------------------------------------------- */
+
+void host_job_init(struct host_job *job)
+{
+    memset(job, 0, sizeof(*job));
+    pthread_mutex_init(&job->output_lock, NULL);
+    pthread_mutex_init(&job->text_lock, NULL);
+}
+
+void host_job_deinit(struct host_job *job)
+{
+    pthread_mutex_destroy(&job->output_lock);
+    pthread_mutex_destroy(&job->text_lock);
+}
+
+/* argv points into the caller's bytes: nothing is copied. The count and the last NUL are checked, so no argument reaches
+ * beyond them. */
+static int fill_argv(struct host_job *job, const struct host_request *q)
+{
+    const char *at = q->args, *end = q->args_size ? q->args + q->args_size : q->args;
+    uint32_t n = 1;
+
+    /* An argument is at least its NUL, so argc is bounded by args_size before anything is allocated. */
+    if (q->argc > q->args_size || (q->args_size > 0 && end[-1] != 0))
+        return -EINVAL;
+    job->argv = job->argv_inline;
+    if (q->argc + 2u > HOST_ARGV_INLINE) {
+        const char **large = calloc(q->argc + 2u, sizeof(*large));
+        if (!large)
+            return -ENOMEM;
+        job->argv = large;
+    }
+    job->argv[0] = q->function->name;
+    for (; n <= q->argc && at < end; n++) {
+        job->argv[n] = at;
+        at += strnlen(at, (size_t)(end - at)) + 1;
+    }
+    if (n != q->argc + 1 || at != end)
+        return -EINVAL;
+    job->argv[n] = NULL;
+    return 0;
+}
+
+int host_job_begin(struct host_job *job, const struct host_request *q)
+{
+    bool streaming = q->function && q->function->flags & WSD_FN_STREAMING;
+
+    job->transport = q->transport;
+    job->function = q->function;
+    job->cancel = q->cancel;
+    job->reserved = 0;
+    job->error[0] = job->status[0] = 0;
+    atomic_store_explicit(&job->cpu_nsec, 0, memory_order_relaxed);
+    job->input = q->input;
+    job->input_size = q->input ? q->input_size : 0;
+    job->read_at = 0;
+    job->started_usec = job->ended_usec = clock_monotonic_usec();
+    job->exit = 0;
+    job->argv = NULL;
+    job->job = (struct wsd_job){
+        .size = sizeof(struct wsd_job),
+        .input = streaming ? NULL : q->input,
+        .input_size = streaming || !q->input ? 0 : q->input_size,
+        .deadline_usec = q->deadline_usec,
+        .ops = &services,
+    };
+    if (q->id)
+        memcpy(job->job.id, q->id, sizeof(job->job.id));
+    if (!q->function) {
+        snprintf(job->error, sizeof(job->error), "no such function");
+        return -EINVAL;
+    }
+    int r = fill_argv(job, q);
+    if (r < 0)
+        snprintf(job->error, sizeof(job->error), "%s", r == -ENOMEM ? "out of memory" : "malformed arguments");
+    job->job.argc = q->argc + 1;
+    job->job.argv = job->argv;
+    return r;
+}
+
+static void finish(struct host_job *job, struct wsd_worker *self)
+{
+    if (job->argv != job->argv_inline)
+        free(job->argv);
+    job->argv = NULL;
+    if (job->exit == 0)
+        job->error[0] = 0; /* an error goes with a status of 1 to 63 */
+    job->ended_usec = clock_monotonic_usec();
+    job->transport->finished(job, self);
+}
+
+void host_job_run(struct host_job *job, struct wsd_worker *self)
+{
+    struct wsd_task *top = self->top;
+    void *context = self->context;
+
+    self->context = job; /* stolen children inherit it */
+    struct host_job *outer = host_switch(job);
+    int status = job->function->run(&job->job, self);
+    if (self->top != top) {
+        /* Its children would run on in memory that is gone. Dies while it is still known whose doing it is. */
+        fprintf(stderr, "wsd: function %s returned without joining its tasks\n", job->function->name);
+        abort();
+    }
+    host_switch(outer);
+    self->context = context;
+    if (status < 0 || status > WSD_STATUS_MAX) {
+        snprintf(job->error, sizeof(job->error), "returned %d, which is not a status", status);
+        status = WSD_STATUS_MAX;
+    }
+    job->exit = status;
+    finish(job, self);
+}
+
+void host_job_fail(struct host_job *job, struct wsd_worker *self, const char *format, ...)
+{
+    va_list args;
+
+    if (format) {
+        va_start(args, format);
+        format_text(job->error, format, args);
+        va_end(args);
+    }
+    job->exit = WSD_STATUS_MAX;
+    finish(job, self);
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * run.h: one job is one root task. The services of wsd/plugin.h are implemented here once, on top of a small transport
+ * that the executor (rings) and `wsctl submit --local` (callbacks) each provide.
+ *
+ * A struct host_job is embedded in its owner's object: host_job_init() once, then for each job host_job_begin() and
+ * either host_job_run() or host_job_fail(), which end with transport->finished().
+ */
+#pragma once
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <wsd/plugin.h>
+
+#include "host/plugin.h"
+#include "pool/pool.h"
+
+#define HOST_ARGV_INLINE 8u /* arguments that need no allocation, with name and NULL */
+
+struct host_job;
+
+/* What is under a job. reserve, commit and flush are called with the job's output lock held, so one at a time; the others
+ * [worker, several at once]. */
+struct host_transport {
+    /* Room for at least min bytes (1 to WSD_RESERVE_MAX) of output behind what was committed. NULL: nobody will read it.
+     * May wait. What was reserved before and not committed is given up. */
+    void *(*reserve)(struct host_job *job, size_t min, size_t *ret_size);
+    void (*commit)(struct host_job *job, size_t size); /* at most what was reserved; once a reservation */
+    int (*flush)(struct host_job *job);                /* 0 or -ECANCELED */
+    /* The next bytes of an input that is not in memory: their number, 0 at the end, -ECANCELED. */
+    int64_t (*read)(struct host_job *job, void *data, size_t size);
+    int (*open)(struct host_job *job, const char *path); /* as wsd_job_open() */
+    const char *(*directory)(struct host_job *job);      /* as wsd_job_directory() */
+    void (*message)(struct host_job *job, int level, const char *text);
+    void (*progress)(struct host_job *job, uint64_t done, uint64_t total);
+    /* The result is in the job's exit, error, status, started_usec, ended_usec and host_job_cpu_usec(). The job's memory
+     * may be used for the next one before this returns. [the worker of the root] */
+    void (*finished)(struct host_job *job, struct wsd_worker *self);
+};
+
+struct host_job {
+    struct wsd_job job; /* first: what the function sees. [const while it runs] */
+    struct pool_node node;
+    const struct host_transport *transport;
+    const struct plugin_function *function;
+    const _Atomic uint32_t *cancel; /* [atomic: relaxed both sides; a flag that is polled] */
+    pthread_mutex_t output_lock;
+    size_t reserved;            /* [lock output_lock] bytes of the open reservation */
+    pthread_mutex_t text_lock;  /* taken inside nothing, nothing taken inside */
+    char error[WSD_TEXT_MAX];   /* [lock text_lock, free for all after the function] */
+    char status[WSD_TEXT_MAX];  /* the same */
+    _Atomic uint64_t cpu_nsec;  /* [atomic: relaxed; each join orders the children's additions before its return] */
+    const void *input;          /* memory that read() serves from; NULL: transport->read */
+    uint64_t input_size;
+    uint64_t read_at;           /* [one task of the job at a time] */
+    uint64_t started_usec, ended_usec; /* CLOCK_MONOTONIC [worker of the root] */
+    int exit;
+    const char **argv;          /* argv_inline, or owned */
+    const char *argv_inline[HOST_ARGV_INLINE];
+};
+
+/* Everything here is borrowed until the job is finished. */
+struct host_request {
+    const uint8_t *id; /* 16 bytes */
+    const struct plugin_function *function;
+    const char *args; /* argc arguments, each with its NUL, together args_size bytes */
+    size_t args_size;
+    uint32_t argc;
+    const void *input; /* the whole input where it is in memory */
+    uint64_t input_size;
+    uint64_t deadline_usec; /* CLOCK_MONOTONIC; 0: none */
+    const _Atomic uint32_t *cancel;
+    const struct host_transport *transport;
+};
+
+void host_job_init(struct host_job *job);
+void host_job_deinit(struct host_job *job);
+
+/* Fills the public half and argv. 0, or a negative errno with the words in job->error: -EINVAL (args are not argc texts),
+ * -ENOMEM. In every case the job can then be given to host_job_fail(). [worker] */
+int host_job_begin(struct host_job *job, const struct host_request *request);
+
+/* Runs the function, keeps the rule of wsd/plugin.h about its status, finishes. [worker, as a root of its pool] */
+void host_job_run(struct host_job *job, struct wsd_worker *self);
+
+/* Finishes without running: exit WSD_STATUS_MAX and the text, or what job->error says where format is NULL. [worker] */
+__attribute__((format(printf, 3, 4))) void host_job_fail(struct host_job *job, struct wsd_worker *self,
+                                                         const char *format, ...);
+
+uint64_t host_job_cpu_usec(const struct host_job *job);
+
+/* Whether the job should end early: cancelled, or past its deadline. [any] */
+bool host_job_cancelled(const struct host_job *job);
+
+/* The job that this thread works for right now, or NULL. Async-signal-safe. [any] */
+struct host_job *host_current(void);
+
+/* The pool's hooks of these names (pool.h): whoever starts a pool for jobs passes them in its options, so that stolen tasks are
+ * charged to their own job. [worker] */
+void host_task_enter(struct wsd_worker *self, void *task_context, void *outer, void *context);
+void host_task_leave(struct wsd_worker *self, void *task_context, void *outer, void *context);

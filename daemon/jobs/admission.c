@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * admission.c: who may have how much, and the names that jobs share.
+ * Owns the table of users. [loop]
+ * Keeps: what was charged is refunded once, by the same amount.
+ * Does not decide who may connect; that is the frontend's. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "jobs/job.h"
+
+struct user *user_get(struct jobs *jobs, uint32_t uid)
+{
+    uint64_t key = hash_mix(uid);
+
+    for (struct hash_link *l = hash_first(&jobs->users, key); l; l = hash_next(l)) {
+        struct user *u = container_of(l, struct user, by_uid);
+
+        if (u->uid == uid)
+            return u;
+    }
+    struct user *u = calloc(1, sizeof(*u));
+    if (!u)
+        return NULL;
+    u->uid = uid;
+    list_init(&u->kept);
+    if (hash_insert(&jobs->users, &u->by_uid, key) < 0) {
+        free(u);
+        return NULL;
+    }
+    return u;
+}
+
+bool user_evict(struct user *user)
+{
+    list_for_each(l, &user->kept)
+    {
+        struct job *job = container_of(l, struct job, link);
+
+        if (!job->watches) {
+            job_free(job);
+            return true;
+        }
+    }
+    return false;
+}
+
+int user_charge(struct jobs *jobs, struct user *user, uint64_t bytes)
+{
+    /* what is kept for later gives way to what is wanted now, oldest first */
+    while (user->n_bytes + bytes > jobs->options.limits.bytes_per_user && user_evict(user))
+        ;
+    if (user->n_bytes + bytes > jobs->options.limits.bytes_per_user)
+        return -ENOSPC;
+    user->n_bytes += bytes;
+    return 0;
+}
+
+void user_refund(struct user *user, uint64_t bytes)
+{
+    user->n_bytes -= bytes;
+}
+
+struct directory *directory_new(const char *path)
+{
+    size_t size = strlen(path) + 1;
+    struct directory *d = malloc(sizeof(*d) + size);
+
+    if (d) {
+        d->n_refs = 1;
+        memcpy(d->path, path, size);
+    }
+    return d;
+}
+
+struct directory *directory_ref(struct directory *d)
+{
+    if (d)
+        d->n_refs++;
+    return d;
+}
+
+struct directory *directory_unref(struct directory *d)
+{
+    if (d && --d->n_refs == 0)
+        free(d);
+    return NULL;
+}

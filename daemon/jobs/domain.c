@@ -1,0 +1,472 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * domain.c: one trust domain: its executor, what is handed over to it and what comes back.
+ * Owns the executor and the table of slots. [loop]
+ * Keeps: each handed job has one slot and each slot one job; what the executor says about a job is taken once.
+ * Does not decide what becomes of jobs when the executor dies (recover.c). */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "jobs/job.h"
+
+#define BATCH          256u     /* completions a domain and turn of the loop */
+#define DEATHS_FREE    2u       /* executors may die this often in a row before there are pauses */
+#define DEATHS_MAX     8u       /* and this often, before any was ready, until wsd gives up for now */
+#define PAUSE_USEC     10000u   /* the first one; doubled up to */
+#define PAUSE_MAX_USEC 5000000u
+
+static void on_dead(struct executor *e, int code, int status, void *context)
+{
+    recover(context, code, status);
+}
+
+static void on_ready(struct executor *e, void *context)
+{
+    struct domain *d = context;
+
+    d->n_deaths = 0;
+    domain_pump(d);
+}
+
+static void on_bell(struct executor *e, void *context)
+{
+    domain_poll(context);
+}
+
+static struct job *job_at(struct domain *d, uint32_t slot, uint32_t generation)
+{
+    struct job *job = slot < RING_SLOTS ? d->slots[slot] : NULL;
+
+    return job && job->generation == generation ? job : NULL;
+}
+
+static struct watch *owner_of(struct job *job)
+{
+    for (struct watch *w = job->watches; w; w = w->next)
+        if (w->owner)
+            return w;
+    return NULL;
+}
+
+static void open_answer(struct domain *d, uint32_t slot, uint32_t generation, uint32_t serial, int error, int fd)
+{
+    struct control c = {
+        .kind = CONTROL_OPENED, .slot = slot, .generation = generation, .number = serial, .error = (uint32_t)error};
+
+    if (d->executor)
+        executor_send(d->executor, &c, fd);
+}
+
+static void open_ask(struct domain *d, const struct control *c)
+{
+    struct job *job = job_at(d, c->slot, c->generation);
+    struct watch *w = job ? owner_of(job) : NULL;
+    int r = w ? w->ops->open(w, c->number, c->text) : -ENOTCONN;
+
+    if (r < 0)
+        open_answer(d, c->slot, c->generation, c->number, -r, -1);
+}
+
+void jobs_opened(struct watch *w, uint32_t serial, int error, int fd)
+{
+    if (w->job && w->job->state == JOB_RUNNING)
+        open_answer(w->job->domain, w->job->slot, w->job->generation, serial, error, fd);
+    close_fd(fd);
+}
+
+/* The submitter of a job that goes on has gone: what the job still waits to have opened will not come. */
+void domain_forget_opens(struct job *job)
+{
+    open_answer(job->domain, job->slot, job->generation, RING_NONE, ENOTCONN, -1);
+}
+
+static void message(struct domain *d, const struct control *c)
+{
+    struct job *job = job_at(d, c->slot, c->generation);
+
+    for (struct watch *w = job ? job->watches : NULL; w; w = w->next)
+        w->ops->message(w, (int)(c->number & 7), c->text);
+}
+
+void liar(struct domain *d, const char *what)
+{
+    log_warning("executor %u: %s: it is replaced", d->executor->number, what);
+    d->jobs->counters.liars++;
+    d->distrusted = true;
+    executor_kill(d->executor);
+}
+
+static void on_control(struct executor *e, const struct control *c, void *context)
+{
+    struct domain *d = context;
+
+    switch (c->kind) {
+    case CONTROL_LOADED:
+    case CONTROL_FUNCTION:
+        plugin_control(d, c);
+        return;
+    case CONTROL_OPEN:
+        open_ask(d, c);
+        return;
+    case CONTROL_MESSAGE:
+        message(d, c);
+        return;
+    default:
+        liar(d, "a packet of unknown kind");
+    }
+}
+
+static const struct executor_ops ops = {.ready = on_ready, .bell = on_bell, .control = on_control, .dead = on_dead};
+
+static void start_now(struct domain *d)
+{
+    struct jobs *jobs = d->jobs;
+    struct executor_options o = {
+        .base = jobs->options.base,
+        .binary_fd = jobs->options.executor_fd,
+        .workers = jobs->options.workers,
+        .plugin_dirs = jobs->options.plugin_dirs,
+        .any_path = jobs->options.user_daemon,
+        .log_level = jobs->options.log_level,
+        .number = ++jobs->next_executor,
+        .ops = &ops,
+        .context = d,
+    };
+    int r = executor_new(&d->executor, &o);
+
+    d->distrusted = false;
+    if (r < 0) {
+        log_error("cannot start an executor: %s", strerror(-r));
+        d->n_deaths++;
+        return;
+    }
+    jobs->counters.executors_started++;
+    jobs->counters.n_executors++;
+}
+
+bool domain_wanted(struct domain *d)
+{
+    if (d->n_queued)
+        return true;
+    list_for_each(l, &d->plugins)
+    {
+        struct plugin *p = container_of(l, struct plugin, link);
+
+        if (p->state == PLUGIN_UNKNOWN && (!list_empty(&p->waiting) || !list_empty(&p->queries)))
+            return true;
+    }
+    return false;
+}
+
+/* Everything that was loaded before, and what is asked for now, so that no job waits for dlopen. */
+static void preload(struct domain *d)
+{
+    list_for_each(l, &d->plugins)
+    {
+        struct plugin *p = container_of(l, struct plugin, link);
+
+        if (!p->stale && (p->name || !list_empty(&p->waiting) || !list_empty(&p->queries)))
+            plugin_load(p);
+    }
+}
+
+static void give_up(struct domain *d)
+{
+    plugin_fail_waiting(d, EAGAIN, "no executor can be started: see wsd's log");
+    for (struct job *job; (job = queue_first(d));) {
+        queue_take(d, job);
+        job_finish(job, JOB_INTERRUPTED, CODE_INTERRUPTED, "no executor can be started: see wsd's log", NULL);
+    }
+    d->n_deaths = DEATHS_FREE;
+}
+
+static void on_pause_over(evutil_socket_t fd, short what, void *userdata)
+{
+    struct domain *d = userdata;
+
+    if (d->executor || !domain_wanted(d))
+        return;
+    start_now(d);
+    if (d->executor)
+        preload(d);
+    else
+        domain_start(d);
+}
+
+int domain_start(struct domain *d)
+{
+    struct timeval t = {0};
+
+    if (d->executor || evtimer_pending(d->pause_timer, NULL))
+        return 0;
+    if (d->n_deaths >= DEATHS_MAX) {
+        give_up(d);
+        return -EAGAIN;
+    }
+    if (d->n_deaths <= DEATHS_FREE) {
+        start_now(d);
+        if (d->executor) {
+            preload(d);
+            return 0;
+        }
+    }
+    uint32_t doublings = d->n_deaths > DEATHS_FREE ? d->n_deaths - DEATHS_FREE : 0;
+    t.tv_usec = (suseconds_t)MIN((uint64_t)PAUSE_USEC << doublings, (uint64_t)PAUSE_MAX_USEC - 1);
+    t.tv_sec = t.tv_usec / 1000000;
+    t.tv_usec %= 1000000;
+    evtimer_add(d->pause_timer, &t);
+    return 0;
+}
+
+static void on_idle(evutil_socket_t fd, short what, void *userdata)
+{
+    struct domain *d = userdata;
+    uint64_t limit = d->jobs->options.limits.idle_usec, idle = clock_monotonic_usec() - d->idle_since_usec;
+
+    if (!d->executor || d->n_handed || domain_wanted(d))
+        return; /* busy again: the next end of a job arms the timer */
+    if (idle >= limit) {
+        executor_finish(d->executor);
+        return;
+    }
+    struct timeval t = {.tv_sec = (time_t)((limit - idle) / 1000000), .tv_usec = (suseconds_t)((limit - idle) % 1000000)};
+    evtimer_add(d->idle_timer, &t);
+}
+
+static void idle_begins(struct domain *d)
+{
+    uint64_t limit = d->jobs->options.limits.idle_usec;
+    struct timeval t = {.tv_sec = (time_t)(limit / 1000000), .tv_usec = (suseconds_t)(limit % 1000000)};
+
+    d->idle_since_usec = clock_monotonic_usec();
+    if (!evtimer_pending(d->idle_timer, NULL))
+        evtimer_add(d->idle_timer, &t);
+}
+
+struct domain *domain_get(struct jobs *jobs, uint32_t uid)
+{
+    uint64_t domain_key = jobs->options.one_domain ? 0 : uid, key = hash_mix(domain_key);
+
+    for (struct hash_link *l = hash_first(&jobs->by_key, key); l; l = hash_next(l)) {
+        struct domain *d = container_of(l, struct domain, by_key);
+
+        if (d->key == domain_key)
+            return d;
+    }
+    struct domain *d = calloc(1, sizeof(*d));
+    if (!d)
+        return NULL;
+    d->jobs = jobs;
+    d->key = domain_key;
+    list_init(&d->plugins);
+    list_init(&d->handed);
+    list_init(&d->link);
+    queue_init(d);
+    d->pause_timer = evtimer_new(jobs->options.base, on_pause_over, d);
+    d->idle_timer = evtimer_new(jobs->options.base, on_idle, d);
+    if (!d->pause_timer || !d->idle_timer || hash_insert(&jobs->by_key, &d->by_key, key) < 0) {
+        if (d->pause_timer)
+            event_free(d->pause_timer);
+        if (d->idle_timer)
+            event_free(d->idle_timer);
+        free(d);
+        return NULL;
+    }
+    list_push_back(&jobs->domains, &d->link);
+    return d;
+}
+
+/* Sends a job's descriptor ahead of the job. */
+static int send_input(struct domain *d, struct job *job, uint32_t slot, uint32_t generation)
+{
+    struct control c = {.kind = CONTROL_INPUT, .slot = slot, .generation = generation};
+    struct job_more *m = job->more;
+    int r = executor_send(d->executor, &c, job->flags & JOB_PIPE ? m->pipe_fd : m->input_fd);
+
+    if (r >= 0 && job->flags & JOB_PIPE) {
+        m->pipe_fd = close_fd(m->pipe_fd);
+        job->flags |= JOB_CONSUMED;
+    }
+    return r;
+}
+
+/* 0, or FRONT_E_FULL, or a negative errno where the executor is dying. */
+static int hand_over(struct domain *d, struct job *job)
+{
+    bool by_descriptor = job->more && (job->more->input_fd >= 0 || job->more->pipe_fd >= 0);
+    bool same_user = job->user->uid == d->jobs->options.own_uid;
+    struct front_job f = {
+        .id = job->id,
+        .plugin = job->plugin->number,
+        .function = job->function->index,
+        .argc = job->argc,
+        .flags = (same_user ? DOWN_SAME_USER : 0u) |
+                 (job->flags & JOB_PIPE ? DOWN_INPUT_PIPE : by_descriptor ? DOWN_INPUT_FD : 0u),
+        .directory = job->directory ? job->directory->path : NULL,
+        .args = job->blob,
+        .args_size = job->args_size,
+        .input = by_descriptor || !job->input_size ? NULL : job->blob + job->args_size,
+        .input_size = job->flags & JOB_PIPE ? 0 : job->input_size,
+        .timeout_usec = job->more ? job->more->timeout_usec : 0,
+    };
+    uint32_t slot, generation;
+    int r = front_prepare(&d->executor->front, &f, &slot, &generation);
+
+    if (r == FRONT_E_LARGE)
+        return ERROR_UNEXPECTED(r); /* what comes inline is smaller than a frame */
+    if (r != 0)
+        return r;
+    if (by_descriptor) {
+        r = send_input(d, job, slot, generation);
+        if (r < 0) {
+            front_abandon(&d->executor->front, slot);
+            return r;
+        }
+    }
+    queue_take(d, job);
+    job_move(job, JOB_RUNNING);
+    job->attempts++;
+    job->slot = slot;
+    job->generation = generation;
+    d->slots[slot] = job;
+    list_push_back(&d->handed, &job->link);
+    d->n_handed++;
+    d->jobs->counters.n_handed++;
+    front_submit(&d->executor->front, slot);
+    job_arm(job);
+    return 0;
+}
+
+/* Whether the first job of the queue can go; one that never can is ended. */
+static bool plugin_is_there(struct domain *d, struct job *job)
+{
+    struct plugin *p = job->plugin;
+
+    if (p->state == PLUGIN_UNKNOWN)
+        plugin_load(p);
+    if (p->state == PLUGIN_READY && job->function->index != RING_NONE)
+        return true;
+    if (job->state == JOB_QUEUED && (p->state == PLUGIN_FAILED || p->state == PLUGIN_READY)) {
+        queue_take(d, job);
+        job_finish(job, JOB_FAILED, CODE_NOT_FOUND,
+                   p->state == PLUGIN_FAILED && p->error_text ? p->error_text : "the plugin no longer has this function",
+                   NULL);
+    }
+    return false;
+}
+
+void domain_pump(struct domain *d)
+{
+    uint32_t n = 0;
+
+    for (struct job *job; (job = queue_first(d));) {
+        if (!d->executor && (domain_start(d) < 0 || !d->executor))
+            return;
+        if (!d->executor->ready)
+            return;
+        if (!plugin_is_there(d, job)) {
+            if (queue_first(d) == job)
+                break;
+            continue;
+        }
+        int r = hand_over(d, job);
+        if (r != 0)
+            break;
+        n++;
+    }
+    if (n)
+        front_ring(&d->executor->front, n);
+}
+
+/* The job of a slot that came back; the slot is free after. */
+static struct job *slot_back(struct domain *d, uint32_t slot)
+{
+    struct job *job = d->slots[slot];
+
+    d->slots[slot] = NULL;
+    d->n_handed--;
+    d->jobs->counters.n_handed--;
+    return job;
+}
+
+void domain_done(struct job *job, const struct front_completion *c)
+{
+    struct job_more *m = job->more;
+    enum job_stop stop = m ? (enum job_stop)m->stop : STOP_NONE;
+    bool late = m && m->timeout_usec && c->ended_usec - c->started_usec >= m->timeout_usec;
+    int exit = c->exit >= 0 && c->exit <= WSD_STATUS_LAST ? c->exit : WSD_STATUS_LAST;
+
+    output_absorb(job);
+    output_add(job, c->data, c->size);
+    if (!(job->flags & JOB_TRUNCATED) && job->received != c->output_size) {
+        liar(job->domain, "output that does not add up");
+        job_finish(job, JOB_INTERRUPTED, CODE_INTERRUPTED, "its output was damaged by the executor", c);
+    } else if (job->flags & JOB_TRUNCATED)
+        job_finish(job, JOB_FAILED, WSD_STATUS_LAST,
+                   "the output is larger than what is kept for a job (max-result and max-bytes-per-user in wsd.conf)", c);
+    else if (exit == 0)
+        job_finish(job, JOB_SUCCEEDED, 0, NULL, c);
+    else if (stop == STOP_TIMEOUT || (late && stop == STOP_NONE))
+        job_finish(job, JOB_TIMED_OUT, CODE_TIMED_OUT, "its time was up", c);
+    else if (stop == STOP_CANCEL)
+        job_finish(job, JOB_CANCELLED, CODE_CANCELLED, NULL, c);
+    else
+        job_finish(job, JOB_FAILED, exit, c->error, c);
+}
+
+void domain_complete(struct domain *d, const struct front_completion *c)
+{
+    struct job *job = d->slots[c->slot];
+
+    if (c->kind == COMPLETION_OUTPUT) {
+        if (job)
+            output_add_chunk(job, c);
+        else
+            front_release(&d->executor->front, c->chunk, c->run);
+        return;
+    }
+    slot_back(d, c->slot);
+    if (job)
+        domain_done(job, c);
+    front_retire(&d->executor->front, c->slot);
+    if (!d->n_handed && !d->n_queued)
+        idle_begins(d);
+}
+
+bool domain_poll(struct domain *d)
+{
+    struct front_completion c;
+
+    for (uint32_t i = 0; i < BATCH && d->executor && !d->distrusted; i++) {
+        int r = front_next(&d->executor->front, &c);
+
+        if (r == FRONT_E_LIES) {
+            liar(d, "nonsense in its ring");
+            return false;
+        }
+        if (r == FRONT_NONE) {
+            if (i)
+                domain_pump(d);
+            return false;
+        }
+        domain_complete(d, &c);
+    }
+    domain_pump(d);
+    return d->executor && !d->distrusted;
+}
+
+void domain_free(struct domain *d)
+{
+    list_remove(&d->link);
+    hash_remove(&d->jobs->by_key, &d->by_key);
+    d->executor = executor_free(d->executor);
+    while (!list_empty(&d->plugins))
+        plugin_free(container_of(d->plugins.next, struct plugin, link));
+    event_free(d->pause_timer);
+    event_free(d->idle_timer);
+    free(d);
+}

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * input.c: input that does not come with the submit message: gathered in a memfd, or passed through a pipe.
+ * Owns the job's descriptors and the bytes on their way. [loop]
+ * Keeps: bytes go on in order; the client is told of room only for bytes that have gone on; a memfd is sealed before
+ * an executor sees it.
+ * Does not wait: a pipe that is full holds the client back. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "jobs/job.h"
+
+#define PIPE_SIZE (1 << 20)
+
+static void taken(struct job *job, size_t size)
+{
+    for (struct watch *w = job->watches; w; w = w->next)
+        if (w->owner && size)
+            w->ops->input_taken(w, size);
+}
+
+static void pipe_close(struct job *job)
+{
+    struct job_more *m = job->more;
+
+    if (m->pipe_event) {
+        event_free(m->pipe_event);
+        m->pipe_event = NULL;
+    }
+    m->input_fd = close_fd(m->input_fd);
+}
+
+/* Moves what the pipe takes. */
+static void pipe_pump(struct job *job)
+{
+    struct job_more *m = job->more;
+
+    while (m->input_fd >= 0 && buffer_size(&m->early)) {
+        ssize_t n = write(m->input_fd, buffer_data(&m->early), buffer_size(&m->early));
+
+        if (n < 0 && errno == EAGAIN) {
+            event_add(m->pipe_event, NULL);
+            return;
+        }
+        if (n < 0) { /* the function has ended without reading all: the rest is not wanted */
+            n = (ssize_t)buffer_size(&m->early);
+            m->input_broken = true;
+        }
+        buffer_drop(&m->early, (size_t)n);
+        taken(job, (size_t)n);
+    }
+    if (m->input_last && !buffer_size(&m->early))
+        pipe_close(job);
+}
+
+static void on_pipe(evutil_socket_t fd, short what, void *userdata)
+{
+    pipe_pump(userdata);
+}
+
+static int pipe_begin(struct job *job)
+{
+    struct job_more *m = job->more;
+    int pair[2];
+
+    if (pipe2(pair, O_CLOEXEC) < 0)
+        return -errno;
+    m->pipe_fd = pair[0];
+    m->input_fd = pair[1];
+    (void)fcntl(m->input_fd, F_SETPIPE_SZ, PIPE_SIZE); /* a larger one is only faster */
+    if (fcntl(m->input_fd, F_SETFL, O_NONBLOCK) < 0)
+        return -errno;
+    m->pipe_event = event_new(job->domain->jobs->options.base, m->input_fd, EV_WRITE, on_pipe, job);
+    if (!m->pipe_event)
+        return -ENOMEM;
+    job->flags |= JOB_PIPE;
+    return 0;
+}
+
+static int memfd_append(struct job *job, const void *data, size_t size)
+{
+    struct jobs *jobs = job->domain->jobs;
+    struct job_more *m = job->more;
+
+    if (job->input_size + size > jobs->options.limits.input)
+        return -EFBIG;
+    int r = user_charge(jobs, job->user, size);
+    if (r < 0)
+        return r;
+    job->charged += size;
+    for (size_t at = 0; at < size;) {
+        ssize_t n = write(m->input_fd, (const uint8_t *)data + at, size - at);
+
+        if (n < 0)
+            return -errno;
+        at += (size_t)n;
+    }
+    job->input_size += size;
+    return 0;
+}
+
+static void memfd_whole(struct job *job)
+{
+    if (fcntl(job->more->input_fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) < 0) {
+        job_finish(job, JOB_FAILED, WSD_STATUS_LAST, "cannot seal the input", NULL);
+        return;
+    }
+    job->flags &= (uint8_t)~JOB_MORE_INPUT;
+    job_enqueue(job);
+}
+
+static void memfd_fail(struct job *job, int error)
+{
+    char text[JOB_TEXT];
+
+    if (error == -EFBIG)
+        snprintf(text, sizeof(text), "the input is larger than the limit of %llu bytes (max-input in wsd.conf)",
+                 (unsigned long long)job->domain->jobs->options.limits.input);
+    else if (error == -ENOSPC)
+        snprintf(text, sizeof(text), "the input exceeds the user's quota of bytes (max-bytes-per-user in wsd.conf)");
+    else
+        snprintf(text, sizeof(text), "cannot keep the input: %s", strerror(-error));
+    job_finish(job, JOB_FAILED, WSD_STATUS_LAST, text, NULL);
+}
+
+void input_begin(struct job *job)
+{
+    struct job_more *m = job->more;
+    struct buffer early = m->early;
+    int r;
+
+    memset(&m->early, 0, sizeof(m->early));
+    if (job->flags & JOB_PIPE) {
+        m->early = early;
+        pipe_pump(job);
+        return;
+    }
+    r = memfd_append(job, buffer_data(&early), buffer_size(&early));
+    taken(job, buffer_size(&early));
+    buffer_deinit(&early);
+    if (r < 0)
+        memfd_fail(job, r);
+    else if (m->input_last)
+        memfd_whole(job);
+}
+
+int input_prepare(struct job *job, bool streaming)
+{
+    if (streaming)
+        return pipe_begin(job);
+    job->more->input_fd = memfd_create("wsd-input", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    return job->more->input_fd < 0 ? -errno : 0;
+}
+
+int input_take(struct job *job, const void *data, size_t size, bool last)
+{
+    struct job_more *m = job->more;
+
+    if (!m || !(job->flags & JOB_MORE_INPUT) || m->input_last)
+        return -EPROTO;
+    m->input_last = last;
+    if (job_final(job) || m->input_broken) { /* it ended meanwhile: what is on its way is let go */
+        taken(job, size);
+        return 0;
+    }
+    if (job->state == JOB_NEW || job->flags & JOB_PIPE) {
+        if (buffer_size(&m->early) + size > JOBS_INPUT_WINDOW)
+            return -EPROTO;
+        if (buffer_put(&m->early, data, size) < 0)
+            return -ENOMEM;
+        if (job->state != JOB_NEW)
+            pipe_pump(job);
+        return 0;
+    }
+    int r = memfd_append(job, data, size);
+    if (r < 0) {
+        memfd_fail(job, r);
+        return 0;
+    }
+    taken(job, size);
+    if (last)
+        memfd_whole(job);
+    return 0;
+}
+
+void input_free(struct job *job)
+{
+    struct job_more *m = job->more;
+
+    pipe_close(job);
+    m->pipe_fd = close_fd(m->pipe_fd);
+    buffer_deinit(&m->early);
+}

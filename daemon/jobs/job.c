@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * job.c: one job's way from admission to its end.
+ * Owns the job record and what hangs on it. [loop]
+ * Keeps: an accepted job comes to exactly one final state, told once to each watch; charges are refunded once.
+ * Does not choose an order (queue.c) or talk to executors (domain.c). */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include <wsd/plugin.h>
+#include "jobs/job.h"
+
+static void on_timer(evutil_socket_t fd, short what, void *userdata);
+
+bool job_final(const struct job *job)
+{
+    return job->state >= JOB_SUCCEEDED;
+}
+
+struct job_more *job_more(struct job *job)
+{
+    if (!job->more) {
+        struct job_more *m = calloc(1, sizeof(*m));
+
+        if (!m)
+            return NULL;
+        m->input_fd = m->pipe_fd = -1;
+        list_init(&m->held);
+        job->more = m;
+    }
+    return job->more;
+}
+
+static void timer_set(struct job *job, uint64_t usec)
+{
+    struct job_more *m = job_more(job);
+    struct timeval t = {.tv_sec = (time_t)(usec / 1000000), .tv_usec = (suseconds_t)(usec % 1000000)};
+
+    if (m && !m->timer)
+        m->timer = evtimer_new(job->domain->jobs->options.base, on_timer, job);
+    if (!m || !m->timer || evtimer_add(m->timer, &t) < 0)
+        log_error("no memory for a timer: a time limit will not be kept");
+}
+
+static void more_free(struct job *job)
+{
+    struct job_more *m = job->more;
+
+    if (!m)
+        return;
+    input_free(job);
+    output_free(job);
+    if (m->timer)
+        event_free(m->timer);
+    free(m->error);
+    free(m->status);
+    free(m);
+    job->more = NULL;
+}
+
+static void refund(struct job *job)
+{
+    user_refund(job->user, job->charged);
+    job->charged = 0;
+}
+
+/* The end of being open: for a job that was refused, or has come to its final state. */
+static void close_account(struct job *job)
+{
+    struct jobs *jobs = job->domain->jobs;
+
+    job->user->n_jobs--;
+    if (--jobs->counters.n_open == 0 && jobs->options.quiet)
+        jobs->options.quiet(jobs->options.context);
+}
+
+void job_free(struct job *job)
+{
+    struct jobs *jobs = job->domain->jobs;
+
+    list_remove(&job->link);
+    if (job_final(job) && job->flags & JOB_KEPT) {
+        job->user->n_kept--;
+        jobs->counters.n_kept--;
+    }
+    hash_remove(&jobs->by_id, &job->by_id);
+    more_free(job);
+    refund(job);
+    directory_unref(job->directory);
+    free(job->blob);
+    free(job->function_name);
+    free(job);
+}
+
+void job_refuse(struct job *job, int code, const char *text)
+{
+    struct jobs *jobs = job->domain->jobs;
+    struct watch *w = job->watches;
+
+    list_remove(&job->link);
+    jobs->counters.refused++;
+    job->watches = NULL;
+    if (w) { /* only its submitter knows of it */
+        w->job = NULL;
+        list_remove(&w->progress);
+        w->ops->refused(w, code, text);
+    }
+    close_account(job);
+    job_free(job);
+}
+
+void job_enqueue(struct job *job)
+{
+    job_move(job, JOB_QUEUED);
+    queue_put(job->domain, job, false);
+    domain_pump(job->domain);
+}
+
+static void accept_job(struct job *job)
+{
+    job->accepted_usec = clock_monotonic_usec();
+    if (job->watches)
+        job->watches->ops->accepted(job->watches, job->id);
+    if (!(job->flags & JOB_MORE_INPUT)) {
+        job_enqueue(job);
+        return;
+    }
+    if (job->flags & JOB_PIPE) {
+        input_begin(job); /* what came early goes first */
+        job_enqueue(job);
+    } else {
+        job_move(job, JOB_HELD);
+        input_begin(job);
+    }
+}
+
+void job_resolve(struct job *job)
+{
+    struct jobs *jobs = job->domain->jobs;
+    struct plugin *p = job->plugin;
+    char text[JOB_TEXT];
+
+    list_remove(&job->link);
+    if (p->state == PLUGIN_FAILED) {
+        job_refuse(job, p->error == EACCES ? CODE_DENIED : p->error == EAGAIN ? CODE_BUSY : CODE_NOT_FOUND,
+                   p->error_text ? p->error_text : "cannot be loaded");
+        return;
+    }
+    struct plugin_function *f = plugin_find_function(p, job->function_name);
+    if (!f) {
+        snprintf(text, sizeof(text), "%s has no function %.64s: see `wsctl plugin show %.64s`", p->name,
+                 job->function_name, p->name);
+        job_refuse(job, CODE_NOT_FOUND, text);
+        return;
+    }
+    if (!jobs->options.plugin_enabled(p->name, f->flags & WSD_FN_OPT_IN, jobs->options.context)) {
+        snprintf(text, sizeof(text), "%s is off: `[plugin %s]` `enabled = yes` in wsd.conf turns it on", p->name,
+                 p->name);
+        job_refuse(job, CODE_DENIED, text);
+        return;
+    }
+    job->function = f;
+    free(job->function_name);
+    job->function_name = NULL;
+    if (job->flags & JOB_MORE_INPUT) {
+        int r = job_more(job) ? input_prepare(job, f->flags & WSD_FN_STREAMING) : -ENOMEM;
+
+        if (r < 0) {
+            snprintf(text, sizeof(text), "no room for the input: %s", strerror(-r));
+            job_refuse(job, CODE_BUSY, text);
+            return;
+        }
+    }
+    accept_job(job);
+}
+
+void job_describe(const struct job *job, struct job_info *ret)
+{
+    const struct job_more *m = job->more;
+    uint64_t now = clock_monotonic_usec(), started;
+    bool handed = job->state == JOB_RUNNING;
+    bool running = handed && front_running(&job->domain->executor->front, job->slot, &started);
+
+    *ret = (struct job_info){
+        .plugin = plugin_title(job->plugin),
+        .function = job->function ? job->function->name : "",
+        .error = m && m->error ? m->error : "",
+        .status = m && m->status ? m->status : "",
+        .worker = m ? m->worker : "",
+        /* handed over but not begun is queued to the world */
+        .state = handed && !running ? JOB_QUEUED : (enum job_state)job->state,
+        .exit = m ? m->exit : 0,
+        .attempts = job->attempts,
+        .uid = job->user->uid,
+        .submitted_usec = job->submitted_usec,
+        .queued_usec = m && job_final(job) ? m->queued_usec : now - job->accepted_usec,
+        .run_usec = m ? m->run_usec : 0,
+        .cpu_usec = m ? m->cpu_usec : 0,
+        .done = m ? m->done : 0,
+        .total = m ? m->total : 0,
+    };
+    memcpy(ret->id, job->id, sizeof(ret->id));
+    if (running) {
+        ret->queued_usec = started >= job->accepted_usec && started <= now ? started - job->accepted_usec : 0;
+        ret->run_usec = now - job->accepted_usec - ret->queued_usec;
+        front_progress(&job->domain->executor->front, job->slot, &ret->done, &ret->total);
+    }
+}
+
+/* The end as it is told, and kept where somebody will ask. */
+static void end_describe(struct job *job, int exit, const char *error, const struct front_completion *c,
+                         char worker[static 24], struct job_info *ret)
+{
+    job_describe(job, ret);
+    ret->state = (enum job_state)job->state;
+    ret->exit = exit;
+    ret->error = error ? error : "";
+    ret->queued_usec = clock_monotonic_usec() - job->accepted_usec;
+    if (!c)
+        return;
+    /* the executor's clock readings are its word only: they are shown, and nothing hangs on them */
+    ret->queued_usec = c->started_usec > job->accepted_usec ? c->started_usec - job->accepted_usec : 0;
+    ret->run_usec = c->ended_usec > c->started_usec ? c->ended_usec - c->started_usec : 0;
+    ret->cpu_usec = c->cpu_usec;
+    ret->status = c->status;
+    snprintf(worker, 24, "%u.%u", job->domain->executor ? job->domain->executor->number : 0, c->worker);
+    ret->worker = worker;
+}
+
+static void end_keep(struct job *job, const struct job_info *info)
+{
+    struct job_more *m = job_more(job);
+
+    if (!m)
+        return;
+    m->exit = info->exit;
+    m->queued_usec = info->queued_usec;
+    m->run_usec = info->run_usec;
+    m->cpu_usec = info->cpu_usec;
+    m->done = info->done;
+    m->total = info->total;
+    if (info->worker != m->worker)
+        snprintf(m->worker, sizeof(m->worker), "%s", info->worker);
+    free(m->error);
+    free(m->status);
+    m->error = *info->error ? strdup(info->error) : NULL;
+    m->status = *info->status ? strdup(info->status) : NULL;
+}
+
+static void watch_end(struct job *job, struct watch **at, const struct job_info *info)
+{
+    struct watch *w = *at;
+
+    *at = w->next;
+    w->job = NULL;
+    list_remove(&w->progress);
+    w->ops->done(w, info);
+}
+
+/* Tells the watches that have all of the output; true where all have been told. */
+static bool tell_end(struct job *job, const struct job_info *info)
+{
+    for (struct watch **at = &job->watches; *at;)
+        if ((*at)->offset >= job->received)
+            watch_end(job, at, info);
+        else
+            at = &(*at)->next;
+    return !job->watches;
+}
+
+static void count_end(struct job *job)
+{
+    struct jobs_counters *n = &job->domain->jobs->counters;
+
+    switch (job->state) {
+    case JOB_SUCCEEDED: n->succeeded++; break;
+    case JOB_FAILED: n->failed++; break;
+    case JOB_CANCELLED: n->cancelled++; break;
+    case JOB_TIMED_OUT: n->timed_out++; break;
+    case JOB_CRASHED: n->crashed++; break;
+    default: n->interrupted++; break;
+    }
+}
+
+/* A detached job's end is kept for its time. */
+static void keep_result(struct job *job)
+{
+    struct jobs *jobs = job->domain->jobs;
+
+    job->flags |= JOB_KEPT;
+    list_push_back(&job->user->kept, &job->link);
+    jobs->counters.n_kept++;
+    /* not while everything is walked over at the end */
+    if (++job->user->n_kept > JOBS_KEPT_PER_USER && !jobs->draining)
+        user_evict(job->user);
+    timer_set(job, jobs->options.limits.keep_usec);
+}
+
+void job_finish(struct job *job, enum job_state state, int exit, const char *error, const struct front_completion *c)
+{
+    struct job_info info;
+    char worker[24];
+
+    list_remove(&job->link);
+    job_move(job, state);
+    count_end(job);
+    output_absorb(job);
+    output_pump(job);
+    end_describe(job, exit, error, c, worker, &info);
+    free(job->blob);
+    job->blob = NULL;
+    if (job->more) {
+        input_free(job);
+        if (job->more->timer)
+            evtimer_del(job->more->timer);
+    }
+    close_account(job);
+    bool told = tell_end(job, &info);
+    if (told && !(job->flags & JOB_DETACHED)) {
+        job_free(job);
+        return;
+    }
+    end_keep(job, &info);
+    if (job->flags & JOB_DETACHED)
+        keep_result(job);
+}
+
+void job_settle(struct job *job)
+{
+    struct job_info info;
+
+    job_describe(job, &info);
+    if (tell_end(job, &info) && !(job->flags & JOB_DETACHED))
+        job_free(job);
+}
+
+static void stop_running(struct job *job, enum job_stop why)
+{
+    struct domain *d = job->domain;
+    struct job_more *m = job_more(job);
+
+    if (front_recall(&d->executor->front, job->slot)) {
+        d->slots[job->slot] = NULL; /* its completion RECALLED gives the slot back */
+        job_finish(job, JOB_CANCELLED, CODE_CANCELLED, NULL, NULL);
+        return;
+    }
+    if (m && m->stop != STOP_NONE)
+        return; /* already on its way */
+    if (m)
+        m->stop = (uint8_t)why;
+    front_cancel(&d->executor->front, job->slot);
+    timer_set(job, d->jobs->options.limits.grace_usec);
+}
+
+void job_stop(struct job *job, enum job_stop why)
+{
+    switch ((enum job_state)job->state) {
+    case JOB_NEW:
+        job_refuse(job, CODE_CANCELLED, "cancelled");
+        return;
+    case JOB_QUEUED:
+        queue_take(job->domain, job);
+        job_finish(job, JOB_CANCELLED, CODE_CANCELLED, NULL, NULL);
+        return;
+    case JOB_HELD:
+    case JOB_DELAYED:
+        job_finish(job, JOB_CANCELLED, CODE_CANCELLED, NULL, NULL);
+        return;
+    case JOB_RUNNING:
+        stop_running(job, why);
+        return;
+    default:
+        return;
+    }
+}
+
+void job_arm(struct job *job)
+{
+    if (job->more && job->more->timeout_usec)
+        timer_set(job, job->more->timeout_usec);
+}
+
+static void check_deadline(struct job *job)
+{
+    uint64_t started, now = clock_monotonic_usec(), timeout = job->more->timeout_usec;
+
+    if (!front_running(&job->domain->executor->front, job->slot, &started)) {
+        timer_set(job, timeout);
+        return;
+    }
+    if (started <= now && now - started < timeout) {
+        timer_set(job, timeout - (now - started));
+        return;
+    }
+    job_stop(job, STOP_TIMEOUT);
+}
+
+static void on_timer(evutil_socket_t fd, short what, void *userdata)
+{
+    struct job *job = userdata;
+
+    if (job_final(job)) {
+        if (job->watches) /* somebody is still reading it */
+            timer_set(job, job->domain->jobs->options.limits.keep_usec);
+        else
+            job_free(job);
+    } else if (job->state == JOB_RUNNING && job->more->stop == STOP_NONE) {
+        check_deadline(job);
+    } else if (job->state == JOB_RUNNING) {
+        log_notice("%s:%s does not heed its cancel flag: its executor %u is replaced", plugin_title(job->plugin),
+                   job->function->name, job->domain->executor->number);
+        job->flags |= JOB_KILLED;
+        executor_kill(job->domain->executor);
+    }
+}

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * job.h: a job, from its admission to its final state, and those who follow it. Everything here is [loop]. The rest of
+ * the folder includes this; above it, jobs.h is what there is.
+ */
+#pragma once
+
+#include <event2/event.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buffer.h"
+#include "base/hash.h"
+#include "base/list.h"
+#include "jobs/jobs.h"
+#include "supervisor/executor.h"
+
+#define JOB_TEXT       256u
+#define JOBS_KEPT_PER_USER 10000u
+#define WSD_STATUS_LAST 63 /* WSD_STATUS_MAX of <wsd/plugin.h>: what a job ends with when it is wsd that says no */
+
+/* One user, for accounting. */
+struct user {
+    struct hash_link by_uid;
+    uint32_t uid;
+    uint32_t n_jobs;     /* not in a final state */
+    struct list kept;    /* jobs in a final state whose result is kept, oldest first */
+    uint32_t n_kept;
+    uint64_t n_bytes;    /* arguments, inputs and kept results */
+};
+
+/* A path that many jobs of one connection share. */
+struct directory {
+    uint32_t n_refs;
+    char path[];
+};
+
+struct plugin_function {
+    char *name, *help;
+    uint64_t flags;
+    uint32_t index; /* in the plugin's table, or RING_NONE where a newer file has it no more */
+};
+
+enum plugin_state { PLUGIN_UNKNOWN, PLUGIN_LOADING, PLUGIN_READY, PLUGIN_FAILED };
+
+/* A plugin as one domain's executor has it. */
+struct plugin {
+    struct list link; /* domain->plugins */
+    struct domain *domain;
+    uint32_t number; /* the same in every life of the executor */
+    enum plugin_state state;
+    bool stale; /* the file has changed: new jobs get a newer entry */
+    char *request; /* as submitted: name or path */
+    char *name, *version, *help, *path;
+    struct plugin_function *functions;
+    uint32_t n_functions, n_announced;
+    uint64_t stamp[4]; /* device, inode, size, time of change of the file */
+    int error;         /* positive errno of a load that failed */
+    char *error_text;
+    uint32_t n_load_deaths; /* executors that died while it was being loaded, in a row */
+    uint64_t retry_usec;    /* CLOCK_MONOTONIC: not tried again before */
+    uint64_t checked_usec;  /* when the file was last looked at */
+    struct list waiting; /* jobs (NEW) and plugin queries that wait for the load */
+    struct list queries;
+    struct event *timer; /* a load that takes too long */
+};
+
+/* What only some jobs need. */
+struct job_more {
+    struct event *timer; /* deadline, then grace, then expiry of a kept result */
+    int input_fd;        /* memfd, or our end of the pipe */
+    int pipe_fd;         /* the executor's end, until it was sent */
+    struct event *pipe_event;
+    struct buffer early; /* input that came before the function was known, or that the pipe did not take */
+    struct buffer output; /* the last bytes of what was received: not yet given to every watcher, or kept */
+    struct list held;     /* pieces still in the executor's memory */
+    size_t held_size;
+    char *error, *status;
+    uint64_t timeout_usec, queued_usec, run_usec, cpu_usec;
+    uint64_t done, total;
+    char worker[24];
+    int exit;
+    uint8_t stop; /* enum job_stop */
+    bool input_last, input_broken;
+};
+
+enum job_stop { STOP_NONE = 0, STOP_CANCEL, STOP_TIMEOUT, STOP_OUTPUT };
+
+enum job_flags {
+    JOB_DETACHED = 1u << 0,
+    JOB_MORE_INPUT = 1u << 1, /* the input is not whole yet */
+    JOB_PIPE = 1u << 2,       /* the input is streamed */
+    JOB_DELIVERED = 1u << 3,  /* a watcher has had some of the output: not to be run again */
+    JOB_CONSUMED = 1u << 4,   /* streamed input has gone: not to be run again */
+    JOB_KILLED = 1u << 5,     /* its executor was killed for its sake */
+    JOB_KEPT = 1u << 6,       /* final, in user->kept */
+    JOB_TRUNCATED = 1u << 7,  /* some of the output could not be kept: it must fail */
+};
+
+struct job {
+    struct list link; /* plugin->waiting, a queue, domain->handed, user->kept */
+    struct hash_link by_id;
+    uint8_t id[16];
+    struct domain *domain;
+    struct plugin *plugin;
+    struct plugin_function *function; /* NULL while NEW */
+    struct user *user;
+    struct directory *directory;
+    struct watch *watches;
+    struct job_more *more; /* NULL until needed */
+    char *blob;            /* arguments, then inline input */
+    char *function_name;   /* as submitted; NULL once it is found */
+    uint64_t submitted_usec; /* CLOCK_REALTIME */
+    uint64_t accepted_usec;  /* CLOCK_MONOTONIC */
+    uint64_t input_size;
+    uint64_t received; /* bytes of output so far */
+    uint64_t charged;  /* to the user */
+    uint32_t args_size, argc;
+    uint32_t slot, generation;
+    int8_t priority;
+    uint8_t state; /* enum job_state */
+    uint8_t attempts;
+    uint8_t flags;
+};
+
+/* One trust domain: an executor and what waits for it. */
+#define PRIORITIES 201
+
+struct domain {
+    struct hash_link by_key;
+    struct list link; /* jobs->domains */
+    struct jobs *jobs;
+    uint64_t key;
+    struct executor *executor; /* NULL: none runs */
+    struct event *pause_timer; /* before the next start */
+    struct event *idle_timer;  /* before an executor without work is ended */
+    uint64_t idle_since_usec;
+    struct list plugins;
+    uint32_t next_plugin;
+    struct list queues[PRIORITIES];
+    uint64_t queue_map[(PRIORITIES + 63) / 64]; /* which queues are not empty; bit 0 is the highest priority */
+    uint64_t n_queued;
+    struct list handed; /* in order */
+    struct job *slots[RING_SLOTS];
+    uint32_t n_handed;
+    uint32_t n_deaths; /* in a row, of executors that were not ready yet */
+    bool distrusted;   /* the executor told lies and is being ended */
+};
+
+struct jobs {
+    struct jobs_options options;
+    struct hash by_id, users, by_key;
+    struct list domains;
+    struct list progress; /* watches that want progress */
+    struct event *progress_timer;
+    struct jobs_counters counters;
+    uint64_t random[64];
+    uint32_t random_at;
+    uint32_t next_executor;
+    bool draining;
+};
+
+/* state.c: the table of legal moves. Asserts: a wrong move is a programmer's. */
+void job_move(struct job *job, enum job_state state);
+
+/* job.c */
+struct job_more *job_more(struct job *job); /* NULL: no memory */
+void job_resolve(struct job *job);          /* NEW, its plugin is ready or failed: accepts or refuses it */
+void job_refuse(struct job *job, int code, const char *text); /* NEW: ends and frees it */
+void job_enqueue(struct job *job);          /* its input is there */
+/* From any state but NEW that is not final, in no list and no slot any more; c may be NULL. May free the job. */
+void job_finish(struct job *job, enum job_state state, int exit, const char *error, const struct front_completion *c);
+bool job_final(const struct job *job);
+void job_free(struct job *job);
+void job_stop(struct job *job, enum job_stop why);
+void job_arm(struct job *job);    /* it was handed over: its time may run */
+void job_settle(struct job *job); /* final: tells the watches that have all output, frees what nobody wants */
+void job_describe(const struct job *job, struct job_info *ret);
+
+/* queue.c */
+void queue_init(struct domain *d);
+void queue_put(struct domain *d, struct job *job, bool front);
+void queue_take(struct domain *d, struct job *job);
+struct job *queue_first(struct domain *d);
+
+/* input.c */
+void input_begin(struct job *job); /* the function is known: early input moves on */
+int input_prepare(struct job *job, bool streaming); /* makes the memfd or the pipe */
+int input_take(struct job *job, const void *data, size_t size, bool last);
+void input_free(struct job *job);
+
+/* output.c */
+void output_add(struct job *job, const void *data, size_t size);
+void output_add_chunk(struct job *job, const struct front_completion *c);
+void output_absorb(struct job *job); /* takes over every held piece */
+void output_pump(struct job *job);
+void output_discard(struct job *job); /* before it runs again */
+void output_free(struct job *job);
+
+/* plugins.c */
+/* The entry for a name or path, made where there is none or the file has changed. NULL: too many, or no memory. */
+struct plugin *plugin_get(struct domain *d, const char *request);
+void plugin_load(struct plugin *p); /* sends LOAD to the executor, which is started where none runs */
+void plugin_control(struct domain *d, const struct control *c); /* LOADED, FUNCTION */
+/* The executor died; blame: nothing else explains it, so a plugin that was being loaded is suspected. */
+void plugin_executor_gone(struct domain *d, bool blame);
+void plugin_fail_waiting(struct domain *d, int error, const char *text); /* no executor can be had */
+struct plugin_function *plugin_find_function(struct plugin *p, const char *name);
+const char *plugin_title(const struct plugin *p); /* its own name, or what it was asked for as */
+void plugin_free(struct plugin *p);
+
+/* domain.c */
+struct domain *domain_get(struct jobs *jobs, uint32_t uid);
+/* Starts an executor where none runs and no pause is on. 0: there is one, or one will be; -EAGAIN: none can be had. */
+int domain_start(struct domain *d);
+void domain_pump(struct domain *d); /* hands over what fits */
+void domain_free(struct domain *d);
+bool domain_poll(struct domain *d); /* takes a batch of completions; true: there may be more */
+void domain_complete(struct domain *d, const struct front_completion *c);
+void domain_done(struct job *job, const struct front_completion *c); /* the slot is the job's no more */
+bool domain_wanted(struct domain *d); /* something waits for an executor */
+void domain_forget_opens(struct job *job);
+void liar(struct domain *d, const char *what); /* nothing more is believed of this executor */
+
+/* recover.c */
+void recover(struct domain *d, int code, int status);
+
+/* admission.c */
+struct user *user_get(struct jobs *jobs, uint32_t uid);
+bool user_evict(struct user *user); /* drops the oldest kept result that nobody reads */
+int user_charge(struct jobs *jobs, struct user *user, uint64_t bytes);
+void user_refund(struct user *user, uint64_t bytes);

@@ -1,0 +1,473 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * jobs.c: the door to the job table: submit, follow, list, cancel, drain.
+ * Owns the tables of jobs, users and domains. [loop]
+ * Keeps: a user sees and touches only his own jobs; root all.
+ * Does not know sockets or messages. */
+#include "jobs/jobs.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "jobs/job.h"
+
+#define PROGRESS_USEC 100000 /* between two looks at the progress of followed jobs */
+
+static uint64_t id_key(const uint8_t id[16])
+{
+    uint64_t low;
+
+    memcpy(&low, id + 8, sizeof(low));
+    return hash_mix(low);
+}
+
+/* 48 bits of time, so that ids sort by age, and 80 of chance, so that machines need not agree (as UUID version 7). */
+static int id_make(struct jobs *jobs, uint8_t ret[16])
+{
+    uint64_t ms = clock_realtime_usec() / 1000;
+
+    if (jobs->random_at + 2 > ARRAY_SIZE(jobs->random)) {
+        if (getrandom(jobs->random, sizeof(jobs->random), 0) != (ssize_t)sizeof(jobs->random))
+            return -EIO;
+        jobs->random_at = 0;
+    }
+    memcpy(ret, &jobs->random[jobs->random_at], 16);
+    jobs->random_at += 2;
+    for (int i = 0; i < 6; i++)
+        ret[i] = (uint8_t)(ms >> (40 - 8 * i));
+    return 0;
+}
+
+static struct job *find(struct jobs *jobs, const uint8_t id[16], uint32_t uid)
+{
+    uint64_t key = id_key(id);
+
+    for (struct hash_link *l = hash_first(&jobs->by_id, key); l; l = hash_next(l)) {
+        struct job *job = container_of(l, struct job, by_id);
+
+        if (memcmp(job->id, id, 16) == 0)
+            return job->state != JOB_NEW && (uid == 0 || uid == job->user->uid) ? job : NULL;
+    }
+    return NULL;
+}
+
+static void on_progress(evutil_socket_t fd, short what, void *userdata)
+{
+    struct jobs *jobs = userdata;
+    struct timeval t = {.tv_usec = PROGRESS_USEC};
+
+    list_for_each_safe(l, n, &jobs->progress)
+    {
+        struct watch *w = container_of(l, struct watch, progress);
+        uint64_t done, total;
+
+        if (w->job->state != JOB_RUNNING)
+            continue;
+        front_progress(&w->job->domain->executor->front, w->job->slot, &done, &total);
+        if (done != w->last_done) {
+            w->last_done = done;
+            w->ops->progress(w, done, total);
+        }
+    }
+    if (!list_empty(&jobs->progress))
+        evtimer_add(jobs->progress_timer, &t);
+}
+
+static void watch_add(struct job *job, struct watch *w)
+{
+    struct jobs *jobs = job->domain->jobs;
+    struct timeval t = {.tv_usec = PROGRESS_USEC};
+
+    w->job = job;
+    w->next = job->watches;
+    job->watches = w;
+    list_init(&w->progress);
+    if (!w->wants_progress)
+        return;
+    list_push_back(&jobs->progress, &w->progress);
+    if (!evtimer_pending(jobs->progress_timer, NULL))
+        evtimer_add(jobs->progress_timer, &t);
+}
+
+int jobs_new(struct jobs **ret_jobs, const struct jobs_options *options)
+{
+    struct jobs *jobs = calloc(1, sizeof(*jobs));
+
+    if (!jobs)
+        return -ENOMEM;
+    jobs->options = *options;
+    jobs->random_at = ARRAY_SIZE(jobs->random);
+    list_init(&jobs->domains);
+    list_init(&jobs->progress);
+    jobs->progress_timer = evtimer_new(options->base, on_progress, jobs);
+    if (!jobs->progress_timer) {
+        free(jobs);
+        return -ENOMEM;
+    }
+    *ret_jobs = jobs;
+    return 0;
+}
+
+/* Every job of the table; each may free the job it is given. */
+static void each_job(struct jobs *jobs, void (*each)(struct job *job))
+{
+    for (size_t i = 0; i < jobs->by_id.n_buckets; i++)
+        for (struct hash_link *l = jobs->by_id.buckets[i], *next; l; l = next) {
+            next = l->next;
+            each(container_of(l, struct job, by_id));
+        }
+}
+
+static void interrupt(struct job *job)
+{
+    struct domain *d = job->domain;
+
+    switch ((enum job_state)job->state) {
+    case JOB_NEW:
+        job_refuse(job, CODE_BUSY, "wsd is ending");
+        return;
+    case JOB_RUNNING:
+        d->slots[job->slot] = NULL;
+        break;
+    case JOB_QUEUED:
+        queue_take(d, job);
+        break;
+    case JOB_HELD:
+    case JOB_DELAYED:
+        break;
+    default:
+        return;
+    }
+    job_finish(job, JOB_INTERRUPTED, CODE_INTERRUPTED, "wsd was ended before it was done", NULL);
+}
+
+void jobs_interrupt_all(struct jobs *jobs)
+{
+    jobs->draining = true;
+    list_for_each(l, &jobs->domains)
+    {
+        struct domain *d = container_of(l, struct domain, link);
+
+        if (d->executor) {
+            d->distrusted = true; /* nothing that it still says changes an answer that was given */
+            executor_kill(d->executor);
+        }
+    }
+    each_job(jobs, interrupt);
+}
+
+struct jobs *jobs_free(struct jobs *jobs)
+{
+    if (!jobs)
+        return NULL;
+    jobs->options.quiet = NULL;
+    jobs_interrupt_all(jobs);
+    each_job(jobs, job_free);
+    list_for_each_safe(l, n, &jobs->domains) domain_free(container_of(l, struct domain, link));
+    for (size_t i = 0; i < jobs->users.n_buckets; i++)
+        for (struct hash_link *l = jobs->users.buckets[i], *next; l; l = next) {
+            next = l->next;
+            free(container_of(l, struct user, by_uid));
+        }
+    hash_deinit(&jobs->users);
+    hash_deinit(&jobs->by_id);
+    hash_deinit(&jobs->by_key);
+    event_free(jobs->progress_timer);
+    free(jobs);
+    return NULL;
+}
+
+/* The refusals that need no job. NULL: none. */
+static const char *refusal(struct jobs *jobs, const struct job_request *r, const struct user *user, int *ret_code)
+{
+    const struct jobs_limits *l = &jobs->options.limits;
+
+    *ret_code = CODE_BUSY;
+    if (jobs->draining)
+        return "wsd is draining and takes no new jobs";
+    if (jobs->counters.n_open >= l->jobs)
+        return "the queue is full (max-jobs in wsd.conf): try again later";
+    if (user->n_jobs >= l->jobs_per_user)
+        return "too many jobs of this user (max-jobs-per-user in wsd.conf): try again later";
+    if (strchr(r->plugin, '/') && !(jobs->options.user_daemon && r->uid == jobs->options.own_uid)) {
+        *ret_code = CODE_DENIED;
+        return "plugins by path are for a user's own wsd: install it in the plugin directory, and give its name";
+    }
+    return NULL;
+}
+
+/* A path is the submitter's, so it begins at the submitter's working directory. */
+static int plugin_request(const struct job_request *r, char **ret)
+{
+    int n = r->plugin[0] != '/' && strchr(r->plugin, '/') && r->directory
+                ? asprintf(ret, "%s/%s", r->directory->path, r->plugin)
+                : asprintf(ret, "%s", r->plugin);
+
+    return n < 0 ? -ENOMEM : 0;
+}
+
+static struct job *job_new(struct jobs *jobs, const struct job_request *r, struct user *user)
+{
+    bool inline_input = !r->more_input;
+    uint64_t bytes = r->args_size + (inline_input ? r->input_size : 0);
+    struct job *job = calloc(1, sizeof(*job));
+
+    if (!job)
+        return NULL;
+    job->blob = malloc(bytes + 1);
+    if (!job->blob || id_make(jobs, job->id) < 0 || hash_insert(&jobs->by_id, &job->by_id, id_key(job->id)) < 0) {
+        free(job->blob);
+        free(job);
+        return NULL;
+    }
+    if (r->args_size)
+        memcpy(job->blob, r->args, r->args_size);
+    if (inline_input && r->input_size) {
+        memcpy(job->blob + r->args_size, r->input, r->input_size);
+        job->input_size = r->input_size;
+    }
+    list_init(&job->link);
+    job->user = user;
+    job->args_size = (uint32_t)r->args_size;
+    job->argc = r->argc;
+    job->priority = (int8_t)r->priority;
+    job->flags = (uint8_t)((r->detached ? JOB_DETACHED : 0) | (r->more_input ? JOB_MORE_INPUT : 0));
+    job->directory = directory_ref(r->directory);
+    job->submitted_usec = clock_realtime_usec();
+    return job;
+}
+
+static int refuse(struct jobs *jobs, struct watch *owner, int code, const char *text)
+{
+    jobs->counters.refused++;
+    owner->ops->refused(owner, code, text);
+    return 0;
+}
+
+static int more_init(struct job *job, const struct job_request *r)
+{
+    if (!r->more_input && !r->timeout_usec)
+        return 0;
+    struct job_more *m = job_more(job);
+    if (!m)
+        return -ENOMEM;
+    m->timeout_usec = r->timeout_usec;
+    return r->more_input && buffer_put(&m->early, r->input, r->input_size) < 0 ? -ENOMEM : 0;
+}
+
+int jobs_submit(struct jobs *jobs, const struct job_request *r, struct watch *owner)
+{
+    struct user *user = user_get(jobs, r->uid);
+    struct domain *d = domain_get(jobs, r->uid);
+    _cleanup_(freep) char *request = NULL;
+    const char *text;
+    int code;
+
+    list_init(&owner->progress);
+    if (!user || !d)
+        return -ENOMEM;
+    text = refusal(jobs, r, user, &code);
+    if (text)
+        return refuse(jobs, owner, code, text);
+    if (plugin_request(r, &request) < 0)
+        return -ENOMEM;
+    struct plugin *p = plugin_get(d, request);
+    if (!p)
+        return refuse(jobs, owner, CODE_BUSY, "too many plugins in use: restart wsd to forget old ones");
+    if (user_charge(jobs, user, r->args_size + (r->more_input ? 0 : r->input_size)) < 0)
+        return refuse(jobs, owner, CODE_BUSY,
+                      "too many bytes of this user (max-bytes-per-user in wsd.conf): try again later");
+    struct job *job = job_new(jobs, r, user);
+    if (!job) {
+        user_refund(user, r->args_size + (r->more_input ? 0 : r->input_size));
+        return -ENOMEM;
+    }
+    job->charged = r->args_size + job->input_size;
+    job->domain = d;
+    job->plugin = p;
+    user->n_jobs++;
+    jobs->counters.submitted++;
+    jobs->counters.n_open++;
+    owner->owner = true;
+    watch_add(job, owner);
+    job->function_name = strdup(r->function);
+    if (more_init(job, r) < 0 || !job->function_name) {
+        job_refuse(job, CODE_BUSY, "out of memory");
+        return 0;
+    }
+    list_push_back(&p->waiting, &job->link);
+    if (p->state == PLUGIN_UNKNOWN)
+        plugin_load(p);
+    else if (p->state != PLUGIN_LOADING)
+        job_resolve(job);
+    return 0;
+}
+
+int jobs_input(struct watch *owner, const void *data, size_t size, bool last)
+{
+    return owner->job && owner->owner ? input_take(owner->job, data, size, last) : 0;
+}
+
+int jobs_watch(struct jobs *jobs, const uint8_t id[16], uint32_t uid, struct watch *w)
+{
+    struct job *job = find(jobs, id, uid);
+
+    if (!job)
+        return -ENOENT;
+    watch_add(job, w);
+    /* what others have had of a job that is not detached is gone */
+    w->offset = job->flags & JOB_DETACHED ? 0 : job->received;
+    output_pump(job);
+    if (job_final(job))
+        job_settle(job);
+    return 0;
+}
+
+void jobs_unwatch(struct watch *w)
+{
+    struct job *job = w->job;
+
+    if (!job)
+        return;
+    for (struct watch **at = &job->watches; *at; at = &(*at)->next)
+        if (*at == w) {
+            *at = w->next;
+            break;
+        }
+    w->job = NULL;
+    list_remove(&w->progress);
+    if (job_final(job)) {
+        job_settle(job);
+        return;
+    }
+    bool cut = w->owner && job->flags & JOB_MORE_INPUT && !(job->more && job->more->input_last);
+    if (w->owner && (cut || !(job->flags & JOB_DETACHED))) {
+        job_stop(job, STOP_CANCEL);
+        return;
+    }
+    if (w->owner && job->state == JOB_RUNNING)
+        domain_forget_opens(job);
+    output_pump(job);
+}
+
+void jobs_output_ready(struct watch *w)
+{
+    struct job *job = w->job;
+
+    if (!job)
+        return;
+    output_pump(job);
+    if (job_final(job))
+        job_settle(job);
+}
+
+int jobs_info(struct jobs *jobs, const uint8_t id[16], uint32_t uid,
+              void (*each)(const struct job_info *info, void *userdata), void *userdata)
+{
+    struct job *job = find(jobs, id, uid);
+    struct job_info info;
+
+    if (!job)
+        return -ENOENT;
+    job_describe(job, &info);
+    each(&info, userdata);
+    return 0;
+}
+
+static int by_age(const void *a, const void *b)
+{
+    const struct job *x = *(struct job *const *)a, *y = *(struct job *const *)b;
+
+    return memcmp(x->id, y->id, sizeof(x->id));
+}
+
+void jobs_list(struct jobs *jobs, uint32_t uid, void (*each)(const struct job_info *info, void *userdata),
+               void *userdata)
+{
+    _cleanup_(freep) struct job **all = malloc((jobs->by_id.n + 1) * sizeof(struct job *));
+    struct job_info info;
+    size_t n = 0;
+
+    if (!all)
+        return;
+    for (size_t i = 0; i < jobs->by_id.n_buckets; i++)
+        for (struct hash_link *l = jobs->by_id.buckets[i]; l; l = l->next) {
+            struct job *job = container_of(l, struct job, by_id);
+
+            if (job->state != JOB_NEW && (uid == 0 || uid == job->user->uid))
+                all[n++] = job;
+        }
+    qsort(all, n, sizeof(struct job *), by_age);
+    for (size_t i = 0; i < n; i++) {
+        job_describe(all[i], &info);
+        each(&info, userdata);
+    }
+}
+
+int jobs_cancel(struct jobs *jobs, const uint8_t id[16], uint32_t uid)
+{
+    struct job *job = find(jobs, id, uid);
+
+    if (!job)
+        return -ENOENT;
+    job_stop(job, STOP_CANCEL);
+    return 0;
+}
+
+void jobs_cancel_watched(struct watch *w)
+{
+    if (w->job)
+        job_stop(w->job, STOP_CANCEL);
+}
+
+bool jobs_poll(struct jobs *jobs)
+{
+    bool more = false;
+
+    list_for_each(l, &jobs->domains) more |= domain_poll(container_of(l, struct domain, link));
+    return more;
+}
+
+bool jobs_asleep(struct jobs *jobs)
+{
+    list_for_each(l, &jobs->domains)
+    {
+        struct domain *d = container_of(l, struct domain, link);
+
+        if (d->executor && !d->distrusted && front_asleep(&d->executor->front))
+            return false;
+    }
+    return true;
+}
+
+void jobs_awake(struct jobs *jobs)
+{
+    list_for_each(l, &jobs->domains)
+    {
+        struct domain *d = container_of(l, struct domain, link);
+
+        if (d->executor)
+            front_awake(&d->executor->front);
+    }
+}
+
+void jobs_drain(struct jobs *jobs)
+{
+    jobs->draining = true;
+}
+
+void jobs_set_limits(struct jobs *jobs, const struct jobs_limits *limits)
+{
+    jobs->options.limits = *limits;
+}
+
+void jobs_counters(struct jobs *jobs, struct jobs_counters *ret)
+{
+    *ret = jobs->counters;
+}

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * jobs.h: the job table: admission, queueing, hand-over to executors, recovery, results. Everything here is [loop].
+ *
+ * Answers are told through watches: a watch is somebody's interest in one job, embedded in its object (the frontend's
+ * call). A job that was accepted ends in exactly one final state, told once to each watch.
+ */
+#pragma once
+
+#include <event2/event.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/list.h"
+
+struct jobs;
+struct job;
+struct directory;
+
+/* The states of <wsd/client.h>, and NEW before acceptance. */
+enum job_state {
+    JOB_NEW = 0,
+    JOB_HELD = 1,
+    JOB_DELAYED = 2,
+    JOB_QUEUED = 3,
+    JOB_RUNNING = 4,
+    JOB_SUCCEEDED = 5,
+    JOB_FAILED = 6,
+    JOB_CANCELLED = 7,
+    JOB_TIMED_OUT = 8,
+    JOB_CRASHED = 9,
+    JOB_INTERRUPTED = 10,
+};
+
+/* The exit codes of the contract that the daemon gives. */
+enum {
+    CODE_USAGE = 64,
+    CODE_NOT_FOUND = 66,
+    CODE_CRASHED = 70,
+    CODE_BUSY = 75,
+    CODE_DENIED = 77,
+    CODE_TIMED_OUT = 124,
+    CODE_INTERRUPTED = 125,
+    CODE_CANCELLED = 130,
+};
+
+/* Every limit of the job table, with its default; the configuration may change them. */
+struct jobs_limits {
+    uint64_t jobs;           /* not final, all users */
+    uint64_t jobs_per_user;
+    uint64_t bytes_per_user; /* arguments, inputs, kept results */
+    uint64_t input;          /* bytes of one job's whole input */
+    uint64_t result;         /* bytes of output kept for a detached job */
+    uint64_t keep_usec;      /* how long a detached job's end is kept */
+    uint64_t grace_usec;     /* between the cancel flag and the end of the executor */
+    uint64_t idle_usec;      /* an executor without work is ended after this */
+};
+
+#define JOBS_LIMITS_DEFAULT                                                                                            \
+    {                                                                                                                  \
+        .jobs = 10000000, .jobs_per_user = 1000000, .bytes_per_user = 4ull << 30, .input = 1ull << 30,                 \
+        .result = 64ull << 20, .keep_usec = 300ull * 1000000, .grace_usec = 2000000, .idle_usec = 300ull * 1000000     \
+    }
+
+#define JOBS_ATTEMPTS      3u            /* of an idempotent job, when executors die under it */
+#define JOBS_PLUGINS       256u          /* a domain */
+#define JOBS_LOAD_USEC     10000000u     /* a plugin's constructors and init must be done by then */
+#define JOBS_INPUT_WINDOW  (256u * 1024) /* input that a client may send ahead, a call */
+#define JOBS_OUTPUT_WINDOW (1024u * 1024) /* output gathered here, a job, before it waits in the executor's memory */
+
+struct jobs_options {
+    struct event_base *base;
+    struct jobs_limits limits;
+    int executor_fd; /* wsd-executor, open */
+    uint32_t workers;
+    const char *plugin_dirs; /* colon-separated, lives as long as the jobs */
+    bool one_domain;         /* all users in one trust domain */
+    uint32_t own_uid;        /* of wsd and so of the executors */
+    bool user_daemon;        /* a user's own wsd: plugins by path */
+    int log_level;
+    /* Whether the configuration turns this plugin on; is_opt_in: the function asks to be off by default. */
+    bool (*plugin_enabled)(const char *plugin, bool is_opt_in, void *context);
+    /* No job is left that is not final: told each time that this becomes so. */
+    void (*quiet)(void *context);
+    void *context;
+};
+
+struct jobs_counters {
+    uint64_t submitted, refused, succeeded, failed, cancelled, timed_out, crashed, interrupted, rerun;
+    uint64_t executors_started, executors_died, liars;
+    uint64_t n_open; /* now, not final */
+    uint64_t n_queued, n_handed, n_kept, n_executors;
+};
+
+/* What is told of a job; texts live for the time of the call. */
+struct job_info {
+    uint8_t id[16];
+    const char *plugin, *function, *error, *status, *worker;
+    enum job_state state;
+    int exit;
+    uint32_t attempts, uid;
+    uint64_t queued_usec, run_usec, cpu_usec, submitted_usec, done, total;
+};
+
+struct watch_ops;
+
+/* Somebody's interest in a job. Zeroed, with ops set, before it is handed in. */
+struct watch {
+    const struct watch_ops *ops;
+    struct job *job;    /* NULL: none (yet, or any more) */
+    struct watch *next; /* of the job's */
+    struct list progress;
+    uint64_t offset;     /* of the next output byte that it wants */
+    bool owner;          /* its end cancels a job that is not detached */
+    bool wants_progress;
+    uint64_t last_done;
+};
+
+/* Upward calls. accepted or refused comes first, once, then the others; done is the last, after which the watch is no
+ * longer the jobs'. None may call back into jobs for this watch but from output's return on. */
+struct watch_ops {
+    void (*accepted)(struct watch *w, const uint8_t id[16]);
+    void (*refused)(struct watch *w, int code, const char *text);
+    /* Takes as much of the output as it can now; returns how much. When it can take more: jobs_output_ready(). */
+    size_t (*output)(struct watch *w, const void *data, size_t size);
+    /* The job took this much input: the client may send as much again. */
+    void (*input_taken)(struct watch *w, size_t size);
+    void (*message)(struct watch *w, int level, const char *text);
+    void (*progress)(struct watch *w, uint64_t done, uint64_t total);
+    /* One of the submitter's files is wanted; answered by jobs_opened(). 0, or a negative errno where it cannot be. */
+    int (*open)(struct watch *w, uint32_t serial, const char *path);
+    void (*done)(struct watch *w, const struct job_info *info);
+};
+
+struct job_request {
+    const char *plugin, *function; /* function "": the main one */
+    const char *args;              /* each with its NUL */
+    size_t args_size;
+    uint32_t argc;
+    const void *input;
+    size_t input_size;
+    uint64_t timeout_usec;
+    int priority;
+    bool detached, progress, more_input;
+    struct directory *directory; /* NULL: none; a reference is taken */
+    uint32_t uid;
+};
+
+int jobs_new(struct jobs **ret_jobs, const struct jobs_options *options);
+/* Ends every executor; jobs that are not final end as interrupted first. NULL is fine; returns NULL. */
+struct jobs *jobs_free(struct jobs *jobs);
+
+/* A job. accepted or refused is called now or later; 0 or -ENOMEM. */
+int jobs_submit(struct jobs *jobs, const struct job_request *request, struct watch *owner);
+/* More input; at most JOBS_INPUT_WINDOW ahead of input_taken. 0, or -EPROTO where the client is out of turn. */
+int jobs_input(struct watch *owner, const void *data, size_t size, bool last);
+/* Follows a job. -ENOENT where this user has no such job (uid 0 sees all). */
+int jobs_watch(struct jobs *jobs, const uint8_t id[16], uint32_t uid, struct watch *w);
+/* The watcher goes: no more calls. An owner's job that is not detached is cancelled. */
+void jobs_unwatch(struct watch *w);
+void jobs_output_ready(struct watch *w);
+/* A file that was asked for; fd is -1 or becomes the jobs'. error: positive errno. */
+void jobs_opened(struct watch *w, uint32_t serial, int error, int fd);
+
+int jobs_info(struct jobs *jobs, const uint8_t id[16], uint32_t uid,
+              void (*each)(const struct job_info *info, void *userdata), void *userdata);
+void jobs_list(struct jobs *jobs, uint32_t uid, void (*each)(const struct job_info *info, void *userdata),
+               void *userdata);
+/* Cancels: 0 also where it had ended; -ENOENT. */
+int jobs_cancel(struct jobs *jobs, const uint8_t id[16], uint32_t uid);
+void jobs_cancel_watched(struct watch *w);
+
+/* A question about plugins, embedded in the asker's object; answered by calls, the last with info NULL. */
+struct plugin_info {
+    const char *name, *version, *help, *path, *error;
+    const struct plugin_function_info {
+        const char *name, *help;
+        uint64_t flags;
+    } *functions;
+    size_t n_functions;
+};
+struct plugin_query {
+    struct list link; /* in no list: answered */
+    void (*answer)(struct plugin_query *q, const struct plugin_info *info, int error);
+};
+int jobs_plugin(struct jobs *jobs, uint32_t uid, const char *request, struct plugin_query *q);
+void jobs_plugin_forget(struct plugin_query *q);
+
+/* Completions of every executor, a bounded batch: true where there may be more. */
+bool jobs_poll(struct jobs *jobs);
+/* Before the loop sleeps: false where it must not. */
+bool jobs_asleep(struct jobs *jobs);
+void jobs_awake(struct jobs *jobs);
+
+void jobs_drain(struct jobs *jobs); /* refuses new jobs from now on */
+void jobs_interrupt_all(struct jobs *jobs);
+void jobs_set_limits(struct jobs *jobs, const struct jobs_limits *limits);
+void jobs_counters(struct jobs *jobs, struct jobs_counters *ret);
+
+struct directory *directory_new(const char *path);
+struct directory *directory_ref(struct directory *d);
+struct directory *directory_unref(struct directory *d);
+const char *job_state_name(enum job_state state);

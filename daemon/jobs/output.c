@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * output.c: output on its way from an executor's memory to those who follow the job.
+ * Owns the job's gathered output and the pieces of executor memory that it still holds. [loop]
+ * Keeps: each watch sees the bytes in order, once; a reader that stands still makes only its own job wait.
+ * Does not frame or send anything. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "jobs/job.h"
+
+struct held {
+    struct list link;
+    const void *data;
+    uint32_t chunk, run;
+    size_t size;
+};
+
+static size_t buffered(const struct job *job)
+{
+    return job->more ? buffer_size(&job->more->output) : 0;
+}
+
+/* Offset of the first byte that is still here. */
+static uint64_t base(const struct job *job)
+{
+    return job->received - buffered(job);
+}
+
+static size_t offer(struct job *job, struct watch *w, const void *data, size_t size)
+{
+    size_t n = size ? w->ops->output(w, data, size) : 0;
+
+    if (n)
+        job->flags |= JOB_DELIVERED;
+    w->offset += n;
+    return n;
+}
+
+static void keep(struct job *job, const void *data, size_t size)
+{
+    struct jobs *jobs = job->domain->jobs;
+    struct job_more *m = job_more(job);
+
+    if (!m)
+        goto lost;
+    if (job->flags & JOB_DETACHED) {
+        if (buffer_size(&m->output) + size > jobs->options.limits.result ||
+            user_charge(jobs, job->user, size) < 0)
+            goto lost;
+        job->charged += size;
+    }
+    if (buffer_put(&m->output, data, size) == 0)
+        return;
+lost:
+    /* from here on the answer cannot be whole, so the job fails instead of giving a part as all */
+    job->flags |= JOB_TRUNCATED;
+    job_stop(job, STOP_OUTPUT);
+}
+
+void output_add(struct job *job, const void *data, size_t size)
+{
+    const uint8_t *p = data;
+    size_t done = 0;
+
+    if (size == 0 || job->flags & JOB_TRUNCATED)
+        return;
+    /* the common case: one reader, who has all that came before */
+    if (!(job->flags & JOB_DETACHED) && job->watches && !job->watches->next && buffered(job) == 0 &&
+        job->watches->offset == job->received)
+        done = offer(job, job->watches, p, size);
+    job->received += done;
+    if (done < size) {
+        keep(job, p + done, size - done);
+        if (!(job->flags & JOB_TRUNCATED))
+            job->received += size - done;
+    }
+}
+
+void output_add_chunk(struct job *job, const struct front_completion *c)
+{
+    struct front *front = &job->domain->executor->front;
+    struct job_more *m = job->more;
+    bool slow = !(job->flags & (JOB_DETACHED | JOB_TRUNCATED)) &&
+                (buffered(job) >= JOBS_OUTPUT_WINDOW || (m && !list_empty(&m->held)));
+    struct held *h = slow ? malloc(sizeof(*h)) : NULL;
+
+    if (!h) {
+        output_add(job, c->data, c->size);
+        output_pump(job);
+        front_release(front, c->chunk, c->run);
+        return;
+    }
+    h->data = c->data;
+    h->chunk = c->chunk;
+    h->run = c->run;
+    h->size = c->size;
+    list_push_back(&m->held, &h->link);
+}
+
+static void absorb_one(struct job *job)
+{
+    struct held *h = container_of(list_pop_front(&job->more->held), struct held, link);
+
+    output_add(job, h->data, h->size);
+    front_release(&job->domain->executor->front, h->chunk, h->run);
+    free(h);
+}
+
+void output_absorb(struct job *job)
+{
+    while (job->more && !list_empty(&job->more->held))
+        absorb_one(job);
+}
+
+/* What every reader has seen is let go, unless it is kept for later ones. */
+static void drop_read(struct job *job)
+{
+    uint64_t least = job->received;
+
+    if (job->flags & JOB_DETACHED)
+        return;
+    for (struct watch *w = job->watches; w; w = w->next)
+        least = MIN(least, w->offset);
+    if (least > base(job))
+        buffer_drop(&job->more->output, least - base(job));
+}
+
+void output_pump(struct job *job)
+{
+    struct job_more *m = job->more;
+
+    if (!m)
+        return;
+    for (bool more = true; more;) {
+        more = false;
+        for (struct watch *w = job->watches; w; w = w->next) {
+            w->offset = MAX(w->offset, base(job));
+            offer(job, w, buffer_data(&m->output) + (w->offset - base(job)), job->received - w->offset);
+        }
+        drop_read(job);
+        if (!list_empty(&m->held) && buffered(job) < JOBS_OUTPUT_WINDOW / 2) {
+            absorb_one(job);
+            more = true;
+        }
+    }
+}
+
+void output_discard(struct job *job)
+{
+    output_free(job);
+    job->received = 0;
+}
+
+void output_free(struct job *job)
+{
+    struct job_more *m = job->more;
+
+    if (!m)
+        return;
+    while (!list_empty(&m->held)) {
+        struct held *h = container_of(list_pop_front(&m->held), struct held, link);
+
+        front_release(&job->domain->executor->front, h->chunk, h->run);
+        free(h);
+    }
+    buffer_deinit(&m->output);
+}

@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * plugins.c: what wsd knows of the plugins of a domain, by the word of its executor.
+ * Owns the entries, the jobs that wait for a load, and the questions about plugins. [loop]
+ * Keeps: a number means the same plugin in every life of the executor; entries live as long as the domain, so jobs may
+ * point at functions.
+ * Does not open or load plugin files: the executor does. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "jobs/job.h"
+
+#define FUNCTIONS_MAX   64u
+#define LOAD_DEATHS_MAX 2u
+#define RETRY_USEC      10000000u /* between loads of a plugin that killed its executor */
+#define CHECK_USEC      1000000u  /* between looks at the file of a plugin that was found by name */
+
+const char *plugin_title(const struct plugin *p)
+{
+    return p->name ? p->name : p->request;
+}
+
+static bool is_path(const char *request)
+{
+    return strchr(request, '/') != NULL;
+}
+
+static void stamp_take(const struct plugin *p, uint64_t ret[4])
+{
+    struct stat st;
+
+    memset(ret, 0, 4 * sizeof(ret[0]));
+    if (!p->path || stat(p->path, &st) < 0)
+        return;
+    ret[0] = st.st_dev;
+    ret[1] = st.st_ino;
+    ret[2] = (uint64_t)st.st_size;
+    ret[3] = (uint64_t)st.st_mtim.tv_sec * 1000000000u + (uint64_t)st.st_mtim.tv_nsec;
+}
+
+/* The file of a loaded plugin is another one now. A file that is gone does not count: the loaded copy goes on. */
+static bool has_changed(struct plugin *p)
+{
+    uint64_t stamp[4], now = clock_monotonic_usec();
+
+    if (!is_path(p->request) && now - p->checked_usec < CHECK_USEC)
+        return false;
+    p->checked_usec = now;
+    stamp_take(p, stamp);
+    return stamp[1] && memcmp(stamp, p->stamp, sizeof(stamp)) != 0;
+}
+
+static void answer(struct plugin *p, struct plugin_query *q)
+{
+    struct plugin_function_info functions[FUNCTIONS_MAX];
+    struct plugin_info info = {
+        .name = plugin_title(p),
+        .version = p->version ? p->version : "",
+        .help = p->help ? p->help : "",
+        .path = p->path ? p->path : "",
+        .error = p->state == PLUGIN_FAILED ? (p->error_text ? p->error_text : "cannot be loaded") : "",
+        .functions = functions,
+    };
+
+    for (uint32_t i = 0; i < p->n_functions && p->state == PLUGIN_READY; i++) {
+        struct plugin_function *f = &p->functions[i];
+
+        if (f->index != RING_NONE)
+            functions[info.n_functions++] =
+                (struct plugin_function_info){.name = f->name, .help = f->help, .flags = f->flags};
+    }
+    list_remove(&q->link);
+    q->answer(q, &info, p->state == PLUGIN_FAILED ? p->error : 0);
+}
+
+/* The load has come to an end: everything that waited for it goes on. */
+static void settled(struct plugin *p)
+{
+    if (p->timer)
+        evtimer_del(p->timer);
+    while (!list_empty(&p->waiting))
+        job_resolve(container_of(p->waiting.next, struct job, link));
+    while (!list_empty(&p->queries))
+        answer(p, container_of(p->queries.next, struct plugin_query, link));
+    domain_pump(p->domain);
+}
+
+static void failed(struct plugin *p, int error, const char *text)
+{
+    p->state = PLUGIN_FAILED;
+    p->error = error;
+    free(p->error_text);
+    p->error_text = strdup(text);
+    settled(p);
+}
+
+static void on_timer(evutil_socket_t fd, short what, void *userdata)
+{
+    struct plugin *p = userdata;
+
+    if (p->state != PLUGIN_LOADING)
+        return;
+    log_warning("plugin %s: takes longer than %u seconds to load: its executor is replaced", p->request,
+                JOBS_LOAD_USEC / 1000000);
+    p->n_load_deaths = LOAD_DEATHS_MAX;
+    executor_kill(p->domain->executor);
+}
+
+static struct plugin *plugin_new(struct domain *d, const char *request)
+{
+    struct plugin *p = d->next_plugin < JOBS_PLUGINS ? calloc(1, sizeof(*p)) : NULL;
+
+    if (!p)
+        return NULL;
+    p->request = strdup(request);
+    p->functions = calloc(FUNCTIONS_MAX, sizeof(struct plugin_function));
+    p->timer = evtimer_new(d->jobs->options.base, on_timer, p);
+    list_init(&p->waiting);
+    list_init(&p->queries);
+    list_init(&p->link);
+    if (!p->request || !p->functions || !p->timer) {
+        plugin_free(p);
+        return NULL;
+    }
+    p->domain = d;
+    p->number = d->next_plugin++;
+    list_push_back(&d->plugins, &p->link);
+    return p;
+}
+
+static struct plugin *find(struct domain *d, const char *request)
+{
+    list_for_each(l, &d->plugins)
+    {
+        struct plugin *p = container_of(l, struct plugin, link);
+
+        if (!p->stale && strcmp(p->request, request) == 0)
+            return p;
+    }
+    return NULL;
+}
+
+struct plugin *plugin_get(struct domain *d, const char *request)
+{
+    struct plugin *p = find(d, request);
+
+    if (p && p->state == PLUGIN_READY && has_changed(p)) {
+        struct plugin *newer = plugin_new(d, request);
+
+        if (newer) {
+            p->stale = true;
+            return newer;
+        }
+    }
+    if (p && p->state == PLUGIN_FAILED && clock_monotonic_usec() >= p->retry_usec)
+        p->state = PLUGIN_UNKNOWN; /* it may have been mended meanwhile */
+    return p ? p : plugin_new(d, request);
+}
+
+void plugin_load(struct plugin *p)
+{
+    struct control c = {.kind = CONTROL_LOAD, .number = p->number, .text_size = (uint32_t)strlen(p->request) + 1};
+    struct timeval limit = {.tv_sec = JOBS_LOAD_USEC / 1000000, .tv_usec = JOBS_LOAD_USEC % 1000000};
+    struct domain *d = p->domain;
+
+    if (p->state != PLUGIN_UNKNOWN)
+        return;
+    if (domain_start(d) < 0) {
+        failed(p, EAGAIN, "no executor can be started: see wsd's log");
+        return;
+    }
+    if (!d->executor || p->state != PLUGIN_UNKNOWN)
+        return; /* in the pause before the next start, which loads what is wanted; or that start has done so */
+    memcpy(c.text, p->request, c.text_size);
+    p->state = PLUGIN_LOADING;
+    p->n_announced = 0;
+    evtimer_add(p->timer, &limit);
+    executor_send(d->executor, &c, -1); /* a failure means that it is dying: plugin_executor_gone follows */
+}
+
+/* Copies the text at *at, up to its NUL, into *ret, and moves *at behind it. */
+static bool text_take(const struct control *c, size_t *at, char **ret)
+{
+    size_t room = c->text_size - *at, n = strnlen(c->text + *at, room);
+
+    if (n == room)
+        return false;
+    free(*ret);
+    *ret = strndup(c->text + *at, n);
+    *at += n + 1;
+    return *ret != NULL;
+}
+
+static bool loaded(struct plugin *p, const struct control *c)
+{
+    size_t at = 0;
+
+    if (c->error) {
+        failed(p, (int)c->error, c->text_size ? c->text : strerror((int)c->error));
+        return true;
+    }
+    if (c->functions < 1 || c->functions > FUNCTIONS_MAX || !text_take(c, &at, &p->name) ||
+        !text_take(c, &at, &p->version) || !text_take(c, &at, &p->help) || !text_take(c, &at, &p->path))
+        return false;
+    p->n_announced = c->functions;
+    /* those of an earlier life that do not come again are gone */
+    for (uint32_t i = 0; i < p->n_functions; i++)
+        p->functions[i].index = RING_NONE;
+    return true;
+}
+
+static bool function_take(struct plugin *p, const struct control *c)
+{
+    _cleanup_(freep) char *name = NULL, *help = NULL;
+    struct plugin_function *f;
+    size_t at = 0;
+
+    if (c->functions >= p->n_announced || !text_take(c, &at, &name) || !text_take(c, &at, &help))
+        return false;
+    f = NULL;
+    for (uint32_t i = 0; i < p->n_functions && !f; i++)
+        if (strcmp(p->functions[i].name, name) == 0)
+            f = &p->functions[i];
+    if (!f) {
+        if (p->n_functions == FUNCTIONS_MAX)
+            return false;
+        f = &p->functions[p->n_functions++];
+        f->name = TAKE(name);
+    }
+    free(f->help);
+    f->help = TAKE(help);
+    f->flags = c->flags;
+    f->index = c->functions;
+    if (c->functions + 1 == p->n_announced) {
+        p->state = PLUGIN_READY;
+        p->n_load_deaths = 0;
+        p->checked_usec = clock_monotonic_usec();
+        stamp_take(p, p->stamp);
+        settled(p);
+    }
+    return true;
+}
+
+void plugin_control(struct domain *d, const struct control *c)
+{
+    list_for_each(l, &d->plugins)
+    {
+        struct plugin *p = container_of(l, struct plugin, link);
+
+        if (p->number != c->number)
+            continue;
+        if (p->state == PLUGIN_LOADING && (c->kind == CONTROL_LOADED ? loaded(p, c) : function_take(p, c)))
+            return;
+        break;
+    }
+    liar(d, "nonsense about a plugin");
+}
+
+void plugin_executor_gone(struct domain *d, bool blame)
+{
+    list_for_each(l, &d->plugins)
+    {
+        struct plugin *p = container_of(l, struct plugin, link);
+        bool was_loading = p->state == PLUGIN_LOADING;
+
+        evtimer_del(p->timer);
+        if (p->state != PLUGIN_FAILED)
+            p->state = PLUGIN_UNKNOWN;
+        if (was_loading && blame) {
+            blame = false; /* an executor loads one after the other: it was the first of those */
+            if (++p->n_load_deaths >= LOAD_DEATHS_MAX) {
+                p->n_load_deaths = 0;
+                p->retry_usec = clock_monotonic_usec() + RETRY_USEC;
+                failed(p, ELIBBAD, "crashed or hung while it was loaded; not tried again for 10 seconds");
+            }
+        }
+    }
+}
+
+void plugin_fail_waiting(struct domain *d, int error, const char *text)
+{
+    list_for_each(l, &d->plugins)
+    {
+        struct plugin *p = container_of(l, struct plugin, link);
+
+        if (p->state == PLUGIN_UNKNOWN && (!list_empty(&p->waiting) || !list_empty(&p->queries)))
+            failed(p, error, text);
+    }
+}
+
+struct plugin_function *plugin_find_function(struct plugin *p, const char *name)
+{
+    const char *wanted = *name ? name : p->name;
+
+    for (uint32_t i = 0; i < p->n_functions; i++)
+        if (p->functions[i].index != RING_NONE && strcmp(p->functions[i].name, wanted) == 0)
+            return &p->functions[i];
+    for (uint32_t i = 0; i < p->n_functions && !*name; i++)
+        if (p->functions[i].index == 0) /* the main function, where none has the plugin's name, is the first */
+            return &p->functions[i];
+    return NULL;
+}
+
+int jobs_plugin(struct jobs *jobs, uint32_t uid, const char *request, struct plugin_query *q)
+{
+    struct domain *d = domain_get(jobs, uid);
+    struct plugin *p = d ? plugin_get(d, request) : NULL;
+
+    list_init(&q->link);
+    if (!p)
+        return -ENOMEM;
+    if (is_path(request) && !(jobs->options.user_daemon && uid == jobs->options.own_uid))
+        return -EACCES;
+    list_push_back(&p->queries, &q->link);
+    if (p->state == PLUGIN_UNKNOWN)
+        plugin_load(p);
+    else if (p->state != PLUGIN_LOADING)
+        answer(p, q);
+    return 0;
+}
+
+void jobs_plugin_forget(struct plugin_query *q)
+{
+    list_remove(&q->link);
+}
+
+void plugin_free(struct plugin *p)
+{
+    if (!p)
+        return;
+    list_remove(&p->link);
+    for (uint32_t i = 0; i < p->n_functions; i++) {
+        free(p->functions[i].name);
+        free(p->functions[i].help);
+    }
+    if (p->timer)
+        event_free(p->timer);
+    free(p->functions);
+    free(p->request);
+    free(p->name);
+    free(p->version);
+    free(p->help);
+    free(p->path);
+    free(p->error_text);
+    free(p);
+}

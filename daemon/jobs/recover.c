@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * recover.c: what becomes of the jobs of an executor that died.
+ * Owns nothing; called once for each death, with the rings still mapped. [loop]
+ * Keeps: finished answers are given, untouched jobs go back to the head of the queue in their order, the job that a fault
+ * note names is the only one that is called crashed, and every other one that was running runs again or is
+ * interrupted.
+ * Does not decide when the next executor starts (domain.c). */
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include <wsd/plugin.h>
+
+#include "base/log.h"
+#include "jobs/job.h"
+
+struct death {
+    struct fault_note note;
+    bool noted;
+    const char *how; /* words for it */
+};
+
+static void finished_answers(struct domain *d)
+{
+    struct front_completion c;
+    int r;
+
+    if (d->distrusted)
+        return;
+    while ((r = front_next(&d->executor->front, &c)) != FRONT_NONE)
+        if (r == 0)
+            domain_complete(d, &c);
+    while ((r = front_next_behind_hole(&d->executor->front, &c)) != FRONT_NONE)
+        if (r == 0)
+            domain_complete(d, &c);
+}
+
+static void crashed(struct job *job, const struct death *death)
+{
+    const struct fault_note *n = &death->note;
+    char text[JOB_TEXT];
+
+    if (n->signal == 0)
+        snprintf(text, sizeof(text), "called exit()");
+    else if (n->signal == SIGABRT || n->signal == SIGSYS)
+        snprintf(text, sizeof(text), "%s", strsignal(n->signal));
+    else
+        snprintf(text, sizeof(text), "%s at address 0x%llx", strsignal(n->signal), (unsigned long long)n->address);
+    log_warning("%s:%s crashed: %s", plugin_title(job->plugin), job->function->name, text);
+    job_finish(job, JOB_CRASHED, CODE_CRASHED, text, NULL);
+}
+
+static bool may_run_again(const struct job *job)
+{
+    return job->function->flags & WSD_FN_IDEMPOTENT && !(job->flags & (JOB_DELIVERED | JOB_CONSUMED | JOB_TRUNCATED)) &&
+           job->attempts < JOBS_ATTEMPTS && (!job->more || job->more->stop == STOP_NONE);
+}
+
+static void requeue(struct job *job)
+{
+    job->flags &= (uint8_t)~JOB_KILLED;
+    if (job->more && job->more->timer)
+        evtimer_del(job->more->timer);
+    job_move(job, JOB_QUEUED);
+    queue_put(job->domain, job, true);
+}
+
+static void was_running(struct job *job, const struct death *death)
+{
+    enum job_stop stop = job->more ? (enum job_stop)job->more->stop : STOP_NONE;
+    char text[JOB_TEXT];
+
+    if (death->noted && death->note.slot == job->slot && death->note.generation == job->generation) {
+        crashed(job, death);
+    } else if (stop == STOP_TIMEOUT) {
+        job_finish(job, JOB_TIMED_OUT, CODE_TIMED_OUT, "its time was up, and it did not heed its cancel flag", NULL);
+    } else if (stop == STOP_CANCEL) {
+        job_finish(job, JOB_CANCELLED, CODE_CANCELLED, NULL, NULL);
+    } else if (may_run_again(job)) {
+        output_discard(job);
+        job->domain->jobs->counters.rerun++;
+        requeue(job);
+    } else {
+        snprintf(text, sizeof(text), "the executor was ended while it ran: %s", death->how);
+        job_finish(job, JOB_INTERRUPTED, CODE_INTERRUPTED, text, NULL);
+    }
+}
+
+static void classify(struct domain *d, struct job *job, const struct death *death)
+{
+    struct front_completion c;
+    enum ring_state state = d->distrusted ? RING_RUNNING : front_autopsy(&d->executor->front, job->slot, &c);
+
+    list_remove(&job->link);
+    d->slots[job->slot] = NULL;
+    if (state == RING_QUEUED) {
+        job->attempts--; /* it was never touched */
+        requeue(job);
+        return;
+    }
+    if (state == RING_DONE) {
+        output_absorb(job);
+        if (job->flags & JOB_TRUNCATED || job->received + c.size == c.output_size) {
+            domain_done(job, &c);
+            return;
+        }
+    }
+    was_running(job, death);
+}
+
+static void describe(char text[static JOB_TEXT], struct domain *d, const struct death *death, int code, int status)
+{
+    if (death->noted && death->note.slot != RING_NONE)
+        snprintf(text, JOB_TEXT, "another job crashed (%s)",
+                 death->note.signal ? strsignal(death->note.signal) : "it called exit()");
+    else if (d->executor->killed)
+        snprintf(text, JOB_TEXT, "wsd replaced it");
+    else if (code == CLD_EXITED)
+        snprintf(text, JOB_TEXT, "it exited with %d", status);
+    else
+        snprintf(text, JOB_TEXT, "%s", strsignal(status));
+}
+
+void recover(struct domain *d, int code, int status)
+{
+    struct executor *e = d->executor;
+    struct death death = {.noted = front_fault(&e->front, &death.note)};
+    bool orderly = code == CLD_EXITED && status == 0 && !d->n_handed, blame;
+    char how[JOB_TEXT];
+
+    describe(how, d, &death, code, status);
+    death.how = how;
+    if (!orderly) {
+        log_warning("executor %u ended: %s", e->number, how);
+        d->jobs->counters.executors_died++;
+    }
+    blame = !orderly && !(death.noted && death.note.slot != RING_NONE) && !d->distrusted;
+    finished_answers(d);
+    /* from the last handed to the first, each to the head of its queue: so the order stays */
+    while (!list_empty(&d->handed)) {
+        struct job *job = container_of(d->handed.prev, struct job, link);
+
+        blame = blame && !(job->flags & JOB_KILLED);
+        classify(d, job, &death);
+    }
+    d->jobs->counters.n_handed -= d->n_handed;
+    d->n_handed = 0;
+    memset(d->slots, 0, sizeof(d->slots));
+    if (!e->ready)
+        d->n_deaths++;
+    d->executor = NULL;
+    d->jobs->counters.n_executors--;
+    executor_free(e);
+    plugin_executor_gone(d, blame);
+    if (domain_wanted(d) && domain_start(d) == 0)
+        domain_pump(d);
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * state.c: the table of legal moves of a job.
+ * Owns the table and nothing else. [loop]
+ * Keeps: a final state is never left. */
+#include <assert.h>
+
+#include "jobs/job.h"
+
+#define M(state) (1u << (state))
+#define ENDS     (M(JOB_CANCELLED) | M(JOB_FAILED) | M(JOB_INTERRUPTED))
+
+static const uint32_t legal[] = {
+    [JOB_NEW] = M(JOB_HELD) | M(JOB_QUEUED),
+    [JOB_HELD] = M(JOB_QUEUED) | ENDS,
+    [JOB_DELAYED] = M(JOB_QUEUED) | ENDS,
+    [JOB_QUEUED] = M(JOB_RUNNING) | ENDS,
+    /* back to the queue: untouched, or to run again */
+    [JOB_RUNNING] = M(JOB_QUEUED) | M(JOB_SUCCEEDED) | M(JOB_TIMED_OUT) | M(JOB_CRASHED) | ENDS,
+    [JOB_INTERRUPTED] = 0,
+};
+
+void job_move(struct job *job, enum job_state state)
+{
+    assert(legal[job->state] & M(state));
+    job->state = (uint8_t)state;
+}
+
+const char *job_state_name(enum job_state state)
+{
+    static const char *const names[] = {"new",    "held",      "delayed",   "queued",  "running",    "succeeded",
+                                        "failed", "cancelled", "timed-out", "crashed", "interrupted"};
+
+    return (size_t)state < sizeof(names) / sizeof(*names) ? names[state] : "?";
+}

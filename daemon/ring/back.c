@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * back.c: the executor's end of the shared memory.
+ * Owns both mappings, the cursor of the submission ring, and which chunks of the up arena are allocated. [any worker;
+ * back_fault() also in signal handlers]
+ * Keeps: each submitted entry is taken once, each claimed or recalled slot is completed once; no offset or index that
+ * wsd wrote is used before it was checked.
+ * Does not know plugins, and never waits. */
+#include "ring/ring.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+
+#define BLOB_ALIGN      16u
+#define FAULT_WAIT_MSEC 1000
+
+/* --- mapping ------------------------------------------------------------------------------------------------------ */
+
+static int region_map(int fd, int protection, uint64_t least, void **ret_map, uint64_t *ret_size)
+{
+    struct stat st;
+    int seals = fcntl(fd, F_GET_SEALS);
+
+    /* sealed against shrinking: a page that goes away would be a SIGBUS in whoever looks */
+    if (seals < 0 || !(seals & F_SEAL_SHRINK))
+        return -EBADMSG;
+    if (fstat(fd, &st) < 0)
+        return -errno;
+    if (st.st_size < 0 || (uint64_t)st.st_size < least)
+        return -EBADMSG;
+    void *map = mmap(NULL, (size_t)st.st_size, protection, MAP_SHARED, fd, 0);
+    if (map == MAP_FAILED)
+        return -errno;
+    *ret_map = map;
+    *ret_size = (uint64_t)st.st_size;
+    return 0;
+}
+
+static bool header_ok(uint32_t magic, uint32_t version, uint64_t said, uint64_t size, uint64_t arena, uint64_t least)
+{
+    return magic == RING_MAGIC && version == RING_VERSION && said == size && arena >= least && arena % 64 == 0 &&
+           arena <= size && size - arena >= RING_ARENA_SIZE;
+}
+
+int back_init(struct back *b, int down_fd, int up_fd, int bell_fd)
+{
+    void *map;
+    int r;
+
+    memset(b, 0, sizeof(*b));
+    b->bell_fd = bell_fd;
+    r = region_map(down_fd, PROT_READ, sizeof(struct down), &map, &b->down_size);
+    if (r < 0)
+        return r;
+    b->down = map;
+    r = region_map(up_fd, PROT_READ | PROT_WRITE, sizeof(struct up), &map, &b->up_size);
+    if (r == 0) {
+        b->up = map;
+        b->down_arena = b->down->arena;
+        b->up_arena = b->up->arena;
+        if (!header_ok(b->down->magic, b->down->version, b->down->size, b->down_size, b->down_arena,
+                       sizeof(struct down)) ||
+            !header_ok(b->up->magic, b->up->version, b->up->size, b->up_size, b->up_arena, sizeof(struct up)))
+            r = -EBADMSG;
+    }
+    pthread_mutex_init(&b->chunk_lock, NULL);
+    if (r < 0)
+        back_deinit(b);
+    return r;
+}
+
+void back_deinit(struct back *b)
+{
+    if (b->down)
+        munmap((void *)(uintptr_t)b->down, b->down_size);
+    if (b->up)
+        munmap(b->up, b->up_size);
+    b->down = NULL;
+    b->up = NULL;
+    pthread_mutex_destroy(&b->chunk_lock);
+}
+
+/* --- completions -------------------------------------------------------------------------------------------------- */
+
+static void bell(const struct back *b)
+{
+    static const uint64_t one = 1;
+    ssize_t r = write(b->bell_fd, &one, sizeof(one));
+
+    (void)r; /* full means that it has rung already */
+}
+
+static void push(struct back *b, uint64_t value)
+{
+    /* relaxed: it only gives out positions. The entry is free: whatever was there held a slot or chunk that we could
+     * not have got again before wsd had read it (RING_COMPLETIONS) */
+    uint64_t at = atomic_fetch_add_explicit(&b->up->tail, 1, memory_order_relaxed);
+    struct completion *c = &b->up->completions[at % RING_COMPLETIONS];
+
+    atomic_store_explicit(&c->value, value, memory_order_relaxed);
+    /* release: partner is the acquire load in front.c's completion_there() */
+    atomic_store_explicit(&c->seq, at + 1, memory_order_release);
+    /* seq_cst RMW after the push: partner is the exchange in front_asleep(); one of the two sees the other */
+    if (atomic_exchange_explicit(&b->up->asleep, 0, memory_order_seq_cst) != 0)
+        bell(b);
+}
+
+/* --- jobs --------------------------------------------------------------------------------------------------------- */
+
+/* acquire: partner is the release store in front_submit(); entries below the tail are there. A tail further ahead than
+ * the ring is long is nonsense, and there is nothing to take. */
+static uint64_t waiting(struct back *b, uint64_t head)
+{
+    uint64_t n = atomic_load_explicit(&b->down->tail, memory_order_acquire) - head;
+
+    return n <= RING_SLOTS ? n : 0;
+}
+
+bool back_ready(struct back *b)
+{
+    return waiting(b, atomic_load_explicit(&b->head, memory_order_relaxed)) > 0;
+}
+
+uint32_t back_take(struct back *b, uint32_t *ret_generation, bool *ret_more)
+{
+    uint64_t head = atomic_load_explicit(&b->head, memory_order_relaxed);
+
+    for (;;) {
+        uint64_t n = waiting(b, head);
+        if (n == 0)
+            return RING_NONE;
+        /* relaxed: ordered by the tail. The entry cannot be overwritten before it is taken: it holds its slot, and a
+         * whole round of the ring would need one slot more than there are. */
+        uint64_t word = atomic_load_explicit(&b->down->ring[head % RING_SLOTS], memory_order_relaxed);
+        /* acq_rel: partner is itself, in the other workers: what one saw of the ring, the next sees too */
+        if (!atomic_compare_exchange_weak_explicit(&b->head, &head, head + 1, memory_order_acq_rel,
+                                                   memory_order_relaxed))
+            continue;
+        if ((uint32_t)word < RING_SLOTS) {
+            *ret_generation = (uint32_t)(word >> 32);
+            *ret_more = n > 1;
+            return (uint32_t)word;
+        }
+        head++;
+    }
+}
+
+bool back_claim(struct back *b, uint32_t slot, uint32_t generation)
+{
+    struct up_slot *u = &b->up->slots[slot];
+    uint64_t word = ring_word(generation, RING_QUEUED);
+
+    /* Before the CAS: see layout.h. Where the CAS fails nobody looks at it. */
+    atomic_store_explicit(&u->started_usec, clock_monotonic_usec(), memory_order_relaxed);
+    /* acquire: partner is the release store in front_submit(), which was after the down slot was filled; release: partner
+     * is the acquire load in front_running() */
+    if (atomic_compare_exchange_strong_explicit(&u->state, &word, ring_word(generation, RING_RUNNING),
+                                                memory_order_acq_rel, memory_order_relaxed))
+        return true;
+    if (word == ring_word(generation, RING_RECALLED))
+        push(b, completion_word(COMPLETION_RECALLED, slot, generation));
+    return false;
+}
+
+int back_read(struct back *b, uint32_t slot, uint32_t generation, struct back_request *ret)
+{
+    const struct down_slot *d = &b->down->slots[slot];
+    const char *base = (const char *)b->down;
+    uint64_t blob = d->blob, input_size = d->input_size;
+    uint32_t directory_size = d->directory_size, args_size = d->args_size;
+    struct back_request q = {.plugin = d->plugin,
+                             .function = d->function,
+                             .argc = d->argc,
+                             .flags = d->flags,
+                             .timeout_usec = d->timeout_usec,
+                             .cancel = &d->cancel};
+
+    memcpy(q.id, d->id, sizeof(q.id));
+    *ret = (struct back_request){.cancel = q.cancel};
+    memcpy(ret->id, q.id, sizeof(q.id));
+    uint64_t head = ((uint64_t)directory_size + args_size + BLOB_ALIGN - 1) & ~(uint64_t)(BLOB_ALIGN - 1);
+    bool by_fd = q.flags & (DOWN_INPUT_FD | DOWN_INPUT_PIPE);
+    if (d->generation != generation || blob < b->down_arena || blob > b->down_size ||
+        head > b->down_size - blob || (!by_fd && input_size > b->down_size - blob - head))
+        return -EBADMSG;
+    if ((directory_size && base[blob + directory_size - 1] != 0) ||
+        (args_size && base[blob + directory_size + args_size - 1] != 0))
+        return -EBADMSG;
+    q.directory = directory_size ? base + blob : NULL;
+    q.args = base + blob + directory_size;
+    q.args_size = args_size;
+    q.input = by_fd || input_size == 0 ? NULL : base + blob + head;
+    q.input_size = input_size;
+    *ret = q;
+    return 0;
+}
+
+struct up_slot *back_answer(struct back *b, uint32_t slot)
+{
+    return &b->up->slots[slot];
+}
+
+void *back_small(struct back *b, uint32_t slot)
+{
+    return (char *)b->up + ring_small(b->up_arena, slot);
+}
+
+void back_done(struct back *b, uint32_t slot, uint32_t generation)
+{
+    /* release: partner is the acquire load in front.c's completion_read() and front_autopsy() */
+    atomic_store_explicit(&b->up->slots[slot].state, ring_word(generation, RING_DONE), memory_order_release);
+    push(b, completion_word(COMPLETION_DONE, slot, generation));
+}
+
+/* --- chunks ------------------------------------------------------------------------------------------------------- */
+
+/* Next fit from the hint; [lock chunk_lock]. */
+static uint32_t find_run(struct back *b, uint32_t n)
+{
+    uint32_t run = 0;
+
+    for (uint32_t i = 0, at = b->chunk_hint; i < RING_CHUNKS + n; i++, at++) {
+        if (at >= RING_CHUNKS) {
+            at = 0;
+            run = 0;
+        }
+        /* acquire: partner is the release store in front_release(), after the bytes were read, and in back_unalloc() */
+        run = atomic_load_explicit(&b->up->chunks[at].used, memory_order_acquire) ? 0 : run + 1;
+        if (run == n)
+            return at + 1 - n;
+    }
+    return RING_NONE;
+}
+
+uint32_t back_alloc(struct back *b, uint32_t n, uint64_t *ret_serial)
+{
+    pthread_mutex_lock(&b->chunk_lock);
+    uint32_t first = find_run(b, n);
+    if (first != RING_NONE) {
+        *ret_serial = ++b->last_serial;
+        b->chunk_hint = (first + n) % RING_CHUNKS;
+        for (uint32_t i = 0; i < n; i++) {
+            atomic_store_explicit(&b->serial[first + i], b->last_serial, memory_order_relaxed);
+            /* release: partner is the acquire load in back_held(): who sees this allocation sees its serial */
+            atomic_store_explicit(&b->up->chunks[first + i].used, 1, memory_order_release);
+        }
+    }
+    pthread_mutex_unlock(&b->chunk_lock);
+    return first;
+}
+
+bool back_held(struct back *b, uint32_t chunk, uint64_t serial)
+{
+    /* acquire: partner is the release store in back_alloc(). In this order: a 1 that belongs to the next allocation
+     * brings that one's serial with it. */
+    return atomic_load_explicit(&b->up->chunks[chunk].used, memory_order_acquire) != 0 &&
+           atomic_load_explicit(&b->serial[chunk], memory_order_relaxed) == serial;
+}
+
+void *back_chunk(struct back *b, uint32_t chunk)
+{
+    return (char *)b->up + ring_chunk(b->up_arena, chunk);
+}
+
+void back_unalloc(struct back *b, uint32_t chunk, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        atomic_store_explicit(&b->up->chunks[chunk + i].used, 0, memory_order_release); /* partner: find_run() */
+    event_notify(&b->up->space, UINT32_MAX, true);
+}
+
+void back_output(struct back *b, uint32_t slot, uint32_t generation, uint32_t chunk, uint32_t n, uint32_t size)
+{
+    struct up_chunk *c = &b->up->chunks[chunk];
+
+    c->slot = slot;
+    c->size = size;
+    c->run = n;
+    push(b, completion_word(COMPLETION_OUTPUT, chunk, generation));
+}
+
+/* --- faults ------------------------------------------------------------------------------------------------------- */
+
+void back_fault(struct back *b, uint32_t slot, uint32_t generation, uint32_t worker, int signal, int code,
+                const void *address)
+{
+    struct fault_note *n = &b->up->fault;
+    uint32_t none = 0;
+
+    if (!atomic_compare_exchange_strong_explicit(&n->written, &none, 2, memory_order_acq_rel, memory_order_relaxed)) {
+        for (int i = 0; i < FAULT_WAIT_MSEC && atomic_load_explicit(&n->written, memory_order_relaxed) != 1; i++)
+            poll(NULL, 0, 1);
+        return;
+    }
+    n->slot = slot;
+    n->generation = generation;
+    n->signal = signal;
+    n->code = code;
+    n->worker = worker;
+    n->address = (uint64_t)(uintptr_t)address;
+    /* release: partner is the acquire load in front_fault() */
+    atomic_store_explicit(&n->written, 1, memory_order_release);
+    bell(b);
+}

@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * front.c: wsd's end of the shared memory.
+ * Owns both mappings, their descriptors and the private truth about them: cursors, generations, who holds which slot
+ * and chunk. [loop]
+ * Keeps: nothing read from `up` is used before it is copied and checked against the private truth; a slot is used again
+ * only after its completion.
+ * Does not know jobs or processes, and never waits. */
+#include "ring/ring.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+
+#define BLOB_ALIGN 16u
+
+static uint64_t page_up(uint64_t n)
+{
+    return (n + 4095u) & ~(uint64_t)4095u;
+}
+
+static int region_new(const char *name, uint64_t size, int seals, int *ret_fd, void **ret_map)
+{
+    _cleanup_(close_fdp) int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+    if (fd < 0)
+        return -errno;
+    if (ftruncate(fd, (off_t)size) < 0)
+        return -errno;
+    void *map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (map == MAP_FAILED)
+        return -errno;
+    if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL | seals) < 0) {
+        int r = -errno;
+
+        munmap(map, size);
+        return r;
+    }
+    *ret_fd = TAKE_FD(fd);
+    *ret_map = map;
+    return 0;
+}
+
+int front_init(struct front *f)
+{
+    uint64_t down_arena = page_up(sizeof(struct down)), up_arena = page_up(sizeof(struct up));
+    void *map;
+    int r;
+
+    memset(f, 0, sizeof(*f));
+    f->down_fd = f->up_fd = f->bell_fd = -1;
+    /* F_SEAL_FUTURE_WRITE: our writable mapping stays, nobody gets another one */
+    r = region_new("wsd-down", down_arena + RING_ARENA_SIZE, F_SEAL_FUTURE_WRITE, &f->down_fd, &map);
+    if (r < 0)
+        return r;
+    f->down = map;
+    r = region_new("wsd-up", up_arena + RING_ARENA_SIZE, 0, &f->up_fd, &map);
+    if (r >= 0) {
+        f->up = map;
+        f->bell_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+        if (f->bell_fd < 0)
+            r = -errno;
+    }
+    if (r < 0) {
+        front_deinit(f);
+        return r;
+    }
+    f->down->magic = f->up->magic = RING_MAGIC;
+    f->down->version = f->up->version = RING_VERSION;
+    f->down->arena = down_arena;
+    f->up->arena = up_arena;
+    f->down->size = down_arena + RING_ARENA_SIZE;
+    f->up->size = up_arena + RING_ARENA_SIZE;
+    event_init(&f->up->doorbell);
+    event_init(&f->up->space);
+    f->n_free = RING_SLOTS;
+    for (uint32_t i = 0; i < RING_SLOTS; i++) {
+        f->free_slots[i] = RING_SLOTS - 1 - i; /* the lowest first: few pages are touched while little is in flight */
+        f->generation[i] = 1;
+    }
+    return 0;
+}
+
+void front_deinit(struct front *f)
+{
+    if (f->down)
+        munmap(f->down, page_up(sizeof(struct down)) + RING_ARENA_SIZE);
+    if (f->up)
+        munmap(f->up, page_up(sizeof(struct up)) + RING_ARENA_SIZE);
+    f->down = NULL;
+    f->up = NULL;
+    f->down_fd = close_fd(f->down_fd);
+    f->up_fd = close_fd(f->up_fd);
+    f->bell_fd = close_fd(f->bell_fd);
+}
+
+/* A run of n chunks of the down arena, next fit. RING_NONE where there is none. */
+static uint32_t chunks_take(struct front *f, uint32_t n)
+{
+    uint32_t run = 0;
+
+    for (uint32_t i = 0, at = f->chunk_hint; i < RING_CHUNKS + n; i++, at++) {
+        if (at >= RING_CHUNKS) {
+            at = 0;
+            run = 0;
+        }
+        run = f->chunk_used[at] ? 0 : run + 1;
+        if (run == n) {
+            uint32_t first = at + 1 - n;
+
+            memset(f->chunk_used + first, 1, n);
+            f->chunk_hint = first; /* a released run is warm: look there first */
+            return first;
+        }
+    }
+    return RING_NONE;
+}
+
+static void chunks_give(struct front *f, uint32_t slot)
+{
+    memset(f->chunk_used + f->first_chunk[slot], 0, f->n_chunks[slot]);
+    if (f->n_chunks[slot])
+        f->chunk_hint = f->first_chunk[slot];
+    f->n_chunks[slot] = 0;
+}
+
+int front_prepare(struct front *f, const struct front_job *job, uint32_t *ret_slot, uint32_t *ret_generation)
+{
+    size_t directory_size = job->directory ? strlen(job->directory) + 1 : 0;
+    uint64_t head_size = (directory_size + job->args_size + BLOB_ALIGN - 1) & ~(uint64_t)(BLOB_ALIGN - 1);
+    uint64_t size = head_size + (job->input ? job->input_size : 0);
+
+    if (size > (uint64_t)RING_RUN_MAX * RING_CHUNK)
+        return FRONT_E_LARGE;
+    if (f->n_free == 0)
+        return FRONT_E_FULL;
+    uint32_t slot = f->free_slots[f->n_free - 1];
+    uint64_t blob = ring_small(f->down->arena, slot);
+    f->n_chunks[slot] = 0;
+    if (size > RING_SMALL) {
+        uint32_t n = (uint32_t)((size + RING_CHUNK - 1) / RING_CHUNK), first = chunks_take(f, n);
+
+        if (first == RING_NONE)
+            return FRONT_E_FULL;
+        f->first_chunk[slot] = (uint16_t)first;
+        f->n_chunks[slot] = (uint16_t)n;
+        blob = ring_chunk(f->down->arena, first);
+    }
+    f->n_free--;
+
+    struct down_slot *d = &f->down->slots[slot];
+    uint8_t *p = (uint8_t *)f->down + blob;
+    memcpy(d->id, job->id, sizeof(d->id));
+    d->generation = f->generation[slot];
+    d->plugin = job->plugin;
+    d->function = job->function;
+    d->argc = job->argc;
+    d->flags = job->flags;
+    d->directory_size = (uint32_t)directory_size;
+    d->args_size = (uint32_t)job->args_size;
+    d->input_size = job->input_size;
+    d->blob = blob;
+    d->timeout_usec = job->timeout_usec;
+    atomic_store_explicit(&d->cancel, 0, memory_order_relaxed);
+    if (directory_size)
+        memcpy(p, job->directory, directory_size);
+    if (job->args_size)
+        memcpy(p + directory_size, job->args, job->args_size);
+    if (job->input && job->input_size)
+        memcpy(p + head_size, job->input, job->input_size);
+    *ret_slot = slot;
+    *ret_generation = f->generation[slot];
+    return 0;
+}
+
+void front_submit(struct front *f, uint32_t slot)
+{
+    struct up_slot *u = &f->up->slots[slot];
+    uint64_t word = ring_word(f->generation[slot], slot);
+
+    f->handed[slot] = 1;
+    atomic_store_explicit(&u->progress_done, 0, memory_order_relaxed);
+    atomic_store_explicit(&u->progress_total, 0, memory_order_relaxed);
+    /* release: partner is the acquire CAS in back_claim(), which reads the down slot after it */
+    atomic_store_explicit(&u->state, ring_word(f->generation[slot], RING_QUEUED), memory_order_release);
+    atomic_store_explicit(&f->down->ring[f->tail % RING_SLOTS], word, memory_order_relaxed);
+    f->tail++;
+    /* release: partner is the acquire load of tail in back_take() */
+    atomic_store_explicit(&f->down->tail, f->tail, memory_order_release);
+}
+
+void front_abandon(struct front *f, uint32_t slot)
+{
+    chunks_give(f, slot);
+    f->generation[slot]++;
+    f->free_slots[f->n_free++] = slot;
+}
+
+void front_ring(struct front *f, uint32_t n_submitted)
+{
+    /* one sleeper: it wakes the next itself while there is more */
+    if (n_submitted)
+        event_notify(&f->up->doorbell, 1, true);
+}
+
+bool front_recall(struct front *f, uint32_t slot)
+{
+    uint64_t word = ring_word(f->generation[slot], RING_QUEUED);
+
+    if (f->recalled[slot])
+        return true;
+    /* relaxed: nothing is handed over by it; the worker's CAS fails or ours does */
+    if (!atomic_compare_exchange_strong_explicit(&f->up->slots[slot].state, &word,
+                                                 ring_word(f->generation[slot], RING_RECALLED), memory_order_relaxed,
+                                                 memory_order_relaxed))
+        return false;
+    f->recalled[slot] = 1;
+    return true;
+}
+
+void front_cancel(struct front *f, uint32_t slot)
+{
+    atomic_store_explicit(&f->down->slots[slot].cancel, 1, memory_order_relaxed);
+    event_notify(&f->up->space, UINT32_MAX, true); /* it may be waiting for room */
+}
+
+void front_progress(struct front *f, uint32_t slot, uint64_t *ret_done, uint64_t *ret_total)
+{
+    *ret_done = atomic_load_explicit(&f->up->slots[slot].progress_done, memory_order_relaxed);
+    *ret_total = atomic_load_explicit(&f->up->slots[slot].progress_total, memory_order_relaxed);
+}
+
+bool front_running(struct front *f, uint32_t slot, uint64_t *ret_started_usec)
+{
+    volatile struct up_slot *u = &f->up->slots[slot];
+
+    *ret_started_usec = u->started_usec;
+    return atomic_load_explicit(&f->up->slots[slot].state, memory_order_relaxed) ==
+           ring_word(f->generation[slot], RING_RUNNING);
+}
+
+/* Copies the answer half. The worker is done with it; a liar may still write: each field is taken once. */
+static int answer_copy(struct front *f, uint32_t slot, struct front_completion *ret)
+{
+    volatile struct up_slot *u = &f->up->slots[slot];
+    uint32_t small_size = u->small_size;
+
+    if (small_size > RING_SMALL)
+        return FRONT_E_LIES;
+    ret->kind = COMPLETION_DONE;
+    ret->slot = slot;
+    ret->generation = f->generation[slot];
+    ret->data = (const uint8_t *)f->up + ring_small(page_up(sizeof(struct up)), slot);
+    ret->size = small_size;
+    ret->worker = u->worker;
+    ret->exit = u->exit;
+    ret->started_usec = u->started_usec;
+    ret->ended_usec = u->ended_usec;
+    ret->cpu_usec = u->cpu_usec;
+    ret->output_size = u->output_size;
+    memcpy(ret->error, f->up->slots[slot].error, RING_TEXT);
+    memcpy(ret->status, f->up->slots[slot].status, RING_TEXT);
+    ret->error[RING_TEXT - 1] = ret->status[RING_TEXT - 1] = 0;
+    return 0;
+}
+
+static int output_check(struct front *f, uint32_t chunk, uint32_t generation, struct front_completion *ret)
+{
+    if (chunk >= RING_CHUNKS)
+        return FRONT_E_LIES;
+    volatile struct up_chunk *c = &f->up->chunks[chunk];
+    uint32_t slot = c->slot, size = c->size, run = c->run;
+
+    if (slot >= RING_SLOTS || !f->handed[slot] || f->generation[slot] != generation || run < 1 || run > RING_RUN_MAX ||
+        chunk + run > RING_CHUNKS || size > run * RING_CHUNK)
+        return FRONT_E_LIES;
+    ret->kind = COMPLETION_OUTPUT;
+    ret->slot = slot;
+    ret->generation = generation;
+    ret->data = (const uint8_t *)f->up + ring_chunk(page_up(sizeof(struct up)), chunk);
+    ret->size = size;
+    ret->chunk = chunk;
+    ret->run = run;
+    return 0;
+}
+
+/* One entry of the ring at the private cursor, which moves on. */
+static int completion_read(struct front *f, struct front_completion *ret)
+{
+    struct completion *c = &f->up->completions[f->head % RING_COMPLETIONS];
+    uint64_t value = atomic_load_explicit(&c->value, memory_order_relaxed);
+    uint32_t kind = (uint32_t)(value >> 56), index = (uint32_t)(value >> 32) & 0xffffffu, generation = (uint32_t)value;
+
+    f->head++;
+    if (kind == COMPLETION_OUTPUT)
+        return output_check(f, index, generation, ret);
+    if (index >= RING_SLOTS || !f->handed[index] || f->generation[index] != generation)
+        return FRONT_E_LIES;
+    /* acquire: partner is the release store in back_done() */
+    uint64_t word = atomic_load_explicit(&f->up->slots[index].state, memory_order_acquire);
+    if (kind == COMPLETION_DONE && word == ring_word(generation, RING_DONE) && !f->recalled[index])
+        return answer_copy(f, index, ret);
+    if (kind != COMPLETION_RECALLED || word != ring_word(generation, RING_RECALLED) || !f->recalled[index])
+        return FRONT_E_LIES;
+    ret->kind = COMPLETION_RECALLED;
+    ret->slot = index;
+    ret->generation = generation;
+    ret->data = NULL;
+    ret->size = 0;
+    return 0;
+}
+
+/* acquire: partner is the release store of seq by the worker that pushed the entry */
+static bool completion_there(struct front *f, uint64_t position)
+{
+    return atomic_load_explicit(&f->up->completions[position % RING_COMPLETIONS].seq, memory_order_acquire) ==
+           position + 1;
+}
+
+int front_next(struct front *f, struct front_completion *ret)
+{
+    if (!completion_there(f, f->head))
+        return FRONT_NONE;
+    return completion_read(f, ret);
+}
+
+int front_next_behind_hole(struct front *f, struct front_completion *ret)
+{
+    for (uint64_t i = 0; i < RING_COMPLETIONS; i++)
+        if (completion_there(f, f->head + i)) {
+            f->head += i;
+            return completion_read(f, ret);
+        }
+    return FRONT_NONE;
+}
+
+void front_retire(struct front *f, uint32_t slot)
+{
+    f->handed[slot] = 0;
+    f->recalled[slot] = 0;
+    front_abandon(f, slot);
+}
+
+void front_release(struct front *f, uint32_t chunk, uint32_t run)
+{
+    /* release: partner is the acquire load in back_alloc(); we have read the bytes */
+    for (uint32_t i = 0; i < run; i++)
+        atomic_store_explicit(&f->up->chunks[chunk + i].used, 0, memory_order_release);
+    event_notify(&f->up->space, UINT32_MAX, true);
+}
+
+bool front_asleep(struct front *f)
+{
+    /* seq_cst RMW before the look: partner is the exchange in the executor after its push; one of the two sees the
+     * other, so no completion is left lying while the loop sleeps */
+    atomic_exchange_explicit(&f->up->asleep, 1, memory_order_seq_cst);
+    if (!completion_there(f, f->head))
+        return false;
+    front_awake(f);
+    return true;
+}
+
+void front_awake(struct front *f)
+{
+    if (atomic_load_explicit(&f->up->asleep, memory_order_relaxed))
+        atomic_store_explicit(&f->up->asleep, 0, memory_order_relaxed);
+}
+
+enum ring_state front_autopsy(struct front *f, uint32_t slot, struct front_completion *ret)
+{
+    uint64_t word = atomic_load_explicit(&f->up->slots[slot].state, memory_order_acquire);
+
+    if (word >> 32 != f->generation[slot])
+        return RING_RUNNING; /* scribbled over: nothing is known, so the careful answer */
+    switch ((uint32_t)word) {
+    case RING_QUEUED:
+        return RING_QUEUED;
+    case RING_RECALLED:
+        return f->recalled[slot] ? RING_RECALLED : RING_RUNNING;
+    case RING_DONE:
+        return answer_copy(f, slot, ret) == 0 ? RING_DONE : RING_RUNNING;
+    default:
+        return RING_RUNNING;
+    }
+}
+
+bool front_fault(struct front *f, struct fault_note *ret)
+{
+    volatile struct fault_note *n = &f->up->fault;
+
+    /* acquire: partner is the release store at the end of back_fault() */
+    if (atomic_load_explicit(&f->up->fault.written, memory_order_acquire) != 1)
+        return false;
+    ret->slot = n->slot;
+    ret->generation = n->generation;
+    ret->signal = n->signal;
+    ret->code = n->code;
+    ret->worker = n->worker;
+    ret->address = n->address;
+    if (ret->slot >= RING_SLOTS || !f->handed[ret->slot] || f->generation[ret->slot] != ret->generation)
+        ret->slot = RING_NONE;
+    return true;
+}

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * executor.c: starts, watches and ends executor processes.
+ * Owns the process, its pidfd, the control socket and the rings that go with one life of it. [loop]
+ * Keeps: `dead` is called exactly once for each executor that was started, after the process was reaped.
+ * Does not know jobs, and does not decide whether another one is started. */
+#include "supervisor/executor.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/pidfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+
+#define FD_HIGH       16 /* above every number that the child gets, so that no dup2 tramples on a source */
+#define CONTROL_BATCH 64 /* packets taken a wake-up, so that a chatty executor cannot hold the loop */
+
+extern char **environ;
+
+struct packet {
+    struct list link;
+    int fd;
+    struct control c;
+};
+
+/* The executor inherits nothing of wsd's environment but what the machine's owner may have set for its runtime. */
+static bool environment_passes(const char *entry)
+{
+    static const char *const names[] = {"PATH=", "ASAN_OPTIONS=", "UBSAN_OPTIONS=", "TSAN_OPTIONS=", "LSAN_OPTIONS=",
+                                        "LD_LIBRARY_PATH=", "MALLOC_"};
+
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+        if (strncmp(entry, names[i], strlen(names[i])) == 0)
+            return true;
+    return false;
+}
+
+static char **environment_new(void)
+{
+    size_t n = 0;
+
+    while (environ[n])
+        n++;
+    char **ret = calloc(n + 1, sizeof(char *));
+    if (!ret)
+        return NULL;
+    for (size_t i = 0, at = 0; i < n; i++)
+        if (environment_passes(environ[i]))
+            ret[at++] = environ[i];
+    return ret;
+}
+
+static int spawn(struct executor *e, const struct executor_options *o, int control_child)
+{
+    _cleanup_(freep) char **environment = environment_new();
+    char binary[32], workers[16], level[16];
+    char *argv[] = {(char[]){"wsd-executor"}, workers, NULL, o->any_path ? (char[]){"any"} : (char[]){"dirs"}, level, NULL};
+    int sources[4] = {e->front.down_fd, e->front.up_fd, e->front.bell_fd, control_child}, high[4] = {-1, -1, -1, -1};
+    _cleanup_(freep) char *dirs = strdup(o->plugin_dirs);
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attr;
+    sigset_t none, all;
+    int r = 0;
+
+    if (!environment || !dirs)
+        return -ENOMEM;
+    argv[2] = dirs;
+    snprintf(binary, sizeof(binary), "/proc/self/fd/%d", o->binary_fd);
+    snprintf(workers, sizeof(workers), "%u", o->workers);
+    snprintf(level, sizeof(level), "%d", o->log_level);
+    posix_spawn_file_actions_init(&actions);
+    posix_spawnattr_init(&attr);
+    for (int i = 0; i < 4 && r == 0; i++) {
+        high[i] = fcntl(sources[i], F_DUPFD_CLOEXEC, FD_HIGH);
+        r = high[i] < 0 ? errno : posix_spawn_file_actions_adddup2(&actions, high[i], CONTROL_FD_DOWN + i);
+    }
+    sigemptyset(&none);
+    sigfillset(&all);
+    posix_spawnattr_setsigmask(&attr, &none);
+    posix_spawnattr_setsigdefault(&attr, &all);
+    posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+    if (r == 0)
+        r = posix_spawn(&e->pid, binary, &actions, &attr, argv, environment);
+    for (int i = 0; i < 4; i++)
+        close_fd(high[i]);
+    posix_spawnattr_destroy(&attr);
+    posix_spawn_file_actions_destroy(&actions);
+    if (r != 0) {
+        e->pid = 0;
+        return -r;
+    }
+    e->pidfd = pidfd_open(e->pid, 0);
+    return e->pidfd < 0 ? -errno : 0;
+}
+
+static void on_bell(evutil_socket_t fd, short what, void *userdata)
+{
+    struct executor *e = userdata;
+    uint64_t n;
+
+    if (read(e->front.bell_fd, &n, sizeof(n)) < 0 && errno != EAGAIN)
+        log_debug("eventfd of executor %u: %s", e->number, strerror(errno));
+    e->ops->bell(e, e->context);
+}
+
+/* False: nothing more for now, or the executor is ending. */
+static bool control_take(struct executor *e)
+{
+    struct control c;
+    int fd = -1, r = control_receive(e->control_fd, &c, &fd);
+
+    close_fd(fd); /* an executor has no descriptor that wsd would want */
+    if (r == -EAGAIN || r == -EINTR)
+        return false;
+    if (r < 0) { /* end of file, or nonsense: either way this life is over; pidfd will say so */
+        event_del(e->control_event);
+        executor_kill(e);
+        return false;
+    }
+    if (c.kind == CONTROL_READY) {
+        if (!e->ready) {
+            e->ready = true;
+            e->ops->ready(e, e->context);
+        }
+    } else {
+        e->ops->control(e, &c, e->context);
+    }
+    return true;
+}
+
+static void on_control(evutil_socket_t fd, short what, void *userdata)
+{
+    for (int i = 0; i < CONTROL_BATCH; i++)
+        if (!control_take(userdata))
+            return;
+}
+
+static void outbox_flush(struct executor *e)
+{
+    while (!list_empty(&e->outbox)) {
+        struct packet *p = container_of(e->outbox.next, struct packet, link);
+        int r = control_send(e->control_fd, &p->c, p->fd);
+
+        if (r == -EAGAIN)
+            return;
+        list_remove(&p->link);
+        close_fd(p->fd);
+        free(p);
+    }
+    event_del(e->control_write_event);
+}
+
+static void on_control_writable(evutil_socket_t fd, short what, void *userdata)
+{
+    outbox_flush(userdata);
+}
+
+static void on_pid(evutil_socket_t fd, short what, void *userdata)
+{
+    struct executor *e = userdata;
+    siginfo_t info = {0};
+
+    if (waitid(P_PIDFD, (id_t)e->pidfd, &info, WEXITED | WNOHANG) < 0 || info.si_pid == 0)
+        return;
+    e->pid = 0;
+    event_del(e->pid_event);
+    while (control_take(e)) /* what it said last */
+        ;
+    e->ops->dead(e, info.si_code, info.si_status, e->context);
+}
+
+static int watch(struct executor *e, struct event_base *base)
+{
+    e->pid_event = event_new(base, e->pidfd, EV_READ | EV_PERSIST, on_pid, e);
+    e->bell_event = event_new(base, e->front.bell_fd, EV_READ | EV_PERSIST, on_bell, e);
+    e->control_event = event_new(base, e->control_fd, EV_READ | EV_PERSIST, on_control, e);
+    e->control_write_event = event_new(base, e->control_fd, EV_WRITE | EV_PERSIST, on_control_writable, e);
+    if (!e->pid_event || !e->bell_event || !e->control_event || !e->control_write_event)
+        return -ENOMEM;
+    if (event_add(e->pid_event, NULL) < 0 || event_add(e->bell_event, NULL) < 0 ||
+        event_add(e->control_event, NULL) < 0)
+        return -ENOMEM;
+    return 0;
+}
+
+int executor_new(struct executor **ret_executor, const struct executor_options *options)
+{
+    struct executor *e = calloc(1, sizeof(*e));
+    _cleanup_(close_fdp) int child = -1;
+    int pair[2];
+
+    if (!e)
+        return -ENOMEM;
+    e->pidfd = e->control_fd = -1;
+    e->number = options->number;
+    e->ops = options->ops;
+    e->context = options->context;
+    list_init(&e->outbox);
+    int r = front_init(&e->front);
+    if (r >= 0 && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+        r = -errno;
+    if (r >= 0) {
+        e->control_fd = pair[0];
+        child = pair[1];
+        /* ours must never block the loop; the executor's end may block its thread */
+        if (fcntl(e->control_fd, F_SETFL, O_NONBLOCK) < 0)
+            r = -errno;
+    }
+    if (r >= 0)
+        r = spawn(e, options, child);
+    if (r >= 0)
+        r = watch(e, options->base);
+    if (r < 0) {
+        executor_free(e);
+        return r;
+    }
+    *ret_executor = e;
+    return 0;
+}
+
+static void event_free_null(struct event *event)
+{
+    if (event)
+        event_free(event);
+}
+
+struct executor *executor_free(struct executor *e)
+{
+    if (!e)
+        return NULL;
+    event_free_null(e->pid_event);
+    event_free_null(e->bell_event);
+    event_free_null(e->control_event);
+    event_free_null(e->control_write_event);
+    for (struct list *l; (l = list_pop_front(&e->outbox));) {
+        struct packet *p = container_of(l, struct packet, link);
+
+        close_fd(p->fd);
+        free(p);
+    }
+    if (e->pid > 0) {
+        kill(e->pid, SIGKILL);
+        waitpid(e->pid, NULL, 0);
+    }
+    close_fd(e->pidfd);
+    close_fd(e->control_fd);
+    if (e->front.up)
+        front_deinit(&e->front);
+    free(e);
+    return NULL;
+}
+
+void executor_kill(struct executor *e)
+{
+    e->killed = true;
+    if (e->pid > 0)
+        kill(e->pid, SIGKILL);
+}
+
+void executor_finish(struct executor *e)
+{
+    struct control c = {.kind = CONTROL_FINISH};
+
+    executor_send(e, &c, -1);
+}
+
+int executor_send(struct executor *e, const struct control *c, int fd)
+{
+    if (list_empty(&e->outbox)) {
+        int r = control_send(e->control_fd, c, fd);
+
+        if (r != -EAGAIN)
+            return r;
+    }
+    struct packet *p = malloc(sizeof(*p));
+    if (!p)
+        return -ENOMEM;
+    p->c = *c;
+    p->fd = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    if (fd >= 0 && p->fd < 0) {
+        int r = -errno;
+
+        free(p);
+        return r;
+    }
+    list_push_back(&e->outbox, &p->link);
+    event_add(e->control_write_event, NULL);
+    return 0;
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * executor.h: one wsd-executor process as wsd sees it: spawned, watched, ended. Everything here is [loop].
+ */
+#pragma once
+
+#include <event2/event.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/list.h"
+#include "ring/control.h"
+#include "ring/ring.h"
+
+struct executor;
+
+/* Upward calls: the supervisor is below the jobs. Each may free nothing but by executor_free() in dead. */
+struct executor_ops {
+    void (*ready)(struct executor *e, void *context);
+    /* Completions may be there, or a fault note: look with front_next(). */
+    void (*bell)(struct executor *e, void *context);
+    /* A packet of the executor's; the descriptor, if any, was closed. */
+    void (*control)(struct executor *e, const struct control *c, void *context);
+    /* The process is gone and reaped; nothing more will come. status: as waitid(2) tells, si_code and si_status. */
+    void (*dead)(struct executor *e, int code, int status, void *context);
+};
+
+struct executor_options {
+    struct event_base *base;
+    int binary_fd; /* wsd-executor, held open so that an upgrade on disk cannot mix versions */
+    uint32_t workers;
+    const char *plugin_dirs; /* colon-separated */
+    bool any_path;
+    int log_level;
+    uint32_t number; /* the EXECUTOR in EXECUTOR.WORKER */
+    const struct executor_ops *ops;
+    void *context;
+};
+
+struct executor {
+    struct front front;
+    pid_t pid;
+    int pidfd;
+    int control_fd;
+    uint32_t number;
+    bool ready;
+    bool killed; /* by us */
+    struct event *pid_event, *bell_event, *control_event, *control_write_event;
+    struct list outbox; /* control packets that did not fit the socket */
+    const struct executor_ops *ops;
+    void *context;
+};
+
+/* Spawns. 0 or a negative errno. */
+int executor_new(struct executor **ret_executor, const struct executor_options *options);
+/* Kills and reaps where that has not happened. NULL is fine; returns NULL. */
+struct executor *executor_free(struct executor *e);
+
+/* SIGKILL; `dead` follows. */
+void executor_kill(struct executor *e);
+/* No more work: the executor ends by itself; `dead` follows. */
+void executor_finish(struct executor *e);
+
+/* Sends a packet with an optional descriptor (which stays the caller's); queues it where the socket is full. 0 or a negative
+ * errno (then the executor is dying: `dead` follows). */
+int executor_send(struct executor *e, const struct control *c, int fd);

@@ -1,0 +1,751 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * codec.c: protobuf bytes <-> the plain structs of codec.h.
+ * Owns the arena that a decoded message lives in; one thread a codec.
+ * Keeps: a message that comes out of codec_decode() or goes into the bytes of codec_encode() has passed the same
+ * check_message(), so both ends hold the same limits; protobuf-c gets memory from the arena only.
+ * Does not know sockets, the order of messages, or what names may contain. */
+#include "proto/codec.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/wsd.pb-c.h"
+
+#define OFFSET_MAX ((uint64_t)INT64_MAX) /* of chunks: an offset fits off_t */
+#define CREDIT_MAX ((uint64_t)UINT32_MAX)
+#define EXIT_MAX   255u
+#define ERRNO_MAX  4095u
+#define LEVEL_MAX  7u
+
+struct codec {
+    ProtobufCAllocator allocator;
+    size_t used;
+    char error[160];
+    uint8_t *arena;
+};
+
+/* --- the arena -------------------------------------------------------------------------------------------------- */
+
+/* Every piece gets a NUL behind it, so that the `bytes` that protobuf-c copies out are C strings with no second copy. */
+static void *arena_alloc(void *data, size_t size)
+{
+    struct codec *codec = data;
+    size_t at = (codec->used + 15) & ~(size_t)15;
+
+    if (at >= CODEC_ARENA || size >= CODEC_ARENA - at)
+        return NULL;
+    codec->used = at + size + 1;
+    codec->arena[at + size] = 0;
+    return codec->arena + at;
+}
+
+static void arena_free(void *data, void *pointer)
+{
+    /* All at once, by the next decode. */
+}
+
+int codec_new(struct codec **ret_codec)
+{
+    struct codec *codec = calloc(1, sizeof(*codec));
+
+    if (!codec)
+        return -ENOMEM;
+    codec->arena = malloc(CODEC_ARENA);
+    if (!codec->arena) {
+        free(codec);
+        return -ENOMEM;
+    }
+    codec->allocator = (ProtobufCAllocator){.alloc = arena_alloc, .free = arena_free, .allocator_data = codec};
+    *ret_codec = codec;
+    return 0;
+}
+
+struct codec *codec_free(struct codec *codec)
+{
+    if (codec)
+        free(codec->arena);
+    free(codec);
+    return NULL;
+}
+
+const char *codec_strerror(const struct codec *codec)
+{
+    return codec->error;
+}
+
+/* --- the types of frames ---------------------------------------------------------------------------------------- */
+
+struct type_info {
+    const char *name;
+    const ProtobufCMessageDescriptor *descriptor;
+    bool body;
+};
+
+static const struct type_info types[] = {
+    [FRAME_HELLO] = {"HELLO", &wsd__pb__hello__descriptor},
+    [FRAME_SUBMIT] = {"SUBMIT", &wsd__pb__submit__descriptor, .body = true},
+    [FRAME_INPUT] = {"INPUT", &wsd__pb__chunk__descriptor, .body = true},
+    [FRAME_CREDIT] = {"CREDIT", &wsd__pb__credit__descriptor},
+    [FRAME_CANCEL] = {"CANCEL", &wsd__pb__id__descriptor},
+    [FRAME_AWAIT] = {"AWAIT", &wsd__pb__id__descriptor},
+    [FRAME_STATUS] = {"STATUS", &wsd__pb__id__descriptor},
+    [FRAME_LIST] = {"LIST", &wsd__pb__empty__descriptor},
+    [FRAME_PLUGINS] = {"PLUGINS", &wsd__pb__plugins__descriptor},
+    [FRAME_STATS] = {"STATS", &wsd__pb__empty__descriptor},
+    [FRAME_PING] = {"PING", &wsd__pb__empty__descriptor, .body = true},
+    [FRAME_OPENED] = {"OPENED", &wsd__pb__opened__descriptor},
+    [FRAME_WELCOME] = {"WELCOME", &wsd__pb__welcome__descriptor},
+    [FRAME_ACCEPTED] = {"ACCEPTED", &wsd__pb__accepted__descriptor},
+    [FRAME_OUTPUT] = {"OUTPUT", &wsd__pb__chunk__descriptor, .body = true},
+    [FRAME_PROGRESS] = {"PROGRESS", &wsd__pb__progress__descriptor},
+    [FRAME_MESSAGE] = {"MESSAGE", &wsd__pb__message__descriptor},
+    [FRAME_DONE] = {"DONE", &wsd__pb__job__descriptor},
+    [FRAME_ERROR] = {"ERROR", &wsd__pb__error__descriptor},
+    [FRAME_JOB] = {"JOB", &wsd__pb__job__descriptor},
+    [FRAME_PLUGIN] = {"PLUGIN", &wsd__pb__plugin__descriptor},
+    [FRAME_COUNTERS] = {"COUNTERS", &wsd__pb__stats__descriptor},
+    [FRAME_PONG] = {"PONG", &wsd__pb__empty__descriptor, .body = true},
+    [FRAME_END] = {"END", &wsd__pb__empty__descriptor},
+    [FRAME_OPEN] = {"OPEN", &wsd__pb__open__descriptor},
+    [FRAME_GOODBYE] = {"GOODBYE", &wsd__pb__error__descriptor},
+};
+
+static const struct type_info *type_find(uint16_t type)
+{
+    return type < sizeof(types) / sizeof(*types) && types[type].name ? &types[type] : NULL;
+}
+
+/* --- limits: each returns the field that is out of range, or NULL ------------------------------------------------ */
+
+/* room: with the NUL, as the limits of codec.h are. */
+static bool span_fits(struct span s, size_t room)
+{
+    return s.size < room && (s.size == 0 || !memchr(s.data, 0, s.size));
+}
+
+static const char *check_args(struct span args, uint32_t argc)
+{
+    uint32_t n = 0;
+
+    if (argc > CODEC_ARGS_MAX)
+        return "number of arguments";
+    if (args.size > CODEC_ARGS_SIZE)
+        return "size of the arguments";
+    for (size_t i = 0; i < args.size; i++)
+        n += args.data[i] == 0;
+    return n != argc || (args.size > 0 && args.data[args.size - 1] != 0) ? "NUL inside an argument" : NULL;
+}
+
+static const char *check_submit(const struct msg_submit *m)
+{
+    if (!span_fits(m->plugin, CODEC_PATH_MAX))
+        return "plugin";
+    if (!span_fits(m->function, CODEC_NAME_MAX))
+        return "function";
+    if (m->priority < -CODEC_PRIORITY_MAX || m->priority > CODEC_PRIORITY_MAX)
+        return "priority";
+    if (m->flags & ~SUBMIT_FLAGS_ALL)
+        return "flags";
+    return check_args(m->args, m->argc);
+}
+
+static const char *check_hello(const struct msg_hello *m)
+{
+    if (m->version_min > m->version_max)
+        return "version_min";
+    if (!span_fits(m->directory, CODEC_PATH_MAX))
+        return "directory";
+    return span_fits(m->program, CODEC_TEXT_MAX) ? NULL : "program";
+}
+
+static const char *check_job(const struct msg_job *m, bool final)
+{
+    if (!span_fits(m->plugin, CODEC_PATH_MAX))
+        return "plugin";
+    if (!span_fits(m->function, CODEC_NAME_MAX))
+        return "function";
+    if (!span_fits(m->error, CODEC_TEXT_MAX))
+        return "error";
+    if (!span_fits(m->status, CODEC_TEXT_MAX))
+        return "status";
+    if (!span_fits(m->worker, CODEC_NAME_MAX))
+        return "worker";
+    if (m->state < (final ? CODEC_STATE_FINAL : 1) || m->state > CODEC_STATE_MAX)
+        return "state";
+    return m->exit <= EXIT_MAX ? NULL : "exit";
+}
+
+static const char *check_error(const struct msg_error *m)
+{
+    if (m->code > EXIT_MAX)
+        return "code";
+    return span_fits(m->text, CODEC_TEXT_MAX) ? NULL : "text";
+}
+
+static const char *check_plugin(const struct msg_plugin *m)
+{
+    if (!span_fits(m->name, CODEC_NAME_MAX))
+        return "name";
+    if (!span_fits(m->version, CODEC_TEXT_MAX))
+        return "version";
+    if (!span_fits(m->help, CODEC_TEXT_MAX))
+        return "help";
+    if (!span_fits(m->path, CODEC_PATH_MAX))
+        return "path";
+    if (!span_fits(m->error, CODEC_TEXT_MAX))
+        return "error";
+    if (m->n_functions > CODEC_FUNCTIONS)
+        return "number of functions";
+    for (size_t i = 0; i < m->n_functions; i++)
+        if (!span_fits(m->functions[i].name, CODEC_NAME_MAX) || !span_fits(m->functions[i].help, CODEC_TEXT_MAX))
+            return "function";
+    return NULL;
+}
+
+static const char *check_stats(const struct msg_stats *m)
+{
+    if (m->n_counters > CODEC_COUNTERS)
+        return "number of counters";
+    for (size_t i = 0; i < m->n_counters; i++)
+        if (!span_fits(m->counters[i].name, CODEC_NAME_MAX))
+            return "counter";
+    return NULL;
+}
+
+static const char *check_message(const struct msg *msg, size_t body_size)
+{
+    if (body_size > 0 && !types[msg->type].body)
+        return "body";
+    switch (msg->type) {
+    case FRAME_HELLO:
+        return check_hello(&msg->hello);
+    case FRAME_WELCOME:
+        return span_fits(msg->welcome.program, CODEC_TEXT_MAX) ? NULL : "program";
+    case FRAME_SUBMIT:
+        return check_submit(&msg->submit);
+    case FRAME_AWAIT:
+    case FRAME_STATUS:
+    case FRAME_ACCEPTED:
+        return msg->id.has_id ? NULL : "id";
+    case FRAME_INPUT:
+    case FRAME_OUTPUT:
+        return msg->chunk.offset <= OFFSET_MAX - body_size ? NULL : "offset";
+    case FRAME_CREDIT:
+        return msg->credit.bytes <= CREDIT_MAX ? NULL : "bytes";
+    case FRAME_MESSAGE:
+        if (msg->message.level > LEVEL_MAX)
+            return "level";
+        return span_fits(msg->message.text, CODEC_TEXT_MAX) ? NULL : "text";
+    case FRAME_JOB:
+    case FRAME_DONE:
+        return check_job(&msg->job, msg->type == FRAME_DONE);
+    case FRAME_ERROR:
+    case FRAME_GOODBYE:
+        return check_error(&msg->error);
+    case FRAME_PLUGINS:
+        return span_fits(msg->plugins.name, CODEC_PATH_MAX) ? NULL : "name";
+    case FRAME_PLUGIN:
+        return check_plugin(&msg->plugin);
+    case FRAME_COUNTERS:
+        return check_stats(&msg->stats);
+    case FRAME_OPEN:
+        return span_fits(msg->open.path, CODEC_PATH_MAX) && msg->open.path.size > 0 ? NULL : "path";
+    case FRAME_OPENED:
+        return msg->opened.error <= ERRNO_MAX ? NULL : "error";
+    default:
+        return NULL;
+    }
+}
+
+/* --- out of protobuf's structs ----------------------------------------------------------------------------------- */
+
+/* The bytes are in the arena already, with a NUL behind them (arena_alloc). */
+static struct span span_of(ProtobufCBinaryData b)
+{
+    return b.len > 0 ? (struct span){.data = (const char *)b.data, .size = b.len} : (struct span){.data = ""};
+}
+
+/* Arguments one behind the other. The frame bounds the sum, so it cannot overflow. */
+static const char *args_of(struct codec *codec, const Wsd__Pb__Submit *pb, struct msg_submit *ret)
+{
+    size_t size = 0;
+
+    if (pb->n_args > CODEC_ARGS_MAX)
+        return "number of arguments";
+    for (size_t i = 0; i < pb->n_args; i++)
+        size += pb->args[i].len + 1;
+    if (size > CODEC_ARGS_SIZE)
+        return "size of the arguments";
+    ret->argc = (uint32_t)pb->n_args;
+    ret->args = (struct span){.data = "", .size = size};
+    if (size == 0)
+        return NULL;
+
+    char *p = arena_alloc(codec, size);
+
+    if (!p)
+        return "size of the arguments";
+    ret->args.data = p;
+    for (size_t i = 0; i < pb->n_args; i++) {
+        if (pb->args[i].len > 0)
+            p = (char *)memcpy(p, pb->args[i].data, pb->args[i].len) + pb->args[i].len;
+        *p++ = 0;
+    }
+    return NULL;
+}
+
+static const char *submit_of(struct codec *codec, const Wsd__Pb__Submit *pb, struct msg_submit *ret)
+{
+    *ret = (struct msg_submit){
+        .plugin = span_of(pb->plugin),
+        .function = span_of(pb->function),
+        .timeout_usec = pb->timeout_usec,
+        .priority = pb->priority,
+        .flags = pb->flags,
+    };
+    return args_of(codec, pb, ret);
+}
+
+static const char *id_of(ProtobufCBinaryData id, struct msg_id *ret)
+{
+    if (id.len != 0 && id.len != sizeof(ret->id))
+        return "id";
+    *ret = (struct msg_id){.has_id = id.len > 0};
+    if (ret->has_id)
+        memcpy(ret->id, id.data, sizeof(ret->id));
+    return NULL;
+}
+
+static const char *job_of(const Wsd__Pb__Job *pb, struct msg_job *ret)
+{
+    if (pb->id.len != sizeof(ret->id))
+        return "id";
+    *ret = (struct msg_job){
+        .plugin = span_of(pb->plugin),
+        .function = span_of(pb->function),
+        .error = span_of(pb->error),
+        .status = span_of(pb->status),
+        .worker = span_of(pb->worker),
+        .state = pb->state,
+        .exit = pb->exit,
+        .attempts = pb->attempts,
+        .uid = pb->uid,
+        .queued_usec = pb->queued_usec,
+        .run_usec = pb->run_usec,
+        .cpu_usec = pb->cpu_usec,
+        .submitted_usec = pb->submitted_usec,
+        .done = pb->done,
+        .total = pb->total,
+    };
+    memcpy(ret->id, pb->id.data, sizeof(ret->id));
+    return NULL;
+}
+
+static const char *plugin_of(struct codec *codec, const Wsd__Pb__Plugin *pb, struct msg_plugin *ret)
+{
+    struct msg_function *functions;
+
+    if (pb->n_functions > CODEC_FUNCTIONS)
+        return "number of functions";
+    functions = arena_alloc(codec, pb->n_functions * sizeof(*functions));
+    if (!functions)
+        return "number of functions";
+    for (size_t i = 0; i < pb->n_functions; i++)
+        functions[i] = (struct msg_function){
+            .name = span_of(pb->functions[i]->name),
+            .help = span_of(pb->functions[i]->help),
+            .flags = pb->functions[i]->flags,
+        };
+    *ret = (struct msg_plugin){
+        .name = span_of(pb->name),
+        .version = span_of(pb->version),
+        .help = span_of(pb->help),
+        .path = span_of(pb->path),
+        .error = span_of(pb->error),
+        .functions = functions,
+        .n_functions = pb->n_functions,
+    };
+    return NULL;
+}
+
+static const char *stats_of(struct codec *codec, const Wsd__Pb__Stats *pb, struct msg_stats *ret)
+{
+    struct msg_counter *counters;
+
+    if (pb->n_counters > CODEC_COUNTERS)
+        return "number of counters";
+    counters = arena_alloc(codec, pb->n_counters * sizeof(*counters));
+    if (!counters)
+        return "number of counters";
+    for (size_t i = 0; i < pb->n_counters; i++)
+        counters[i] = (struct msg_counter){.name = span_of(pb->counters[i]->name), .value = pb->counters[i]->value};
+    *ret = (struct msg_stats){.counters = counters, .n_counters = pb->n_counters};
+    return NULL;
+}
+
+/* Any message as protobuf-c has it. Every one begins with its base. */
+union any {
+    ProtobufCMessage base;
+    Wsd__Pb__Hello hello;
+    Wsd__Pb__Welcome welcome;
+    Wsd__Pb__Submit submit;
+    Wsd__Pb__Accepted accepted;
+    Wsd__Pb__Chunk chunk;
+    Wsd__Pb__Credit credit;
+    Wsd__Pb__Progress progress;
+    Wsd__Pb__Message message;
+    Wsd__Pb__Job job;
+    Wsd__Pb__Error error;
+    Wsd__Pb__Id id;
+    Wsd__Pb__Plugins plugins;
+    Wsd__Pb__Plugin plugin;
+    Wsd__Pb__Stats stats;
+    Wsd__Pb__Open open;
+    Wsd__Pb__Opened opened;
+    Wsd__Pb__Empty empty;
+};
+
+/* Returns the field that is out of range already by its shape, or NULL. */
+static const char *message_of(struct codec *codec, const ProtobufCMessage *base, struct msg *ret)
+{
+    const union any *pb = (const void *)base;
+
+    switch (ret->type) {
+    case FRAME_HELLO:
+        ret->hello = (struct msg_hello){
+            .version_min = pb->hello.version_min,
+            .version_max = pb->hello.version_max,
+            .features = pb->hello.features,
+            .directory = span_of(pb->hello.directory),
+            .program = span_of(pb->hello.program),
+            .window = pb->hello.window,
+        };
+        return NULL;
+    case FRAME_WELCOME:
+        ret->welcome = (struct msg_welcome){
+            .version = pb->welcome.version,
+            .features = pb->welcome.features,
+            .program = span_of(pb->welcome.program),
+            .window = pb->welcome.window,
+        };
+        return NULL;
+    case FRAME_SUBMIT:
+        return submit_of(codec, &pb->submit, &ret->submit);
+    case FRAME_ACCEPTED:
+        return id_of(pb->accepted.id, &ret->id);
+    case FRAME_CANCEL:
+    case FRAME_AWAIT:
+    case FRAME_STATUS:
+        return id_of(pb->id.id, &ret->id);
+    case FRAME_INPUT:
+    case FRAME_OUTPUT:
+        ret->chunk = (struct msg_chunk){.offset = pb->chunk.offset, .last = pb->chunk.last};
+        return NULL;
+    case FRAME_CREDIT:
+        ret->credit = (struct msg_credit){.bytes = pb->credit.bytes};
+        return NULL;
+    case FRAME_PROGRESS:
+        ret->progress = (struct msg_progress){.done = pb->progress.done, .total = pb->progress.total};
+        return NULL;
+    case FRAME_MESSAGE:
+        ret->message = (struct msg_message){.level = pb->message.level, .text = span_of(pb->message.text)};
+        return NULL;
+    case FRAME_JOB:
+    case FRAME_DONE:
+        return job_of(&pb->job, &ret->job);
+    case FRAME_ERROR:
+    case FRAME_GOODBYE:
+        ret->error = (struct msg_error){.code = pb->error.code, .text = span_of(pb->error.text)};
+        return NULL;
+    case FRAME_PLUGINS:
+        ret->plugins = (struct msg_plugins){.name = span_of(pb->plugins.name)};
+        return NULL;
+    case FRAME_PLUGIN:
+        return plugin_of(codec, &pb->plugin, &ret->plugin);
+    case FRAME_COUNTERS:
+        return stats_of(codec, &pb->stats, &ret->stats);
+    case FRAME_OPEN:
+        ret->open = (struct msg_open){.serial = pb->open.serial, .path = span_of(pb->open.path)};
+        return NULL;
+    case FRAME_OPENED:
+        ret->opened = (struct msg_opened){.serial = pb->opened.serial, .error = pb->opened.error};
+        return NULL;
+    default:
+        return NULL;
+    }
+}
+
+int codec_decode(struct codec *codec, const struct frame *frame, struct msg *ret_msg)
+{
+    const struct type_info *type = type_find(frame->type);
+    struct msg msg = {.type = frame->type};
+    const ProtobufCMessage *pb;
+    const char *field;
+
+    if (!type) {
+        snprintf(codec->error, sizeof(codec->error), "no frame type %u", frame->type);
+        return CODEC_E_TYPE;
+    }
+    codec->used = 0;
+    pb = protobuf_c_message_unpack(type->descriptor, &codec->allocator, frame->header_size, frame->header);
+    if (!pb) {
+        snprintf(codec->error, sizeof(codec->error), "%s: cannot be read", type->name);
+        return CODEC_E_BYTES;
+    }
+    field = message_of(codec, pb, &msg);
+    if (!field)
+        field = check_message(&msg, frame->body_size);
+    if (field) {
+        snprintf(codec->error, sizeof(codec->error), "%s: %s is out of range", type->name, field);
+        return CODEC_E_LIMIT;
+    }
+    codec->error[0] = 0;
+    *ret_msg = msg;
+    return 0;
+}
+
+/* --- into protobuf's structs, which point at the caller's bytes --------------------------------------------------- */
+
+static ProtobufCBinaryData bytes_of(struct span s)
+{
+    return (ProtobufCBinaryData){.len = s.size, .data = (uint8_t *)(uintptr_t)s.data};
+}
+
+static ProtobufCBinaryData id_bytes(const uint8_t id[16])
+{
+    return (ProtobufCBinaryData){.len = 16, .data = (uint8_t *)(uintptr_t)id};
+}
+
+static void put_job(const struct msg_job *m, Wsd__Pb__Job *ret)
+{
+    wsd__pb__job__init(ret);
+    ret->id = id_bytes(m->id);
+    ret->plugin = bytes_of(m->plugin);
+    ret->function = bytes_of(m->function);
+    ret->state = m->state;
+    ret->exit = m->exit;
+    ret->error = bytes_of(m->error);
+    ret->status = bytes_of(m->status);
+    ret->worker = bytes_of(m->worker);
+    ret->attempts = m->attempts;
+    ret->uid = m->uid;
+    ret->queued_usec = m->queued_usec;
+    ret->run_usec = m->run_usec;
+    ret->cpu_usec = m->cpu_usec;
+    ret->submitted_usec = m->submitted_usec;
+    ret->done = m->done;
+    ret->total = m->total;
+}
+
+/* The arguments are not in it: see args_put(). */
+static void put_submit(const struct msg_submit *m, Wsd__Pb__Submit *ret)
+{
+    wsd__pb__submit__init(ret);
+    ret->plugin = bytes_of(m->plugin);
+    ret->function = bytes_of(m->function);
+    ret->timeout_usec = m->timeout_usec;
+    ret->priority = m->priority;
+    ret->flags = m->flags;
+}
+
+static void put_handshake(const struct msg *msg, union any *ret)
+{
+    if (msg->type == FRAME_HELLO) {
+        wsd__pb__hello__init(&ret->hello);
+        ret->hello.version_min = msg->hello.version_min;
+        ret->hello.version_max = msg->hello.version_max;
+        ret->hello.features = msg->hello.features;
+        ret->hello.directory = bytes_of(msg->hello.directory);
+        ret->hello.program = bytes_of(msg->hello.program);
+        ret->hello.window = msg->hello.window;
+    } else {
+        wsd__pb__welcome__init(&ret->welcome);
+        ret->welcome.version = msg->welcome.version;
+        ret->welcome.features = msg->welcome.features;
+        ret->welcome.program = bytes_of(msg->welcome.program);
+        ret->welcome.window = msg->welcome.window;
+    }
+}
+
+/* Messages without parts of variable number. */
+static void put_flat(const struct msg *msg, union any *ret)
+{
+    switch (msg->type) {
+    case FRAME_HELLO:
+    case FRAME_WELCOME:
+        put_handshake(msg, ret);
+        break;
+    case FRAME_SUBMIT:
+        put_submit(&msg->submit, &ret->submit);
+        break;
+    case FRAME_ACCEPTED:
+        wsd__pb__accepted__init(&ret->accepted);
+        ret->accepted.id = id_bytes(msg->id.id);
+        break;
+    case FRAME_CANCEL:
+    case FRAME_AWAIT:
+    case FRAME_STATUS:
+        wsd__pb__id__init(&ret->id);
+        if (msg->id.has_id)
+            ret->id.id = id_bytes(msg->id.id);
+        break;
+    case FRAME_INPUT:
+    case FRAME_OUTPUT:
+        wsd__pb__chunk__init(&ret->chunk);
+        ret->chunk.offset = msg->chunk.offset;
+        ret->chunk.last = msg->chunk.last;
+        break;
+    case FRAME_CREDIT:
+        wsd__pb__credit__init(&ret->credit);
+        ret->credit.bytes = msg->credit.bytes;
+        break;
+    case FRAME_PROGRESS:
+        wsd__pb__progress__init(&ret->progress);
+        ret->progress.done = msg->progress.done;
+        ret->progress.total = msg->progress.total;
+        break;
+    case FRAME_MESSAGE:
+        wsd__pb__message__init(&ret->message);
+        ret->message.level = msg->message.level;
+        ret->message.text = bytes_of(msg->message.text);
+        break;
+    case FRAME_JOB:
+    case FRAME_DONE:
+        put_job(&msg->job, &ret->job);
+        break;
+    case FRAME_ERROR:
+    case FRAME_GOODBYE:
+        wsd__pb__error__init(&ret->error);
+        ret->error.code = msg->error.code;
+        ret->error.text = bytes_of(msg->error.text);
+        break;
+    case FRAME_PLUGINS:
+        wsd__pb__plugins__init(&ret->plugins);
+        ret->plugins.name = bytes_of(msg->plugins.name);
+        break;
+    case FRAME_OPEN:
+        wsd__pb__open__init(&ret->open);
+        ret->open.serial = msg->open.serial;
+        ret->open.path = bytes_of(msg->open.path);
+        break;
+    case FRAME_OPENED:
+        wsd__pb__opened__init(&ret->opened);
+        ret->opened.serial = msg->opened.serial;
+        ret->opened.error = msg->opened.error;
+        break;
+    default:
+        wsd__pb__empty__init(&ret->empty);
+    }
+}
+
+/* ret NULL: only counts. */
+static size_t pack(const ProtobufCMessage *pb, uint8_t *ret)
+{
+    return ret ? protobuf_c_message_pack(pb, ret) : protobuf_c_message_get_packed_size(pb);
+}
+
+static size_t put_plugin(const struct msg_plugin *m, uint8_t *ret)
+{
+    Wsd__Pb__Function functions[CODEC_FUNCTIONS], *pointers[CODEC_FUNCTIONS];
+    Wsd__Pb__Plugin pb;
+
+    wsd__pb__plugin__init(&pb);
+    pb.name = bytes_of(m->name);
+    pb.version = bytes_of(m->version);
+    pb.help = bytes_of(m->help);
+    pb.path = bytes_of(m->path);
+    pb.error = bytes_of(m->error);
+    pb.n_functions = m->n_functions;
+    pb.functions = pointers;
+    for (size_t i = 0; i < m->n_functions; i++) {
+        wsd__pb__function__init(&functions[i]);
+        functions[i].name = bytes_of(m->functions[i].name);
+        functions[i].help = bytes_of(m->functions[i].help);
+        functions[i].flags = m->functions[i].flags;
+        pointers[i] = &functions[i];
+    }
+    return pack(&pb.base, ret);
+}
+
+static size_t put_stats(const struct msg_stats *m, uint8_t *ret)
+{
+    Wsd__Pb__Counter counters[CODEC_COUNTERS], *pointers[CODEC_COUNTERS];
+    Wsd__Pb__Stats pb;
+
+    wsd__pb__stats__init(&pb);
+    pb.n_counters = m->n_counters;
+    pb.counters = pointers;
+    for (size_t i = 0; i < m->n_counters; i++) {
+        wsd__pb__counter__init(&counters[i]);
+        counters[i].name = bytes_of(m->counters[i].name);
+        counters[i].value = m->counters[i].value;
+        pointers[i] = &counters[i];
+    }
+    return pack(&pb.base, ret);
+}
+
+/* Submit.args by hand, behind the packed rest: protobuf-c wants an array of 16 bytes for each argument, which is 64 KiB
+ * of stack or a malloc. Fields may come in any order. ret NULL: only counts. */
+static size_t put_args(struct span args, uint8_t *ret)
+{
+    const uint8_t key = 3 << 3 | 2; /* field 3, length-delimited */
+    size_t n = 0;
+
+    for (size_t at = 0, size; at < args.size; at += size + 1) {
+        size = strlen(args.data + at); /* each ends in NUL: check_args() */
+        if (ret)
+            ret[n] = key;
+        n++;
+        for (size_t rest = size;; rest >>= 7) {
+            if (ret)
+                ret[n] = (uint8_t)((rest & 0x7f) | (rest > 0x7f ? 0x80 : 0));
+            n++;
+            if (rest <= 0x7f)
+                break;
+        }
+        if (ret)
+            memcpy(ret + n, args.data + at, size);
+        n += size;
+    }
+    return n;
+}
+
+/* ret NULL: only counts. */
+static size_t put_message(const struct msg *msg, uint8_t *ret)
+{
+    union any pb;
+    size_t n;
+
+    if (msg->type == FRAME_PLUGIN)
+        return put_plugin(&msg->plugin, ret);
+    if (msg->type == FRAME_COUNTERS)
+        return put_stats(&msg->stats, ret);
+    put_flat(msg, &pb);
+    n = pack(&pb.base, ret);
+    if (msg->type == FRAME_SUBMIT)
+        n += put_args(msg->submit.args, ret ? ret + n : NULL);
+    return n;
+}
+
+size_t codec_size(const struct msg *msg)
+{
+    if (!type_find(msg->type) || check_message(msg, 0))
+        return 0;
+    return FRAME_HEADER_SIZE + put_message(msg, NULL);
+}
+
+size_t codec_encode(const struct msg *msg, uint32_t tag, size_t body_size, uint8_t *ret, size_t room)
+{
+    size_t n;
+
+    if (!type_find(msg->type) || body_size > FRAME_PAYLOAD_MAX || check_message(msg, body_size))
+        return 0;
+    n = put_message(msg, NULL);
+    if (n > FRAME_PAYLOAD_MAX - body_size || n + FRAME_HEADER_SIZE > room)
+        return 0;
+    frame_put_header(ret, msg->type, tag, (uint32_t)n, (uint32_t)body_size);
+    return FRAME_HEADER_SIZE + put_message(msg, ret + FRAME_HEADER_SIZE);
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * bigoutput.c: test plugin: much output, of a pattern that shows lost, doubled and swapped bytes. */
+#include <wsd/plugin.h>
+
+#include <stdlib.h>
+
+/* BYTES: byte i is the i-th of an endless row of 8-byte numbers (little-endian i / 8 * 8). */
+static void fill(unsigned char *to, size_t size, uint64_t at)
+{
+    for (size_t i = 0; i < size; i++)
+        to[i] = (unsigned char)((at + i) / 8 * 8 >> (at + i) % 8 * 8);
+}
+
+static uint64_t wanted(const struct wsd_job *job)
+{
+    return job->argc > 1 ? strtoull(job->argv[1], NULL, 10) : 1000000;
+}
+
+static int reserved(struct wsd_job *job, struct wsd_worker *self)
+{
+    uint64_t size = wanted(job);
+
+    for (uint64_t at = 0; at < size;) {
+        size_t room;
+        unsigned char *to = wsd_job_reserve(job, 1, &room);
+        if (!to)
+            return wsd_job_fail(job, 1, "nobody reads");
+        if (room > size - at)
+            room = size - at;
+        fill(to, room, at);
+        if (wsd_job_commit(job, room) < 0)
+            return 2;
+        at += room;
+    }
+    return 0;
+}
+
+static int written(struct wsd_job *job, struct wsd_worker *self)
+{
+    unsigned char piece[5003];
+    uint64_t size = wanted(job);
+
+    for (uint64_t at = 0; at < size;) {
+        size_t n = size - at < sizeof(piece) ? (size_t)(size - at) : sizeof(piece);
+        fill(piece, n, at);
+        if (wsd_job_write(job, piece, n) < 0)
+            return wsd_job_fail(job, 1, "nobody reads");
+        if (at / 1000000 != (at + n) / 1000000 && wsd_job_flush(job) < 0)
+            return wsd_job_fail(job, 1, "nobody reads");
+        at += n;
+    }
+    return 0;
+}
+
+static const struct wsd_function functions[] = {
+    {.name = "bigoutput", .help = "BYTES: reserved and committed", .flags = WSD_FN_IDEMPOTENT, .run = reserved},
+    {.name = "written", .help = "BYTES: written in odd pieces", .flags = WSD_FN_IDEMPOTENT, .run = written},
+};
+WSD_PLUGIN(.n_functions = 2, .functions = functions, .name = "bigoutput", .version = "1", .help = "much output");
