@@ -242,7 +242,7 @@ struct reading {
     struct config *config;
     FILE *file;
     const char *path;
-    unsigned line;
+    unsigned line, failed_line;
     bool failed;
     char *error;
 };
@@ -257,6 +257,7 @@ static char *next_line(char *to, int size, void *stream)
     r->line++;
     if (strlen(to) + 1 == (size_t)size && to[size - 2] != '\n') {
         snprintf(r->error, CONFIG_ERROR, "%.300s:%u: the line is longer than %d bytes", r->path, r->line, size - 2);
+        r->failed_line = r->line;
         r->failed = true;
         return NULL;
     }
@@ -273,6 +274,7 @@ static int on_key(void *user, const char *section, const char *key, const char *
     if (config_set(r->config, section, key, value, why) == 0)
         return 1;
     snprintf(r->error, CONFIG_ERROR, "%.200s:%u: %.290s", r->path, r->line, why);
+    r->failed_line = r->line;
     r->failed = true;
     return 0;
 }
@@ -291,7 +293,8 @@ int config_read(struct config *c, const char *path, char error[static CONFIG_ERR
     int line = ini_parse_stream(next_line, &r, on_key, &r);
     bool broken = ferror(file);
     fclose(file);
-    if (r.failed)
+    /* what inih itself could not read comes first where it stands first */
+    if (r.failed && (line == 0 || r.failed_line <= (unsigned)line))
         return -EINVAL;
     if (broken) {
         snprintf(error, CONFIG_ERROR, "%.300s: cannot be read", path);
