@@ -5,12 +5,14 @@
  * Keeps: a number means the same plugin in every life of the executor; entries live as long as the domain, so jobs may
  * point at functions.
  * Does not open or load plugin files: the executor does. */
+#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/buffer.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -322,6 +324,70 @@ int jobs_plugin(struct jobs *jobs, uint32_t uid, const char *request, struct plu
         plugin_load(p);
     else if (p->state != PLUGIN_LOADING)
         answer(p, q);
+    return 0;
+}
+
+static int is_plugin_file(const struct dirent *entry)
+{
+    size_t n = strlen(entry->d_name);
+
+    return n > 3 && entry->d_name[0] != '.' && strcmp(entry->d_name + n - 3, ".so") == 0;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Adds the names of one directory to the list. */
+static int names_add(const char *directory, char ***names, size_t *n)
+{
+    struct dirent **entries;
+    int count = scandir(directory, &entries, is_plugin_file, NULL);
+
+    if (count < 0)
+        return errno == ENOMEM ? -ENOMEM : 0; /* a directory that is not there has no plugins */
+    char **more = realloc(*names, (*n + (size_t)count + 1) * sizeof(char *));
+    for (int i = 0; i < count; i++) {
+        char *name = entries[i]->d_name;
+
+        if (more) {
+            more[*n] = strndup(name, strlen(name) - 3);
+            *n += more[*n] != NULL;
+        }
+        free(entries[i]);
+    }
+    free(entries);
+    *names = more ? more : *names;
+    return more ? 0 : -ENOMEM;
+}
+
+int jobs_plugin_names(struct jobs *jobs, char **ret_names, size_t *ret_size)
+{
+    _cleanup_(freep) char *dirs = strdup(jobs->options.plugin_dirs);
+    struct buffer all = {0};
+    char **names = NULL, *save = NULL;
+    size_t n = 0;
+    int r = dirs ? 0 : -ENOMEM;
+
+    for (char *dir = dirs ? strtok_r(dirs, ":", &save) : NULL; dir && r == 0; dir = strtok_r(NULL, ":", &save))
+        r = names_add(dir, &names, &n);
+    if (n)
+        qsort(names, n, sizeof(char *), by_name);
+    for (size_t i = 0; i < n; i++) {
+        if (r == 0 && (i == 0 || strcmp(names[i], names[i - 1]) != 0) &&
+            buffer_put(&all, names[i], strlen(names[i]) + 1) < 0)
+            r = -ENOMEM;
+    }
+    for (size_t i = 0; i < n; i++)
+        free(names[i]);
+    free(names);
+    if (r < 0) {
+        buffer_deinit(&all);
+        return r;
+    }
+    *ret_names = (char *)all.data;
+    *ret_size = buffer_size(&all);
     return 0;
 }
 

@@ -13,6 +13,7 @@
 
 #include <wsd/plugin.h>
 
+#include "base/cleanup.h"
 #include "base/log.h"
 #include "jobs/job.h"
 
