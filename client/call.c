@@ -263,7 +263,7 @@ static int64_t send_input(struct wsd_call *call, const uint8_t *data, size_t siz
 
         if (n == 0 && !msg.chunk.last)
             break;
-        r = client_send(client, &msg, call->request.tag, data + taken, n);
+        r = client_send(client, &msg, call->request.tag, n > 0 ? data + taken : NULL, n);
         if (r < 0)
             return r;
         taken += n;

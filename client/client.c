@@ -234,6 +234,7 @@ static void client_process_frames(struct wsd_client *client)
              * where they are until somebody receives, and that pins them. */
             buffer_drop(&client->in, size);
             client->busy = true;
+            client->n_frames++;
             handle_frame(client, &frame);
             client->busy = false;
             unpin(client, mark);
@@ -292,6 +293,19 @@ static size_t receive_once(struct wsd_client *client)
     else
         client_break(client, -ECONNRESET, 69, "wsd closed the connection");
     return 0;
+}
+
+/* Inside a callback: the frames that were received together with the one that it was called for come first; nobody would
+ * wake us for them. Returns whether there were any. */
+static bool process_rest(struct wsd_client *client)
+{
+    uint64_t before = client->n_frames;
+
+    if (!client->busy)
+        return false;
+    if (pin_storage(client) == 0)
+        client_process_frames(client);
+    return client->broken || client->n_frames != before;
 }
 
 static void receive(struct wsd_client *client)
@@ -439,6 +453,8 @@ int client_step(struct wsd_client *client, uint64_t deadline_usec)
 
     if (client->broken)
         return broken_error(client);
+    if (process_rest(client))
+        return client->broken ? broken_error(client) : 0;
     flush_and_pump(client);
     poll_fd.events = wsd_client_events(client);
     if (deadline_usec != UINT64_MAX) {

@@ -58,6 +58,7 @@ struct wsd_client {
     char directory[CODEC_PATH_MAX];
     struct buffer in, out;
     uint64_t sent; /* bytes, since the beginning */
+    uint64_t n_frames; /* handled, since the beginning */
     struct opened opened[OPENED_MAX];
     size_t n_opened, n_answers;
     struct codec *codec;
