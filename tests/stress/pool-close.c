@@ -100,7 +100,7 @@ int main(void)
 
     stress_start();
     for (int i = 0; i < 4; i++)
-        for (uint32_t n = stress_count(500); n > 0; n--)
+        for (uint32_t n = stress_count(300); n > 0; n--)
             once(sizes[i], stress_random(&seed) % 1000000);
     return EXIT_SUCCESS;
 }
