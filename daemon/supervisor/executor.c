@@ -64,7 +64,9 @@ static int spawn(struct executor *e, const struct executor_options *o, int contr
     _cleanup_(freep) char **environment = environment_new();
     char binary[32], workers[16], level[16];
     char *argv[] = {(char[]){"wsd-executor"}, workers, NULL, o->any_path ? (char[]){"any"} : (char[]){"dirs"}, level, NULL};
-    int sources[4] = {e->front.down_fd, e->front.up_fd, e->front.bell_fd, control_child}, high[4] = {-1, -1, -1, -1};
+    /* the last one is not inherited, but the child still needs its number to find the program */
+    int sources[5] = {e->front.down_fd, e->front.up_fd, e->front.bell_fd, control_child, o->binary_fd};
+    int high[5] = {-1, -1, -1, -1, -1};
     _cleanup_(freep) char *dirs = strdup(o->plugin_dirs);
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attr;
@@ -74,15 +76,15 @@ static int spawn(struct executor *e, const struct executor_options *o, int contr
     if (!environment || !dirs)
         return -ENOMEM;
     argv[2] = dirs;
-    snprintf(binary, sizeof(binary), "/proc/self/fd/%d", o->binary_fd);
     snprintf(workers, sizeof(workers), "%u", o->workers);
     snprintf(level, sizeof(level), "%d", o->log_level);
     posix_spawn_file_actions_init(&actions);
     posix_spawnattr_init(&attr);
-    for (int i = 0; i < 4 && r == 0; i++) {
+    for (int i = 0; i < 5 && r == 0; i++) {
         high[i] = fcntl(sources[i], F_DUPFD_CLOEXEC, FD_HIGH);
-        r = high[i] < 0 ? errno : posix_spawn_file_actions_adddup2(&actions, high[i], CONTROL_FD_DOWN + i);
+        r = high[i] < 0 ? errno : i < 4 ? posix_spawn_file_actions_adddup2(&actions, high[i], CONTROL_FD_DOWN + i) : 0;
     }
+    snprintf(binary, sizeof(binary), "/proc/self/fd/%d", high[4]);
     sigemptyset(&none);
     sigfillset(&all);
     posix_spawnattr_setsigmask(&attr, &none);
@@ -90,7 +92,7 @@ static int spawn(struct executor *e, const struct executor_options *o, int contr
     posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
     if (r == 0)
         r = posix_spawn(&e->pid, binary, &actions, &attr, argv, environment);
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 5; i++)
         close_fd(high[i]);
     posix_spawnattr_destroy(&attr);
     posix_spawn_file_actions_destroy(&actions);

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * lines.h: lines of text in memory, and their order by bytes.
+ * lines_sort() [a task]; the others [any].
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "wsd/plugin.h"
+
+struct line {
+    const char *data;
+    size_t size;  /* without the newline */
+    uint64_t key; /* the first 8 bytes as a number, zeroes behind a shorter line: most comparisons end here */
+};
+
+/* memcmp() order, a line before those that it begins. */
+static inline int line_compare(const struct line *a, const struct line *b)
+{
+    if (a->key != b->key)
+        return a->key < b->key ? -1 : 1;
+
+    size_t n = a->size < b->size ? a->size : b->size;
+    int r = n > 8 ? memcmp(a->data + 8, b->data + 8, n - 8) : 0;
+
+    return r ? r : (a->size > b->size) - (a->size < b->size);
+}
+
+/* Lines in the text; what follows the last newline is one too. */
+size_t lines_count(const char *data, size_t size);
+
+/* Fills lines_count() entries. */
+void lines_find(const char *data, size_t size, struct line *ret_lines);
+
+/* Sorts by forking; spare has room for as many. False where the job was cancelled on the way. */
+bool lines_sort(struct wsd_worker *self, struct wsd_job *job, struct line *lines, struct line *spare, size_t n);

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * pattern.c: from the language of `grep -E` to that of regcomp(REG_EXTENDED).
+ * Owns the strings of a pattern; knows nothing of files or jobs.
+ * The two differ where an operator has nothing to repeat (grep ignores it, or repeats the anchor before it, regcomp
+ * refuses) and where braces hold no interval (grep takes them as they are). The pass over the pattern also finds the
+ * longest run of bytes that each match must have.
+ * Does not warn about what it ignores, as grep 3.8 does. */
+#include "pattern.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+
+struct parser {
+    const char *p, *end;
+    char *out;        /* the translation */
+    char *run, *must; /* bytes in a row now, and the longest such run */
+    size_t n_run, n_must;
+    unsigned depth;       /* of groups */
+    bool start;           /* nothing here that an operator could repeat */
+    bool swallowed;       /* ... and the last was dropped: glibc takes a ) behind it as a byte */
+    bool alternatives;    /* a | outside of groups */
+    bool plain;           /* bytes only so far */
+};
+
+static void end_run(struct parser *parser)
+{
+    if (parser->n_run > parser->n_must) {
+        memcpy(parser->must, parser->run, parser->n_run);
+        parser->n_must = parser->n_run;
+    }
+    parser->n_run = 0;
+}
+
+static void put(struct parser *parser, const char *text, size_t size)
+{
+    memcpy(parser->out, text, size);
+    parser->out += size;
+}
+
+static void put_byte(struct parser *parser, char c)
+{
+    if (strchr("\\.[]{}()*+?^$|", c))
+        *parser->out++ = '\\';
+    *parser->out++ = c;
+    parser->start = false;
+    if (parser->depth == 0)
+        parser->run[parser->n_run++] = c;
+}
+
+/* Something that matches more than one byte or none. */
+static void put_other(struct parser *parser, const char *text, size_t size)
+{
+    put(parser, text, size);
+    parser->plain = parser->start = false;
+    end_run(parser);
+}
+
+/* The length of {N}, {N,}, {,M} or {N,M} at p, or 0. */
+static size_t interval_size(const char *p, const char *end, bool *ret_none)
+{
+    const char *s = p;
+    bool digits = false, none = true;
+
+    if (s == end || *s != '{')
+        return 0;
+    for (s++; s < end && isdigit((unsigned char)*s); s++) {
+        digits = true;
+        none &= *s == '0';
+    }
+    if (s < end && *s == ',') {
+        for (s++; s < end && isdigit((unsigned char)*s); s++)
+            ;
+        digits = true;
+    }
+    if (!digits || s == end || *s != '}')
+        return 0;
+    *ret_none = none;
+    return (size_t)(s + 1 - p);
+}
+
+/* The length of the operator at p, or 0; whether it allows for no repetition at all. */
+static size_t operator_size(const struct parser *parser, bool *ret_none)
+{
+    if (parser->p == parser->end)
+        return 0;
+    *ret_none = *parser->p != '+';
+    if (strchr("*+?", *parser->p))
+        return 1;
+    return interval_size(parser->p, parser->end, ret_none);
+}
+
+/* An anchor and the operators behind it: it stands or falls. */
+static void parse_anchor(struct parser *parser, size_t size)
+{
+    const char *text = parser->p;
+    bool none, optional = false;
+    size_t n;
+
+    parser->p += size;
+    while ((n = operator_size(parser, &none))) {
+        optional |= none;
+        parser->p += n;
+    }
+    put_other(parser, text, optional ? 0 : size);
+}
+
+/* One or more operators in a row; the last of them may make optional what the first did not. Where there is nothing to
+ * repeat they are dropped. */
+static void parse_operators(struct parser *parser)
+{
+    bool none, optional = false, dropped = parser->start;
+    size_t n;
+
+    parser->plain = false;
+    for (; (n = operator_size(parser, &none)); parser->p += n) {
+        optional |= none;
+        if (!dropped)
+            put(parser, parser->p, n);
+        else
+            parser->swallowed = *parser->p != '{';
+    }
+    if (dropped)
+        return;
+    if (optional && parser->n_run)
+        parser->n_run--;
+    end_run(parser);
+}
+
+/* A bracket expression; an unfinished one is left to regcomp() to complain of. */
+static void parse_bracket(struct parser *parser)
+{
+    const char *s = parser->p + 1;
+
+    if (s < parser->end && *s == '^')
+        s++;
+    if (s < parser->end && *s == ']')
+        s++;
+    for (; s < parser->end && *s != ']'; s++) {
+        if (*s != '[' || s + 1 == parser->end || !strchr(":.=", s[1]))
+            continue;
+
+        char kind = s[1];
+
+        for (s += 2; s + 1 < parser->end && !(s[0] == kind && s[1] == ']'); s++)
+            ;
+        if (s + 1 >= parser->end)
+            break;
+        s++;
+    }
+    s = s < parser->end ? s + 1 : parser->end;
+    put_other(parser, parser->p, (size_t)(s - parser->p));
+    parser->p = s;
+}
+
+static void parse_backslash(struct parser *parser)
+{
+    const char *p = parser->p;
+
+    if (p + 1 == parser->end) {
+        put_other(parser, p, 1);
+        parser->p++;
+    } else if (strchr("bB<>`'", p[1])) {
+        parse_anchor(parser, 2);
+    } else if (ispunct((unsigned char)p[1])) {
+        put_byte(parser, p[1]);
+        parser->p += 2;
+    } else {
+        put_other(parser, p, 2);
+        parser->p += 2;
+    }
+}
+
+static void parse_group(struct parser *parser)
+{
+    char c = *parser->p++;
+
+    if (c == ')' && (parser->depth == 0 || parser->swallowed)) {
+        /* Nothing to close, or glibc's parser has just swallowed an operator and takes this as a byte. */
+        put_byte(parser, c);
+        return;
+    }
+    put_other(parser, &c, 1);
+    if (c == '(') {
+        parser->depth++;
+        parser->start = true;
+    } else if (c == ')') {
+        parser->depth--;
+    } else {
+        parser->alternatives |= parser->depth == 0;
+        parser->start = true;
+    }
+}
+
+static void parse_one(struct parser *parser)
+{
+    char c = *parser->p;
+    bool none, start = parser->start;
+
+    if (operator_size(parser, &none)) {
+        parse_operators(parser);
+        return;
+    }
+    if (strchr("()|", c))
+        parse_group(parser);
+    else if (c == '[')
+        parse_bracket(parser);
+    else if (c == '\\')
+        parse_backslash(parser);
+    else if (c == '^' || c == '$')
+        parse_anchor(parser, 1);
+    else if (c == '.')
+        put_other(parser, parser->p++, 1);
+    else if (!start && c == '{' && parser->p + 1 < parser->end && parser->p[1] == '}')
+        put_other(parser, parser->p++, 1); /* the one that is refused; regcomp() has the message */
+    else
+        put_byte(parser, *parser->p++);
+    parser->swallowed = start && c == '{';
+}
+
+int pattern_init(struct pattern *pattern, const char *text, size_t size, bool fold)
+{
+    _cleanup_(freep) char *out = malloc(2 * size + 1), *run = malloc(size + 1), *must = malloc(size + 1);
+    struct parser parser = {
+        .p = text, .end = text + size, .out = out, .run = run, .must = must, .start = true, .plain = true};
+
+    if (!out || !run || !must)
+        return -ENOMEM;
+    while (parser.p < parser.end)
+        parse_one(&parser);
+    end_run(&parser);
+    *parser.out = '\0';
+    if (fold || parser.alternatives)
+        parser.n_must = 0;
+    must[parser.n_must] = '\0';
+    *pattern = (struct pattern){.source = TAKE(out),
+                                .literal = parser.plain && !fold,
+                                .must = TAKE(must),
+                                .must_size = parser.n_must};
+    return 0;
+}
+
+void pattern_deinit(struct pattern *pattern)
+{
+    free(pattern->source);
+    free(pattern->must);
+    *pattern = (struct pattern){.source = NULL};
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * pattern.h: one line of a `grep -E` pattern, made ready for glibc's regcomp() and for quick refusals.
+ * All calls [any]; a pattern is constant once it was made.
+ */
+#pragma once
+
+#include <regex.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+struct pattern {
+    char *source;        /* the pattern in the words of REG_EXTENDED */
+    bool literal;        /* nothing but the bytes of `must` */
+    char *must;          /* bytes that each matching line has; "" where none are known */
+    size_t must_size;
+};
+
+/* 0 or -ENOMEM. fold: letters match in both cases, so that no bytes are known. */
+int pattern_init(struct pattern *pattern, const char *text, size_t size, bool fold);
+void pattern_deinit(struct pattern *pattern);

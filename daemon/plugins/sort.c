@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * sort.c: the plugin `sort`, equal to LC_ALL=C sort.
+ * Owns the texts of files while its job runs (the input is used where it lies) and two arrays with an entry a line.
+ * Finding lines, sorting and merging all fork; the merge of two sorted halves is split at the median of the longer.
+ * Keeps: lines are never copied before they are written.
+ * Does not use temporary files: everything must fit into memory. Equal lines are the same bytes, so that neither -r
+ * nor the merges need to be stable. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/cleanup.h"
+#include "plugins/common.h"
+#include "plugins/lines.h"
+#include "wsd/task.h"
+
+#define PIECE (1024u * 1024) /* of text, for one task that looks for lines */
+
+struct text {
+    const char *data;
+    size_t size;
+    char *owned;
+};
+
+struct piece {
+    const char *data;
+    size_t size;
+    size_t first, n; /* lines */
+};
+
+struct run {
+    struct wsd_job *job;
+    bool reverse, unique;
+    struct text *texts;
+    size_t n_texts;
+    struct piece *pieces;
+    size_t n_pieces;
+    struct line *lines, *spare;
+    size_t n_lines;
+};
+
+/* ---- reading ---- */
+
+static int read_file(struct run *run, const char *name, struct text *text)
+{
+    _cleanup_(source_closep) struct source source;
+    struct stat st;
+    size_t allocated = 64u * 1024;
+    int r = source_open(&source, run->job, name);
+
+    if (r)
+        return r;
+    /* One byte more than the file has shows its end. */
+    if (source.fd >= 0 && fstat(source.fd, &st) == 0 && st.st_size >= (off_t)allocated)
+        allocated = (size_t)st.st_size + 1;
+    for (;;) {
+        char *grown = realloc(text->owned, allocated);
+
+        if (!grown)
+            return -ENOMEM;
+        text->data = text->owned = grown;
+
+        int64_t n = source_read(&source, grown + text->size, allocated - text->size);
+
+        if (n < 0)
+            return (int)n;
+        text->size += (size_t)n;
+        if (text->size < allocated)
+            return 0;
+        allocated += allocated / 2;
+    }
+}
+
+static int read_texts(struct run *run, const char *const *names, size_t n)
+{
+    bool input = false;
+
+    for (size_t i = 0; i < n; i++) {
+        struct text *text = &run->texts[run->n_texts++];
+        bool dash = strcmp(names[i], "-") == 0;
+
+        if (dash && input)
+            continue;
+        if (dash && run->job->input) {
+            text->data = run->job->input;
+            text->size = run->job->input_size;
+        } else {
+            int r = read_file(run, dash ? NULL : names[i], text);
+
+            if (r == -ECANCELED)
+                return 2;
+            if (r) {
+                _cleanup_(freep) char *quoted = name_quote(names[i]);
+
+                return wsd_job_fail(run->job, 2, "%s: %s: %s", r == -EISDIR ? "read failed" : "cannot read",
+                                    quoted ? quoted : "-", error_text(r));
+            }
+        }
+        input |= dash;
+    }
+    return 0;
+}
+
+/* ---- lines ---- */
+
+static int make_pieces(struct run *run)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < run->n_texts; i++)
+        n += run->texts[i].size / PIECE + 1;
+    run->pieces = calloc(n, sizeof(*run->pieces));
+    if (!run->pieces)
+        return -ENOMEM;
+    for (size_t i = 0; i < run->n_texts; i++) {
+        const struct text *text = &run->texts[i];
+
+        for (size_t at = 0; at < text->size;) {
+            size_t wanted = at + PIECE;
+            const char *newline = wanted < text->size ? memchr(text->data + wanted, '\n', text->size - wanted) : NULL;
+            size_t end = newline ? (size_t)(newline - text->data) + 1 : text->size;
+
+            run->pieces[run->n_pieces++] = (struct piece){.data = text->data + at, .size = end - at};
+            at = end;
+        }
+    }
+    return 0;
+}
+
+static void count_pieces(struct wsd_worker *self, uint64_t begin, uint64_t end, void *arg)
+{
+    struct run *run = arg;
+
+    for (uint64_t i = begin; i < end; i++)
+        run->pieces[i].n = lines_count(run->pieces[i].data, run->pieces[i].size);
+}
+
+static void fill_pieces(struct wsd_worker *self, uint64_t begin, uint64_t end, void *arg)
+{
+    struct run *run = arg;
+
+    for (uint64_t i = begin; i < end; i++)
+        lines_find(run->pieces[i].data, run->pieces[i].size, run->lines + run->pieces[i].first);
+}
+
+static int find_lines(struct run *run, struct wsd_worker *self)
+{
+    int r = make_pieces(run);
+
+    if (r)
+        return r;
+    wsd_for(self, 0, run->n_pieces, 1, count_pieces, run);
+    for (size_t i = 0; i < run->n_pieces; i++) {
+        run->pieces[i].first = run->n_lines;
+        run->n_lines += run->pieces[i].n;
+    }
+    run->lines = reallocarray(NULL, run->n_lines + 1, sizeof(*run->lines));
+    run->spare = reallocarray(NULL, run->n_lines + 1, sizeof(*run->spare));
+    if (!run->lines || !run->spare)
+        return -ENOMEM;
+    wsd_for(self, 0, run->n_pieces, 1, fill_pieces, run);
+    return 0;
+}
+
+/* ---- writing ---- */
+
+static int write_lines(struct run *run)
+{
+    struct output output = {.job = run->job};
+    const struct line *last = NULL;
+
+    for (size_t i = 0; i < run->n_lines && !output.error; i++) {
+        const struct line *line = &run->lines[run->reverse ? run->n_lines - 1 - i : i];
+
+        if (i % 65536 == 0)
+            wsd_job_progress(run->job, i, run->n_lines);
+        if (run->unique && last && line_compare(last, line) == 0)
+            continue;
+        output_write(&output, line->data, line->size);
+        output_write(&output, "\n", 1);
+        last = line;
+    }
+    return output_end(&output);
+}
+
+/* ---- arguments ---- */
+
+static int take_arguments(struct run *run, const char **names, size_t *ret_n)
+{
+    struct wsd_job *job = run->job;
+    bool operands = false;
+    size_t n = 0;
+
+    for (uint32_t i = 1; i < job->argc; i++) {
+        const char *arg = job->argv[i];
+
+        if (!operands && strcmp(arg, "--") == 0) {
+            operands = true;
+        } else if (!operands && arg[0] == '-' && arg[1]) {
+            if (strspn(arg + 1, "ru") != strlen(arg + 1))
+                return wsd_job_fail(job, 2, "unrecognized option '%s'; usage: sort [-ru] [FILE]...", arg);
+            run->reverse |= strchr(arg, 'r') != NULL;
+            run->unique |= strchr(arg, 'u') != NULL;
+        } else {
+            names[n++] = arg;
+        }
+    }
+    if (!n)
+        names[n++] = "-";
+    *ret_n = n;
+    return 0;
+}
+
+static int sort_all(struct run *run, struct wsd_worker *self, const char *const *names, size_t n)
+{
+    int status = read_texts(run, names, n);
+    int r;
+
+    if (status)
+        return status;
+    r = find_lines(run, self);
+    if (!r && lines_sort(self, run->job, run->lines, run->spare, run->n_lines))
+        r = write_lines(run);
+    if (r && r != -ECANCELED)
+        return wsd_job_fail(run->job, 2, "%s", error_text(r));
+    return r || wsd_job_cancelled(run->job) ? 2 : 0;
+}
+
+static int sort(struct wsd_job *job, struct wsd_worker *self)
+{
+    struct run run = {.job = job};
+    _cleanup_(freep) const char **names = calloc(job->argc + 1, sizeof(*names));
+    size_t n = 0;
+    int status;
+
+    run.texts = calloc(job->argc + 1, sizeof(*run.texts));
+    if (!names || !run.texts)
+        status = wsd_job_fail(job, 2, "out of memory");
+    else
+        status = take_arguments(&run, names, &n);
+    if (!status)
+        status = sort_all(&run, self, names, n);
+    for (size_t i = 0; i < run.n_texts; i++)
+        free(run.texts[i].owned);
+    free(run.texts);
+    free(run.pieces);
+    free(run.lines);
+    free(run.spare);
+    return status;
+}
+
+static const struct wsd_function functions[] = {
+    {.name = "sort",
+     .help = "[-ru] [FILE]...: lines of all files or of the input, like sort in the C locale",
+     .flags = WSD_FN_IDEMPOTENT,
+     .run = sort},
+};
+
+WSD_PLUGIN(.n_functions = ARRAY_SIZE(functions), .functions = functions, .name = "sort", .version = "0.1.0",
+           .help = "sorts lines of files or the input, as sort does");

@@ -1,0 +1,115 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck disable=SC2317 # for_workers and as_nobody call functions by name
+# compress.sh: compress and decompress against zstd.
+set -eu
+. "$(dirname "$0")/lib.sh"
+
+big "$work/big" 40
+head -c 5000000 /dev/urandom >"$work/random"
+head -c 70000000 /dev/zero >"$work/zeroes"
+head -c 2097152 "$work/big" >"$work/block"
+head -c 2097153 "$work/big" >"$work/block+1"
+printf 'x' >"$work/byte"
+: >"$work/none"
+files="big random zeroes block block+1 byte none"
+
+# equal NAME FILE: what was got is the file.
+equal() {
+  echo 0 >"$work.want.status"
+  cp "$2" "$work.want"
+  verdict "$1"
+}
+
+# broken NAME FILE: decompress refuses it with a message.
+broken() {
+  options=(--input "$2")
+  got decompress
+  options=()
+  if [ "$(cat "$work.got.status")" -eq 1 ] && [ -s "$work.got.err" ]; then
+    good "$1"
+  else
+    bad "$1"
+  fi
+}
+
+there_and_back() {
+  local file
+  for file in $files; do
+    options=(--input "$work/$file")
+    got compress
+    zstd -q -t <"$work.got" || bad "zstd accepts $file"
+    mv "$work.got" "$work/$file.zst"
+    zstd -q -d -c "$work/$file.zst" >"$work.got"
+    equal "zstd reads the compressed $file" "$work/$file"
+    options=(--input "$work/$file.zst")
+    got decompress
+    equal "decompress reads the compressed $file" "$work/$file"
+    options=()
+  done
+}
+
+for_workers there_and_back
+if [ "$(stat -c %s "$work/big.zst")" -lt $(($(zstd -q -c "$work/big" | wc -c) * 105 / 100)) ]; then
+  good "at most 5 % larger than zstd"
+else
+  bad "at most 5 % larger than zstd"
+fi
+for level in 1 9 19; do
+  got compress "-$level" "$work/block+1"
+  zstd -q -d -c <"$work.got" >"$work/back"
+  mv "$work/back" "$work.got"
+  equal "level $level, a file by name" "$work/block+1"
+done
+for file in $files; do
+  for how in -1 -19 --no-check --long=27; do
+    case $how$file in -19*big | -19*zeroes) continue ;; esac
+    zstd -q -f "$how" "$work/$file" -o "$work/z"
+    got decompress "$work/z"
+    equal "what zstd $how made of $file" "$work/$file"
+  done
+  zstd -q -c <"$work/$file" >"$work/z" # a frame that does not say its size
+  options=(--input "$work/z")
+  got decompress
+  options=()
+  equal "what zstd made of $file as a stream" "$work/$file"
+done
+
+# Frames of all kinds in a row: known and unknown sizes, empty ones, one to skip.
+{
+  cat "$work/byte.zst" "$work/none.zst"
+  zstd -q -c <"$work/big"
+  printf '\120\052\115\030\005\000\000\000skip!'
+  cat "$work/block+1.zst"
+  for _ in $(seq 300); do cat "$work/byte.zst"; done
+} >"$work/many.zst"
+zstd -q -d -c "$work/many.zst" >"$work/many"
+got decompress "$work/many.zst"
+equal "frames of all kinds" "$work/many"
+
+size=$(stat -c %s "$work/block+1.zst")
+head -c $((size - 1)) "$work/block+1.zst" >"$work/cut"
+broken "the last byte is missing" "$work/cut"
+head -c 3 "$work/byte.zst" >"$work/cut"
+broken "three bytes" "$work/cut"
+zstd -q -c <"$work/random" | head -c 1000000 >"$work/cut"
+broken "a stream that is cut off" "$work/cut"
+broken "no input" "$work/none"
+broken "something else" "$work/big"
+(cat "$work/byte.zst"; echo junk) >"$work/cut"
+broken "something behind the end" "$work/cut"
+(head -c $((size / 2)) "$work/block+1.zst"; printf 'XXXXXXXX'; tail -c +$((size / 2 + 9)) "$work/block+1.zst") >"$work/cut"
+broken "changed bytes" "$work/cut"
+head -c 100000 "$work/random" >"$work/part"
+zstd -q -f --no-check "$work/part" -o "$work/z"
+got decompress "$work/z"
+equal "a raw block" "$work/part"
+
+refused "an unknown option" 1 compress --frobnicate
+refused "level 20" 1 compress -20
+refused "two files" 1 compress a b
+refused "a missing file" 1 compress missing
+refused "a folder" 1 compress "$work"
+refused "decompress: an unknown option" 1 decompress --frobnicate
+refused "decompress: a missing file" 1 decompress missing
+finish

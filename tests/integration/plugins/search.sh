@@ -1,0 +1,104 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck disable=SC2317 # for_workers and as_nobody call functions by name
+# search.sh: search against grep -E -n in the C locale.
+set -eu
+. "$(dirname "$0")/lib.sh"
+
+odd_names "$work/odd"
+big "$work/big" 9
+: >"$work/none"
+# Text before the first NUL is printed as far as whole reads of 96 KiB go.
+(head -c 700000 "$work/big"; printf 'a\0 fox\n'; head -c 300000 "$work/big") >"$work/late-nul"
+(head -c 4000000 "$work/big"; printf 'a\0 fox\n'; head -c 300000 "$work/big") >"$work/later-nul"
+(printf 'fox\0'; head -c 300000 "$work/big") >"$work/early-nul"
+(head -c 300000 "$work/big"; printf 'fox') >"$work/no-newline"
+(head -c 5000000 /dev/zero | tr '\0' x; printf ' fox\nfox\n') >"$work/long-line"
+cp "$work/piece" "$work/holes" 2>/dev/null || head -c 200000 "$work/big" >"$work/holes"
+truncate -s 1M "$work/holes"
+
+same() {
+  local name=$1
+  shift
+  want grep -E -n "$@"
+  got search "$@"
+  verdict "$name"
+}
+
+input() {
+  want grep -E -n "${@:2}" <"$1"
+  options=(--input "$1")
+  got search "${@:2}"
+  options=()
+  verdict "input $(basename "$1"): ${*:2}"
+}
+
+tree() {
+  local folder=$1 limit=$2 pattern=$3
+  find "$folder" -type f -size -16M -print0 2>/dev/null | sort -z | head -z -n "$limit" >"$work/list"
+  # /dev/null keeps the names where the last group has one file.
+  xargs -0 -n 150 grep -E -n "$pattern" "$work/none" <"$work/list" >"$work.want" 2>/dev/null || true
+  while mapfile -d '' -t -n 150 files && [ ${#files[@]} -gt 0 ]; do
+    plugin search "$pattern" "$work/none" "${files[@]}" 2>/dev/null || true
+  done <"$work/list" >"$work.got"
+  echo 0 | tee "$work.want.status" >"$work.got.status"
+  verdict "$pattern in every file of $folder"
+}
+
+cuts() {
+  local file pattern
+  for file in big late-nul later-nul early-nul no-newline long-line holes none; do
+    for pattern in 'fox jumps$' '^[0-9]+7 [0-7]*1 ' fox 'dog'; do
+      same "$pattern in $file" "$pattern" "$work/$file"
+      input "$work/$file" "$pattern"
+    done
+  done
+  same "several files" 'quick.*7f' "$work/big" "$work/none" "$work/late-nul" "$work/no-newline"
+}
+
+for_workers cuts
+head -c 400000 "$work/big" >"$work/text"
+for pattern in '' 'a' '.' '^' '$' '^$' 'fox|jumps' '(qu|br)[a-z]+' 'x{2}' 'o[wx] ' '[[:digit:]]{7} ' '\bfox\b' '\<t' \
+  '(.)\1\1' 'ab\.c' '7+e' '(fox )?jumps$' '*7' '7{' '{7' 'a{x}' ')' '7)' '\.' 'Q' 'brown fox j' $'jumps\nfff' '\w+$'; do
+  same "pattern $pattern" "$pattern" "$work/text"
+  same "pattern $pattern, case folded" -i "$pattern" "$work/text"
+  same "pattern $pattern, inverted" -v "$pattern" "$work/text"
+done
+# shellcheck disable=SC1003 # a backslash at the end is the point
+for pattern in '(' '[a' 'a\' 'a{2,1}' '[[:foo:]]' '\1' 'a{99999}' 'x(' '[b-a]'; do
+  same "wrong pattern $pattern" -- "$pattern" "$work/text"
+done
+same "a pattern that begins with -" -- -7 "$work/text"
+same "options in one word" -nivE FOX "$work/text"
+cd "$work/odd"
+for pattern in o '^' c 'z$'; do
+  want grep -E -n "$pattern" -- * missing $'new\nline' ''
+  got search "$pattern" -- * missing $'new\nline' ''
+  verdict "odd names: $pattern"
+  messages "odd names: $pattern: messages" grep search
+  same "all in a folder: $pattern" "$pattern" folder
+done
+same "nothing found" nothing-like-it -- *
+same "one file of two missing" o "with space" missing
+input "$work/text" fox -
+input "$work/text" fox - "$work/text" -
+input "$work/early-nul" fox "with space" -
+refused "no pattern" 2 search
+refused "an unknown option" 2 search --frobnicate x
+
+unreadable() {
+  want grep -E -n o "$work/odd/with space" "$work/odd/secret"
+  got search o "$work/odd/with space" "$work/odd/secret"
+  verdict "a file that may not be read"
+  messages "a file that may not be read: message" grep search
+}
+echo secret >secret
+chmod 000 secret
+as_nobody unreadable
+
+cd /
+tree "$top" 400 'static|[0-9]{3}'
+tree /usr/share/doc 100000 'GNU'
+tree /usr/share/doc 3000 '[Ll]icen[cs]e.*version ?[0-9]+'
+tree /usr/lib 2000 'lib[a-z]+\.so'
+finish
