@@ -53,7 +53,7 @@ void peer_send(struct peer *p, const struct msg *msg, uint32_t tag, const void *
 
 void peer_error(struct peer *p, uint32_t tag, uint32_t code, const char *text)
 {
-    struct msg m = {.type = FRAME_ERROR, .error = {.code = code, .text = {text, MIN(strlen(text), CODEC_TEXT_MAX - 1)}}};
+    struct msg m = {.type = FRAME_ERROR, .error = {.code = code, .text = {text, strnlen(text, CODEC_TEXT_MAX - 1)}}};
 
     peer_send(p, &m, tag, NULL, 0);
 }

@@ -123,9 +123,10 @@ static bool control_take(struct executor *e)
     close_fd(fd); /* an executor has no descriptor that wsd would want */
     if (r == -EAGAIN || r == -EINTR)
         return false;
-    if (r < 0) { /* end of file, or nonsense: either way this life is over; pidfd will say so */
+    if (r < 0) { /* end of file, or nonsense: either way this life is over; pidfd will say how */
         event_del(e->control_event);
-        executor_kill(e);
+        if (e->pid > 0)
+            kill(e->pid, SIGKILL);
         return false;
     }
     if (c.kind == CONTROL_READY) {
