@@ -429,6 +429,8 @@ void domain_complete(struct domain *d, const struct front_completion *c)
             front_release(&d->executor->front, c->chunk, c->run);
         return;
     }
+    if (job && c->messages)
+        executor_take_control(d->executor);
     slot_back(d, c->slot);
     if (job)
         domain_done(job, c);
