@@ -3,6 +3,7 @@
 # shellcheck disable=SC2317 # for_workers and as_nobody call functions by name
 # compress.sh: compress and decompress against zstd.
 set -eu
+# shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
 big "$work/big" 60

@@ -3,6 +3,7 @@
 # shellcheck disable=SC2016,SC2317 # text for another shell; for_workers calls functions by name
 # exec.sh: the plugin exec against the command itself. The runner must allow it (EXEC=no: it does not, skip).
 set -eu
+# shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
 if [ "${EXEC:-yes}" = no ]; then
