@@ -197,6 +197,7 @@ static void on_reload(void *context)
         d->config = fresh;
         log_set_level(fresh.log_level);
         jobs_set_limits(d->jobs, &fresh.limits);
+        frontend_set_frame_usec(d->frontend, fresh.frame_usec);
         log_info("the configuration was read again");
     }
     service_ready(d->service, "ready");
@@ -398,7 +399,8 @@ static int build(struct daemon *d)
     if (r < 0)
         return r;
     struct frontend_options frontend = {
-        .base = d->base, .jobs = d->jobs, .only_own_user = !is_system, .own_uid = geteuid()};
+        .base = d->base, .jobs = d->jobs, .only_own_user = !is_system, .own_uid = geteuid(),
+        .frame_usec = d->config.frame_usec};
     r = frontend_new(&d->frontend, &frontend);
     if (r >= 0)
         r = listen_all(d, path, n_inherited);

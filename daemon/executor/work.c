@@ -136,7 +136,8 @@ static void transport_message(struct host_job *job, int level, const char *text)
     c.number = (uint32_t)level & 7u;
     c.text_size = (uint32_t)strlen(text) + 1;
     memcpy(c.text, text, c.text_size);
-    (void)control_send(s->work->control_fd, &c, -1); /* where wsd is gone nobody wants it */
+    if (control_send(s->work->control_fd, &c, -1) == 0) /* else wsd is gone, and nobody wants it */
+        atomic_fetch_add_explicit(&s->messages, 1, memory_order_relaxed); /* partner: transport_finished(), by the joins */
 }
 
 static void transport_progress(struct host_job *job, uint64_t done, uint64_t total)
@@ -165,6 +166,7 @@ static void transport_finished(struct host_job *job, struct wsd_worker *self)
     u->cpu_usec = host_job_cpu_usec(job);
     u->worker = self->index;
     u->exit = job->exit;
+    u->messages = atomic_load_explicit(&s->messages, memory_order_relaxed);
     memcpy(u->error, job->error, sizeof(u->error));
     memcpy(u->status, job->status, sizeof(u->status));
     /* release: partner is the acquire in work_take(), in whoever gets this slot's next job. Before the completion: that
@@ -304,6 +306,7 @@ struct pool_node *work_take(void *context, bool *ret_more)
         s->generation = generation;
         s->input_map = NULL;
         s->input_pipe = -1;
+        atomic_store_explicit(&s->messages, 0, memory_order_relaxed);
         output_init(&s->output);
         return &s->job.node;
     }

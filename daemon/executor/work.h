@@ -31,6 +31,7 @@ struct slot {
     struct output output; /* [job's output_lock] */
     void *input_map;      /* of a sealed memfd; NULL: none */
     int input_pipe;       /* -1: none */
+    _Atomic uint32_t messages; /* sent by this job [atomic: relaxed; counted by its tasks, read after their joins] */
 };
 
 struct work {

@@ -37,6 +37,12 @@ static struct span span(const char *text)
     return (struct span){text, strlen(text)};
 }
 
+/* One line for people: what is longer than a message holds is cut off. */
+static struct span line(const char *text)
+{
+    return (struct span){text, strnlen(text, CODEC_TEXT_MAX - 1)};
+}
+
 static uint64_t tag_key(const struct peer *p, uint32_t tag)
 {
     return hash_mix(p->number << 32 ^ tag);
@@ -93,6 +99,8 @@ static void call_free(struct call *c)
     list_remove(&c->stalled);
     jobs_plugin_forget(&c->query);
     c->peer->n_calls--;
+    if (c->ids)
+        c->peer->listing = false;
     free(c->names);
     free(c->ids);
     free(c);
@@ -165,10 +173,10 @@ static void on_input_taken(struct watch *w, size_t size)
 static void on_message(struct watch *w, int level, const char *text)
 {
     struct call *c = call_of(w);
-    struct msg m = {.type = FRAME_MESSAGE,
-                    .message = {.level = (uint32_t)level, .text = {text, strnlen(text, CODEC_TEXT_MAX - 1)}}};
+    struct msg m = {.type = FRAME_MESSAGE, .message = {.level = (uint32_t)level, .text = line(text)}};
 
-    peer_send(c->peer, &m, c->tag, NULL, 0);
+    if (!peer_full(c->peer)) /* a job that talks to somebody who does not read is not heard */
+        peer_send(c->peer, &m, c->tag, NULL, 0);
 }
 
 static void on_progress(struct watch *w, uint64_t done, uint64_t total)
@@ -197,8 +205,8 @@ static void job_msg(struct msg *m, uint16_t type, const struct job_info *info)
     *m = (struct msg){.type = type,
                       .job = {.plugin = span(info->plugin),
                               .function = span(info->function),
-                              .error = span(info->error),
-                              .status = span(info->status),
+                              .error = line(info->error),
+                              .status = line(info->status),
                               .worker = span(info->worker),
                               .state = (uint32_t)info->state,
                               .exit = (uint32_t)info->exit,
@@ -241,17 +249,17 @@ static void on_plugin(struct plugin_query *q, const struct plugin_info *info, in
     struct call *c = container_of(q, struct call, query);
     struct msg_function functions[CODEC_FUNCTIONS];
     struct msg m = {.type = FRAME_PLUGIN,
-                    .plugin = {.name = span(info->name),
+                    .plugin = {.name = {info->name, strnlen(info->name, CODEC_NAME_MAX - 1)},
                                .version = span(info->version),
-                               .help = span(info->help),
+                               .help = line(info->help),
                                .path = span(info->path),
-                               .error = span(info->error),
+                               .error = line(info->error),
                                .functions = functions,
                                .n_functions = MIN(info->n_functions, (size_t)CODEC_FUNCTIONS)}};
 
     for (size_t i = 0; i < m.plugin.n_functions; i++)
         functions[i] = (struct msg_function){.name = span(info->functions[i].name),
-                                             .help = span(info->functions[i].help),
+                                             .help = line(info->functions[i].help),
                                              .flags = info->functions[i].flags};
     if (error && !c->names) { /* asked for this one */
         peer_error(c->peer, c->tag, error == EACCES ? 77 : error == EAGAIN ? 75 : 66, info->error);
@@ -337,11 +345,17 @@ static void do_list(struct peer *p, uint32_t tag)
 
     if (!c)
         return;
+    if (p->listing) { /* each holds the ids of all jobs: one at a time */
+        peer_error(p, tag, 75, "another LIST of this connection is under way");
+        call_free(c);
+        return;
+    }
     if (jobs_ids(p->frontend->options.jobs, p->uid, &c->ids, &c->n) < 0) {
         peer_error(p, tag, 75, "out of memory");
         call_free(c);
         return;
     }
+    p->listing = true;
     list_pump(c);
 }
 

@@ -13,7 +13,6 @@
 #define FRONTEND_PEERS_MAX   20000u           /* connections */
 #define FRONTEND_OUT_HIGH    (1024u * 1024u)  /* bytes that a client owes us to read before it is not read from */
 #define FRONTEND_OUT_LOW     (256u * 1024u)
-#define FRONTEND_HALF_USEC   30000000u        /* for the rest of a frame, and for HELLO */
 #define FRONTEND_CALLS_MAX   100000u          /* open requests of a connection */
 
 struct frontend;
@@ -23,6 +22,7 @@ struct frontend_options {
     struct jobs *jobs;
     bool only_own_user; /* a user's own wsd: nobody but him and root */
     uint32_t own_uid;
+    uint64_t frame_usec; /* for the rest of a frame, and for HELLO */
 };
 
 int frontend_new(struct frontend **ret_frontend, const struct frontend_options *options);
@@ -42,4 +42,6 @@ bool frontend_flush(struct frontend *f);
 void frontend_goodbye(struct frontend *f);
 /* Everything that was to be said has been written. */
 bool frontend_quiet(const struct frontend *f);
+/* Another limit from now on, as frame_usec. */
+void frontend_set_frame_usec(struct frontend *f, uint64_t usec);
 uint32_t frontend_peers(const struct frontend *f);

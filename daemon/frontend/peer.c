@@ -53,7 +53,7 @@ void peer_send(struct peer *p, const struct msg *msg, uint32_t tag, const void *
 
 void peer_error(struct peer *p, uint32_t tag, uint32_t code, const char *text)
 {
-    struct msg m = {.type = FRAME_ERROR, .error = {.code = code, .text = {text, MIN(strlen(text), CODEC_TEXT_MAX - 1)}}};
+    struct msg m = {.type = FRAME_ERROR, .error = {.code = code, .text = {text, strnlen(text, CODEC_TEXT_MAX - 1)}}};
 
     peer_send(p, &m, tag, NULL, 0);
 }
@@ -122,12 +122,13 @@ static void half_is_late(evutil_socket_t fd, short what, void *userdata)
 {
     struct peer *p = userdata;
 
-    peer_fail(p, p->greeted ? "half a frame, and no more for 30 seconds" : "no HELLO within 30 seconds");
+    peer_fail(p, p->greeted ? "half a frame, and the rest did not come in time" : "no HELLO in time");
 }
 
 static void half_watch(struct peer *p, bool on)
 {
-    struct timeval t = {.tv_sec = FRONTEND_HALF_USEC / 1000000, .tv_usec = FRONTEND_HALF_USEC % 1000000};
+    uint64_t usec = p->frontend->options.frame_usec;
+    struct timeval t = {.tv_sec = (time_t)(usec / 1000000), .tv_usec = (suseconds_t)(usec % 1000000)};
 
     if (!on)
         evtimer_del(p->half_timer);
@@ -174,6 +175,7 @@ static void parse(struct peer *p, const uint8_t *data, size_t size)
             return;
         }
         dispatch(p, &frame);
+        half_watch(p, false); /* the time is that of one frame, however many a busy client has under way */
         data += used;
         size -= used;
     }
@@ -366,6 +368,11 @@ bool frontend_quiet(const struct frontend *f)
             return false;
     }
     return list_empty(&f->dirty);
+}
+
+void frontend_set_frame_usec(struct frontend *f, uint64_t usec)
+{
+    f->options.frame_usec = usec;
 }
 
 uint32_t frontend_peers(const struct frontend *f)

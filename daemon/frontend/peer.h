@@ -32,7 +32,7 @@ struct peer {
     int fd;
     uint32_t uid, gid;
     int32_t pid;
-    bool greeted, reading, failed;
+    bool greeted, reading, failed, listing;
     struct directory *directory;
     uint32_t window; /* of output, for new calls */
     struct buffer in, out;

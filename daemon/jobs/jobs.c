@@ -177,7 +177,6 @@ struct jobs *jobs_free(struct jobs *jobs)
 {
     if (!jobs)
         return NULL;
-    jobs->options.quiet = NULL;
     jobs_interrupt_all(jobs);
     each_job(jobs, job_free);
     list_for_each_safe(l, n, &jobs->domains) domain_free(container_of(l, struct domain, link));

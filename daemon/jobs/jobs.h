@@ -81,8 +81,6 @@ struct jobs_options {
     int log_level;
     /* Whether the configuration turns this plugin on; is_opt_in: the function asks to be off by default. */
     bool (*plugin_enabled)(const char *plugin, bool is_opt_in, void *context);
-    /* No job is left that is not final: told each time that this becomes so. */
-    void (*quiet)(void *context);
     void *context;
 };
 

@@ -19,6 +19,7 @@
 #include "jobs/job.h"
 
 #define FUNCTIONS_MAX   64u
+#define NAME_ROOM       64u /* of names and versions, with NUL */
 #define LOAD_DEATHS_MAX 2u
 #define RETRY_USEC      10000000u /* between loads of a plugin that killed its executor */
 #define CHECK_USEC      1000000u  /* between looks at the file of a plugin that was found by name */
@@ -186,10 +187,10 @@ void plugin_load(struct plugin *p)
     executor_send(d->executor, &c, -1); /* a failure means that it is dying: plugin_executor_gone follows */
 }
 
-/* Copies the text at *at, up to its NUL, into *ret, and moves *at behind it. */
-static bool text_take(const struct control *c, size_t *at, char **ret)
+/* Copies the text at *at, shorter than max, up to its NUL, into *ret, and moves *at behind it. */
+static bool text_take(const struct control *c, size_t *at, size_t max, char **ret)
 {
-    size_t room = c->text_size - *at, n = strnlen(c->text + *at, room);
+    size_t room = MIN(c->text_size - *at, max), n = strnlen(c->text + *at, room);
 
     if (n == room)
         return false;
@@ -207,8 +208,9 @@ static bool loaded(struct plugin *p, const struct control *c)
         failed(p, (int)c->error, c->text_size ? c->text : strerror((int)c->error));
         return true;
     }
-    if (c->functions < 1 || c->functions > FUNCTIONS_MAX || !text_take(c, &at, &p->name) ||
-        !text_take(c, &at, &p->version) || !text_take(c, &at, &p->help) || !text_take(c, &at, &p->path))
+    if (c->functions < 1 || c->functions > FUNCTIONS_MAX || !text_take(c, &at, NAME_ROOM, &p->name) ||
+        !text_take(c, &at, NAME_ROOM, &p->version) || !text_take(c, &at, CONTROL_TEXT, &p->help) ||
+        !text_take(c, &at, CONTROL_TEXT, &p->path))
         return false;
     p->n_announced = c->functions;
     /* those of an earlier life that do not come again are gone */
@@ -223,7 +225,8 @@ static bool function_take(struct plugin *p, const struct control *c)
     struct plugin_function *f;
     size_t at = 0;
 
-    if (c->functions >= p->n_announced || !text_take(c, &at, &name) || !text_take(c, &at, &help))
+    if (c->functions >= p->n_announced || !text_take(c, &at, NAME_ROOM, &name) ||
+        !text_take(c, &at, CONTROL_TEXT, &help))
         return false;
     f = NULL;
     for (uint32_t i = 0; i < p->n_functions && !f; i++)

@@ -46,6 +46,7 @@ static const struct key keys[] = {
     {"limits", "max-result", KIND_SIZE, AT(limits.result)},
     {"limits", "keep-results", KIND_TIME, AT(limits.keep_usec)},
     {"limits", "cancel-grace", KIND_TIME, AT(limits.grace_usec)},
+    {"limits", "frame-timeout", KIND_TIME, AT(frame_usec)},
     {"limits", "executor-idle", KIND_TIME, AT(limits.idle_usec)},
 };
 
@@ -55,7 +56,8 @@ static const struct key keys[] = {
 int config_init(struct config *c)
 {
     *c = (struct config){
-        .log_level = LOG_INFO, .is_system = -1, .drain_usec = 90ull * 1000000, .limits = JOBS_LIMITS_DEFAULT};
+        .log_level = LOG_INFO, .is_system = -1, .drain_usec = 90ull * 1000000,
+        .frame_usec = 30ull * 1000000, .limits = JOBS_LIMITS_DEFAULT};
     c->plugin_dirs = strdup(WSD_PLUGIN_DIR);
     c->executor = strdup(WSD_EXECUTOR);
     return c->plugin_dirs && c->executor ? 0 : -ENOMEM;

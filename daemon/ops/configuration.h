@@ -29,6 +29,7 @@ struct config {
     int is_system; /* 1 yes, 0 no, -1: by the socket's place */
     bool one_domain;
     uint64_t drain_usec;
+    uint64_t frame_usec; /* for the rest of a frame */
     struct jobs_limits limits;
     struct config_plugin plugins[CONFIG_PLUGINS_MAX];
     uint32_t n_plugins;

@@ -4,18 +4,23 @@
  * Owns two batches of blocks while its job runs: one is compressed by the other workers while this one reads the next.
  * Keeps: frames leave in the order of the input; memory is bounded by two batches whatever the size of the input.
  * Frames carry their size and a checksum, so that `decompress` can take them in parallel too. Does not share history
- * between blocks: that costs a little in size (1 to 3 % at the default level). */
+ * between blocks: /usr/share/doc as a tar of 100 MB becomes 2.5 % larger than from zstd at the default level, 3.4 % at 9
+ * (blocks of 2 MiB: 5 and 15 %). */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <zstd.h>
 
 #include "base/cleanup.h"
 #include "plugins/common.h"
 #include "wsd/task.h"
 
-#define BLOCKS        16u /* in a batch */
-#define BLOCK_SIZE    (2u * 1024 * 1024)
+#define BLOCKS_MIN    4u /* in a batch: one a CPU between these two */
+#define BLOCKS_MAX    16u
+#define BLOCK_SIZE    (4u * 1024 * 1024)
+#define BLOCK_SIZE_HI (8u * 1024 * 1024) /* at levels that look further back */
+#define LEVEL_HI      7
 #define LEVEL_DEFAULT 3
 #define LEVEL_MAX     19
 
@@ -29,13 +34,14 @@ struct run {
     struct wsd_job *job;
     struct cache contexts;
     struct source source;
+    size_t blocks, block_size;
     bool eof;
     uint64_t bytes_read;
 };
 
 struct batch {
     struct run *run;
-    struct block blocks[BLOCKS];
+    struct block blocks[BLOCKS_MAX];
     size_t n;
 };
 
@@ -57,7 +63,7 @@ static void context_free(void *context)
 
 static void compress_block(struct run *run, struct block *block)
 {
-    size_t bound = ZSTD_compressBound(BLOCK_SIZE);
+    size_t bound = ZSTD_compressBound(run->block_size);
     ZSTD_CCtx *context;
 
     if (wsd_job_cancelled(run->job)) {
@@ -94,18 +100,18 @@ WSD_VOID_TASK_1(compress_batch, struct batch *, batch)
 static int read_batch(struct run *run, struct batch *batch)
 {
     batch->n = 0;
-    while (batch->n < BLOCKS && !run->eof) {
+    while (batch->n < run->blocks && !run->eof) {
         struct block *block = &batch->blocks[batch->n];
         int64_t n;
 
         if (!block->in)
-            block->in = malloc(BLOCK_SIZE);
+            block->in = malloc(run->block_size);
         if (!block->in)
             return -ENOMEM;
-        n = source_read(&run->source, block->in, BLOCK_SIZE);
+        n = source_read(&run->source, block->in, run->block_size);
         if (n < 0)
             return (int)n;
-        run->eof = n < BLOCK_SIZE;
+        run->eof = (size_t)n < run->block_size;
         block->size = (size_t)n;
         /* An empty input still makes one frame. */
         if (n || !run->bytes_read)
@@ -150,7 +156,7 @@ static int compress_all(struct run *run, struct wsd_worker *self, struct batch *
 
 static void free_batch(struct batch *batch)
 {
-    for (size_t i = 0; i < BLOCKS; i++) {
+    for (size_t i = 0; i < BLOCKS_MAX; i++) {
         free(batch->blocks[i].in);
         free(batch->blocks[i].out);
     }
@@ -188,12 +194,16 @@ static int compress(struct wsd_job *job, struct wsd_worker *self)
     struct run run = {.job = job, .source = {.fd = -1}};
     _cleanup_(freep) struct batch *batches = calloc(2, sizeof(*batches));
     const char *name = NULL;
+    long cpus;
     int level = LEVEL_DEFAULT, status = take_arguments(job, &level, &name);
 
     if (status)
         return status;
     if (!batches)
         return wsd_job_fail(job, 1, "out of memory");
+    cpus = sysconf(_SC_NPROCESSORS_ONLN);
+    run.blocks = cpus < (long)BLOCKS_MIN ? BLOCKS_MIN : (size_t)MIN(cpus, (long)BLOCKS_MAX);
+    run.block_size = level < LEVEL_HI ? BLOCK_SIZE : BLOCK_SIZE_HI;
     batches[0].run = batches[1].run = &run;
     cache_init(&run.contexts, context_new, context_free, &level);
 
@@ -212,7 +222,7 @@ static int compress(struct wsd_job *job, struct wsd_worker *self)
 
 static const struct wsd_function functions[] = {
     {.name = "compress",
-     .help = "[-1..-19] [FILE]: zstd frames of 2 MiB each, for any zstd -d (default level 3)",
+     .help = "[-1..-19] [FILE]: zstd frames of 4 or 8 MiB each, for any zstd -d (default level 3)",
      .flags = WSD_FN_IDEMPOTENT | WSD_FN_STREAMING,
      .run = compress},
 };

@@ -118,24 +118,49 @@ static void *set_new(void *context)
     return set;
 }
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED 1
+#elif defined(__has_feature)
+#define SANITIZED (__has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer))
+#else
+#define SANITIZED 0
+#endif
+
+/* 1 yes, 0 no, or a negative errno. The line ends after size bytes, wherever a NUL may be: the regexec() of the
+ * sanitizers does not know REG_STARTEND and would read on; re_search() is slower, since it also finds the match's end. */
+static int regex_matches(struct set *set, size_t i, const char *line, size_t size)
+{
+    regex_t *pattern = &set->patterns[i];
+
+    if (SANITIZED) {
+        regoff_t at = re_search(pattern, line, (regoff_t)size, 0, (regoff_t)size, NULL);
+
+        return at >= 0 ? 1 : at == -1 ? 0 : -ENOMEM;
+    }
+
+    regmatch_t range = {.rm_so = 0, .rm_eo = (regoff_t)size};
+    int r = regexec(pattern, line, 1, &range, REG_STARTEND);
+
+    return r == 0 ? 1 : r == REG_NOMATCH ? 0 : -ENOMEM;
+}
+
 /* 1 yes, 0 no, or a negative errno. */
-static int line_matches(const struct run *run, const struct set *set, const char *line, size_t size)
+static int line_matches(const struct run *run, struct set *set, const char *line, size_t size)
 {
     if (size > INT_MAX)
         return -ENOMEM; /* what regexec() can address; grep ends in the same way */
     for (size_t i = 0; i < set->n; i++) {
         const struct pattern *pattern = &run->patterns[i];
-        regmatch_t range = {.rm_so = 0, .rm_eo = (regoff_t)size};
 
         if (pattern->must_size && !memmem(line, size, pattern->must, pattern->must_size))
             continue;
         if (pattern->literal)
             return 1;
 
-        int r = regexec(&set->patterns[i], line, 1, &range, REG_STARTEND);
+        int r = regex_matches(set, i, line, size);
 
-        if (r != REG_NOMATCH)
-            return r ? -ENOMEM : 1;
+        if (r)
+            return r;
     }
     return 0;
 }
@@ -178,7 +203,7 @@ static size_t skip_lines(const struct pattern *pattern, const char *data, size_t
     return line ? (size_t)(line - data) + 1 : at;
 }
 
-static int search_lines(const struct run *run, const struct set *set, struct piece *piece)
+static int search_lines(const struct run *run, struct set *set, struct piece *piece)
 {
     const struct pattern *skip = run->n_patterns == 1 && !run->invert && run->patterns[0].must_size ? run->patterns : NULL;
     unsigned polls = 0;

@@ -22,7 +22,8 @@
 #include "base/log.h"
 
 #define FD_HIGH       16 /* above every number that the child gets, so that no dup2 tramples on a source */
-#define CONTROL_BATCH 64 /* packets taken a wake-up, so that a chatty executor cannot hold the loop */
+#define CONTROL_BATCH 64   /* packets taken a wake-up, so that a chatty executor cannot hold the loop */
+#define CONTROL_QUEUE 1024 /* above what a socket's buffer holds: all that was there when it was asked for */
 
 extern char **environ;
 
@@ -123,9 +124,10 @@ static bool control_take(struct executor *e)
     close_fd(fd); /* an executor has no descriptor that wsd would want */
     if (r == -EAGAIN || r == -EINTR)
         return false;
-    if (r < 0) { /* end of file, or nonsense: either way this life is over; pidfd will say so */
+    if (r < 0) { /* end of file, or nonsense: either way this life is over; pidfd will say how */
         event_del(e->control_event);
-        executor_kill(e);
+        if (e->pid > 0)
+            kill(e->pid, SIGKILL);
         return false;
     }
     if (c.kind == CONTROL_READY) {
@@ -144,6 +146,12 @@ static void on_control(evutil_socket_t fd, short what, void *userdata)
     for (int i = 0; i < CONTROL_BATCH; i++)
         if (!control_take(userdata))
             return;
+}
+
+void executor_take_control(struct executor *e)
+{
+    for (int i = 0; i < CONTROL_QUEUE && control_take(e); i++)
+        ;
 }
 
 static void outbox_flush(struct executor *e)
@@ -175,8 +183,7 @@ static void on_pid(evutil_socket_t fd, short what, void *userdata)
         return;
     e->pid = 0;
     event_del(e->pid_event);
-    while (control_take(e)) /* what it said last */
-        ;
+    executor_take_control(e); /* what it said last */
     e->ops->dead(e, info.si_code, info.si_status, e->context);
 }
 

@@ -185,6 +185,16 @@ static void a_descriptor_that_nobody_asked_for(int fd)
         perror("wire: sendmsg");
 }
 
+static void half_a_frame(int fd)
+{
+    hello(fd, 1, 1);
+    put(fd, "\x57\x01", 2);
+}
+
+static void nothing_at_all(int fd)
+{
+}
+
 static void relative_directory(int fd)
 {
     put_msg(fd,
@@ -215,6 +225,8 @@ static const struct {
     CASE(opened_that_was_not_asked_for),
     CASE(a_descriptor_that_nobody_asked_for),
     CASE(relative_directory),
+    CASE(half_a_frame),
+    CASE(nothing_at_all),
 };
 
 /* Reads to the end of the stream; true where the last frame was ERROR, tag 0, code 76. */

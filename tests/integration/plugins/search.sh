@@ -3,6 +3,7 @@
 # shellcheck disable=SC2317 # for_workers and as_nobody call functions by name
 # search.sh: search against grep -E -n in the C locale.
 set -eu
+# shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
 odd_names "$work/odd"
@@ -14,7 +15,7 @@ big "$work/big" 9
 (printf 'fox\0'; head -c 300000 "$work/big") >"$work/early-nul"
 (head -c 300000 "$work/big"; printf 'fox') >"$work/no-newline"
 (head -c 5000000 /dev/zero | tr '\0' x; printf ' fox\nfox\n') >"$work/long-line"
-cp "$work/piece" "$work/holes" 2>/dev/null || head -c 200000 "$work/big" >"$work/holes"
+head -c 200000 "$work/big" >"$work/holes"
 truncate -s 1M "$work/holes"
 
 same() {
@@ -50,7 +51,10 @@ cuts() {
   for file in big late-nul later-nul early-nul no-newline long-line holes none; do
     for pattern in 'fox jumps$' '^[0-9]+7 [0-7]*1 ' fox 'dog'; do
       same "$pattern in $file" "$pattern" "$work/$file"
-      input "$work/$file" "$pattern"
+      # Holes are known of files only.
+      if [ "$file" != holes ]; then
+        input "$work/$file" "$pattern"
+      fi
     done
   done
   same "several files" 'quick.*7f' "$work/big" "$work/none" "$work/late-nul" "$work/no-newline"
@@ -72,8 +76,8 @@ same "a pattern that begins with -" -- -7 "$work/text"
 same "options in one word" -nivE FOX "$work/text"
 cd "$work/odd"
 for pattern in o '^' c 'z$'; do
-  want grep -E -n "$pattern" -- * missing $'new\nline' ''
-  got search "$pattern" -- * missing $'new\nline' ''
+  want grep -E -n "$pattern" -- * missing 'miss ing' ''
+  got search "$pattern" -- * missing 'miss ing' ''
   verdict "odd names: $pattern"
   messages "odd names: $pattern: messages" grep search
   same "all in a folder: $pattern" "$pattern" folder

@@ -3,6 +3,7 @@
 # shellcheck disable=SC2317 # for_workers and as_nobody call functions by name
 # sort.sh: sort against sort in the C locale.
 set -eu
+# shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
 odd_names "$work/odd"

@@ -3,6 +3,7 @@
 # shellcheck disable=SC2317 # for_workers and as_nobody call functions by name
 # yardsticks.sh: fib, nqueens and uts against the published counts.
 set -eu
+# shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
 counts() {

@@ -457,8 +457,9 @@ START_TEST(roots_reach_all_workers)
     struct pool *pool = new_pool(sizes[_i]);
     uint32_t n = sizes[_i];
 
+    struct root *all = calloc(50 * (size_t)n, sizeof(*all));
     for (int k = 0; k < 50; k++) {
-        struct root *r = calloc(n, sizeof(*r));
+        struct root *r = all + (size_t)k * n;
         atomic_store(&inside, 0);
         for (uint32_t i = 0; i < n; i++)
             root_submit(pool, &r[i], meet, &n);
@@ -466,6 +467,7 @@ START_TEST(roots_reach_all_workers)
             root_wait(&r[i]);
     }
     pool_free(pool);
+    free(all);
 }
 END_TEST
 
@@ -524,9 +526,8 @@ START_TEST(an_idle_pool_does_nothing)
         usleep(20000);
         sum = switches(&asleep);
         ck_assert(asleep);
-#if !SANITIZED /* their background thread wakes by itself */
-        ck_assert_uint_eq(sum, same);
-#endif
+        if (!SANITIZED) /* their background thread wakes by itself */
+            ck_assert_uint_eq(sum, same);
     }
     for (uint32_t i = 0; i < sizes[_i]; i++) {
         pool_worker_counters(pool, i, &after);

@@ -31,7 +31,7 @@ static void do_fib(struct wsd_worker *self, void *arg)
 
 static void check_fib(struct pool *pool)
 {
-    for (int n = 0; n <= (SANITIZED ? 22 : 27); n += n < 20 ? 5 : 1) {
+    for (int n = 0; n <= (SANITIZED ? 22 : 30); n += n < 20 ? 5 : 1) {
         long v = n;
         run_on(pool, do_fib, &v);
         ck_assert_int_eq(v, fib_serial(n));
@@ -92,17 +92,13 @@ WSD_TASK_1(uint64_t, square, uint64_t, n)
 
 static void do_flat(struct wsd_worker *self, void *arg)
 {
-    uint64_t n = *(uint64_t *)arg, sum = 0, expected = 0;
+    uint64_t n = *(uint64_t *)arg, wrong = 0;
 
     for (uint64_t i = 0; i < n; i++)
         WSD_SPAWN(square, i);
-    for (uint64_t i = n; i-- > 0;) {
-        uint64_t v = WSD_SYNC(square);
-        ck_assert_uint_eq(v, i * i);
-        sum += v;
-        expected += i * i;
-    }
-    ck_assert_uint_eq(sum, expected);
+    for (uint64_t i = n; i-- > 0;)
+        wrong += WSD_SYNC(square) != i * i; /* ck_assert is too slow for ten million */
+    ck_assert_uint_eq(wrong, 0);
 }
 
 /* More than the task stack holds, so that the tail overflows. */

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test-pattern.c: translation to REG_EXTENDED, and the bytes that every match has. */
+#include "plugins/pattern.h"
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+
+static const struct {
+    const char *text, *source, *must;
+    bool literal;
+} patterns[] = {
+    {"", "", "", true},
+    {"abc", "abc", "abc", true},
+    {"a\\.b", "a\\.b", "a.b", true},
+    {"a.b", "a.b", "a", false},
+    {"ab*", "ab*", "a", false},
+    {"ab+", "ab+", "ab", false},
+    {"ab+?", "ab+?", "a", false}, /* the last operator makes it optional */
+    {"ab{0,2}c", "ab{0,2}c", "a", false},
+    {"ab{2}cde", "ab{2}cde", "cde", false},
+    {"ab|abc", "ab|abc", "", false},
+    {"(ab|c)def", "(ab|c)def", "def", false},
+    {"(abc)", "(abc)", "", false},
+    {"[abc]de[]x]", "[abc]de[]x]", "de", false},
+    {"[[:alpha:]]ab", "[[:alpha:]]ab", "ab", false},
+    {"^abc$", "^abc$", "abc", false},
+    {"^*abc", "abc", "abc", false},
+    {"^+abc", "^abc", "abc", false},
+    {"*abc", "abc", "abc", false},
+    {"(*a)b", "(a)b", "b", false},
+    {"x|*a", "x|a", "", false},
+    {"a{x}", "a\\{x\\}", "a{x}", true},
+    {"a{", "a\\{", "a{", true},
+    {"{1}a", "a", "a", false},
+    {"a)", "a\\)", "a)", true},
+    {"\\<ab\\>", "\\<ab\\>", "ab", false},
+    {"\\wab", "\\wab", "ab", false},
+    {"(.)\\1abc", "(.)\\1abc", "abc", false},
+};
+
+START_TEST(pattern_is_translated)
+{
+    struct pattern pattern;
+
+    ck_assert_int_eq(pattern_init(&pattern, patterns[_i].text, strlen(patterns[_i].text), false), 0);
+    ck_assert_str_eq(pattern.source, patterns[_i].source);
+    ck_assert_str_eq(pattern.must, patterns[_i].must);
+    ck_assert_uint_eq(pattern.must_size, strlen(patterns[_i].must));
+    ck_assert_int_eq(pattern.literal, patterns[_i].literal);
+    pattern_deinit(&pattern);
+}
+END_TEST
+
+START_TEST(folded_pattern_has_no_known_bytes)
+{
+    struct pattern pattern;
+
+    ck_assert_int_eq(pattern_init(&pattern, "abc", 3, true), 0);
+    ck_assert_uint_eq(pattern.must_size, 0);
+    ck_assert(!pattern.literal);
+    pattern_deinit(&pattern);
+}
+END_TEST
+
+START_TEST(any_bytes_make_a_pattern_without_overrun)
+{
+    static const char alphabet[] = "ab()[]{}*+?|^$\\.,1:-";
+    unsigned seed = (unsigned)_i;
+
+    for (unsigned round = 0; round < 20000; round++) {
+        struct pattern pattern;
+        size_t size = (size_t)rand_r(&seed) % 16;
+        _cleanup_(freep) char *text = malloc(size + !size); /* exact, for the sanitizer */
+
+        for (size_t i = 0; i < size; i++)
+            text[i] = alphabet[(size_t)rand_r(&seed) % (sizeof(alphabet) - 1)];
+        ck_assert_int_eq(pattern_init(&pattern, text, size, false), 0);
+        pattern_deinit(&pattern);
+    }
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("plugins/pattern");
+    TCase *tcase = tcase_create("pattern");
+
+    tcase_add_loop_test(tcase, pattern_is_translated, 0, (int)ARRAY_SIZE(patterns));
+    tcase_add_test(tcase, folded_pattern_has_no_known_bytes);
+    tcase_add_loop_test(tcase, any_bytes_make_a_pattern_without_overrun, 0, 4);
+    suite_add_tcase(suite, tcase);
+
+    SRunner *runner = srunner_create(suite);
+
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
