@@ -20,11 +20,11 @@ struct parser {
     char *out;        /* the translation */
     char *run, *must; /* bytes in a row now, and the longest such run */
     size_t n_run, n_must;
-    unsigned depth;       /* of groups */
-    bool start;           /* nothing here that an operator could repeat */
-    bool swallowed;       /* ... and the last was dropped: glibc takes a ) behind it as a byte */
-    bool alternatives;    /* a | outside of groups */
-    bool plain;           /* bytes only so far */
+    unsigned depth;    /* of groups */
+    bool start;        /* nothing here that an operator could repeat */
+    bool swallowed;    /* ... and the last was dropped: glibc takes a ) behind it as a byte */
+    bool alternatives; /* a | outside of groups */
+    bool plain;        /* bytes only so far */
 };
 
 static void end_run(struct parser *parser)
@@ -237,10 +237,8 @@ int pattern_init(struct pattern *pattern, const char *text, size_t size, bool fo
     if (fold || parser.alternatives)
         parser.n_must = 0;
     must[parser.n_must] = '\0';
-    *pattern = (struct pattern){.source = TAKE(out),
-                                .literal = parser.plain && !fold,
-                                .must = TAKE(must),
-                                .must_size = parser.n_must};
+    *pattern = (struct pattern){
+        .source = TAKE(out), .literal = parser.plain && !fold, .must = TAKE(must), .must_size = parser.n_must};
     return 0;
 }
 

@@ -10,9 +10,9 @@
 #include <stddef.h>
 
 struct pattern {
-    char *source;        /* the pattern in the words of REG_EXTENDED */
-    bool literal;        /* nothing but the bytes of `must` */
-    char *must;          /* bytes that each matching line has; "" where none are known */
+    char *source; /* the pattern in the words of REG_EXTENDED */
+    bool literal; /* nothing but the bytes of `must` */
+    char *must;   /* bytes that each matching line has; "" where none are known */
     size_t must_size;
 };
 
