@@ -213,10 +213,8 @@ static void parse_one(struct parser *parser)
         parse_backslash(parser);
     else if (c == '^' || c == '$')
         parse_anchor(parser, 1);
-    else if (c == '.')
-        put_other(parser, parser->p++, 1);
-    else if (!start && c == '{' && parser->p + 1 < parser->end && parser->p[1] == '}')
-        put_other(parser, parser->p++, 1); /* the one that is refused; regcomp() has the message */
+    else if (c == '.' || (c == '{' && !start && parser->p + 1 < parser->end && parser->p[1] == '}'))
+        put_other(parser, parser->p++, 1); /* regcomp() refuses {} as grep does */
     else
         put_byte(parser, *parser->p++);
     parser->swallowed = start && c == '{';
