@@ -545,7 +545,11 @@ static int take_patterns(struct run *run, const char *text)
     for (size_t i = 0; i < n; i++) {
         const char *end = strchrnul(text, '\n');
 
-        if (pattern_init(&run->patterns[i], text, (size_t)(end - text), run->fold))
+        int r = pattern_init(&run->patterns[i], text, (size_t)(end - text), run->fold);
+
+        if (r == PATTERN_E_CLASS)
+            return wsd_job_fail(run->job, 2, "character class syntax is [[:space:]], not [:space:]");
+        if (r)
             return wsd_job_fail(run->job, 2, "out of memory");
         run->n_patterns++;
         text = end + 1;
