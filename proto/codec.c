@@ -730,6 +730,16 @@ static size_t put_message(const struct msg *msg, uint8_t *ret)
     return n;
 }
 
+const char *codec_problem(const struct msg *msg)
+{
+    return type_find(msg->type) ? check_message(msg, 0) : "type";
+}
+
+const char *codec_type_name(uint16_t type)
+{
+    return type_find(type) ? types[type].name : "?";
+}
+
 size_t codec_size(const struct msg *msg)
 {
     if (!type_find(msg->type) || check_message(msg, 0))

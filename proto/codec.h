@@ -110,6 +110,12 @@ int codec_decode(struct codec *codec, const struct frame *frame, struct msg *ret
 /* Why the last codec_decode() said no, for the peer. */
 const char *codec_strerror(const struct codec *codec);
 
+/* The field of a message that is out of range, for the one who made it; NULL where it can be encoded. */
+const char *codec_problem(const struct msg *msg);
+
+/* The name of a frame type, for people: "SUBMIT"; "?" for an unknown one. */
+const char *codec_type_name(uint16_t type);
+
 /* The bytes that codec_encode() will write for the whole frame without the body; 0 where the message is out of range. */
 size_t codec_size(const struct msg *msg);
 

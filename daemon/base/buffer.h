@@ -52,11 +52,12 @@ static inline void buffer_commit(struct buffer *b, size_t size)
     b->end += size;
 }
 
+/* 0, or -1 where there is no memory. */
 static inline int buffer_put(struct buffer *b, const void *data, size_t size)
 {
-    uint8_t *p = buffer_reserve(b, size);
+    uint8_t *p = size ? buffer_reserve(b, size) : NULL;
 
-    if (!p)
+    if (size && !p)
         return -1;
     if (size)
         memcpy(p, data, size);

@@ -213,7 +213,7 @@ static int local_prepare(struct local *l, const struct plugin_function *function
             snprintf(ret->error, sizeof(ret->error), "the input cannot be read: %s", strerror(-r));
             return r;
         }
-        request.input = l->input.data;
+        request.input = l->input.size ? l->input.data : NULL; /* as through wsd, which does not tell empty from none */
         request.input_size = l->input.size;
     }
     l->job.node.run = run_root;

@@ -128,6 +128,7 @@ static void *service_reserve(struct wsd_job *public, size_t min, size_t *ret_siz
     pthread_mutex_lock(&job->output_lock);
     void *room = job->transport->reserve(job, MAX(min, 1u), &size);
     job->reserved = room ? size : 0;
+    job->output_lost |= !room;
     pthread_mutex_unlock(&job->output_lock);
     if (room)
         *ret_size = size;
@@ -162,6 +163,7 @@ static int service_write(struct wsd_job *public, const void *data, size_t size)
         size_t n;
         void *room = job->transport->reserve(job, 1, &n);
         if (!room) {
+            job->output_lost = true;
             r = -ECANCELED;
             break;
         }
@@ -316,6 +318,7 @@ int host_job_begin(struct host_job *job, const struct host_request *q)
     job->function = q->function;
     job->cancel = q->cancel;
     job->reserved = 0;
+    job->output_lost = false;
     job->error[0] = job->status[0] = 0;
     atomic_store_explicit(&job->cpu_nsec, 0, memory_order_relaxed);
     job->input = q->input;
@@ -373,6 +376,11 @@ void host_job_run(struct host_job *job, struct wsd_worker *self)
     self->context = context;
     if (status < 0 || status > WSD_STATUS_MAX) {
         snprintf(job->error, sizeof(job->error), "returned %d, which is not a status", status);
+        status = WSD_STATUS_MAX;
+    }
+    /* A part of the output must never pass for all of it. */
+    if (status == 0 && job->output_lost) {
+        snprintf(job->error, sizeof(job->error), "cancelled: its output is not whole");
         status = WSD_STATUS_MAX;
     }
     job->exit = status;

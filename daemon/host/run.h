@@ -50,6 +50,7 @@ struct host_job {
     const _Atomic uint32_t *cancel; /* [atomic: relaxed both sides; a flag that is polled] */
     pthread_mutex_t output_lock;
     size_t reserved;            /* [lock output_lock] bytes of the open reservation */
+    bool output_lost;           /* [lock output_lock] a reservation was refused because nobody reads */
     pthread_mutex_t text_lock;  /* taken inside nothing, nothing taken inside */
     char error[WSD_TEXT_MAX];   /* [lock text_lock, free for all after the function] */
     char status[WSD_TEXT_MAX];  /* the same */

@@ -65,7 +65,7 @@ static void open_ask(struct domain *d, const struct control *c)
 {
     struct job *job = job_at(d, c->slot, c->generation);
     struct watch *w = job ? owner_of(job) : NULL;
-    int r = w ? w->ops->open(w, c->number, c->text) : -ENOTCONN;
+    int r = !c->text[0] ? -ENOENT : w ? w->ops->open(w, c->number, c->text) : -ENOTCONN;
 
     if (r < 0)
         open_answer(d, c->slot, c->generation, c->number, -r, -1);
@@ -429,6 +429,8 @@ void domain_complete(struct domain *d, const struct front_completion *c)
             front_release(&d->executor->front, c->chunk, c->run);
         return;
     }
+    if (job && c->messages)
+        executor_take_control(d->executor);
     slot_back(d, c->slot);
     if (job)
         domain_done(job, c);

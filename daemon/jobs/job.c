@@ -73,11 +73,8 @@ static void refund(struct job *job)
 /* The end of being open: for a job that was refused, or has come to its final state. */
 static void close_account(struct job *job)
 {
-    struct jobs *jobs = job->domain->jobs;
-
     job->user->n_jobs--;
-    if (--jobs->counters.n_open == 0 && jobs->options.quiet)
-        jobs->options.quiet(jobs->options.context);
+    job->domain->jobs->counters.n_open--;
 }
 
 void job_free(struct job *job)

@@ -162,11 +162,21 @@ void jobs_interrupt_all(struct jobs *jobs)
     each_job(jobs, interrupt);
 }
 
+void jobs_finish_executors(struct jobs *jobs)
+{
+    list_for_each(l, &jobs->domains)
+    {
+        struct domain *d = container_of(l, struct domain, link);
+
+        if (d->executor)
+            executor_finish(d->executor);
+    }
+}
+
 struct jobs *jobs_free(struct jobs *jobs)
 {
     if (!jobs)
         return NULL;
-    jobs->options.quiet = NULL;
     jobs_interrupt_all(jobs);
     each_job(jobs, job_free);
     list_for_each_safe(l, n, &jobs->domains) domain_free(container_of(l, struct domain, link));
@@ -382,32 +392,27 @@ int jobs_info(struct jobs *jobs, const uint8_t id[16], uint32_t uid,
 
 static int by_age(const void *a, const void *b)
 {
-    const struct job *x = *(struct job *const *)a, *y = *(struct job *const *)b;
-
-    return memcmp(x->id, y->id, sizeof(x->id));
+    return memcmp(a, b, 16);
 }
 
-void jobs_list(struct jobs *jobs, uint32_t uid, void (*each)(const struct job_info *info, void *userdata),
-               void *userdata)
+int jobs_ids(struct jobs *jobs, uint32_t uid, uint8_t (**ret_ids)[16], size_t *ret_n)
 {
-    _cleanup_(freep) struct job **all = malloc((jobs->by_id.n + 1) * sizeof(struct job *));
-    struct job_info info;
+    uint8_t(*ids)[16] = malloc((jobs->by_id.n + 1) * sizeof(*ids));
     size_t n = 0;
 
-    if (!all)
-        return;
+    if (!ids)
+        return -ENOMEM;
     for (size_t i = 0; i < jobs->by_id.n_buckets; i++)
         for (struct hash_link *l = jobs->by_id.buckets[i]; l; l = l->next) {
             struct job *job = container_of(l, struct job, by_id);
 
             if (job->state != JOB_NEW && (uid == 0 || uid == job->user->uid))
-                all[n++] = job;
+                memcpy(ids[n++], job->id, 16);
         }
-    qsort(all, n, sizeof(struct job *), by_age);
-    for (size_t i = 0; i < n; i++) {
-        job_describe(all[i], &info);
-        each(&info, userdata);
-    }
+    qsort(ids, n, sizeof(*ids), by_age);
+    *ret_ids = ids;
+    *ret_n = n;
+    return 0;
 }
 
 int jobs_cancel(struct jobs *jobs, const uint8_t id[16], uint32_t uid)

@@ -81,8 +81,6 @@ struct jobs_options {
     int log_level;
     /* Whether the configuration turns this plugin on; is_opt_in: the function asks to be off by default. */
     bool (*plugin_enabled)(const char *plugin, bool is_opt_in, void *context);
-    /* No job is left that is not final: told each time that this becomes so. */
-    void (*quiet)(void *context);
     void *context;
 };
 
@@ -165,8 +163,8 @@ void jobs_opened(struct watch *w, uint32_t serial, int error, int fd);
 
 int jobs_info(struct jobs *jobs, const uint8_t id[16], uint32_t uid,
               void (*each)(const struct job_info *info, void *userdata), void *userdata);
-void jobs_list(struct jobs *jobs, uint32_t uid, void (*each)(const struct job_info *info, void *userdata),
-               void *userdata);
+/* The ids of the jobs that this user may see, oldest first, for jobs_info(). The caller frees *ret_ids. */
+int jobs_ids(struct jobs *jobs, uint32_t uid, uint8_t (**ret_ids)[16], size_t *ret_n);
 /* Cancels: 0 also where it had ended; -ENOENT. */
 int jobs_cancel(struct jobs *jobs, const uint8_t id[16], uint32_t uid);
 void jobs_cancel_watched(struct watch *w);
@@ -186,6 +184,8 @@ struct plugin_query {
 };
 int jobs_plugin(struct jobs *jobs, uint32_t uid, const char *request, struct plugin_query *q);
 void jobs_plugin_forget(struct plugin_query *q);
+/* The names of the plugins in the plugin directories, sorted, one behind the other, each with its NUL. The caller frees. */
+int jobs_plugin_names(struct jobs *jobs, char **ret_names, size_t *ret_size);
 
 /* Completions of every executor, a bounded batch: true where there may be more. */
 bool jobs_poll(struct jobs *jobs);
@@ -195,6 +195,7 @@ void jobs_awake(struct jobs *jobs);
 
 void jobs_drain(struct jobs *jobs); /* refuses new jobs from now on */
 void jobs_interrupt_all(struct jobs *jobs);
+void jobs_finish_executors(struct jobs *jobs); /* asks each to end; counters.n_executors tells how many are left */
 void jobs_set_limits(struct jobs *jobs, const struct jobs_limits *limits);
 void jobs_counters(struct jobs *jobs, struct jobs_counters *ret);
 

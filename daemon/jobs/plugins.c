@@ -5,18 +5,21 @@
  * Keeps: a number means the same plugin in every life of the executor; entries live as long as the domain, so jobs may
  * point at functions.
  * Does not open or load plugin files: the executor does. */
+#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/buffer.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "jobs/job.h"
 
 #define FUNCTIONS_MAX   64u
+#define NAME_ROOM       64u /* of names and versions, with NUL */
 #define LOAD_DEATHS_MAX 2u
 #define RETRY_USEC      10000000u /* between loads of a plugin that killed its executor */
 #define CHECK_USEC      1000000u  /* between looks at the file of a plugin that was found by name */
@@ -184,10 +187,10 @@ void plugin_load(struct plugin *p)
     executor_send(d->executor, &c, -1); /* a failure means that it is dying: plugin_executor_gone follows */
 }
 
-/* Copies the text at *at, up to its NUL, into *ret, and moves *at behind it. */
-static bool text_take(const struct control *c, size_t *at, char **ret)
+/* Copies the text at *at, shorter than max, up to its NUL, into *ret, and moves *at behind it. */
+static bool text_take(const struct control *c, size_t *at, size_t max, char **ret)
 {
-    size_t room = c->text_size - *at, n = strnlen(c->text + *at, room);
+    size_t room = MIN(c->text_size - *at, max), n = strnlen(c->text + *at, room);
 
     if (n == room)
         return false;
@@ -205,8 +208,9 @@ static bool loaded(struct plugin *p, const struct control *c)
         failed(p, (int)c->error, c->text_size ? c->text : strerror((int)c->error));
         return true;
     }
-    if (c->functions < 1 || c->functions > FUNCTIONS_MAX || !text_take(c, &at, &p->name) ||
-        !text_take(c, &at, &p->version) || !text_take(c, &at, &p->help) || !text_take(c, &at, &p->path))
+    if (c->functions < 1 || c->functions > FUNCTIONS_MAX || !text_take(c, &at, NAME_ROOM, &p->name) ||
+        !text_take(c, &at, NAME_ROOM, &p->version) || !text_take(c, &at, CONTROL_TEXT, &p->help) ||
+        !text_take(c, &at, CONTROL_TEXT, &p->path))
         return false;
     p->n_announced = c->functions;
     /* those of an earlier life that do not come again are gone */
@@ -221,7 +225,8 @@ static bool function_take(struct plugin *p, const struct control *c)
     struct plugin_function *f;
     size_t at = 0;
 
-    if (c->functions >= p->n_announced || !text_take(c, &at, &name) || !text_take(c, &at, &help))
+    if (c->functions >= p->n_announced || !text_take(c, &at, NAME_ROOM, &name) ||
+        !text_take(c, &at, CONTROL_TEXT, &help))
         return false;
     f = NULL;
     for (uint32_t i = 0; i < p->n_functions && !f; i++)
@@ -322,6 +327,70 @@ int jobs_plugin(struct jobs *jobs, uint32_t uid, const char *request, struct plu
         plugin_load(p);
     else if (p->state != PLUGIN_LOADING)
         answer(p, q);
+    return 0;
+}
+
+static int is_plugin_file(const struct dirent *entry)
+{
+    size_t n = strlen(entry->d_name);
+
+    return n > 3 && entry->d_name[0] != '.' && strcmp(entry->d_name + n - 3, ".so") == 0;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Adds the names of one directory to the list. */
+static int names_add(const char *directory, char ***names, size_t *n)
+{
+    struct dirent **entries;
+    int count = scandir(directory, &entries, is_plugin_file, NULL);
+
+    if (count < 0)
+        return errno == ENOMEM ? -ENOMEM : 0; /* a directory that is not there has no plugins */
+    char **more = realloc(*names, (*n + (size_t)count + 1) * sizeof(char *));
+    for (int i = 0; i < count; i++) {
+        char *name = entries[i]->d_name;
+
+        if (more) {
+            more[*n] = strndup(name, strlen(name) - 3);
+            *n += more[*n] != NULL;
+        }
+        free(entries[i]);
+    }
+    free(entries);
+    *names = more ? more : *names;
+    return more ? 0 : -ENOMEM;
+}
+
+int jobs_plugin_names(struct jobs *jobs, char **ret_names, size_t *ret_size)
+{
+    _cleanup_(freep) char *dirs = strdup(jobs->options.plugin_dirs);
+    struct buffer all = {0};
+    char **names = NULL, *save = NULL;
+    size_t n = 0;
+    int r = dirs ? 0 : -ENOMEM;
+
+    for (char *dir = dirs ? strtok_r(dirs, ":", &save) : NULL; dir && r == 0; dir = strtok_r(NULL, ":", &save))
+        r = names_add(dir, &names, &n);
+    if (n)
+        qsort(names, n, sizeof(char *), by_name);
+    for (size_t i = 0; i < n; i++) {
+        if (r == 0 && (i == 0 || strcmp(names[i], names[i - 1]) != 0) &&
+            buffer_put(&all, names[i], strlen(names[i]) + 1) < 0)
+            r = -ENOMEM;
+    }
+    for (size_t i = 0; i < n; i++)
+        free(names[i]);
+    free(names);
+    if (r < 0) {
+        buffer_deinit(&all);
+        return r;
+    }
+    *ret_names = (char *)all.data;
+    *ret_size = buffer_size(&all);
     return 0;
 }
 

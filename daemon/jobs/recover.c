@@ -13,6 +13,7 @@
 
 #include <wsd/plugin.h>
 
+#include "base/cleanup.h"
 #include "base/log.h"
 #include "jobs/job.h"
 
@@ -113,7 +114,7 @@ static void classify(struct domain *d, struct job *job, const struct death *deat
 static void describe(char text[static JOB_TEXT], struct domain *d, const struct death *death, int code, int status)
 {
     if (death->noted && death->note.slot != RING_NONE)
-        snprintf(text, JOB_TEXT, "another job crashed (%s)",
+        snprintf(text, JOB_TEXT, "a job crashed (%s)",
                  death->note.signal ? strsignal(death->note.signal) : "it called exit()");
     else if (d->executor->killed)
         snprintf(text, JOB_TEXT, "wsd replaced it");

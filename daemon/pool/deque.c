@@ -2,7 +2,7 @@
  *
  * deque.c: the task stack of one worker.
  * Owns the slots and contexts; never what the arguments point to.
- * The owner pushes and pops inline (wsd/task.h) and comes here when a bound says so; thieves and revokers are any thread.
+ * The owner pushes and pops inline (wsd/task.h) and comes here when a bound says so; thieves and revokers are [any].
  * Keeps: a task leaves exactly once; tail <= split <= top; while private tasks exist, either public ones exist or the
  * trap is set or being set.
  * Does not sleep but for its own lock, wake anybody, or run tasks. */
@@ -79,8 +79,8 @@ void deque_deinit(struct deque *d)
     d->base = NULL;
 }
 
-/* Makes the older half of what is private public, if nothing is. Returns whether it did. [lock] */
-static bool publish(struct deque *d, const struct wsd_task *top)
+/* Makes the older half of what is private public, if nothing is; or all. Returns whether it did. [lock] */
+static bool publish(struct deque *d, const struct wsd_task *top, bool all)
 {
     /* Relaxed: while tail == split only holders of the lock change the word, and else we leave it alone. */
     uint64_t word = atomic_load_explicit(&d->word, memory_order_relaxed);
@@ -91,7 +91,7 @@ static bool publish(struct deque *d, const struct wsd_task *top)
     if (n == 0)
         return false;
     if (!d->eager)
-        n = MIN((n + 1) / 2, DEQUE_PUBLISH_MAX);
+        n = MIN(all ? n : (n + 1) / 2, DEQUE_PUBLISH_MAX);
     for (uint32_t i = 0; i < n; i++)
         d->contexts[split + i] = d->owner->context;
     /* A CAS loop for the eager kind, where thieves may move the tail meanwhile. seq_cst: partner is the thief's CAS. */
@@ -101,16 +101,16 @@ static bool publish(struct deque *d, const struct wsd_task *top)
     return true;
 }
 
-/* Sets the bounds for the word as it is, publishing first where thieves have nothing. A thief that empties the public part
- * stores the trap after its CAS; here the bounds are exchanged before the word is read again. So either our exchange
- * comes first and the trap stays, or we see the thief's CAS and go round again: a trap is never wiped out unanswered.
- * [lock, owner] */
+/* Sets the bounds for the word as it is, publishing first where thieves have nothing. A thief that empties the public
+ * part stores the trap after its CAS; here the bounds are exchanged before the word is read again. So either our
+ * exchange comes first and the trap stays, or we see the thief's CAS and go round again: a trap is never wiped out
+ * unanswered. [lock, owner] */
 static bool deque_bounds(struct deque *d, const struct wsd_task *top)
 {
     bool published = false;
 
     for (;;) {
-        published |= publish(d, top);
+        published |= publish(d, top, d->eager);
         uint64_t word = atomic_load_explicit(&d->word, memory_order_seq_cst);
         bool empty = word_tail(word) == word_split(word);
         struct wsd_task *lo = d->overflowed ? TRAP_LO : d->base + word_split(word);
@@ -142,7 +142,8 @@ bool deque_pushed_owner(struct deque *d, struct wsd_task *t, bool *ret_published
     return true;
 }
 
-/* Takes the public task t, the youngest, back into the private part, with half of the others. False: stolen. [lock, owner] */
+/* Takes the public task t, the youngest, back into the private part, with half of the others. False: stolen.
+ * [lock, owner] */
 static bool reclaim(struct deque *d, uint32_t t)
 {
     uint64_t word = atomic_load_explicit(&d->word, memory_order_relaxed);
@@ -234,6 +235,11 @@ struct wsd_task *deque_steal_any(struct deque *d, void **ret_context, bool *ret_
     return NULL; /* others are at it: somebody else's turn */
 }
 
+void deque_settle(void)
+{
+    membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
+}
+
 bool deque_revoke_any(struct deque *d)
 {
     bool published;
@@ -243,13 +249,13 @@ bool deque_revoke_any(struct deque *d)
     pthread_mutex_lock(&d->lock);
     trap(d);
     /* From here on the owner either sees the trap, and waits for the lock, or we see its top. */
-    membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
+    deque_settle();
     /* Acquire: partner is the release of a push or pop; the slots and the context below top are there to read. */
     struct wsd_task *top = __atomic_load_n(&d->owner->top, __ATOMIC_ACQUIRE);
     uint64_t word = atomic_load_explicit(&d->word, memory_order_relaxed);
     top = MIN(top, d->limit);
-    /* While the owner waits for the lock in a pop, top is already below the split. */
-    published = index_of(d, top) > word_split(word) && publish(d, top);
+    /* While the owner waits for the lock in a pop, top may be below the split. All: he is away, nobody else will. */
+    published = index_of(d, top) > word_split(word) && publish(d, top, true);
     pthread_mutex_unlock(&d->lock);
     return published;
 }

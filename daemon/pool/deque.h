@@ -65,7 +65,8 @@ void deque_deinit(struct deque *d);
  * the task is not pushed. *ret_published: wake somebody. [owner] */
 bool deque_pushed_owner(struct deque *d, struct wsd_task *t, bool *ret_published);
 
-/* After a pop that found the bound. True: the task is the owner's again. False: it was stolen; top is above it again. [owner] */
+/* After a pop that found the bound. True: the task is the owner's again. False: it was stolen; top is above it again.
+ * [owner] */
 bool deque_popped_owner(struct deque *d, struct wsd_task *t, bool *ret_published);
 
 /* The stolen task on top was joined: takes it off. [owner] */
@@ -83,7 +84,10 @@ struct wsd_task *deque_steal_any(struct deque *d, void **ret_context, bool *ret_
 /* Publishes private tasks of an owner that does not come by. True: some are public now. [any but the owner] */
 bool deque_revoke_any(struct deque *d);
 
-/* Whether something is public; whether something is private. No more than hints. [any] */
+/* Afterwards each owner has either seen every trap that was set before, or what he pushed before is visible. [any] */
+void deque_settle(void);
+
+/* Whether something is public; whether something is private (exact after deque_settle(), else a hint). [any] */
 bool deque_has_public_any(const struct deque *d);
 bool deque_has_private_any(const struct deque *d);
 

@@ -2,8 +2,8 @@
  *
  * join.c: the slow paths of wsd/task.h: publishing, waiting for a stolen child, a full task stack.
  * Owns the results of children that found the stack full. Everything here runs on the worker whose `self` it is given.
- * Keeps: a join returns only when its child is done; it takes no new roots, and no unrelated task once half of the stack is
- * used; it sleeps rather than burn.
+ * Keeps: a join returns only when its child is done; it takes no new roots, and no unrelated task once half of the
+ * stack is used; it sleeps rather than burn.
  * Does not decide who is woken (park.c) or how tasks move (deque.c). */
 #include "pool/worker.h"
 
@@ -148,9 +148,9 @@ static struct worker *thief_of(const struct wsd_task *t)
     return state == TASK_DONE || state == TASK_FREE ? NULL : (struct worker *)state;
 }
 
-/* Whether this worker may take tasks that have nothing to do with what it waits for: they pile up on both stacks. What is
- * stolen back from the thief needs no such bound: it lies deeper in the tree than the waiting task, so the depth of the
- * tree bounds it. */
+/* Whether this worker may take tasks that have nothing to do with what it waits for: they pile up on both stacks. What
+ * is stolen back from the thief needs no such bound: it lies deeper in the tree than the waiting task, so the depth of
+ * the tree bounds it. */
 static bool has_room(const struct worker *w)
 {
     const struct deque *d = &w->deque;
@@ -181,13 +181,13 @@ static void join_sleep(struct worker *w, const struct wsd_task *t)
 {
     struct park *p = &w->pool->park;
     bool any = has_room(w);
-    struct worker *thief;
 
     if (any)
         park_joiner_add(p, &w->joiner);
     uint32_t epoch = event_prepare(&w->joiner.event);
     /* The second look, after both announcements. */
-    if (is_done(t) || ((thief = thief_of(t)) && worker_look_at(w, thief)) || (any && worker_look(w))) {
+    struct worker *thief = thief_of(t);
+    if (is_done(t) || (any && worker_look(w, NULL)) || (!any && thief && worker_look(w, thief))) {
         event_cancel(&w->joiner.event);
     } else {
         COUNT(w, parks);

@@ -79,6 +79,13 @@ bool park_wake_task(struct park *p)
     return j && event_notify(&j->event, 1, false);
 }
 
+bool park_has_sleepers(const struct park *p)
+{
+    /* seq_cst: after the caller's trap or RMW on seek; partners are the RMWs of event_prepare() and joiner_add. */
+    return atomic_load_explicit(&p->event->waiters, memory_order_seq_cst) ||
+           atomic_load_explicit(&p->n_joiners, memory_order_seq_cst);
+}
+
 void park_search_begin(struct park *p)
 {
     uint32_t seek = atomic_load_explicit(&p->seek, memory_order_relaxed);

@@ -6,9 +6,9 @@
  * process. Workers in a join, who may take tasks but no roots, sleep each on an eventcount of his own, and stand in a
  * list while they would take any task.
  *
- * One word, `seek`, counts the searching idle workers, and has a bit for "one is being woken". Whoever makes work visible
- * wakes nobody while it is not 0: the searcher or the woken one will find it, and, if he is the last to stop searching
- * and more is left, wakes the next. Why nothing is lost:
+ * One word, `seek`, counts the searching idle workers, and has a bit for "one is being woken". Whoever makes work
+ * visible wakes nobody while it is not 0: the searcher or the woken one will find it, and, if he is the last to stop
+ * searching and more is left, wakes the next. Why nothing is lost:
  *   - A waker makes work visible, then does an RMW on seek. A worker stops searching by an RMW on seek, then looks
  *     everywhere. If the waker saw the searcher, its RMW came first, and the look sees the work.
  *   - If it saw none, it notifies the eventcount, where the same argument holds (base/event.h).
@@ -16,7 +16,7 @@
  *     whether somebody went to sleep in the meantime because others relied on the bit.
  *
  *                | wake_* | search_* | joiner_*
- *  wake_*        |  yes   |   yes    |  yes        all [any thread] but search_* and joiner_* [worker], any number at once
+ *  wake_*        |  yes   |   yes    |  yes        wake_* [any thread], the others [worker]; any number at once
  *  search_*      |  yes   |   yes    |  yes
  *  joiner_*      |  yes   |   yes    |  yes
  */
@@ -50,6 +50,9 @@ void park_deinit(struct park *p);
 /* A root is visible; a task is visible. Wakes at most one. Returns whether somebody was woken. */
 bool park_wake_root(struct park *p);
 bool park_wake_task(struct park *p);
+
+/* Whether anybody sleeps or is about to; who is not counted yet will look for himself. [any] */
+bool park_has_sleepers(const struct park *p);
 
 /* An idle worker searches; he stops. True: he was the last. After stopping he looks everywhere before he sleeps. */
 void park_search_begin(struct park *p);

@@ -3,7 +3,8 @@
  * pool.c: the workers: what they run next, when they sleep, how they end.
  * Owns threads, workers and guests; never the nodes or what they belong to.
  * pool_* as pool.h says; the static functions on the worker that they are given.
- * Keeps: own deque, steal, injector, source, park, in this order; everything accepted has run when pool_close() returns.
+ * Keeps: own deque, steal, injector, source, park, in this order; everything accepted has run when pool_close()
+ * returns.
  * Does not know what a root is, or how a join waits (join.c). */
 #include "pool/pool.h"
 
@@ -66,10 +67,32 @@ static bool has_tasks(struct pool *pool)
     return false;
 }
 
-/* Wakes the next one where work is left for him. */
-static void wake_if_left(struct pool *pool)
+/* Makes the hints about private tasks exact, where anybody but the caller may have some. */
+static void settle(struct pool *pool)
 {
-    if (has_tasks(pool))
+    if (!pool->eager && atomic_load_explicit(&pool->busy, memory_order_seq_cst) > 1)
+        deque_settle();
+}
+
+/* Whether the victim has tasks, public or not; the caller has settled. */
+static bool has_any(const struct worker *victim)
+{
+    return deque_has_public_any(&victim->deque) || deque_has_private_any(&victim->deque);
+}
+
+/* Wakes the next one where work is left for him; others have relied on us. */
+static void wake_if_left(struct worker *w)
+{
+    struct pool *pool = w->pool;
+    uint32_t n = atomic_load_explicit(&pool->victims, memory_order_acquire);
+    bool any = false;
+
+    if (!park_has_sleepers(&pool->park))
+        return;
+    settle(pool);
+    for (uint32_t i = 0; i < n && !any; i++)
+        any = pool->all[i] != w && has_any(pool->all[i]);
+    if (any)
         park_wake_task(&pool->park);
     else if (has_roots(pool))
         park_wake_root(&pool->park);
@@ -86,6 +109,11 @@ struct wsd_task *worker_steal_from(struct worker *w, struct worker *victim, void
     }
     COUNT(w, stolen);
     w->last_victim = victim->public.index;
+    if (!more && park_has_sleepers(&w->pool->park)) {
+        /* The owner was just told to publish, but may be in a long leaf by now, with more that nobody sees. */
+        settle(w->pool);
+        more = deque_has_private_any(&victim->deque);
+    }
     if (more)
         park_wake_task(&w->pool->park);
     return t;
@@ -110,7 +138,8 @@ struct wsd_task *worker_steal(struct worker *w, struct worker **ret_victim, void
     return NULL;
 }
 
-bool worker_look_at(struct worker *w, struct worker *victim)
+/* Whether there is something to steal, having published what the owner hides. */
+static bool look_at(struct worker *w, struct worker *victim)
 {
     if (victim == w)
         return false;
@@ -122,12 +151,15 @@ bool worker_look_at(struct worker *w, struct worker *victim)
     return true;
 }
 
-bool worker_look(struct worker *w)
+bool worker_look(struct worker *w, struct worker *only)
 {
     uint32_t n = atomic_load_explicit(&w->pool->victims, memory_order_acquire);
 
+    settle(w->pool);
+    if (only)
+        return look_at(w, only);
     for (uint32_t i = 0; i < n; i++)
-        if (worker_look_at(w, w->pool->all[i]))
+        if (look_at(w, w->pool->all[i]))
             return true;
     return false;
 }
@@ -207,7 +239,7 @@ static bool search(struct worker *w, struct found *f)
     if (!found)
         return false;
     if (park_search_end(&pool->park))
-        wake_if_left(pool);
+        wake_if_left(w);
     return true;
 }
 
@@ -220,7 +252,7 @@ static bool park(struct worker *w)
 
     park_search_end(p);
     /* The second look, after both announcements: see park.h. */
-    if (has_roots(pool) || worker_look(w)) {
+    if (has_roots(pool) || worker_look(w, NULL)) {
         event_cancel(p->event);
         return true;
     }

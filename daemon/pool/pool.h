@@ -49,11 +49,11 @@ struct pool_options {
     void *context;
     /* Called around each stolen task, and around nothing else: worker and task have another context then than what the
      * worker did before. self->context is the task's, `outer` that of the root or task that waits below it on this
-     * worker (NULL where there is none). So a host can charge the thread's CPU time until now to `outer` at enter and to
-     * the task's context at leave. The task's root cannot return before leave has. May be NULL. [worker] */
+     * worker (NULL where there is none). So a host can charge the thread's CPU time until now to `outer` at enter and
+     * to the task's context at leave. The task's root cannot return before leave has. May be NULL. [worker] */
     void (*task_enter)(struct wsd_worker *self, void *task_context, void *outer, void *context);
     void (*task_leave)(struct wsd_worker *self, void *task_context, void *outer, void *context);
-    uint32_t task_slots; /* tasks that a worker keeps before spawn runs the child at once; 0: 3.5 million, 64 bytes each */
+    uint32_t task_slots; /* tasks that a worker keeps before a spawn runs the child at once; 0: 3.5 million */
     bool eager;          /* make each spawned task stealable at once, as where the kernel has no membarrier: slower */
 };
 

@@ -51,11 +51,13 @@ struct pool {
     struct injector injector;
     struct park park;
     /* Workers that run or search, and guests. At 0, while closing, all is done: whoever brings it there has looked
-     * everywhere before, and so has everybody else since his last task. [atomic: acq_rel, among themselves] */
+     * everywhere before, and so has everybody else since his last task. [atomic: acq_rel, among themselves; seq_cst
+     * load in settle(): who is not counted yet has pushed nothing] */
     _Atomic uint32_t busy;
     _Atomic bool closing; /* [atomic: seq_cst, before the notify-all of the closer] */
     _Atomic bool ended;   /* [atomic: release by the last one, acquire by all] */
-    _Atomic uint32_t victims; /* how many of `all` are there [atomic: release by pool_new() and guests; acquire by thieves] */
+    /* How many of `all` are there. [atomic: release by pool_new() and guests; acquire by thieves] */
+    _Atomic uint32_t victims;
     pthread_mutex_t close_lock, guests_lock;
     bool joined;           /* [close_lock] */
     struct worker **all;   /* the workers, then the guests */
@@ -68,9 +70,9 @@ extern __thread struct worker *worker_current; /* [the thread's own] NULL outsid
 struct wsd_task *worker_steal_from(struct worker *w, struct worker *victim, void **ret_context);
 /* From anybody: the last victim that had work, then from a random one round. *ret_victim: whose it is. [owner of w] */
 struct wsd_task *worker_steal(struct worker *w, struct worker **ret_victim, void **ret_context);
-/* Whether anybody has a stealable task; publishes for those who hide theirs in a long leaf. [owner of w] */
-bool worker_look(struct worker *w);
-bool worker_look_at(struct worker *w, struct worker *victim);
+/* The look before sleeping: whether anybody, or only `only`, has a task to steal; publishes for those who hide theirs
+ * in a long leaf. [owner of w] */
+bool worker_look(struct worker *w, struct worker *only);
 void worker_relax(void);
 
 /* join.c */

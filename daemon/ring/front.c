@@ -259,6 +259,7 @@ static int answer_copy(struct front *f, uint32_t slot, struct front_completion *
     ret->size = small_size;
     ret->worker = u->worker;
     ret->exit = u->exit;
+    ret->messages = u->messages;
     ret->started_usec = u->started_usec;
     ret->ended_usec = u->ended_usec;
     ret->cpu_usec = u->cpu_usec;

@@ -95,7 +95,7 @@ struct up_slot {
     uint32_t small_size;             /* bytes of output in the slot's small area, last in order */
     uint32_t worker;
     int32_t exit;
-    uint32_t reserved;
+    uint32_t messages;               /* control packets MESSAGE that it sent: they come before its end */
     char error[RING_TEXT];
     char status[RING_TEXT];
 } __attribute__((aligned(128)));

@@ -59,6 +59,7 @@ struct front_completion {
     /* DONE */
     uint32_t worker;
     int exit;
+    uint32_t messages; /* to be fetched from the control socket first */
     uint64_t started_usec, ended_usec, cpu_usec, output_size;
     char error[RING_TEXT], status[RING_TEXT];
 };

@@ -22,7 +22,8 @@
 #include "base/log.h"
 
 #define FD_HIGH       16 /* above every number that the child gets, so that no dup2 tramples on a source */
-#define CONTROL_BATCH 64 /* packets taken a wake-up, so that a chatty executor cannot hold the loop */
+#define CONTROL_BATCH 64   /* packets taken a wake-up, so that a chatty executor cannot hold the loop */
+#define CONTROL_QUEUE 1024 /* above what a socket's buffer holds: all that was there when it was asked for */
 
 extern char **environ;
 
@@ -64,7 +65,9 @@ static int spawn(struct executor *e, const struct executor_options *o, int contr
     _cleanup_(freep) char **environment = environment_new();
     char binary[32], workers[16], level[16];
     char *argv[] = {(char[]){"wsd-executor"}, workers, NULL, o->any_path ? (char[]){"any"} : (char[]){"dirs"}, level, NULL};
-    int sources[4] = {e->front.down_fd, e->front.up_fd, e->front.bell_fd, control_child}, high[4] = {-1, -1, -1, -1};
+    /* the last one is not inherited, but the child still needs its number to find the program */
+    int sources[5] = {e->front.down_fd, e->front.up_fd, e->front.bell_fd, control_child, o->binary_fd};
+    int high[5] = {-1, -1, -1, -1, -1};
     _cleanup_(freep) char *dirs = strdup(o->plugin_dirs);
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attr;
@@ -74,15 +77,15 @@ static int spawn(struct executor *e, const struct executor_options *o, int contr
     if (!environment || !dirs)
         return -ENOMEM;
     argv[2] = dirs;
-    snprintf(binary, sizeof(binary), "/proc/self/fd/%d", o->binary_fd);
     snprintf(workers, sizeof(workers), "%u", o->workers);
     snprintf(level, sizeof(level), "%d", o->log_level);
     posix_spawn_file_actions_init(&actions);
     posix_spawnattr_init(&attr);
-    for (int i = 0; i < 4 && r == 0; i++) {
+    for (int i = 0; i < 5 && r == 0; i++) {
         high[i] = fcntl(sources[i], F_DUPFD_CLOEXEC, FD_HIGH);
-        r = high[i] < 0 ? errno : posix_spawn_file_actions_adddup2(&actions, high[i], CONTROL_FD_DOWN + i);
+        r = high[i] < 0 ? errno : i < 4 ? posix_spawn_file_actions_adddup2(&actions, high[i], CONTROL_FD_DOWN + i) : 0;
     }
+    snprintf(binary, sizeof(binary), "/proc/self/fd/%d", high[4]);
     sigemptyset(&none);
     sigfillset(&all);
     posix_spawnattr_setsigmask(&attr, &none);
@@ -90,7 +93,7 @@ static int spawn(struct executor *e, const struct executor_options *o, int contr
     posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
     if (r == 0)
         r = posix_spawn(&e->pid, binary, &actions, &attr, argv, environment);
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 5; i++)
         close_fd(high[i]);
     posix_spawnattr_destroy(&attr);
     posix_spawn_file_actions_destroy(&actions);
@@ -121,9 +124,10 @@ static bool control_take(struct executor *e)
     close_fd(fd); /* an executor has no descriptor that wsd would want */
     if (r == -EAGAIN || r == -EINTR)
         return false;
-    if (r < 0) { /* end of file, or nonsense: either way this life is over; pidfd will say so */
+    if (r < 0) { /* end of file, or nonsense: either way this life is over; pidfd will say how */
         event_del(e->control_event);
-        executor_kill(e);
+        if (e->pid > 0)
+            kill(e->pid, SIGKILL);
         return false;
     }
     if (c.kind == CONTROL_READY) {
@@ -142,6 +146,12 @@ static void on_control(evutil_socket_t fd, short what, void *userdata)
     for (int i = 0; i < CONTROL_BATCH; i++)
         if (!control_take(userdata))
             return;
+}
+
+void executor_take_control(struct executor *e)
+{
+    for (int i = 0; i < CONTROL_QUEUE && control_take(e); i++)
+        ;
 }
 
 static void outbox_flush(struct executor *e)
@@ -173,8 +183,7 @@ static void on_pid(evutil_socket_t fd, short what, void *userdata)
         return;
     e->pid = 0;
     event_del(e->pid_event);
-    while (control_take(e)) /* what it said last */
-        ;
+    executor_take_control(e); /* what it said last */
     e->ops->dead(e, info.si_code, info.si_status, e->context);
 }
 

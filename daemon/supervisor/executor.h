@@ -62,6 +62,9 @@ void executor_kill(struct executor *e);
 /* No more work: the executor ends by itself; `dead` follows. */
 void executor_finish(struct executor *e);
 
+/* Takes every packet that is there now: what a job said comes before its end. */
+void executor_take_control(struct executor *e);
+
 /* Sends a packet with an optional descriptor (which stays the caller's); queues it where the socket is full. 0 or a negative
  * errno (then the executor is dying: `dead` follows). */
 int executor_send(struct executor *e, const struct control *c, int fd);

@@ -18,6 +18,9 @@
  *   -EACCES        not permitted
  *   -EINVAL        the request is wrong
  *   -ETIMEDOUT     the time given to a waiting call was up; the job goes on
+ *   -EPROTO        what is at the socket does not speak wsd's protocol
+ *   -EIO, -EREMOTEIO, -EOWNERDEAD  wsd had a failure of I/O, of its own, or does not know how the job ended
+ * Words and exit code of a call that failed can be had in its done callback, and after wsd_call_wait().
  */
 #ifndef WSD_CLIENT_H
 #define WSD_CLIENT_H
@@ -76,11 +79,17 @@ struct wsd_job_info {
     uint64_t done, total;    /* progress; total 0: not known */
 };
 
+/* Files: a job may want to read a file that its arguments name. Where wsd cannot open it by the submitter's rights, it asks
+ * the library, which opens it for reading, relative to the directory that was the working directory at
+ * wsd_client_open(), while the connection is processed. Only what an argument of that job names is opened (the path
+ * itself, something below it, or `--option=PATH`), and only regular files and directories. */
+
 /* --- the connection ------------------------------------------------------------------------------------------- */
 
 /* Connects and shakes hands; blocks for at most timeout_usec (0: 5 seconds). socket NULL: WSD_SOCKET, else a user's own
- * wsd, else the system's (as wsctl does). On failure *ret_client may still be set, for wsd_client_error(); free it in
- * either case. Since 0.1. */
+ * wsd, else the system's (as wsctl does). On failure *ret_client may still be set (else it is NULL), for
+ * wsd_client_error(); free it in either case. 0, -ENOENT, -ECONNREFUSED, -EACCES, -ETIMEDOUT, -EPROTONOSUPPORT, -EPROTO,
+ * -EAGAIN, -ENOMEM, -ENAMETOOLONG, -ECONNRESET. Since 0.1. */
 WSD_EXPORT int wsd_client_open(struct wsd_client **ret_client, const char *socket, uint64_t timeout_usec);
 
 /* Closes. Jobs of this connection that were not detached are cancelled by wsd. Calls still open get their done callback
@@ -101,8 +110,8 @@ WSD_EXPORT short wsd_client_events(const struct wsd_client *client);
  * is over and every open call has had its done callback. Since 0.1. */
 WSD_EXPORT int wsd_client_process(struct wsd_client *client);
 
-/* wsd_client_process() until something happened, at most timeout_usec (UINT64_MAX: for ever). 0, -ETIMEDOUT, or as
- * wsd_client_process(). Since 0.1. */
+/* Waits until something happened and processes it, at most timeout_usec (UINT64_MAX: for ever). 0 (also after a signal),
+ * -ETIMEDOUT, or as wsd_client_process(). Since 0.1. */
 WSD_EXPORT int wsd_client_wait(struct wsd_client *client, uint64_t timeout_usec);
 
 /* --- submitting ----------------------------------------------------------------------------------------------- */
@@ -114,7 +123,8 @@ enum wsd_submit_flags {
 };
 
 /* One job. Zero everything that is not used; set size to sizeof(struct wsd_submit). Everything is copied by
- * wsd_client_submit(), except input, which must stay until the call is accepted. Fields are appended. Since 0.1. */
+ * wsd_client_submit(), except input, which must stay until the call is done or freed: it is sent as wsd takes it. With
+ * WSD_SUBMIT_STREAM it is the first piece of the input. Fields are appended. Since 0.1. */
 struct wsd_submit {
     size_t size;
     const char *plugin;   /* name, or path with a slash */
@@ -128,15 +138,17 @@ struct wsd_submit {
     uint32_t flags;
 };
 
-/* What happens to a call, told while wsd_client_process(), _wait() or wsd_call_wait() run, on their thread. Each may be
- * NULL. They may make any call on the handle but wsd_client_free(). Since 0.1. */
+/* What happens to a call, told on the thread that made one of the calls which process the connection: wsd_client_process(),
+ * all that wait or ask, wsd_call_resume(), wsd_client_free(). Set size to sizeof(struct wsd_callbacks). Each may be NULL.
+ * They may make any call on the handle but wsd_client_free(). One call's output callback is not entered again while it
+ * runs. Fields are appended. Since 0.1. */
 struct wsd_callbacks {
     size_t size;
     /* wsd has the job and will see it to its end. */
     void (*accepted)(struct wsd_call *call, const struct wsd_id *id, void *userdata);
-    /* The next bytes of the output, valid during the callback. Returning anything but 0 holds the flow: no more
-     * output is asked for until wsd_call_resume(). Without this callback the output is gathered for
-     * wsd_call_output(). */
+    /* The next bytes of the output, valid during the callback, which has taken them when it returns. Returning anything
+     * but 0 holds the flow: no more output is told, nor asked for, until wsd_call_resume(); done waits for what has
+     * already arrived. Without this callback the output is gathered for wsd_call_output(). */
     int (*output)(struct wsd_call *call, const void *data, size_t size, void *userdata);
     void (*message)(struct wsd_call *call, int level, const char *text, void *userdata);
     void (*progress)(struct wsd_call *call, uint64_t done, uint64_t total, void *userdata);
@@ -155,31 +167,35 @@ WSD_EXPORT int wsd_client_submit(struct wsd_client *client, const struct wsd_sub
 WSD_EXPORT int wsd_client_attach(struct wsd_client *client, const struct wsd_id *id,
                                  const struct wsd_callbacks *callbacks, struct wsd_call **ret_call);
 
-/* More input for a WSD_SUBMIT_STREAM call; takes what fits in the window that wsd has opened and returns how much;
- * 0 means: try again after wsd_client_process(). last with everything taken ends the input. Since 0.1. */
+/* More input for a WSD_SUBMIT_STREAM call; takes (copies) what fits in the window that wsd has opened and returns how much;
+ * 0 means: try again after wsd_client_process(). last with everything taken ends the input. -EPIPE: the input or the
+ * call has ended; -EINVAL: no such call; -ENOMEM. Since 0.1. */
 WSD_EXPORT int64_t wsd_call_feed(struct wsd_call *call, const void *data, size_t size, bool last);
 
-/* Lets the output flow again. Since 0.1. */
+/* Lets the output flow again: first what waits here, told before this returns, then the rest. Does nothing in the call's own
+ * output callback, whose return value decides. 0. Since 0.1. */
 WSD_EXPORT int wsd_call_resume(struct wsd_call *call);
 
-/* Asks wsd to cancel the job; its end comes through done as ever. Since 0.1. */
+/* Asks wsd to cancel the job; its end comes through done as ever. 0 (also where it has ended), -ENOMEM. Since 0.1. */
 WSD_EXPORT int wsd_call_cancel(struct wsd_call *call);
 
 /* Processes the connection until this call is done (its callbacks and others' are made meanwhile). 0: *ret_info, if
  * wanted, is set and lives until wsd_call_free(). -ETIMEDOUT after timeout_usec (UINT64_MAX: never), or the error that
- * done was given. Since 0.1. */
+ * done was given. A call whose output is held does not end. -EDEADLK in the call's own output callback. Since 0.1. */
 WSD_EXPORT int wsd_call_wait(struct wsd_call *call, uint64_t timeout_usec, const struct wsd_job_info **ret_info);
 
 /* The output gathered so far; valid until the next call on the handle or wsd_call_free(). Since 0.1. */
 WSD_EXPORT const void *wsd_call_output(const struct wsd_call *call, size_t *ret_size);
 
-/* Forgets a call; one that is not done is cancelled (a detached job or an attached one just goes on). NULL is fine;
- * returns NULL; allowed in its own done callback. wsd_client_free() frees the rest. Since 0.1. */
+/* Forgets a call: no more callbacks. One that is not done is cancelled (an attached one, or a detached one whose input has
+ * been sent, just goes on). NULL is fine; returns NULL; allowed in any callback, its own too. wsd_client_free() frees the
+ * rest. Since 0.1. */
 WSD_EXPORT struct wsd_call *wsd_call_free(struct wsd_call *call);
 
 /* --- asking: these block for at most 30 seconds ---------------------------------------------------------------- */
 
-/* One job by id. The texts live until the next call on the handle. 0, -ENOENT, -EACCES. Since 0.1. */
+/* One job by id. Set ret_info->size to sizeof(struct wsd_job_info) first. The texts live until the next wsd_client_job() on
+ * the handle. 0, -ENOENT, -EACCES; as all of these -ETIMEDOUT, -ENOMEM, -ECONNRESET too. Since 0.1. */
 WSD_EXPORT int wsd_client_job(struct wsd_client *client, const struct wsd_id *id, struct wsd_job_info *ret_info);
 
 /* The caller's jobs (root: everybody's), oldest first; each is shown for the time of the callback. A callback that
@@ -190,6 +206,7 @@ WSD_EXPORT int wsd_client_list(struct wsd_client *client,
 /* Cancels by id: a queued job at once, a running one by its flag. 0 also where it had already ended. Since 0.1. */
 WSD_EXPORT int wsd_client_cancel(struct wsd_client *client, const struct wsd_id *id);
 
+/* Does not grow: it stands in arrays. Since 0.1. */
 struct wsd_function_info {
     const char *name, *help;
     uint64_t flags; /* enum wsd_function_flags of wsd/plugin.h */
@@ -203,18 +220,19 @@ struct wsd_plugin_info {
     size_t n_functions;
 };
 
-/* The plugins of the plugin directories by name, or the one named (also a path). Since 0.1. */
+/* The plugins of the plugin directories by name (name NULL), or the one named (also a path); each is shown for the time of the
+ * callback. A callback that returns non-zero ends the listing with that value. -ENOENT. Since 0.1. */
 WSD_EXPORT int wsd_client_plugins(struct wsd_client *client, const char *name,
                                   int (*each)(const struct wsd_plugin_info *info, void *userdata), void *userdata);
 
-/* wsd's counters, by name. Since 0.1. */
+/* wsd's counters, by name. A callback that returns non-zero ends it with that value. Since 0.1. */
 WSD_EXPORT int wsd_client_stats(struct wsd_client *client,
                                 int (*each)(const char *name, uint64_t value, void *userdata), void *userdata);
 
 /* There and back; the time it took in *ret_usec, if wanted. Since 0.1. */
 WSD_EXPORT int wsd_client_ping(struct wsd_client *client, uint64_t *ret_usec);
 
-/* The version of the daemon, and of this library. Since 0.1. */
+/* The daemon's name and version as it told them, as long as the handle lives; the version of this library. Since 0.1. */
 WSD_EXPORT const char *wsd_client_daemon_version(const struct wsd_client *client);
 WSD_EXPORT const char *wsd_client_library_version(void);
 

@@ -92,8 +92,8 @@ struct wsd_task_ops {
  * never moved. Since 0.
  *
  * Between the owner (the macros, one thread) and thieves (the pool, any thread):
- *   top  written by the owner only, with release (partner: a revoking thief's acquire, which then reads the slots below).
- *        Popping stores top, then loads lo: a revoking thief stores lo, then has every CPU
+ *   top  written by the owner only, with release (partner: a revoking thief's acquire, which then reads the slots
+ *        below). Popping stores top, then loads lo: a revoking thief stores lo, then has every CPU
  *        of the process pass a barrier (membarrier), then loads top. So one of the two sees the other.
  *   hi   a spawn asks the pool when its slot is at or above hi. Relaxed; 0 is a trap that anybody may set.
  *   lo   a sync asks the pool when its slot is below lo. Relaxed; all ones is a trap that anybody may set. */
@@ -110,6 +110,10 @@ struct wsd_worker {
 #define WSD_UNUSED_       __attribute__((unused))
 #define WSD_TASK_FN_      __attribute__((unused)) static inline
 #define WSD_UNLIKELY_(x)  __builtin_expect(!!(x), 0)
+/* A last argument that nobody looks at: ISO C and C++17 want one for `...`, also where a task has none. */
+#define WSD_END_             __attribute__((unused)) int wsd_end_
+#define WSD_SPAWN_(name, ...) name##_wsd_spawn(self, __VA_ARGS__)
+#define WSD_CALL_(name, ...)  name##_wsd_call(self, __VA_ARGS__)
 #define WSD_DATA_(task)   ((void *)(task)->data)
 
 static inline void wsd_task_push_(struct wsd_worker *self, struct wsd_task *task,
@@ -178,13 +182,13 @@ static inline void wsd_for(struct wsd_worker *self, uint64_t begin, uint64_t end
     self->ops->for_range(self, begin, end, grain, body, arg);
 }
 
-/* Spawns the task NAME with these arguments as a child. Since 0. */
-#define WSD_SPAWN(name, ...) name##_wsd_spawn(self, ##__VA_ARGS__)
+/* WSD_SPAWN(NAME, arguments...): spawns the task NAME with these arguments as a child. Since 0. */
+#define WSD_SPAWN(...) WSD_SPAWN_(__VA_ARGS__, 0)
 
-/* Runs the task NAME here and now, as an ordinary call, and gives its result. Since 0. */
-#define WSD_CALL(name, ...) name##_wsd_body(self, ##__VA_ARGS__)
+/* WSD_CALL(NAME, arguments...): runs it here and now, as an ordinary call, and gives its result. Since 0. */
+#define WSD_CALL(...) WSD_CALL_(__VA_ARGS__, 0)
 
-/* Joins the youngest child, which was spawned as NAME, and gives its result. Since 0. */
+/* WSD_SYNC(NAME): joins the youngest child, which was spawned as NAME, and gives its result. Since 0. */
 #define WSD_SYNC(name) name##_wsd_sync(self)
 
 /* WSD_TASK_n(type, name, type1, argument1, ...) { body }      defines a task with n arguments and a result, and
@@ -208,10 +212,14 @@ static inline void wsd_for(struct wsd_worker *self, uint64_t begin, uint64_t end
     {                                                                                                                  \
         ((struct name##_wsd_result *)WSD_DATA_(wsd_t_))->value = name##_wsd_body(self);                                \
     }                                                                                                                  \
-    WSD_TASK_FN_ void name##_wsd_spawn(struct wsd_worker *self)                                                        \
+    WSD_TASK_FN_ void name##_wsd_spawn(struct wsd_worker *self, WSD_END_)                                              \
     {                                                                                                                  \
         struct wsd_task *wsd_t_ = self->top;                                                                           \
         wsd_task_push_(self, wsd_t_, name##_wsd_run, (uint32_t)sizeof(struct name##_wsd_result));                      \
+    }                                                                                                                  \
+    WSD_TASK_FN_ type name##_wsd_call(struct wsd_worker *self, WSD_END_)                                               \
+    {                                                                                                                  \
+        return name##_wsd_body(self);                                                                                  \
     }                                                                                                                  \
     WSD_TASK_FN_ type name##_wsd_sync(struct wsd_worker *self)                                                         \
     {                                                                                                                  \
@@ -239,10 +247,14 @@ static inline void wsd_for(struct wsd_worker *self, uint64_t begin, uint64_t end
         (void)wsd_t_;                                                                                                  \
         name##_wsd_body(self);                                                                                         \
     }                                                                                                                  \
-    WSD_TASK_FN_ void name##_wsd_spawn(struct wsd_worker *self)                                                        \
+    WSD_TASK_FN_ void name##_wsd_spawn(struct wsd_worker *self, WSD_END_)                                              \
     {                                                                                                                  \
         struct wsd_task *wsd_t_ = self->top;                                                                           \
         wsd_task_push_(self, wsd_t_, name##_wsd_run, 0);                                                               \
+    }                                                                                                                  \
+    WSD_TASK_FN_ void name##_wsd_call(struct wsd_worker *self, WSD_END_)                                               \
+    {                                                                                                                  \
+        name##_wsd_body(self);                                                                                         \
     }                                                                                                                  \
     WSD_TASK_FN_ void name##_wsd_sync(struct wsd_worker *self)                                                         \
     {                                                                                                                  \
@@ -274,16 +286,20 @@ static inline void wsd_for(struct wsd_worker *self, uint64_t begin, uint64_t end
     WSD_TASK_FN_ type name##_wsd_body(struct wsd_worker *self, t1);                                                    \
     WSD_UNUSED_ static void name##_wsd_run(struct wsd_worker *self, struct wsd_task *wsd_t_)                           \
     {                                                                                                                  \
-        struct name##_wsd_args wsd_args_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                               \
-        type wsd_value_ = name##_wsd_body(self, wsd_args_.a1);                                                         \
+        struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
+        type wsd_value_ = name##_wsd_body(self, wsd_p_.a1);                                                            \
         ((struct name##_wsd_result *)WSD_DATA_(wsd_t_))->value = wsd_value_;                                           \
     }                                                                                                                  \
-    WSD_TASK_FN_ void name##_wsd_spawn(struct wsd_worker *self, t1 wsd_a1)                                             \
+    WSD_TASK_FN_ void name##_wsd_spawn(struct wsd_worker *self, t1 wsd_a1, WSD_END_)                                   \
     {                                                                                                                  \
         struct wsd_task *wsd_t_ = self->top;                                                                           \
-        struct name##_wsd_args *wsd_args_ = (struct name##_wsd_args *)WSD_DATA_(wsd_t_);                               \
-        wsd_args_->a1 = wsd_a1;                                                                                        \
+        struct name##_wsd_args *wsd_p_ = (struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
+        wsd_p_->a1 = wsd_a1;                                                                                           \
         wsd_task_push_(self, wsd_t_, name##_wsd_run, (uint32_t)sizeof(struct name##_wsd_result));                      \
+    }                                                                                                                  \
+    WSD_TASK_FN_ type name##_wsd_call(struct wsd_worker *self, t1 wsd_a1, WSD_END_)                                    \
+    {                                                                                                                  \
+        return name##_wsd_body(self, wsd_a1);                                                                          \
     }                                                                                                                  \
     WSD_TASK_FN_ type name##_wsd_sync(struct wsd_worker *self)                                                         \
     {                                                                                                                  \
@@ -293,8 +309,8 @@ static inline void wsd_for(struct wsd_worker *self, uint64_t begin, uint64_t end
             if (wsd_done_)                                                                                             \
                 return ((struct name##_wsd_result *)WSD_DATA_(wsd_done_))->value;                                      \
         }                                                                                                              \
-        struct name##_wsd_args wsd_args_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                               \
-        return name##_wsd_body(self, wsd_args_.a1);                                                                    \
+        struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
+        return name##_wsd_body(self, wsd_p_.a1);                                                                       \
     }                                                                                                                  \
     WSD_STATIC_ASSERT_(1, "")
 
@@ -313,15 +329,19 @@ static inline void wsd_for(struct wsd_worker *self, uint64_t begin, uint64_t end
     WSD_TASK_FN_ void name##_wsd_body(struct wsd_worker *self, t1);                                                    \
     WSD_UNUSED_ static void name##_wsd_run(struct wsd_worker *self, struct wsd_task *wsd_t_)                           \
     {                                                                                                                  \
-        struct name##_wsd_args wsd_args_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                               \
-        name##_wsd_body(self, wsd_args_.a1);                                                                           \
+        struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
+        name##_wsd_body(self, wsd_p_.a1);                                                                              \
     }                                                                                                                  \
-    WSD_TASK_FN_ void name##_wsd_spawn(struct wsd_worker *self, t1 wsd_a1)                                             \
+    WSD_TASK_FN_ void name##_wsd_spawn(struct wsd_worker *self, t1 wsd_a1, WSD_END_)                                   \
     {                                                                                                                  \
         struct wsd_task *wsd_t_ = self->top;                                                                           \
-        struct name##_wsd_args *wsd_args_ = (struct name##_wsd_args *)WSD_DATA_(wsd_t_);                               \
-        wsd_args_->a1 = wsd_a1;                                                                                        \
+        struct name##_wsd_args *wsd_p_ = (struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
+        wsd_p_->a1 = wsd_a1;                                                                                           \
         wsd_task_push_(self, wsd_t_, name##_wsd_run, 0);                                                               \
+    }                                                                                                                  \
+    WSD_TASK_FN_ void name##_wsd_call(struct wsd_worker *self, t1 wsd_a1, WSD_END_)                                    \
+    {                                                                                                                  \
+        name##_wsd_body(self, wsd_a1);                                                                                 \
     }                                                                                                                  \
     WSD_TASK_FN_ void name##_wsd_sync(struct wsd_worker *self)                                                         \
     {                                                                                                                  \
@@ -330,8 +350,8 @@ static inline void wsd_for(struct wsd_worker *self, uint64_t begin, uint64_t end
             if (self->ops->sync(self, wsd_t_, 0))                                                                      \
                 return;                                                                                                \
         }                                                                                                              \
-        struct name##_wsd_args wsd_args_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                               \
-        name##_wsd_body(self, wsd_args_.a1);                                                                           \
+        struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
+        name##_wsd_body(self, wsd_p_.a1);                                                                              \
     }                                                                                                                  \
     WSD_STATIC_ASSERT_(1, "")
 
@@ -354,17 +374,21 @@ static inline void wsd_for(struct wsd_worker *self, uint64_t begin, uint64_t end
     WSD_TASK_FN_ type name##_wsd_body(struct wsd_worker *self, t1, t2);                                                \
     WSD_UNUSED_ static void name##_wsd_run(struct wsd_worker *self, struct wsd_task *wsd_t_)                           \
     {                                                                                                                  \
-        struct name##_wsd_args wsd_args_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                               \
-        type wsd_value_ = name##_wsd_body(self, wsd_args_.a1, wsd_args_.a2);                                           \
+        struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
+        type wsd_value_ = name##_wsd_body(self, wsd_p_.a1, wsd_p_.a2);                                                 \
         ((struct name##_wsd_result *)WSD_DATA_(wsd_t_))->value = wsd_value_;                                           \
     }                                                                                                                  \
-    WSD_TASK_FN_ void name##_wsd_spawn(struct wsd_worker *self, t1 wsd_a1, t2 wsd_a2)                                  \
+    WSD_TASK_FN_ void name##_wsd_spawn(struct wsd_worker *self, t1 wsd_a1, t2 wsd_a2, WSD_END_)                        \
     {                                                                                                                  \
         struct wsd_task *wsd_t_ = self->top;                                                                           \
-        struct name##_wsd_args *wsd_args_ = (struct name##_wsd_args *)WSD_DATA_(wsd_t_);                               \
-        wsd_args_->a1 = wsd_a1;                                                                                        \
-        wsd_args_->a2 = wsd_a2;                                                                                        \
+        struct name##_wsd_args *wsd_p_ = (struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
+        wsd_p_->a1 = wsd_a1;                                                                                           \
+        wsd_p_->a2 = wsd_a2;                                                                                           \
         wsd_task_push_(self, wsd_t_, name##_wsd_run, (uint32_t)sizeof(struct name##_wsd_result));                      \
+    }                                                                                                                  \
+    WSD_TASK_FN_ type name##_wsd_call(struct wsd_worker *self, t1 wsd_a1, t2 wsd_a2, WSD_END_)                         \
+    {                                                                                                                  \
+        return name##_wsd_body(self, wsd_a1, wsd_a2);                                                                  \
     }                                                                                                                  \
     WSD_TASK_FN_ type name##_wsd_sync(struct wsd_worker *self)                                                         \
     {                                                                                                                  \
@@ -374,8 +398,8 @@ static inline void wsd_for(struct wsd_worker *self, uint64_t begin, uint64_t end
             if (wsd_done_)                                                                                             \
                 return ((struct name##_wsd_result *)WSD_DATA_(wsd_done_))->value;                                      \
         }                                                                                                              \
-        struct name##_wsd_args wsd_args_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                               \
-        return name##_wsd_body(self, wsd_args_.a1, wsd_args_.a2);                                                      \
+        struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
+        return name##_wsd_body(self, wsd_p_.a1, wsd_p_.a2);                                                            \
     }                                                                                                                  \
     WSD_STATIC_ASSERT_(1, "")
 
@@ -394,16 +418,20 @@ static inline void wsd_for(struct wsd_worker *self, uint64_t begin, uint64_t end
     WSD_TASK_FN_ void name##_wsd_body(struct wsd_worker *self, t1, t2);                                                \
     WSD_UNUSED_ static void name##_wsd_run(struct wsd_worker *self, struct wsd_task *wsd_t_)                           \
     {                                                                                                                  \
-        struct name##_wsd_args wsd_args_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                               \
-        name##_wsd_body(self, wsd_args_.a1, wsd_args_.a2);                                                             \
+        struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
+        name##_wsd_body(self, wsd_p_.a1, wsd_p_.a2);                                                                   \
     }                                                                                                                  \
-    WSD_TASK_FN_ void name##_wsd_spawn(struct wsd_worker *self, t1 wsd_a1, t2 wsd_a2)                                  \
+    WSD_TASK_FN_ void name##_wsd_spawn(struct wsd_worker *self, t1 wsd_a1, t2 wsd_a2, WSD_END_)                        \
     {                                                                                                                  \
         struct wsd_task *wsd_t_ = self->top;                                                                           \
-        struct name##_wsd_args *wsd_args_ = (struct name##_wsd_args *)WSD_DATA_(wsd_t_);                               \
-        wsd_args_->a1 = wsd_a1;                                                                                        \
-        wsd_args_->a2 = wsd_a2;                                                                                        \
+        struct name##_wsd_args *wsd_p_ = (struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
+        wsd_p_->a1 = wsd_a1;                                                                                           \
+        wsd_p_->a2 = wsd_a2;                                                                                           \
         wsd_task_push_(self, wsd_t_, name##_wsd_run, 0);                                                               \
+    }                                                                                                                  \
+    WSD_TASK_FN_ void name##_wsd_call(struct wsd_worker *self, t1 wsd_a1, t2 wsd_a2, WSD_END_)                         \
+    {                                                                                                                  \
+        name##_wsd_body(self, wsd_a1, wsd_a2);                                                                         \
     }                                                                                                                  \
     WSD_TASK_FN_ void name##_wsd_sync(struct wsd_worker *self)                                                         \
     {                                                                                                                  \
@@ -412,8 +440,8 @@ static inline void wsd_for(struct wsd_worker *self, uint64_t begin, uint64_t end
             if (self->ops->sync(self, wsd_t_, 0))                                                                      \
                 return;                                                                                                \
         }                                                                                                              \
-        struct name##_wsd_args wsd_args_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                               \
-        name##_wsd_body(self, wsd_args_.a1, wsd_args_.a2);                                                             \
+        struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
+        name##_wsd_body(self, wsd_p_.a1, wsd_p_.a2);                                                                   \
     }                                                                                                                  \
     WSD_STATIC_ASSERT_(1, "")
 
@@ -436,18 +464,22 @@ static inline void wsd_for(struct wsd_worker *self, uint64_t begin, uint64_t end
     WSD_TASK_FN_ type name##_wsd_body(struct wsd_worker *self, t1, t2, t3);                                            \
     WSD_UNUSED_ static void name##_wsd_run(struct wsd_worker *self, struct wsd_task *wsd_t_)                           \
     {                                                                                                                  \
-        struct name##_wsd_args wsd_args_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                               \
-        type wsd_value_ = name##_wsd_body(self, wsd_args_.a1, wsd_args_.a2, wsd_args_.a3);                             \
+        struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
+        type wsd_value_ = name##_wsd_body(self, wsd_p_.a1, wsd_p_.a2, wsd_p_.a3);                                      \
         ((struct name##_wsd_result *)WSD_DATA_(wsd_t_))->value = wsd_value_;                                           \
     }                                                                                                                  \
-    WSD_TASK_FN_ void name##_wsd_spawn(struct wsd_worker *self, t1 wsd_a1, t2 wsd_a2, t3 wsd_a3)                       \
+    WSD_TASK_FN_ void name##_wsd_spawn(struct wsd_worker *self, t1 wsd_a1, t2 wsd_a2, t3 wsd_a3, WSD_END_)             \
     {                                                                                                                  \
         struct wsd_task *wsd_t_ = self->top;                                                                           \
-        struct name##_wsd_args *wsd_args_ = (struct name##_wsd_args *)WSD_DATA_(wsd_t_);                               \
-        wsd_args_->a1 = wsd_a1;                                                                                        \
-        wsd_args_->a2 = wsd_a2;                                                                                        \
-        wsd_args_->a3 = wsd_a3;                                                                                        \
+        struct name##_wsd_args *wsd_p_ = (struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
+        wsd_p_->a1 = wsd_a1;                                                                                           \
+        wsd_p_->a2 = wsd_a2;                                                                                           \
+        wsd_p_->a3 = wsd_a3;                                                                                           \
         wsd_task_push_(self, wsd_t_, name##_wsd_run, (uint32_t)sizeof(struct name##_wsd_result));                      \
+    }                                                                                                                  \
+    WSD_TASK_FN_ type name##_wsd_call(struct wsd_worker *self, t1 wsd_a1, t2 wsd_a2, t3 wsd_a3, WSD_END_)              \
+    {                                                                                                                  \
+        return name##_wsd_body(self, wsd_a1, wsd_a2, wsd_a3);                                                          \
     }                                                                                                                  \
     WSD_TASK_FN_ type name##_wsd_sync(struct wsd_worker *self)                                                         \
     {                                                                                                                  \
@@ -457,8 +489,8 @@ static inline void wsd_for(struct wsd_worker *self, uint64_t begin, uint64_t end
             if (wsd_done_)                                                                                             \
                 return ((struct name##_wsd_result *)WSD_DATA_(wsd_done_))->value;                                      \
         }                                                                                                              \
-        struct name##_wsd_args wsd_args_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                               \
-        return name##_wsd_body(self, wsd_args_.a1, wsd_args_.a2, wsd_args_.a3);                                        \
+        struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
+        return name##_wsd_body(self, wsd_p_.a1, wsd_p_.a2, wsd_p_.a3);                                                 \
     }                                                                                                                  \
     WSD_STATIC_ASSERT_(1, "")
 
@@ -477,17 +509,21 @@ static inline void wsd_for(struct wsd_worker *self, uint64_t begin, uint64_t end
     WSD_TASK_FN_ void name##_wsd_body(struct wsd_worker *self, t1, t2, t3);                                            \
     WSD_UNUSED_ static void name##_wsd_run(struct wsd_worker *self, struct wsd_task *wsd_t_)                           \
     {                                                                                                                  \
-        struct name##_wsd_args wsd_args_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                               \
-        name##_wsd_body(self, wsd_args_.a1, wsd_args_.a2, wsd_args_.a3);                                               \
+        struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
+        name##_wsd_body(self, wsd_p_.a1, wsd_p_.a2, wsd_p_.a3);                                                        \
     }                                                                                                                  \
-    WSD_TASK_FN_ void name##_wsd_spawn(struct wsd_worker *self, t1 wsd_a1, t2 wsd_a2, t3 wsd_a3)                       \
+    WSD_TASK_FN_ void name##_wsd_spawn(struct wsd_worker *self, t1 wsd_a1, t2 wsd_a2, t3 wsd_a3, WSD_END_)             \
     {                                                                                                                  \
         struct wsd_task *wsd_t_ = self->top;                                                                           \
-        struct name##_wsd_args *wsd_args_ = (struct name##_wsd_args *)WSD_DATA_(wsd_t_);                               \
-        wsd_args_->a1 = wsd_a1;                                                                                        \
-        wsd_args_->a2 = wsd_a2;                                                                                        \
-        wsd_args_->a3 = wsd_a3;                                                                                        \
+        struct name##_wsd_args *wsd_p_ = (struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
+        wsd_p_->a1 = wsd_a1;                                                                                           \
+        wsd_p_->a2 = wsd_a2;                                                                                           \
+        wsd_p_->a3 = wsd_a3;                                                                                           \
         wsd_task_push_(self, wsd_t_, name##_wsd_run, 0);                                                               \
+    }                                                                                                                  \
+    WSD_TASK_FN_ void name##_wsd_call(struct wsd_worker *self, t1 wsd_a1, t2 wsd_a2, t3 wsd_a3, WSD_END_)              \
+    {                                                                                                                  \
+        name##_wsd_body(self, wsd_a1, wsd_a2, wsd_a3);                                                                 \
     }                                                                                                                  \
     WSD_TASK_FN_ void name##_wsd_sync(struct wsd_worker *self)                                                         \
     {                                                                                                                  \
@@ -496,8 +532,8 @@ static inline void wsd_for(struct wsd_worker *self, uint64_t begin, uint64_t end
             if (self->ops->sync(self, wsd_t_, 0))                                                                      \
                 return;                                                                                                \
         }                                                                                                              \
-        struct name##_wsd_args wsd_args_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                               \
-        name##_wsd_body(self, wsd_args_.a1, wsd_args_.a2, wsd_args_.a3);                                               \
+        struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
+        name##_wsd_body(self, wsd_p_.a1, wsd_p_.a2, wsd_p_.a3);                                                        \
     }                                                                                                                  \
     WSD_STATIC_ASSERT_(1, "")
 
@@ -520,19 +556,23 @@ static inline void wsd_for(struct wsd_worker *self, uint64_t begin, uint64_t end
     WSD_TASK_FN_ type name##_wsd_body(struct wsd_worker *self, t1, t2, t3, t4);                                        \
     WSD_UNUSED_ static void name##_wsd_run(struct wsd_worker *self, struct wsd_task *wsd_t_)                           \
     {                                                                                                                  \
-        struct name##_wsd_args wsd_args_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                               \
-        type wsd_value_ = name##_wsd_body(self, wsd_args_.a1, wsd_args_.a2, wsd_args_.a3, wsd_args_.a4);               \
+        struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
+        type wsd_value_ = name##_wsd_body(self, wsd_p_.a1, wsd_p_.a2, wsd_p_.a3, wsd_p_.a4);                           \
         ((struct name##_wsd_result *)WSD_DATA_(wsd_t_))->value = wsd_value_;                                           \
     }                                                                                                                  \
-    WSD_TASK_FN_ void name##_wsd_spawn(struct wsd_worker *self, t1 wsd_a1, t2 wsd_a2, t3 wsd_a3, t4 wsd_a4)            \
+    WSD_TASK_FN_ void name##_wsd_spawn(struct wsd_worker *self, t1 wsd_a1, t2 wsd_a2, t3 wsd_a3, t4 wsd_a4, WSD_END_)  \
     {                                                                                                                  \
         struct wsd_task *wsd_t_ = self->top;                                                                           \
-        struct name##_wsd_args *wsd_args_ = (struct name##_wsd_args *)WSD_DATA_(wsd_t_);                               \
-        wsd_args_->a1 = wsd_a1;                                                                                        \
-        wsd_args_->a2 = wsd_a2;                                                                                        \
-        wsd_args_->a3 = wsd_a3;                                                                                        \
-        wsd_args_->a4 = wsd_a4;                                                                                        \
+        struct name##_wsd_args *wsd_p_ = (struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
+        wsd_p_->a1 = wsd_a1;                                                                                           \
+        wsd_p_->a2 = wsd_a2;                                                                                           \
+        wsd_p_->a3 = wsd_a3;                                                                                           \
+        wsd_p_->a4 = wsd_a4;                                                                                           \
         wsd_task_push_(self, wsd_t_, name##_wsd_run, (uint32_t)sizeof(struct name##_wsd_result));                      \
+    }                                                                                                                  \
+    WSD_TASK_FN_ type name##_wsd_call(struct wsd_worker *self, t1 wsd_a1, t2 wsd_a2, t3 wsd_a3, t4 wsd_a4, WSD_END_)   \
+    {                                                                                                                  \
+        return name##_wsd_body(self, wsd_a1, wsd_a2, wsd_a3, wsd_a4);                                                  \
     }                                                                                                                  \
     WSD_TASK_FN_ type name##_wsd_sync(struct wsd_worker *self)                                                         \
     {                                                                                                                  \
@@ -542,8 +582,8 @@ static inline void wsd_for(struct wsd_worker *self, uint64_t begin, uint64_t end
             if (wsd_done_)                                                                                             \
                 return ((struct name##_wsd_result *)WSD_DATA_(wsd_done_))->value;                                      \
         }                                                                                                              \
-        struct name##_wsd_args wsd_args_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                               \
-        return name##_wsd_body(self, wsd_args_.a1, wsd_args_.a2, wsd_args_.a3, wsd_args_.a4);                          \
+        struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
+        return name##_wsd_body(self, wsd_p_.a1, wsd_p_.a2, wsd_p_.a3, wsd_p_.a4);                                      \
     }                                                                                                                  \
     WSD_STATIC_ASSERT_(1, "")
 
@@ -562,18 +602,22 @@ static inline void wsd_for(struct wsd_worker *self, uint64_t begin, uint64_t end
     WSD_TASK_FN_ void name##_wsd_body(struct wsd_worker *self, t1, t2, t3, t4);                                        \
     WSD_UNUSED_ static void name##_wsd_run(struct wsd_worker *self, struct wsd_task *wsd_t_)                           \
     {                                                                                                                  \
-        struct name##_wsd_args wsd_args_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                               \
-        name##_wsd_body(self, wsd_args_.a1, wsd_args_.a2, wsd_args_.a3, wsd_args_.a4);                                 \
+        struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
+        name##_wsd_body(self, wsd_p_.a1, wsd_p_.a2, wsd_p_.a3, wsd_p_.a4);                                             \
     }                                                                                                                  \
-    WSD_TASK_FN_ void name##_wsd_spawn(struct wsd_worker *self, t1 wsd_a1, t2 wsd_a2, t3 wsd_a3, t4 wsd_a4)            \
+    WSD_TASK_FN_ void name##_wsd_spawn(struct wsd_worker *self, t1 wsd_a1, t2 wsd_a2, t3 wsd_a3, t4 wsd_a4, WSD_END_)  \
     {                                                                                                                  \
         struct wsd_task *wsd_t_ = self->top;                                                                           \
-        struct name##_wsd_args *wsd_args_ = (struct name##_wsd_args *)WSD_DATA_(wsd_t_);                               \
-        wsd_args_->a1 = wsd_a1;                                                                                        \
-        wsd_args_->a2 = wsd_a2;                                                                                        \
-        wsd_args_->a3 = wsd_a3;                                                                                        \
-        wsd_args_->a4 = wsd_a4;                                                                                        \
+        struct name##_wsd_args *wsd_p_ = (struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
+        wsd_p_->a1 = wsd_a1;                                                                                           \
+        wsd_p_->a2 = wsd_a2;                                                                                           \
+        wsd_p_->a3 = wsd_a3;                                                                                           \
+        wsd_p_->a4 = wsd_a4;                                                                                           \
         wsd_task_push_(self, wsd_t_, name##_wsd_run, 0);                                                               \
+    }                                                                                                                  \
+    WSD_TASK_FN_ void name##_wsd_call(struct wsd_worker *self, t1 wsd_a1, t2 wsd_a2, t3 wsd_a3, t4 wsd_a4, WSD_END_)   \
+    {                                                                                                                  \
+        name##_wsd_body(self, wsd_a1, wsd_a2, wsd_a3, wsd_a4);                                                         \
     }                                                                                                                  \
     WSD_TASK_FN_ void name##_wsd_sync(struct wsd_worker *self)                                                         \
     {                                                                                                                  \
@@ -582,8 +626,8 @@ static inline void wsd_for(struct wsd_worker *self, uint64_t begin, uint64_t end
             if (self->ops->sync(self, wsd_t_, 0))                                                                      \
                 return;                                                                                                \
         }                                                                                                              \
-        struct name##_wsd_args wsd_args_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                               \
-        name##_wsd_body(self, wsd_args_.a1, wsd_args_.a2, wsd_args_.a3, wsd_args_.a4);                                 \
+        struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
+        name##_wsd_body(self, wsd_p_.a1, wsd_p_.a2, wsd_p_.a3, wsd_p_.a4);                                             \
     }                                                                                                                  \
     WSD_STATIC_ASSERT_(1, "")
 
@@ -606,20 +650,26 @@ static inline void wsd_for(struct wsd_worker *self, uint64_t begin, uint64_t end
     WSD_TASK_FN_ type name##_wsd_body(struct wsd_worker *self, t1, t2, t3, t4, t5);                                    \
     WSD_UNUSED_ static void name##_wsd_run(struct wsd_worker *self, struct wsd_task *wsd_t_)                           \
     {                                                                                                                  \
-        struct name##_wsd_args wsd_args_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                               \
-        type wsd_value_ = name##_wsd_body(self, wsd_args_.a1, wsd_args_.a2, wsd_args_.a3, wsd_args_.a4, wsd_args_.a5); \
+        struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
+        type wsd_value_ = name##_wsd_body(self, wsd_p_.a1, wsd_p_.a2, wsd_p_.a3, wsd_p_.a4, wsd_p_.a5);                \
         ((struct name##_wsd_result *)WSD_DATA_(wsd_t_))->value = wsd_value_;                                           \
     }                                                                                                                  \
-    WSD_TASK_FN_ void name##_wsd_spawn(struct wsd_worker *self, t1 wsd_a1, t2 wsd_a2, t3 wsd_a3, t4 wsd_a4, t5 wsd_a5) \
+    WSD_TASK_FN_ void name##_wsd_spawn(struct wsd_worker *self, t1 wsd_a1, t2 wsd_a2, t3 wsd_a3, t4 wsd_a4,            \
+                                       t5 wsd_a5, WSD_END_)                                                            \
     {                                                                                                                  \
         struct wsd_task *wsd_t_ = self->top;                                                                           \
-        struct name##_wsd_args *wsd_args_ = (struct name##_wsd_args *)WSD_DATA_(wsd_t_);                               \
-        wsd_args_->a1 = wsd_a1;                                                                                        \
-        wsd_args_->a2 = wsd_a2;                                                                                        \
-        wsd_args_->a3 = wsd_a3;                                                                                        \
-        wsd_args_->a4 = wsd_a4;                                                                                        \
-        wsd_args_->a5 = wsd_a5;                                                                                        \
+        struct name##_wsd_args *wsd_p_ = (struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
+        wsd_p_->a1 = wsd_a1;                                                                                           \
+        wsd_p_->a2 = wsd_a2;                                                                                           \
+        wsd_p_->a3 = wsd_a3;                                                                                           \
+        wsd_p_->a4 = wsd_a4;                                                                                           \
+        wsd_p_->a5 = wsd_a5;                                                                                           \
         wsd_task_push_(self, wsd_t_, name##_wsd_run, (uint32_t)sizeof(struct name##_wsd_result));                      \
+    }                                                                                                                  \
+    WSD_TASK_FN_ type name##_wsd_call(struct wsd_worker *self, t1 wsd_a1, t2 wsd_a2, t3 wsd_a3, t4 wsd_a4,             \
+                                      t5 wsd_a5, WSD_END_)                                                             \
+    {                                                                                                                  \
+        return name##_wsd_body(self, wsd_a1, wsd_a2, wsd_a3, wsd_a4, wsd_a5);                                          \
     }                                                                                                                  \
     WSD_TASK_FN_ type name##_wsd_sync(struct wsd_worker *self)                                                         \
     {                                                                                                                  \
@@ -629,8 +679,8 @@ static inline void wsd_for(struct wsd_worker *self, uint64_t begin, uint64_t end
             if (wsd_done_)                                                                                             \
                 return ((struct name##_wsd_result *)WSD_DATA_(wsd_done_))->value;                                      \
         }                                                                                                              \
-        struct name##_wsd_args wsd_args_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                               \
-        return name##_wsd_body(self, wsd_args_.a1, wsd_args_.a2, wsd_args_.a3, wsd_args_.a4, wsd_args_.a5);            \
+        struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
+        return name##_wsd_body(self, wsd_p_.a1, wsd_p_.a2, wsd_p_.a3, wsd_p_.a4, wsd_p_.a5);                           \
     }                                                                                                                  \
     WSD_STATIC_ASSERT_(1, "")
 
@@ -649,19 +699,25 @@ static inline void wsd_for(struct wsd_worker *self, uint64_t begin, uint64_t end
     WSD_TASK_FN_ void name##_wsd_body(struct wsd_worker *self, t1, t2, t3, t4, t5);                                    \
     WSD_UNUSED_ static void name##_wsd_run(struct wsd_worker *self, struct wsd_task *wsd_t_)                           \
     {                                                                                                                  \
-        struct name##_wsd_args wsd_args_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                               \
-        name##_wsd_body(self, wsd_args_.a1, wsd_args_.a2, wsd_args_.a3, wsd_args_.a4, wsd_args_.a5);                   \
+        struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
+        name##_wsd_body(self, wsd_p_.a1, wsd_p_.a2, wsd_p_.a3, wsd_p_.a4, wsd_p_.a5);                                  \
     }                                                                                                                  \
-    WSD_TASK_FN_ void name##_wsd_spawn(struct wsd_worker *self, t1 wsd_a1, t2 wsd_a2, t3 wsd_a3, t4 wsd_a4, t5 wsd_a5) \
+    WSD_TASK_FN_ void name##_wsd_spawn(struct wsd_worker *self, t1 wsd_a1, t2 wsd_a2, t3 wsd_a3, t4 wsd_a4,            \
+                                       t5 wsd_a5, WSD_END_)                                                            \
     {                                                                                                                  \
         struct wsd_task *wsd_t_ = self->top;                                                                           \
-        struct name##_wsd_args *wsd_args_ = (struct name##_wsd_args *)WSD_DATA_(wsd_t_);                               \
-        wsd_args_->a1 = wsd_a1;                                                                                        \
-        wsd_args_->a2 = wsd_a2;                                                                                        \
-        wsd_args_->a3 = wsd_a3;                                                                                        \
-        wsd_args_->a4 = wsd_a4;                                                                                        \
-        wsd_args_->a5 = wsd_a5;                                                                                        \
+        struct name##_wsd_args *wsd_p_ = (struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
+        wsd_p_->a1 = wsd_a1;                                                                                           \
+        wsd_p_->a2 = wsd_a2;                                                                                           \
+        wsd_p_->a3 = wsd_a3;                                                                                           \
+        wsd_p_->a4 = wsd_a4;                                                                                           \
+        wsd_p_->a5 = wsd_a5;                                                                                           \
         wsd_task_push_(self, wsd_t_, name##_wsd_run, 0);                                                               \
+    }                                                                                                                  \
+    WSD_TASK_FN_ void name##_wsd_call(struct wsd_worker *self, t1 wsd_a1, t2 wsd_a2, t3 wsd_a3, t4 wsd_a4,             \
+                                      t5 wsd_a5, WSD_END_)                                                             \
+    {                                                                                                                  \
+        name##_wsd_body(self, wsd_a1, wsd_a2, wsd_a3, wsd_a4, wsd_a5);                                                 \
     }                                                                                                                  \
     WSD_TASK_FN_ void name##_wsd_sync(struct wsd_worker *self)                                                         \
     {                                                                                                                  \
@@ -670,8 +726,8 @@ static inline void wsd_for(struct wsd_worker *self, uint64_t begin, uint64_t end
             if (self->ops->sync(self, wsd_t_, 0))                                                                      \
                 return;                                                                                                \
         }                                                                                                              \
-        struct name##_wsd_args wsd_args_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                               \
-        name##_wsd_body(self, wsd_args_.a1, wsd_args_.a2, wsd_args_.a3, wsd_args_.a4, wsd_args_.a5);                   \
+        struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
+        name##_wsd_body(self, wsd_p_.a1, wsd_p_.a2, wsd_p_.a3, wsd_p_.a4, wsd_p_.a5);                                  \
     }                                                                                                                  \
     WSD_STATIC_ASSERT_(1, "")
 
@@ -694,21 +750,27 @@ static inline void wsd_for(struct wsd_worker *self, uint64_t begin, uint64_t end
     WSD_TASK_FN_ type name##_wsd_body(struct wsd_worker *self, t1, t2, t3, t4, t5, t6);                                \
     WSD_UNUSED_ static void name##_wsd_run(struct wsd_worker *self, struct wsd_task *wsd_t_)                           \
     {                                                                                                                  \
-        struct name##_wsd_args wsd_args_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                               \
-        type wsd_value_ = name##_wsd_body(self, wsd_args_.a1, wsd_args_.a2, wsd_args_.a3, wsd_args_.a4, wsd_args_.a5, wsd_args_.a6); \
+        struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
+        type wsd_value_ = name##_wsd_body(self, wsd_p_.a1, wsd_p_.a2, wsd_p_.a3, wsd_p_.a4, wsd_p_.a5, wsd_p_.a6);     \
         ((struct name##_wsd_result *)WSD_DATA_(wsd_t_))->value = wsd_value_;                                           \
     }                                                                                                                  \
-    WSD_TASK_FN_ void name##_wsd_spawn(struct wsd_worker *self, t1 wsd_a1, t2 wsd_a2, t3 wsd_a3, t4 wsd_a4, t5 wsd_a5, t6 wsd_a6) \
+    WSD_TASK_FN_ void name##_wsd_spawn(struct wsd_worker *self, t1 wsd_a1, t2 wsd_a2, t3 wsd_a3, t4 wsd_a4,            \
+                                       t5 wsd_a5, t6 wsd_a6, WSD_END_)                                                 \
     {                                                                                                                  \
         struct wsd_task *wsd_t_ = self->top;                                                                           \
-        struct name##_wsd_args *wsd_args_ = (struct name##_wsd_args *)WSD_DATA_(wsd_t_);                               \
-        wsd_args_->a1 = wsd_a1;                                                                                        \
-        wsd_args_->a2 = wsd_a2;                                                                                        \
-        wsd_args_->a3 = wsd_a3;                                                                                        \
-        wsd_args_->a4 = wsd_a4;                                                                                        \
-        wsd_args_->a5 = wsd_a5;                                                                                        \
-        wsd_args_->a6 = wsd_a6;                                                                                        \
+        struct name##_wsd_args *wsd_p_ = (struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
+        wsd_p_->a1 = wsd_a1;                                                                                           \
+        wsd_p_->a2 = wsd_a2;                                                                                           \
+        wsd_p_->a3 = wsd_a3;                                                                                           \
+        wsd_p_->a4 = wsd_a4;                                                                                           \
+        wsd_p_->a5 = wsd_a5;                                                                                           \
+        wsd_p_->a6 = wsd_a6;                                                                                           \
         wsd_task_push_(self, wsd_t_, name##_wsd_run, (uint32_t)sizeof(struct name##_wsd_result));                      \
+    }                                                                                                                  \
+    WSD_TASK_FN_ type name##_wsd_call(struct wsd_worker *self, t1 wsd_a1, t2 wsd_a2, t3 wsd_a3, t4 wsd_a4,             \
+                                      t5 wsd_a5, t6 wsd_a6, WSD_END_)                                                  \
+    {                                                                                                                  \
+        return name##_wsd_body(self, wsd_a1, wsd_a2, wsd_a3, wsd_a4, wsd_a5, wsd_a6);                                  \
     }                                                                                                                  \
     WSD_TASK_FN_ type name##_wsd_sync(struct wsd_worker *self)                                                         \
     {                                                                                                                  \
@@ -718,8 +780,8 @@ static inline void wsd_for(struct wsd_worker *self, uint64_t begin, uint64_t end
             if (wsd_done_)                                                                                             \
                 return ((struct name##_wsd_result *)WSD_DATA_(wsd_done_))->value;                                      \
         }                                                                                                              \
-        struct name##_wsd_args wsd_args_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                               \
-        return name##_wsd_body(self, wsd_args_.a1, wsd_args_.a2, wsd_args_.a3, wsd_args_.a4, wsd_args_.a5, wsd_args_.a6); \
+        struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
+        return name##_wsd_body(self, wsd_p_.a1, wsd_p_.a2, wsd_p_.a3, wsd_p_.a4, wsd_p_.a5, wsd_p_.a6);                \
     }                                                                                                                  \
     WSD_STATIC_ASSERT_(1, "")
 
@@ -738,20 +800,26 @@ static inline void wsd_for(struct wsd_worker *self, uint64_t begin, uint64_t end
     WSD_TASK_FN_ void name##_wsd_body(struct wsd_worker *self, t1, t2, t3, t4, t5, t6);                                \
     WSD_UNUSED_ static void name##_wsd_run(struct wsd_worker *self, struct wsd_task *wsd_t_)                           \
     {                                                                                                                  \
-        struct name##_wsd_args wsd_args_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                               \
-        name##_wsd_body(self, wsd_args_.a1, wsd_args_.a2, wsd_args_.a3, wsd_args_.a4, wsd_args_.a5, wsd_args_.a6);     \
+        struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
+        name##_wsd_body(self, wsd_p_.a1, wsd_p_.a2, wsd_p_.a3, wsd_p_.a4, wsd_p_.a5, wsd_p_.a6);                       \
     }                                                                                                                  \
-    WSD_TASK_FN_ void name##_wsd_spawn(struct wsd_worker *self, t1 wsd_a1, t2 wsd_a2, t3 wsd_a3, t4 wsd_a4, t5 wsd_a5, t6 wsd_a6) \
+    WSD_TASK_FN_ void name##_wsd_spawn(struct wsd_worker *self, t1 wsd_a1, t2 wsd_a2, t3 wsd_a3, t4 wsd_a4,            \
+                                       t5 wsd_a5, t6 wsd_a6, WSD_END_)                                                 \
     {                                                                                                                  \
         struct wsd_task *wsd_t_ = self->top;                                                                           \
-        struct name##_wsd_args *wsd_args_ = (struct name##_wsd_args *)WSD_DATA_(wsd_t_);                               \
-        wsd_args_->a1 = wsd_a1;                                                                                        \
-        wsd_args_->a2 = wsd_a2;                                                                                        \
-        wsd_args_->a3 = wsd_a3;                                                                                        \
-        wsd_args_->a4 = wsd_a4;                                                                                        \
-        wsd_args_->a5 = wsd_a5;                                                                                        \
-        wsd_args_->a6 = wsd_a6;                                                                                        \
+        struct name##_wsd_args *wsd_p_ = (struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
+        wsd_p_->a1 = wsd_a1;                                                                                           \
+        wsd_p_->a2 = wsd_a2;                                                                                           \
+        wsd_p_->a3 = wsd_a3;                                                                                           \
+        wsd_p_->a4 = wsd_a4;                                                                                           \
+        wsd_p_->a5 = wsd_a5;                                                                                           \
+        wsd_p_->a6 = wsd_a6;                                                                                           \
         wsd_task_push_(self, wsd_t_, name##_wsd_run, 0);                                                               \
+    }                                                                                                                  \
+    WSD_TASK_FN_ void name##_wsd_call(struct wsd_worker *self, t1 wsd_a1, t2 wsd_a2, t3 wsd_a3, t4 wsd_a4,             \
+                                      t5 wsd_a5, t6 wsd_a6, WSD_END_)                                                  \
+    {                                                                                                                  \
+        name##_wsd_body(self, wsd_a1, wsd_a2, wsd_a3, wsd_a4, wsd_a5, wsd_a6);                                         \
     }                                                                                                                  \
     WSD_TASK_FN_ void name##_wsd_sync(struct wsd_worker *self)                                                         \
     {                                                                                                                  \
@@ -760,8 +828,8 @@ static inline void wsd_for(struct wsd_worker *self, uint64_t begin, uint64_t end
             if (self->ops->sync(self, wsd_t_, 0))                                                                      \
                 return;                                                                                                \
         }                                                                                                              \
-        struct name##_wsd_args wsd_args_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                               \
-        name##_wsd_body(self, wsd_args_.a1, wsd_args_.a2, wsd_args_.a3, wsd_args_.a4, wsd_args_.a5, wsd_args_.a6);     \
+        struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
+        name##_wsd_body(self, wsd_p_.a1, wsd_p_.a2, wsd_p_.a3, wsd_p_.a4, wsd_p_.a5, wsd_p_.a6);                       \
     }                                                                                                                  \
     WSD_STATIC_ASSERT_(1, "")
 

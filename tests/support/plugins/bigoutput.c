@@ -53,8 +53,38 @@ static int written(struct wsd_job *job, struct wsd_worker *self)
     return 0;
 }
 
+/* The same pattern by reservations of all sizes, of which not all is used, and some given up. */
+static int sizes(struct wsd_job *job, struct wsd_worker *self)
+{
+    static const size_t min[] = {1, 100, 4000, 5000, 65536, 65537, 200000, WSD_RESERVE_MAX, 1, WSD_RESERVE_MAX, 70000};
+    uint64_t at = 0;
+    size_t room;
+
+    if (wsd_job_reserve(job, WSD_RESERVE_MAX + 1, &room))
+        return wsd_job_fail(job, 1, "too large a reservation was met");
+    for (size_t i = 0; i < sizeof(min) / sizeof(*min); i++) {
+        if (!wsd_job_reserve(job, 50000, &room)) /* given up */
+            return wsd_job_fail(job, 2, "nobody reads");
+        unsigned char *to = wsd_job_reserve(job, min[i], &room);
+        if (!to || room < min[i])
+            return wsd_job_fail(job, 3, "asked for %zu, got %zu", min[i], room);
+        if (wsd_job_commit(job, room + 1) == 0)
+            return wsd_job_fail(job, 4, "more could be committed than was reserved");
+        fill(to, min[i] - min[i] / 7, at);
+        if (wsd_job_commit(job, min[i] - min[i] / 7) < 0)
+            return wsd_job_fail(job, 5, "it could not be committed");
+        at += min[i] - min[i] / 7;
+        if (i % 3 == 2 && wsd_job_flush(job) < 0)
+            return wsd_job_fail(job, 6, "nobody reads");
+        if (wsd_job_commit(job, 1) == 0)
+            return wsd_job_fail(job, 7, "more could be committed than was reserved");
+    }
+    return 0;
+}
+
 static const struct wsd_function functions[] = {
     {.name = "bigoutput", .help = "BYTES: reserved and committed", .flags = WSD_FN_IDEMPOTENT, .run = reserved},
     {.name = "written", .help = "BYTES: written in odd pieces", .flags = WSD_FN_IDEMPOTENT, .run = written},
+    {.name = "sizes", .help = "reservations of all sizes", .flags = WSD_FN_IDEMPOTENT, .run = sizes},
 };
-WSD_PLUGIN(.n_functions = 2, .functions = functions, .name = "bigoutput", .version = "1", .help = "much output");
+WSD_PLUGIN(.n_functions = 3, .functions = functions, .name = "bigoutput", .version = "1", .help = "much output");

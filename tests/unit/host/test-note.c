@@ -31,6 +31,7 @@ static void load(const char *name)
     ck_assert_int_ge(fd, 0);
     ck_assert_int_eq(fstat(fd, &st), 0);
     file_size = (size_t)st.st_size;
+    free(file);
     file = malloc(file_size);
     ck_assert_int_eq(read(fd, file, file_size), (ssize_t)file_size);
     close(fd);

@@ -1,0 +1,550 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * call.c: jobs in flight: input out, output in, one end each.
+ * Owns struct wsd_call from submit or attach until the user has freed it and wsd has ended it. One thread a handle.
+ * Keeps: done is told exactly once and last; output is told in order, never more than was granted is accepted, and none
+ * while the user holds it; input never exceeds what wsd granted.
+ * A call that the user has freed lives on unseen until wsd ends it, so that its output is granted away and does not hold
+ * up a detached job. */
+#include "client.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+static struct wsd_call *call_of(struct request *request)
+{
+    return container_of(request, struct wsd_call, request);
+}
+
+void call_destroy(struct wsd_call *call)
+{
+    list_remove(&call->link);
+    list_remove(&call->feeding);
+    client_request_close(call->client, &call->request);
+    buffer_deinit(&call->output);
+    free((char *)(uintptr_t)call->args);
+    free(call->info_texts);
+    free(call->text);
+    free(call);
+}
+
+/* --- the end of a call ---------------------------------------------------------------------------------------------- */
+
+static void call_bury(struct wsd_call *call)
+{
+    list_remove(&call->link);
+    list_push_back(&call->client->graveyard, &call->link);
+    client_reap(call->client);
+}
+
+/* error 0: info is set. Otherwise words and exit code are the client's. */
+static void call_finish(struct wsd_call *call, int error)
+{
+    struct wsd_client *client = call->client;
+
+    if (call->done)
+        return;
+    call->done = true;
+    call->error = error;
+    if (error) {
+        call->text = strdup(client->error);
+        call->exit = client->exit;
+    }
+    client_request_close(client, &call->request);
+    list_remove(&call->feeding);
+    call->input_size = 0;
+    if (call->freed) {
+        call_bury(call);
+        return;
+    }
+    client->depth++;
+    if (call->callbacks.done)
+        call->callbacks.done(call, error, error ? NULL : &call->info, call->text ? call->text : "",
+                             call->callbacks.userdata);
+    client->depth--;
+}
+
+static void call_broken(struct wsd_client *client, struct request *request)
+{
+    struct wsd_call *call = call_of(request);
+
+    /* A job that wsd had accepted may be lost half-way: that is not the same as no daemon there. */
+    client_error(client, client->broken, call->accepted && client->broken_exit == 69 ? 125 : client->broken_exit, "%s",
+                 client->reason);
+    call_finish(call, -ECONNRESET);
+}
+
+/* --- output --------------------------------------------------------------------------------------------------------- */
+
+static void call_grant(struct wsd_call *call)
+{
+    struct msg msg = {.type = FRAME_CREDIT,
+                      .credit = {.bytes = call->output_taken + OUTPUT_WINDOW - call->output_granted}};
+
+    if (msg.credit.bytes < OUTPUT_CREDIT || call->done || call->has_job)
+        return;
+    if (client_send(call->client, &msg, call->request.tag, NULL, 0) == 0)
+        call->output_granted += msg.credit.bytes;
+}
+
+static void call_deliver(struct wsd_call *call, const void *data, size_t size)
+{
+    struct wsd_client *client = call->client;
+
+    call->delivering = true;
+    client->depth++;
+    if (call->callbacks.output(call, data, size, call->callbacks.userdata) != 0)
+        call->held = true;
+    client->depth--;
+    call->delivering = false;
+    call->output_taken += size;
+}
+
+/* Gives out what waited, and ends the call if that was all that its end waited for. */
+static void call_drain(struct wsd_call *call)
+{
+    while (call->callbacks.output && !call->held && !call->delivering && !call->freed && !call->done &&
+           buffer_size(&call->output) > 0) {
+        struct buffer waiting = call->output;
+
+        call->output = (struct buffer){0};
+        call_deliver(call, buffer_data(&waiting), buffer_size(&waiting));
+        buffer_deinit(&waiting);
+    }
+    if (!call->delivering)
+        call_grant(call);
+    if (call->has_job && !call->delivering &&
+        (!call->callbacks.output || call->freed || buffer_size(&call->output) == 0))
+        call_finish(call, 0);
+}
+
+static void handle_output(struct wsd_client *client, struct wsd_call *call, const struct frame *frame,
+                          const struct msg_chunk *chunk)
+{
+    if (chunk->offset != call->output_received ||
+        frame->body_size > call->output_granted - call->output_received) {
+        client_break_protocol(client, "wrong offset or too many bytes of", FRAME_OUTPUT);
+        return;
+    }
+    call->output_received += frame->body_size;
+    if (frame->body_size == 0)
+        return;
+    if (call->freed) {
+        call->output_taken += frame->body_size;
+    } else if (call->callbacks.output && !call->held && !call->delivering && buffer_size(&call->output) == 0) {
+        call_deliver(call, frame->body, frame->body_size);
+    } else if (buffer_put(&call->output, frame->body, frame->body_size) < 0) {
+        client_break(client, -ECONNRESET, 74, "out of memory for output");
+        return;
+    } else if (!call->callbacks.output) {
+        call->output_taken += frame->body_size;
+    }
+    call_drain(call);
+}
+
+int wsd_call_resume(struct wsd_call *call)
+{
+    struct wsd_client *client = call->client;
+
+    if (call->delivering || !call->held)
+        return 0;
+    call->held = false;
+    client->depth++;
+    call_drain(call);
+    client->depth--;
+    client_reap(client);
+    return 0;
+}
+
+const void *wsd_call_output(const struct wsd_call *call, size_t *ret_size)
+{
+    bool gathered = !call->callbacks.output && buffer_size(&call->output) > 0;
+
+    *ret_size = gathered ? buffer_size(&call->output) : 0;
+    return gathered ? (const void *)buffer_data(&call->output) : "";
+}
+
+/* --- frames ---------------------------------------------------------------------------------------------------------- */
+
+static void handle_accepted(struct wsd_client *client, struct wsd_call *call, const struct msg_id *id)
+{
+    if (call->accepted || call->attached) {
+        client_break_protocol(client, "a second", FRAME_ACCEPTED);
+        return;
+    }
+    call->accepted = true;
+    memcpy(call->info.id.bytes, id->id, sizeof(id->id));
+    if (call->freed || !call->callbacks.accepted)
+        return;
+
+    struct wsd_id copy = call->info.id;
+
+    client->depth++;
+    call->callbacks.accepted(call, &copy, call->callbacks.userdata);
+    client->depth--;
+}
+
+static void handle_done(struct wsd_client *client, struct wsd_call *call, const struct msg_job *job)
+{
+    if (job_info_copy(job, &call->info, &call->info_texts) < 0) {
+        client_error(client, -ENOMEM, 74, "out of memory");
+        call_finish(call, -ENOMEM);
+        return;
+    }
+    client_request_unlist(client, &call->request);
+    call->has_job = true;
+    call_drain(call);
+}
+
+static void handle_rest(struct wsd_client *client, struct wsd_call *call, const struct msg *msg)
+{
+    const struct wsd_callbacks *callbacks = &call->callbacks;
+
+    client->depth++;
+    switch (msg->type) {
+    case FRAME_MESSAGE:
+        if (callbacks->message && !call->freed)
+            callbacks->message(call, (int)msg->message.level, msg->message.text.data, callbacks->userdata);
+        break;
+    case FRAME_PROGRESS:
+        if (callbacks->progress && !call->freed)
+            callbacks->progress(call, msg->progress.done, msg->progress.total, callbacks->userdata);
+        break;
+    case FRAME_OPEN:
+        open_answer(client, call, call->request.tag, &msg->open);
+        break;
+    default:
+        client_break_protocol(client, "unexpected for a call:", msg->type);
+    }
+    client->depth--;
+}
+
+static void call_frame(struct wsd_client *client, struct request *request, const struct frame *frame,
+                       const struct msg *msg)
+{
+    struct wsd_call *call = call_of(request);
+
+    switch (msg->type) {
+    case FRAME_ACCEPTED:
+        handle_accepted(client, call, &msg->id);
+        break;
+    case FRAME_OUTPUT:
+        handle_output(client, call, frame, &msg->chunk);
+        break;
+    case FRAME_DONE:
+        handle_done(client, call, &msg->job);
+        break;
+    case FRAME_CREDIT:
+        call->input_limit += MIN(msg->credit.bytes, UINT64_MAX - call->input_limit);
+        break;
+    case FRAME_ERROR:
+        call_finish(call, client_remote_error(client, &msg->error));
+        break;
+    default:
+        handle_rest(client, call, msg);
+    }
+}
+
+/* --- input ----------------------------------------------------------------------------------------------------------- */
+
+/* Sends as INPUT frames what window and buffer allow; `last` goes with the last byte. Returns the bytes taken, or a
+ * negative errno. */
+static int64_t send_input(struct wsd_call *call, const uint8_t *data, size_t size, bool last)
+{
+    struct wsd_client *client = call->client;
+    size_t taken = 0;
+
+    while (buffer_size(&client->out) < OUT_HIGH) {
+        size_t n = MIN(MIN(size - taken, FRAME_BODY_CHUNK), call->input_limit - call->input_sent);
+        struct msg msg = {.type = FRAME_INPUT,
+                          .chunk = {.offset = call->input_sent, .last = last && taken + n == size}};
+        int r;
+
+        if (n == 0 && !msg.chunk.last)
+            break;
+        r = client_send(client, &msg, call->request.tag, n > 0 ? data + taken : NULL, n);
+        if (r < 0)
+            return r;
+        taken += n;
+        call->input_sent += n;
+        if (msg.chunk.last)
+            call->input_ended = true;
+        if (taken == size)
+            break;
+    }
+    return (int64_t)taken;
+}
+
+void call_pump(struct wsd_client *client)
+{
+    list_for_each_safe(l, n, &client->feeding)
+    {
+        struct wsd_call *call = container_of(l, struct wsd_call, feeding);
+        int64_t taken = send_input(call, call->input, call->input_size, !call->stream);
+
+        if (taken < 0)
+            return; /* no memory now: tried again at the next turn */
+        call->input += taken;
+        call->input_size -= (size_t)taken;
+        if (call->input_size == 0)
+            list_remove(&call->feeding);
+    }
+}
+
+int64_t wsd_call_feed(struct wsd_call *call, const void *data, size_t size, bool last)
+{
+    struct wsd_client *client = call->client;
+    int64_t taken;
+
+    if (!call->stream || call->attached)
+        return client_error(client, -EINVAL, 64, "the call was not submitted with WSD_SUBMIT_STREAM");
+    if (call->done || call->has_job || call->input_ended)
+        return client_error(client, -EPIPE, 74, "the input of the call has ended");
+    if (call->input_size > 0)
+        return 0; /* what was given with the submit goes first */
+    taken = send_input(call, data, size, last);
+    if (taken < 0)
+        client_error(client, (int)taken, exit_of_error((int)taken), "%s",
+                     client->broken ? client->reason : strerror((int)-taken));
+    return taken;
+}
+
+/* --- making calls ---------------------------------------------------------------------------------------------------- */
+
+static int call_new(struct wsd_client *client, const struct wsd_callbacks *callbacks, struct wsd_call **ret_call)
+{
+    struct wsd_call *call;
+
+    if (callbacks && callbacks->size == 0)
+        return client_error(client, -EINVAL, 64, "the size of struct wsd_callbacks is not set");
+    *ret_call = call = calloc(1, sizeof(*call));
+    if (!call)
+        return client_error(client, -ENOMEM, 74, "out of memory");
+    call->client = client;
+    list_init(&call->link);
+    list_init(&call->feeding);
+    list_init(&call->request.open);
+    call->request.frame = call_frame;
+    call->request.broken = call_broken;
+    call->output_granted = OUTPUT_WINDOW;
+    call->input_limit = client->window;
+    if (callbacks)
+        memcpy(&call->callbacks, callbacks, MIN(callbacks->size, sizeof(call->callbacks)));
+    return 0;
+}
+
+/* The arguments one behind the other. */
+static int pack_args(const struct wsd_submit *submit, struct wsd_call *call)
+{
+    size_t size = 0, at = 0;
+    char *args;
+
+    for (size_t i = 0; i < submit->n_args; i++)
+        size += strlen(submit->args[i]) + 1;
+    args = malloc(size ? size : 1);
+    if (!args)
+        return -ENOMEM;
+    for (size_t i = 0; i < submit->n_args; i++) {
+        size_t n = strlen(submit->args[i]) + 1;
+
+        memcpy(args + at, submit->args[i], n);
+        at += n;
+    }
+    call->args = args;
+    call->args_size = size;
+    return 0;
+}
+
+/* Fills the message; says which limit is exceeded. */
+static int make_submit(const struct wsd_submit *submit, const struct wsd_call *call, struct msg *ret)
+{
+    const uint32_t flags = WSD_SUBMIT_DETACH | WSD_SUBMIT_PROGRESS | WSD_SUBMIT_STREAM;
+    const char *problem;
+
+    if (!submit->plugin || !submit->plugin[0])
+        return client_error(call->client, -EINVAL, 64, "no plugin is named");
+    if (submit->flags & ~flags)
+        return client_error(call->client, -EINVAL, 64, "unknown flags");
+    *ret = (struct msg){.type = FRAME_SUBMIT,
+                        .submit = {
+                            .plugin = {.data = submit->plugin, .size = strlen(submit->plugin)},
+                            .function = {.data = submit->function, .size = submit->function ? strlen(submit->function) : 0},
+                            .args = {.data = call->args, .size = call->args_size},
+                            .argc = (uint32_t)MIN(submit->n_args, UINT32_MAX),
+                            .timeout_usec = submit->timeout_usec,
+                            .priority = submit->priority,
+                            .flags = submit->flags & (SUBMIT_DETACH | SUBMIT_PROGRESS),
+                        }};
+    problem = codec_problem(ret);
+    if (problem)
+        return client_error(call->client, -EINVAL, 64, "%s: above the limit", problem);
+    return 0;
+}
+
+/* SUBMIT with as much input as goes into one frame and the window. */
+static int send_submit(struct wsd_call *call, const struct wsd_submit *submit, struct msg *msg)
+{
+    struct wsd_client *client = call->client;
+    size_t body = MIN(submit->input_size, call->input_limit);
+    int r;
+
+    /* The flag takes a byte or two: count with it. */
+    msg->submit.flags |= SUBMIT_MORE;
+    body = MIN(body, MIN(FRAME_MAX - codec_size(msg), FRAME_BODY_CHUNK));
+    if (!call->stream && body == submit->input_size)
+        msg->submit.flags &= ~(uint32_t)SUBMIT_MORE;
+    r = client_send(client, msg, call->request.tag, submit->input, body);
+    if (r < 0)
+        return r;
+    call->input_sent = body;
+    call->input_ended = !(msg->submit.flags & SUBMIT_MORE);
+    call->input_size = submit->input_size - body;
+    if (call->input_size > 0) {
+        call->input = (const uint8_t *)submit->input + body;
+        list_push_back(&client->feeding, &call->feeding);
+    }
+    return 0;
+}
+
+static int call_start(struct wsd_call *call, const struct wsd_submit *submit, struct msg *msg)
+{
+    int r = client_request_open(call->client, &call->request);
+
+    if (r < 0)
+        return r;
+    if (submit)
+        return send_submit(call, submit, msg);
+    return client_send(call->client, msg, call->request.tag, NULL, 0);
+}
+
+static int call_make(struct wsd_call *call, const struct wsd_submit *submit, struct msg *msg,
+                     struct wsd_call **ret_call)
+{
+    struct wsd_client *client = call->client;
+    int r = client->broken ? -ECONNRESET : call_start(call, submit, msg);
+
+    if (r < 0) {
+        call_destroy(call);
+        return client->broken ? client_error(client, -ECONNRESET, client->broken_exit, "%s", client->reason)
+                              : client_error(client, r, exit_of_error(r), "%s", strerror(-r));
+    }
+    list_push_back(&client->calls, &call->link);
+    if (ret_call)
+        *ret_call = call;
+    return 0;
+}
+
+int wsd_client_submit(struct wsd_client *client, const struct wsd_submit *given, const struct wsd_callbacks *callbacks,
+                      struct wsd_call **ret_call)
+{
+    struct wsd_submit submit = {0};
+    struct wsd_call *call;
+    struct msg msg;
+    int r;
+
+    memcpy(&submit, given, MIN(given->size, sizeof(submit)));
+    r = call_new(client, callbacks, &call);
+    if (r < 0)
+        return r;
+    if (pack_args(&submit, call) < 0) {
+        call_destroy(call);
+        return client_error(client, -ENOMEM, 74, "out of memory");
+    }
+    call->detached = submit.flags & WSD_SUBMIT_DETACH;
+    call->stream = submit.flags & WSD_SUBMIT_STREAM;
+    r = make_submit(&submit, call, &msg);
+    if (r < 0) {
+        call_destroy(call);
+        return r;
+    }
+    return call_make(call, &submit, &msg, ret_call);
+}
+
+int wsd_client_attach(struct wsd_client *client, const struct wsd_id *id, const struct wsd_callbacks *callbacks,
+                      struct wsd_call **ret_call)
+{
+    struct msg msg = {.type = FRAME_AWAIT, .id = {.has_id = true}};
+    struct wsd_call *call;
+    int r = call_new(client, callbacks, &call);
+
+    if (r < 0)
+        return r;
+    call->attached = call->input_ended = true;
+    call->info.id = *id;
+    memcpy(msg.id.id, id->bytes, sizeof(msg.id.id));
+    return call_make(call, NULL, &msg, ret_call);
+}
+
+/* --- steering them ---------------------------------------------------------------------------------------------------- */
+
+int wsd_call_cancel(struct wsd_call *call)
+{
+    struct msg msg = {.type = FRAME_CANCEL};
+    int r;
+
+    if (call->done || call->has_job || call->cancelled)
+        return 0;
+    r = client_send(call->client, &msg, call->request.tag, NULL, 0);
+    if (r < 0)
+        return client_error(call->client, r, exit_of_error(r), "%s", strerror(-r));
+    call->cancelled = true;
+    return 0;
+}
+
+/* The words of a call that failed, again: others may have failed since. */
+static int call_error(const struct wsd_call *call)
+{
+    return client_error(call->client, call->error, call->exit, "%s", call->text ? call->text : strerror(-call->error));
+}
+
+int wsd_call_wait(struct wsd_call *call, uint64_t timeout_usec, const struct wsd_job_info **ret_info)
+{
+    struct wsd_client *client = call->client;
+    uint64_t deadline = client_deadline(timeout_usec);
+    int r = 0;
+
+    if (call->delivering)
+        return client_error(client, -EDEADLK, 64, "a call cannot be waited for in its own output callback");
+    client->depth++; /* the call stays where it is, even if a callback frees it */
+    while (r == 0 && !call->done && !call->freed)
+        r = client_step(client, deadline);
+    client->depth--;
+    if (call->freed) {
+        r = call->done ? call->error : -ECANCELED;
+    } else if (call->done) {
+        r = call->error ? call_error(call) : 0;
+        if (r == 0 && ret_info)
+            *ret_info = &call->info;
+    }
+    client_reap(client);
+    return r;
+}
+
+struct wsd_call *wsd_call_free(struct wsd_call *call)
+{
+    struct wsd_client *client;
+
+    if (!call || call->freed)
+        return NULL;
+    client = call->client;
+    call->freed = true;
+    if (call->done) {
+        call_bury(call);
+        return NULL;
+    }
+    /* The user's input is not ours to read any more; a job cannot go on without it. */
+    if (!call->attached && (!call->detached || !call->input_ended))
+        wsd_call_cancel(call);
+    list_remove(&call->feeding);
+    call->input_size = 0;
+    call->output_taken += buffer_size(&call->output);
+    if (!call->callbacks.output)
+        call->output_taken = call->output_received;
+    buffer_deinit(&call->output);
+    client->depth++;
+    call_drain(call);
+    client->depth--;
+    client_reap(client);
+    return NULL;
+}

@@ -1,0 +1,629 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * client.c: the connection: handshake, bytes in and out, which frame belongs to whom.
+ * Owns the socket, both buffers, descriptors on their way out, and the table of open requests. One thread a handle.
+ * Keeps: every open request hears exactly once that the connection is over; no descriptor that wsd sends stays open;
+ * SIGPIPE never comes; nothing that wsd sends is believed before it is checked.
+ * Does not know jobs (call.c) or questions (query.c). */
+#include "client.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "base/clock.h"
+#include "config.h"
+
+#define READ_SIZE (128u * 1024u)
+#define READ_MAX  16 /* receives before the caller gets its turn again */
+
+/* --- words -------------------------------------------------------------------------------------------------------- */
+
+/* One line, nothing that moves a terminal's cursor, whatever wsd said. */
+static void make_line(char *text)
+{
+    for (; *text; text++)
+        if ((unsigned char)*text < ' ' || *text == 0x7f)
+            *text = ' ';
+}
+
+int client_error(struct wsd_client *client, int error, int exit, const char *format, ...)
+{
+    char text[sizeof(client->error)]; /* the arguments may point into the old one */
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    make_line(text);
+    memcpy(client->error, text, sizeof(text));
+    client->exit = exit;
+    return error;
+}
+
+int client_remote_error(struct wsd_client *client, const struct msg_error *error)
+{
+    int r = error_of_exit(error->code);
+
+    return client_error(client, r, exit_of_error(r), "%s", error->text.size ? error->text.data : "refused by wsd");
+}
+
+const char *wsd_client_error(const struct wsd_client *client)
+{
+    return client ? client->error : "out of memory";
+}
+
+int wsd_client_exit(const struct wsd_client *client)
+{
+    return client ? client->exit : 74;
+}
+
+static int broken_error(struct wsd_client *client)
+{
+    return client_error(client, client->broken, client->broken_exit, "%s", client->reason);
+}
+
+void client_break(struct wsd_client *client, int error, int exit, const char *format, ...)
+{
+    va_list args;
+
+    if (client->broken)
+        return;
+    va_start(args, format);
+    vsnprintf(client->reason, sizeof(client->reason), format, args);
+    va_end(args);
+    make_line(client->reason);
+    client->broken = error;
+    client->broken_exit = exit;
+    broken_error(client);
+    while (!list_empty(&client->open)) {
+        struct request *request = container_of(client->open.next, struct request, open);
+
+        request->broken(client, request);
+    }
+    broken_error(client); /* callbacks may have had failures of their own */
+}
+
+void client_break_protocol(struct wsd_client *client, const char *what, uint16_t type)
+{
+    client_break(client, client->welcomed ? -ECONNRESET : -EPROTO, 76, "wsd does not keep to the protocol: %s %s", what,
+                 codec_type_name(type));
+}
+
+/* --- requests ----------------------------------------------------------------------------------------------------- */
+
+static struct request *request_find(struct wsd_client *client, uint32_t tag)
+{
+    struct hash_link *link = hash_first(&client->requests, hash_mix(tag));
+
+    return link ? container_of(link, struct request, link) : NULL; /* the mix is one to one */
+}
+
+int client_request_open(struct wsd_client *client, struct request *request)
+{
+    do
+        client->next_tag++;
+    while (client->next_tag == 0 || request_find(client, client->next_tag));
+    request->tag = client->next_tag;
+    if (hash_insert(&client->requests, &request->link, hash_mix(request->tag)) < 0)
+        return -ENOMEM;
+    request->listed = true;
+    list_push_back(&client->open, &request->open);
+    return 0;
+}
+
+void client_request_unlist(struct wsd_client *client, struct request *request)
+{
+    if (request->listed)
+        hash_remove(&client->requests, &request->link);
+    request->listed = false;
+}
+
+void client_request_close(struct wsd_client *client, struct request *request)
+{
+    client_request_unlist(client, request);
+    list_remove(&request->open);
+}
+
+/* --- frames in ----------------------------------------------------------------------------------------------------- */
+
+static void handle_welcome(struct wsd_client *client, const struct msg_welcome *welcome)
+{
+    if (welcome->version < PROTOCOL_VERSION_MIN || welcome->version > PROTOCOL_VERSION_MAX) {
+        client_break(client, -EPROTONOSUPPORT, 76, "wsd speaks protocol version %u, this library %u to %u",
+                     welcome->version, PROTOCOL_VERSION_MIN, PROTOCOL_VERSION_MAX);
+        return;
+    }
+    client->welcomed = true;
+    client->window = welcome->window;
+    memcpy(client->daemon_version, welcome->program.data, welcome->program.size + 1);
+    make_line(client->daemon_version);
+}
+
+/* Frames about the connection itself. */
+static void handle_connection(struct wsd_client *client, const struct msg *msg)
+{
+    if (msg->type == FRAME_WELCOME && !client->welcomed) {
+        handle_welcome(client, &msg->welcome);
+    } else if (msg->type == FRAME_ERROR) {
+        int error = error_of_exit(msg->error.code), exit = exit_of_error(error);
+
+        if (error == -EPROTO)
+            error = -EPROTONOSUPPORT; /* in the handshake: nothing in common */
+        client_break(client, client->welcomed ? -ECONNRESET : error, exit, "%s",
+                     msg->error.text.size ? msg->error.text.data : "wsd closed the connection");
+    } else if (msg->type != FRAME_GOODBYE || !client->welcomed) {
+        client_break_protocol(client, "unexpected", msg->type);
+    }
+    /* GOODBYE: open calls end as ever, new ones are refused by wsd with its own words. */
+}
+
+static void handle_frame(struct wsd_client *client, const struct frame *frame)
+{
+    struct request *request;
+    struct msg msg;
+
+    if (codec_decode(client->codec, frame, &msg) != 0) {
+        client_break(client, client->welcomed ? -ECONNRESET : -EPROTO, 76, "wsd does not keep to the protocol: %s",
+                     codec_strerror(client->codec));
+        return;
+    }
+    if (frame->tag == 0 || !client->welcomed) {
+        handle_connection(client, &msg);
+        return;
+    }
+    request = request_find(client, frame->tag);
+    if (request)
+        request->frame(client, request, frame, &msg);
+    else if (msg.type == FRAME_OPEN)
+        open_answer(client, NULL, frame->tag, &msg.open); /* every OPEN is answered */
+}
+
+/* We are inside a callback that still looks at a frame: leave its storage alone and go on with a copy of the rest. */
+static int pin_storage(struct wsd_client *client)
+{
+    struct pin *pin = malloc(sizeof(*pin));
+    struct codec *codec = NULL;
+    struct buffer rest = {0};
+
+    if (!pin || codec_new(&codec) < 0 ||
+        buffer_put(&rest, client->in.data + client->in.start, buffer_size(&client->in)) < 0) {
+        free(pin);
+        codec_free(codec);
+        buffer_deinit(&rest);
+        client_break(client, -ECONNRESET, 74, "out of memory");
+        return client->broken;
+    }
+    *pin = (struct pin){.next = client->pins, .in = client->in, .codec = client->codec};
+    client->pins = pin;
+    client->in = rest;
+    client->codec = codec;
+    client->busy = false;
+    return 0;
+}
+
+static void unpin(struct wsd_client *client, struct pin *until)
+{
+    while (client->pins != until) {
+        struct pin *pin = client->pins;
+
+        client->pins = pin->next;
+        buffer_deinit(&pin->in);
+        codec_free(pin->codec);
+        free(pin);
+    }
+}
+
+static void client_process_frames(struct wsd_client *client)
+{
+    while (!client->broken && buffer_size(&client->in) > 0) {
+        struct frame frame;
+        size_t size = 0;
+        int r = frame_parse(buffer_data(&client->in), buffer_size(&client->in), &frame, &size);
+
+        if (r == FRAME_MORE)
+            return;
+        if (r == 0) {
+            struct pin *mark = client->pins;
+
+            /* Taken out first, so that a callback which processes the connection finds the next one. The bytes stay
+             * where they are until somebody receives, and that pins them. */
+            buffer_drop(&client->in, size);
+            client->busy = true;
+            client->n_frames++;
+            handle_frame(client, &frame);
+            client->busy = false;
+            unpin(client, mark);
+        } else if (r == FRAME_E_VERSION) {
+            client_break(client, client->welcomed ? -ECONNRESET : -EPROTONOSUPPORT, 76, "wsd: %s", frame_strerror(r));
+        } else {
+            client_break(client, client->welcomed ? -ECONNRESET : -EPROTO, 76, "wsd: %s", frame_strerror(r));
+        }
+    }
+}
+
+/* --- bytes in ------------------------------------------------------------------------------------------------------ */
+
+/* wsd has no descriptors for us; what comes all the same is closed (what does not fit, by the kernel). */
+static void close_received(struct msghdr *header)
+{
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(header); c; c = CMSG_NXTHDR(header, c)) {
+        if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+            continue;
+        for (size_t at = 0; at + sizeof(int) <= c->cmsg_len - CMSG_LEN(0); at += sizeof(int)) {
+            int fd;
+
+            memcpy(&fd, CMSG_DATA(c) + at, sizeof(fd));
+            close_fd(fd);
+        }
+    }
+}
+
+/* One receive. Returns the bytes, 0 where there are none now; breaks the connection at its end. */
+static size_t receive_once(struct wsd_client *client)
+{
+    union {
+        char bytes[CMSG_SPACE(8 * sizeof(int))];
+        struct cmsghdr align;
+    } control;
+    uint8_t *room = buffer_reserve(&client->in, READ_SIZE);
+    struct iovec iov = {.iov_base = room, .iov_len = READ_SIZE};
+    struct msghdr header = {
+        .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof(control)};
+    ssize_t n;
+
+    if (!room) {
+        client_break(client, -ECONNRESET, 74, "out of memory");
+        return 0;
+    }
+    n = recvmsg(client->fd, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    if (n > 0) {
+        close_received(&header);
+        buffer_commit(&client->in, (size_t)n);
+        return (size_t)n;
+    }
+    if (n < 0 && (errno == EAGAIN || errno == EINTR) && !client->send_failed)
+        return 0;
+    if (n < 0 && errno != EAGAIN && errno != ECONNRESET && errno != EINTR)
+        client_break(client, -ECONNRESET, 69, "connection to wsd: %s", strerror(errno));
+    else
+        client_break(client, -ECONNRESET, 69, "wsd closed the connection");
+    return 0;
+}
+
+/* Inside a callback: the frames that were received together with the one that it was called for come first; nobody would
+ * wake us for them. Returns whether there were any. */
+static bool process_rest(struct wsd_client *client)
+{
+    uint64_t before = client->n_frames;
+
+    if (!client->busy)
+        return false;
+    if (pin_storage(client) == 0)
+        client_process_frames(client);
+    return client->broken || client->n_frames != before;
+}
+
+static void receive(struct wsd_client *client)
+{
+    for (int i = 0; i < READ_MAX && !client->broken; i++) {
+        size_t n;
+
+        if (client->busy && pin_storage(client) < 0)
+            return;
+        n = receive_once(client);
+        client_process_frames(client);
+        if (n < READ_SIZE)
+            return;
+    }
+}
+
+/* --- bytes out ------------------------------------------------------------------------------------------------------ */
+
+int client_send(struct wsd_client *client, const struct msg *msg, uint32_t tag, const void *body, size_t body_size)
+{
+    size_t size = codec_size(msg);
+    uint8_t *room;
+
+    if (client->broken)
+        return client->broken;
+    room = buffer_reserve(&client->out, size + body_size);
+    if (!room)
+        return -ENOMEM;
+    size = codec_encode(msg, tag, body_size, room, size);
+    if (size == 0)
+        return -EINVAL;
+    if (body_size > 0)
+        memcpy(room + size, body, body_size);
+    buffer_commit(&client->out, size + body_size);
+    return 0;
+}
+
+static void drop_opened(struct wsd_client *client)
+{
+    close_fd(client->opened[0].fd);
+    client->n_opened--;
+    memmove(client->opened, client->opened + 1, client->n_opened * sizeof(client->opened[0]));
+}
+
+/* One send: up to the frame of the next descriptor, or beginning with it and up to the one after. */
+static ssize_t send_once(struct wsd_client *client)
+{
+    union {
+        char bytes[CMSG_SPACE(sizeof(int))];
+        struct cmsghdr align;
+    } control = {.bytes = {0}};
+    struct iovec iov = {.iov_base = client->out.data + client->out.start, .iov_len = buffer_size(&client->out)};
+    struct msghdr header = {.msg_iov = &iov, .msg_iovlen = 1};
+    bool attach = client->n_opened > 0 && client->opened[0].at == client->sent;
+    size_t next = attach ? 1 : 0;
+    ssize_t n;
+
+    if (next < client->n_opened)
+        iov.iov_len = MIN(iov.iov_len, (size_t)(client->opened[next].at - client->sent));
+    if (attach) {
+        header.msg_control = control.bytes;
+        header.msg_controllen = sizeof(control.bytes);
+
+        struct cmsghdr *c = CMSG_FIRSTHDR(&header);
+
+        c->cmsg_level = SOL_SOCKET;
+        c->cmsg_type = SCM_RIGHTS;
+        c->cmsg_len = CMSG_LEN(sizeof(int));
+        memcpy(CMSG_DATA(c), &client->opened[0].fd, sizeof(int));
+    }
+    n = sendmsg(client->fd, &header, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (n > 0 && attach)
+        drop_opened(client);
+    return n;
+}
+
+static void flush(struct wsd_client *client)
+{
+    while (!client->broken && !client->send_failed && buffer_size(&client->out) > 0) {
+        ssize_t n = send_once(client);
+
+        if (n > 0) {
+            client->sent += (uint64_t)n;
+            buffer_drop(&client->out, (size_t)n);
+        } else if (errno == EAGAIN || errno == ETOOMANYREFS) {
+            return; /* ETOOMANYREFS: descriptors in flight; they get fewer */
+        } else if (errno != EINTR) {
+            /* wsd may have said why before it closed: that is read first, and its end ends the connection. */
+            client->send_failed = true;
+        }
+    }
+    if (buffer_size(&client->out) == 0)
+        client->n_answers = 0;
+}
+
+static void flush_and_pump(struct wsd_client *client)
+{
+    for (;;) {
+        flush(client);
+        if (buffer_size(&client->out) > 0)
+            return; /* the socket is full */
+        call_pump(client);
+        if (buffer_size(&client->out) == 0)
+            return;
+    }
+}
+
+/* --- the event loop's calls ----------------------------------------------------------------------------------------- */
+
+int wsd_client_fd(const struct wsd_client *client)
+{
+    return client->fd;
+}
+
+short wsd_client_events(const struct wsd_client *client)
+{
+    return (short)(POLLIN | (buffer_size(&client->out) > 0 && !client->send_failed ? POLLOUT : 0));
+}
+
+int wsd_client_process(struct wsd_client *client)
+{
+    if (!client->broken) {
+        flush_and_pump(client);
+        receive(client);
+        flush_and_pump(client);
+        if (client->send_failed && !client->broken)
+            receive(client);
+        client_reap(client);
+    }
+    return client->broken ? broken_error(client) : 0;
+}
+
+uint64_t client_deadline(uint64_t timeout_usec)
+{
+    uint64_t now = clock_monotonic_usec();
+
+    return timeout_usec > UINT64_MAX - now ? UINT64_MAX : now + timeout_usec;
+}
+
+int client_step(struct wsd_client *client, uint64_t deadline_usec)
+{
+    struct pollfd poll_fd = {.fd = client->fd};
+    struct timespec timeout = {0};
+    int r;
+
+    if (client->broken)
+        return broken_error(client);
+    if (process_rest(client))
+        return client->broken ? broken_error(client) : 0;
+    flush_and_pump(client);
+    poll_fd.events = wsd_client_events(client);
+    if (deadline_usec != UINT64_MAX) {
+        uint64_t now = clock_monotonic_usec(), left = deadline_usec > now ? deadline_usec - now : 0;
+
+        timeout = (struct timespec){.tv_sec = (time_t)(left / 1000000u), .tv_nsec = (long)(left % 1000000u) * 1000};
+    }
+    r = ppoll(&poll_fd, 1, deadline_usec == UINT64_MAX ? NULL : &timeout, NULL);
+    if (r < 0)
+        return errno == EINTR ? 0 : client_error(client, -errno, 74, "poll: %s", strerror(errno));
+    if (r == 0)
+        return client_error(client, -ETIMEDOUT, exit_of_error(-ETIMEDOUT), "no answer from wsd in time");
+    if (poll_fd.revents & ~POLLOUT)
+        receive(client);
+    flush_and_pump(client);
+    if (client->send_failed)
+        receive(client);
+    client_reap(client);
+    return client->broken ? broken_error(client) : 0;
+}
+
+int wsd_client_wait(struct wsd_client *client, uint64_t timeout_usec)
+{
+    return client_step(client, client_deadline(timeout_usec));
+}
+
+void client_reap(struct wsd_client *client)
+{
+    if (client->depth > 0 || client->busy)
+        return;
+    for (struct list *l; (l = list_pop_front(&client->graveyard));)
+        call_destroy(container_of(l, struct wsd_call, link));
+}
+
+/* --- beginning and end ---------------------------------------------------------------------------------------------- */
+
+/* Writes the path of the socket, by the rule of the contract. */
+static int socket_path(const char *given, struct sockaddr_un *ret)
+{
+    const char *runtime = secure_getenv("XDG_RUNTIME_DIR");
+    int n;
+
+    *ret = (struct sockaddr_un){.sun_family = AF_UNIX};
+    if (!given)
+        given = secure_getenv("WSD_SOCKET");
+    if (given && *given) {
+        n = snprintf(ret->sun_path, sizeof(ret->sun_path), "%s", given);
+        return n < (int)sizeof(ret->sun_path) ? 0 : -ENAMETOOLONG;
+    }
+    if (runtime && *runtime) {
+        n = snprintf(ret->sun_path, sizeof(ret->sun_path), "%s/wsd/wsd.sock", runtime);
+        if (n < (int)sizeof(ret->sun_path) && access(ret->sun_path, F_OK) == 0)
+            return 0;
+    }
+    snprintf(ret->sun_path, sizeof(ret->sun_path), "/run/wsd/wsd.sock");
+    return 0;
+}
+
+static int connect_socket(struct wsd_client *client, const char *path, uint64_t timeout_usec)
+{
+    struct timeval timeout = {.tv_sec = (time_t)(timeout_usec / 1000000u), .tv_usec = (int)(timeout_usec % 1000000u)};
+    struct sockaddr_un address;
+    int r = socket_path(path, &address), flags, error;
+
+    if (r < 0)
+        return client_error(client, r, 64, "%s: path of the socket is too long", path ? path : "WSD_SOCKET");
+    client->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (client->fd < 0)
+        return client_error(client, -errno, 74, "socket: %s", strerror(errno));
+    /* Blocking, for a full backlog: poll cannot wait for that. The timeout of sending is also that of connecting. */
+    setsockopt(client->fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout));
+    do
+        r = connect(client->fd, (struct sockaddr *)&address, sizeof(address));
+    while (r < 0 && errno == EINTR);
+    if (r < 0) {
+        error = errno == EAGAIN ? ETIMEDOUT : errno;
+        return client_error(client, -error, error == EACCES || error == EPERM ? 77 : 69, "%s: %s", address.sun_path,
+                            strerror(error));
+    }
+    flags = fcntl(client->fd, F_GETFL);
+    if (flags < 0 || fcntl(client->fd, F_SETFL, flags | O_NONBLOCK) < 0)
+        return client_error(client, -errno, 74, "socket: %s", strerror(errno));
+    return 0;
+}
+
+static int send_hello(struct wsd_client *client)
+{
+    struct msg msg = {.type = FRAME_HELLO,
+                      .hello = {
+                          .version_min = PROTOCOL_VERSION_MIN,
+                          .version_max = PROTOCOL_VERSION_MAX,
+                          .directory = {.data = client->directory},
+                          .window = OUTPUT_WINDOW,
+                      }};
+    char program[64];
+    int n = snprintf(program, sizeof(program), "%.40s libwsclient/%s", program_invocation_short_name, WSD_VERSION);
+
+    client->directory_fd = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (!getcwd(client->directory, sizeof(client->directory)) || client->directory[0] != '/')
+        client->directory[0] = 0; /* removed, unreachable or too long: wsd gets no name for it, files open all the same */
+    msg.hello.directory.size = strlen(client->directory);
+    msg.hello.program = (struct span){.data = program, .size = (size_t)MIN(n, (int)sizeof(program) - 1)};
+    return client_send(client, &msg, 0, NULL, 0);
+}
+
+static struct wsd_client *client_new(void)
+{
+    struct wsd_client *client = calloc(1, sizeof(*client));
+
+    if (!client)
+        return NULL;
+    client->fd = client->directory_fd = -1;
+    list_init(&client->open);
+    list_init(&client->calls);
+    list_init(&client->feeding);
+    list_init(&client->graveyard);
+    if (codec_new(&client->codec) < 0)
+        return wsd_client_free(client);
+    return client;
+}
+
+int wsd_client_open(struct wsd_client **ret_client, const char *socket, uint64_t timeout_usec)
+{
+    uint64_t timeout = timeout_usec ? timeout_usec : CONNECT_TIMEOUT_USEC, deadline = client_deadline(timeout);
+    struct wsd_client *client = *ret_client = client_new();
+    int r;
+
+    if (!client)
+        return -ENOMEM;
+    r = connect_socket(client, socket, timeout);
+    if (r == 0 && (r = send_hello(client)) < 0)
+        client_error(client, r, 74, "%s", strerror(-r));
+    while (r == 0 && !client->welcomed)
+        r = client_step(client, deadline);
+    if (r == -ETIMEDOUT)
+        client->exit = 69;
+    if (r < 0 && !client->broken) { /* no half-open handle is ever used */
+        client->broken = r;
+        client->broken_exit = client->exit;
+        memcpy(client->reason, client->error, sizeof(client->reason));
+    }
+    return r;
+}
+
+struct wsd_client *wsd_client_free(struct wsd_client *client)
+{
+    if (!client)
+        return NULL;
+    if (!client->broken && client->welcomed)
+        flush(client); /* what was asked for last, such as a cancel */
+    client_break(client, -ECONNRESET, 69, "the connection was closed");
+    while (!list_empty(&client->calls))
+        wsd_call_free(container_of(client->calls.next, struct wsd_call, link));
+    client_reap(client);
+    while (client->n_opened > 0)
+        drop_opened(client);
+    unpin(client, NULL);
+    buffer_deinit(&client->in);
+    buffer_deinit(&client->out);
+    hash_deinit(&client->requests);
+    codec_free(client->codec);
+    close_fd(client->directory_fd);
+    close_fd(client->fd);
+    free(client->job_texts);
+    free(client);
+    return NULL;
+}
+
+const char *wsd_client_daemon_version(const struct wsd_client *client)
+{
+    return client->daemon_version;
+}

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * client.h: what the files of libwsclient know of each other. One thread a handle; no locks, no globals.
+ *
+ * client.c owns the connection: bytes, frames, tags. call.c owns jobs in flight. query.c asks and waits. open.c answers
+ * wsd's wish for a file. text.c has names, numbers and copies.
+ *
+ * Callbacks of the user may come back into the library and process the connection again. What a frame that is being
+ * handled points to (input buffer, codec) is therefore pinned, and what they free is kept until nobody looks: see
+ * client_process_frames() and client_reap().
+ */
+#pragma once
+
+#include <stdarg.h>
+#include <sys/types.h>
+
+#include "base/buffer.h"
+#include "base/cleanup.h"
+#include "base/hash.h"
+#include "base/list.h"
+#include "proto/codec.h"
+#include "wsd/client.h"
+
+#define PROTOCOL_VERSION_MIN 1u
+#define PROTOCOL_VERSION_MAX 1u
+#define OUTPUT_WINDOW        (1024u * 1024u)  /* bytes of output that wsd may send ahead, a call */
+#define OUTPUT_CREDIT        (OUTPUT_WINDOW / 4) /* granted in pieces of at least this */
+#define OUT_HIGH             (1024u * 1024u)  /* bytes waiting to be sent above which no input is taken */
+#define OPENED_MAX           64u              /* descriptors waiting to be sent */
+#define OPENED_ANSWERS_MAX   4096u            /* unsent answers to OPEN: a wsd that asks on without reading is broken */
+#define QUERY_TIMEOUT_USEC   (30u * 1000000u)
+#define CONNECT_TIMEOUT_USEC (5u * 1000000u)
+
+/* Something that waits for frames with its tag. */
+struct request {
+    struct hash_link link; /* in client->requests, by tag, while `listed` */
+    struct list open;      /* in client->open */
+    uint32_t tag;
+    bool listed;
+    void (*frame)(struct wsd_client *client, struct request *request, const struct frame *frame, const struct msg *msg);
+    void (*broken)(struct wsd_client *client, struct request *request); /* must close it */
+};
+
+/* Storage that a frame in the hands of a callback still points to. */
+struct pin {
+    struct pin *next;
+    struct buffer in;
+    struct codec *codec;
+};
+
+struct opened {
+    uint64_t at; /* position in the stream of sent bytes of the frame that it goes with */
+    int fd;
+};
+
+struct wsd_client {
+    int fd, directory_fd;
+    char directory[CODEC_PATH_MAX];
+    struct buffer in, out;
+    uint64_t sent; /* bytes, since the beginning */
+    uint64_t n_frames; /* handled, since the beginning */
+    struct opened opened[OPENED_MAX];
+    size_t n_opened, n_answers;
+    struct codec *codec;
+    bool busy; /* a frame that is being handled points into in or codec */
+    struct pin *pins;
+    struct hash requests;
+    struct list open;      /* struct request, oldest first */
+    struct list calls;     /* struct wsd_call: all but the graves */
+    struct list feeding;   /* calls with input left that the library sends by itself */
+    struct list graveyard; /* calls to be destroyed when nobody looks */
+    unsigned depth;        /* callbacks under way, and waits that look at a call */
+    uint32_t next_tag;
+    bool welcomed, send_failed;
+    uint32_t window; /* of input */
+    int broken;      /* negative errno once the connection is over */
+    int broken_exit;
+    char reason[512]; /* words for that */
+    char error[512];
+    int exit;
+    char daemon_version[CODEC_TEXT_MAX];
+    char *job_texts; /* of the last wsd_client_job() */
+};
+
+struct wsd_call {
+    struct request request;
+    struct list link, feeding;
+    struct wsd_client *client;
+    struct wsd_callbacks callbacks;
+    bool attached, detached, stream, accepted, input_ended, cancelled;
+    bool held;       /* the user wants no output now */
+    bool delivering; /* the user's output callback is running */
+    bool has_job;    /* DONE has come; info is set */
+    bool done, freed;
+    const char *args; /* owned; one behind the other, each with its NUL */
+    size_t args_size;
+    const uint8_t *input; /* the user's; what is left to send */
+    size_t input_size;
+    uint64_t input_sent, input_limit;
+    uint64_t output_received, output_taken, output_granted;
+    struct buffer output; /* gathered, or waiting while held */
+    struct wsd_job_info info;
+    char *info_texts;
+    int error, exit;
+    char *text;
+};
+
+/* --- client.c ---------------------------------------------------------------------------------------------------- */
+
+/* Sets the words and the exit code of the last failure; returns error. */
+__attribute__((format(printf, 4, 5))) int client_error(struct wsd_client *client, int error, int exit,
+                                                       const char *format, ...);
+/* The same for what an ERROR frame said. */
+int client_remote_error(struct wsd_client *client, const struct msg_error *error);
+/* Ends the connection: every open request hears of it. error is what process() returns from now on. */
+__attribute__((format(printf, 4, 5))) void client_break(struct wsd_client *client, int error, int exit,
+                                                        const char *format, ...);
+/* client_break() because wsd does not keep to the protocol. */
+void client_break_protocol(struct wsd_client *client, const char *what, uint16_t type);
+/* Puts a frame into the out buffer. 0, -ENOMEM, or what ended the connection. */
+int client_send(struct wsd_client *client, const struct msg *msg, uint32_t tag, const void *body, size_t body_size);
+/* Gives the request a tag and makes it heard. 0 or -ENOMEM. */
+int client_request_open(struct wsd_client *client, struct request *request);
+/* No more frames for it. */
+void client_request_unlist(struct wsd_client *client, struct request *request);
+/* Unlists it, and the end of the connection does not reach it either. */
+void client_request_close(struct wsd_client *client, struct request *request);
+/* Sends, waits until the deadline (CLOCK_MONOTONIC; UINT64_MAX: none), receives. 0 (also after a signal), -ETIMEDOUT, or
+ * what ended the connection. */
+int client_step(struct wsd_client *client, uint64_t deadline_usec);
+uint64_t client_deadline(uint64_t timeout_usec);
+/* Destroys what was freed meanwhile, where nobody looks. */
+void client_reap(struct wsd_client *client);
+
+/* --- call.c ------------------------------------------------------------------------------------------------------ */
+
+/* Sends input of calls as far as windows and buffer allow. */
+void call_pump(struct wsd_client *client);
+void call_destroy(struct wsd_call *call);
+
+/* --- open.c ------------------------------------------------------------------------------------------------------ */
+
+/* Opens a file for wsd on behalf of this call and queues the answer. */
+void open_answer(struct wsd_client *client, const struct wsd_call *call, uint32_t tag, const struct msg_open *open);
+
+/* --- text.c ------------------------------------------------------------------------------------------------------ */
+
+/* Copies a job with its texts into one block, *ret_texts, which the caller frees. 0 or -ENOMEM. */
+int job_info_copy(const struct msg_job *job, struct wsd_job_info *ret_info, char **ret_texts);
+/* The same without a copy: lives as long as job. */
+void job_info_view(const struct msg_job *job, struct wsd_job_info *ret_info);
+/* The errno of a code of the contract, and the code of an errno. */
+int error_of_exit(uint32_t code);
+int exit_of_error(int error);

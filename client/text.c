@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * text.c: names of states, ids as text, what is known of a job, errno against exit code.
+ * Owns nothing. [any]
+ * Does not touch a connection. */
+#include "client.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "config.h"
+
+static const char *const state_names[] = {
+    [WSD_JOB_HELD] = "held",
+    [WSD_JOB_DELAYED] = "delayed",
+    [WSD_JOB_QUEUED] = "queued",
+    [WSD_JOB_RUNNING] = "running",
+    [WSD_JOB_SUCCEEDED] = "succeeded",
+    [WSD_JOB_FAILED] = "failed",
+    [WSD_JOB_CANCELLED] = "cancelled",
+    [WSD_JOB_TIMED_OUT] = "timed-out",
+    [WSD_JOB_CRASHED] = "crashed",
+    [WSD_JOB_INTERRUPTED] = "interrupted",
+};
+
+const char *wsd_job_state_name(enum wsd_job_state state)
+{
+    return (unsigned)state < ARRAY_SIZE(state_names) && state_names[state] ? state_names[state] : "unknown";
+}
+
+const char *wsd_client_library_version(void)
+{
+    return WSD_VERSION;
+}
+
+void wsd_id_text(const struct wsd_id *id, char ret_text[WSD_ID_TEXT])
+{
+    for (size_t i = 0; i < sizeof(id->bytes); i++) {
+        ret_text[2 * i] = "0123456789abcdef"[id->bytes[i] >> 4];
+        ret_text[2 * i + 1] = "0123456789abcdef"[id->bytes[i] & 15];
+    }
+    ret_text[WSD_ID_TEXT - 1] = 0;
+}
+
+static int digit(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    if (c >= 'a' && c <= 'f')
+        return c - 'a' + 10;
+    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+int wsd_id_parse(const char *text, struct wsd_id *ret_id)
+{
+    struct wsd_id id = {0};
+
+    for (size_t i = 0; i < WSD_ID_TEXT - 1; i++) {
+        int d = digit(text[i]); /* also stops at the NUL */
+
+        if (d < 0)
+            return -EINVAL;
+        id.bytes[i / 2] = (uint8_t)(id.bytes[i / 2] << 4 | d);
+    }
+    if (text[WSD_ID_TEXT - 1])
+        return -EINVAL;
+    *ret_id = id;
+    return 0;
+}
+
+void job_info_view(const struct msg_job *job, struct wsd_job_info *ret_info)
+{
+    *ret_info = (struct wsd_job_info){
+        .size = sizeof(*ret_info),
+        .plugin = job->plugin.data,
+        .function = job->function.data,
+        .state = (enum wsd_job_state)job->state,
+        .exit = (int)job->exit,
+        .error = job->error.data,
+        .status = job->status.data,
+        .worker = job->worker.data,
+        .attempts = job->attempts,
+        .uid = job->uid,
+        .queued_usec = job->queued_usec,
+        .run_usec = job->run_usec,
+        .cpu_usec = job->cpu_usec,
+        .submitted_usec = job->submitted_usec,
+        .done = job->done,
+        .total = job->total,
+    };
+    memcpy(ret_info->id.bytes, job->id, sizeof(job->id));
+}
+
+int job_info_copy(const struct msg_job *job, struct wsd_job_info *ret_info, char **ret_texts)
+{
+    struct wsd_job_info info;
+    const char **texts[] = {&info.plugin, &info.function, &info.error, &info.status, &info.worker};
+    size_t size = 0;
+    char *p;
+
+    job_info_view(job, &info);
+    for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
+        size += strlen(*texts[i]) + 1;
+    *ret_texts = p = malloc(size);
+    if (!p)
+        return -ENOMEM;
+    for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+        size_t n = strlen(*texts[i]) + 1;
+
+        *texts[i] = memcpy(p, *texts[i], n);
+        p += n;
+    }
+    *ret_info = info;
+    return 0;
+}
+
+static const struct {
+    int error;
+    int exit;
+} errors[] = {
+    /* The first with an exit code, or an errno, is the one taken. */
+    {EINVAL, 64},     {ENOENT, 66},          {EREMOTEIO, 70}, {EIO, 74},     {EAGAIN, 75},      {EPROTO, 76},
+    {EACCES, 77},     {ETIME, 124},          {EOWNERDEAD, 125}, {ECANCELED, 130}, {ECONNREFUSED, 69}, {ECONNRESET, 69},
+    {ETIMEDOUT, 124}, {EPROTONOSUPPORT, 76}, {EPERM, 77},
+};
+
+int error_of_exit(uint32_t code)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(errors); i++)
+        if ((uint32_t)errors[i].exit == code)
+            return -errors[i].error;
+    return -EREMOTEIO;
+}
+
+int exit_of_error(int error)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(errors); i++)
+        if (errors[i].error == -error)
+            return errors[i].exit;
+    return 74;
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * fault.c: names the job that a fault belongs to, then lets the process die of it.
+ * Owns the handlers and one signal stack a thread. The handlers run on the faulting thread and touch only its own thread-local
+ * words and shared memory, nothing that could be locked.
+ * Keeps: the process dies by the signal that hit it, after the note.
+ * Does not try to go on: only the process boundary works. */
+#include "executor/fault.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "executor/work.h"
+
+#define STACK_SIZE (64u * 1024u)
+#define EXIT_CODE  70
+
+static const int signals[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTRAP, SIGSYS};
+
+static struct back *noted_in; /* [const after init] */
+static _Atomic bool orderly;  /* [atomic: relaxed; main sets it before it exits itself] */
+
+static _Thread_local struct {
+    uint32_t worker;
+    void *stack;
+    stack_t before;
+} mine __attribute__((tls_model("initial-exec"))) = {.worker = RING_NONE};
+
+static void leave_note(int signal, int code, const void *address)
+{
+    const struct host_job *job = host_current();
+    const struct slot *s = job ? container_of(job, struct slot, job) : NULL;
+
+    back_fault(noted_in, s ? s->number : RING_NONE, s ? s->generation : 0, mine.worker, signal, code, address);
+}
+
+static void on_fault(int signal, siginfo_t *info, void *context)
+{
+    struct sigaction by_default = {.sa_handler = SIG_DFL};
+
+    leave_note(signal, info->si_code, info->si_addr);
+    sigaction(signal, &by_default, NULL);
+    /* Blocked while we are in here, so it strikes when we return; a fault strikes again by itself, a kill() would not. */
+    raise(signal);
+}
+
+static void on_exit_of_plugin(void)
+{
+    if (atomic_load_explicit(&orderly, memory_order_relaxed))
+        return;
+    leave_note(0, FAULT_EXIT, NULL);
+    /* Not a step further: other workers run on what the rest of exit() would take down. */
+    _exit(EXIT_CODE);
+}
+
+int fault_init(struct back *back)
+{
+    struct sigaction action = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_ONSTACK};
+
+    noted_in = back;
+    for (size_t i = 0; i < ARRAY_SIZE(signals); i++)
+        sigaddset(&action.sa_mask, signals[i]);
+    for (size_t i = 0; i < ARRAY_SIZE(signals); i++)
+        if (sigaction(signals[i], &action, NULL) < 0)
+            return -errno;
+    if (atexit(on_exit_of_plugin) != 0 || at_quick_exit(on_exit_of_plugin) != 0)
+        return -ENOMEM;
+    fault_thread_begin(RING_NONE);
+    return 0;
+}
+
+void fault_thread_begin(uint32_t worker)
+{
+    stack_t stack = {.ss_size = STACK_SIZE};
+
+    mine.worker = worker;
+    stack.ss_sp = mmap(NULL, STACK_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    /* Without it an overflow is a death without a note: no reason not to run. */
+    if (stack.ss_sp == MAP_FAILED)
+        return;
+    if (sigaltstack(&stack, &mine.before) < 0) {
+        munmap(stack.ss_sp, STACK_SIZE);
+        return;
+    }
+    mine.stack = stack.ss_sp;
+}
+
+void fault_thread_end(void)
+{
+    if (!mine.stack)
+        return;
+    sigaltstack(&mine.before, NULL);
+    munmap(mine.stack, STACK_SIZE);
+    mine.stack = NULL;
+}
+
+void fault_orderly(void)
+{
+    atomic_store_explicit(&orderly, true, memory_order_relaxed);
+}

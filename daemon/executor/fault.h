@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * fault.h: the note that a dying executor leaves about the job that killed it.
+ */
+#pragma once
+
+#include <stdint.h>
+
+#include "ring/ring.h"
+
+/* Handlers for the signals of faults, and for exit() out of a plugin. [main, before threads] */
+int fault_init(struct back *back);
+
+/* A stack of its own for the handlers, so that an overflow of the thread's stack is noted too. Around a thread's work. [the
+ * thread] */
+void fault_thread_begin(uint32_t worker);
+void fault_thread_end(void);
+
+/* From here on exit() is ours. [main] */
+void fault_orderly(void);

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * main.c: wsd-executor: joins ring, pool and host. Started by wsd only; ring/control.h says how.
+ * Owns the parts. The main thread is the control thread: it loads plugins and passes descriptors on; jobs run on the pool's
+ * workers.
+ * Keeps: what can hang or crash in a plugin's constructors or init, hangs or crashes here and nowhere else.
+ * Does not decide anything about jobs: wsd does. */
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "executor/fault.h"
+#include "executor/process.h"
+#include "executor/work.h"
+#include "host/loader.h"
+#include "ring/control.h"
+
+#define EXIT_USAGE 64
+
+struct arguments {
+    uint32_t workers;
+    const char *dirs[LOADER_DIRS_MAX];
+    size_t n_dirs;
+    bool any_path;
+    int log_level;
+};
+
+static struct work work;
+
+/* --- start ------------------------------------------------------------------------------------------------------- */
+
+static int parse_arguments(int argc, char **argv, struct arguments *ret)
+{
+    char *end, *save = NULL;
+
+    if (argc != 5)
+        return -EINVAL;
+    unsigned long workers = strtoul(argv[1], &end, 10);
+    if (*end || workers < 1 || workers > POOL_WORKERS_MAX)
+        return -EINVAL;
+    ret->workers = (uint32_t)workers;
+    for (char *dir = strtok_r(argv[2], ":", &save); dir; dir = strtok_r(NULL, ":", &save)) {
+        if (ret->n_dirs == LOADER_DIRS_MAX)
+            return -EINVAL;
+        ret->dirs[ret->n_dirs++] = dir;
+    }
+    ret->any_path = strcmp(argv[3], "any") == 0;
+    if (!ret->any_path && strcmp(argv[3], "dirs") != 0)
+        return -EINVAL;
+    ret->log_level = log_level_parse(argv[4]);
+    return ret->log_level < 0 ? -EINVAL : 0;
+}
+
+static void worker_start(struct wsd_worker *self, uint32_t index, void *context)
+{
+    char name[16];
+
+    snprintf(name, sizeof(name), "wsd-worker-%u", index % 10000);
+    pthread_setname_np(pthread_self(), name);
+    fault_thread_begin(index);
+}
+
+static void worker_stop(struct wsd_worker *self, uint32_t index, void *context)
+{
+    fault_thread_end();
+}
+
+/* The workers take no signals but those of faults, which cannot be blocked. */
+static int start_pool(const struct arguments *a, struct pool **ret_pool)
+{
+    const struct pool_options options = {
+        .workers = a->workers,
+        .event = &work.back.up->doorbell,
+        .event_shared = true,
+        .source = {.take = work_take, .ready = work_ready, .context = &work},
+        .worker_start = worker_start,
+        .worker_stop = worker_stop,
+        .task_enter = host_task_enter,
+        .task_leave = host_task_leave,
+    };
+    sigset_t all, before;
+
+    sigfillset(&all);
+    sigdelset(&all, SIGABRT); /* raised by a thread, it is a fault like the others */
+    sigdelset(&all, SIGSEGV);
+    sigdelset(&all, SIGBUS);
+    sigdelset(&all, SIGILL);
+    sigdelset(&all, SIGFPE);
+    sigdelset(&all, SIGTRAP);
+    sigdelset(&all, SIGSYS);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int r = pool_new(ret_pool, &options);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return r;
+}
+
+/* --- control ------------------------------------------------------------------------------------------------------ */
+
+static void put_text(struct control *c, const char *text)
+{
+    size_t size = strlen(text) + 1;
+
+    if (size > CONTROL_TEXT - c->text_size)
+        return; /* cannot be: the limits of host/plugin.h fit together */
+    memcpy(c->text + c->text_size, text, size);
+    c->text_size += (uint32_t)size;
+}
+
+static int send_failure(uint32_t number, int error, const char *text)
+{
+    struct control c = {.kind = CONTROL_LOADED, .number = number, .error = (uint32_t)-error};
+
+    put_text(&c, text);
+    return control_send(work.control_fd, &c, -1);
+}
+
+static int send_plugin(uint32_t number, const struct plugin *p)
+{
+    struct control c = {.kind = CONTROL_LOADED, .number = number, .functions = p->n_functions};
+
+    put_text(&c, p->name);
+    put_text(&c, p->version);
+    put_text(&c, p->help);
+    put_text(&c, p->path);
+    int r = control_send(work.control_fd, &c, -1);
+    for (uint32_t i = 0; i < p->n_functions && r == 0; i++) {
+        const struct plugin_function *f = &p->functions[i];
+
+        c = (struct control){.kind = CONTROL_FUNCTION, .number = number, .functions = i, .flags = f->flags};
+        put_text(&c, f->name);
+        put_text(&c, f->help);
+        r = control_send(work.control_fd, &c, -1);
+    }
+    return r;
+}
+
+static int on_load(struct loader *loader, const struct control *c)
+{
+    char error[LOADER_ERROR] = "";
+    struct plugin *p;
+
+    if (c->number >= WORK_PLUGINS || c->text_size == 0)
+        return send_failure(c->number, -EINVAL, "wsd asked for nonsense");
+    int r = loader_load(loader, c->text, &p, error, sizeof(error));
+    if (r < 0)
+        return send_failure(c->number, r, error);
+    /* release: partner is the acquire in work.c's find_function() */
+    atomic_store_explicit(&work.plugins[c->number], p, memory_order_release);
+    return send_plugin(c->number, p);
+}
+
+/* Until FINISH: 0; or -ECONNRESET where wsd is gone; or what broke. */
+static int control_loop(struct loader *loader)
+{
+    struct control c;
+    int r = 0;
+
+    while (r == 0) {
+        _cleanup_(close_fdp) int fd = -1;
+
+        r = control_receive(work.control_fd, &c, &fd);
+        if (r < 0)
+            break;
+        switch (c.kind) {
+        case CONTROL_LOAD:
+            r = on_load(loader, &c);
+            break;
+        case CONTROL_INPUT:
+            inputs_put(&work.inputs, c.slot, c.generation, TAKE_FD(fd));
+            event_notify(&work.back.up->space, UINT32_MAX, true); /* partner: slot_wait() */
+            break;
+        case CONTROL_OPENED:
+            opens_answer(&work.opens, c.slot, c.generation, c.number, c.error, TAKE_FD(fd));
+            event_notify(&work.back.up->space, UINT32_MAX, true); /* partner: slot_wait() */
+            break;
+        case CONTROL_FINISH:
+            return 0;
+        default:
+            log_debug("control packet of unknown kind %u", c.kind);
+        }
+    }
+    return r;
+}
+
+/* --- all of it ------------------------------------------------------------------------------------------------------ */
+
+static int prepare(const struct arguments *a, struct loader **ret_loader)
+{
+    const struct loader_options options = {
+        .dirs = a->dirs, .n_dirs = a->n_dirs, .flags = a->any_path ? LOADER_ANY_PATH : 0};
+    int r = process_descriptors();
+
+    if (r == 0)
+        r = process_settle(CONTROL_FD_CONTROL);
+    if (r == 0)
+        r = back_init(&work.back, CONTROL_FD_DOWN, CONTROL_FD_UP, CONTROL_FD_BELL);
+    if (r < 0)
+        return r;
+    /* mapped: no job needs them as files */
+    close(CONTROL_FD_DOWN);
+    close(CONTROL_FD_UP);
+    work_init(&work, CONTROL_FD_CONTROL);
+    r = fault_init(&work.back);
+    return r < 0 ? r : loader_new(ret_loader, &options);
+}
+
+int main(int argc, char **argv)
+{
+    struct arguments a = {0};
+    struct loader *loader = NULL;
+    struct pool *pool = NULL;
+
+    log_init("wsd-executor");
+    if (parse_arguments(argc, argv, &a) < 0) {
+        log_error("started by wsd only: wsd-executor WORKERS PLUGIN_DIR[:PLUGIN_DIR...] any|dirs LOG_LEVEL");
+        return EXIT_USAGE;
+    }
+    log_set_level(a.log_level);
+    int r = prepare(&a, &loader);
+    if (r == 0)
+        r = start_pool(&a, &pool);
+    if (r == 0)
+        r = control_send(work.control_fd, &(struct control){.kind = CONTROL_READY, .number = a.workers}, -1);
+    if (r == 0)
+        r = control_loop(loader);
+    if (r < 0) {
+        /* What runs, runs on behalf of nobody: not waited for. */
+        if (r != -ECONNRESET && r != -EPIPE)
+            log_error("cannot go on: %s", strerror(-r));
+        _exit(EXIT_FAILURE);
+    }
+    pool_free(pool);
+    loader_fini(loader);
+    loader_free(loader);
+    fault_orderly();
+    return EXIT_SUCCESS;
+}

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * output.c: the output of one job: small area, then runs of chunks.
+ * Owns the open run of the job; a run that was sent is wsd's. [worker, under the job's output_lock]
+ * Keeps: bytes leave in the order in which they were committed; a job holds at most RING_JOB_CHUNKS chunks, so that one
+ * whose reader stands still stops no other; nothing is kept back that wsd would have to release before we can go on.
+ * Does not judge how much output is too much. */
+#include "executor/output.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "executor/work.h"
+
+#define RUN_LARGEST 4u /* chunks, where nothing larger is asked for: 256 KiB on its way while the next is filled */
+
+void output_init(struct output *o)
+{
+    o->sent = 0;
+    o->small_used = 0;
+    o->chunked = false;
+    o->n_chunks = 0;
+    o->used = 0;
+    o->n_next = 1;
+    o->n_held = o->held_chunks = 0;
+}
+
+/* Forgets the runs that wsd has released. */
+static void sweep(struct slot *s)
+{
+    struct output *o = &s->output;
+    uint32_t kept = 0;
+
+    o->held_chunks = 0;
+    for (uint32_t i = 0; i < o->n_held; i++)
+        if (back_held(&s->work->back, o->held[i].chunk, o->held[i].serial)) {
+            o->held_chunks += o->held[i].n;
+            o->held[kept++] = o->held[i];
+        }
+    o->n_held = kept;
+}
+
+static bool allocate(struct slot *s, uint32_t n)
+{
+    struct output *o = &s->output;
+
+    if (o->held_chunks + n > RING_JOB_CHUNKS)
+        sweep(s);
+    if (o->held_chunks + n > RING_JOB_CHUNKS)
+        return false;
+    uint32_t chunk = back_alloc(&s->work->back, n, &o->serial);
+    if (chunk == RING_NONE)
+        return false;
+    o->chunk = chunk;
+    o->n_chunks = n;
+    o->used = 0;
+    return true;
+}
+
+/* arg: the number of chunks that it takes at least. */
+static bool allocate_any(struct slot *s, void *arg)
+{
+    uint32_t least = *(const uint32_t *)arg, n = MAX(least, s->output.n_next);
+
+    return allocate(s, n) || (n > least && allocate(s, least));
+}
+
+static void send_run(struct slot *s)
+{
+    struct output *o = &s->output;
+    struct back *b = &s->work->back;
+    uint32_t n = (uint32_t)((o->used + RING_CHUNK - 1) / RING_CHUNK);
+
+    if (o->n_chunks > n)
+        back_unalloc(b, o->chunk + n, o->n_chunks - n);
+    o->n_chunks = 0;
+    if (n == 0)
+        return;
+    /* there is room: each entry is at least one chunk of RING_JOB_CHUNKS */
+    o->held[o->n_held].chunk = (uint16_t)o->chunk;
+    o->held[o->n_held].n = (uint16_t)n;
+    o->held[o->n_held].serial = o->serial;
+    o->n_held++;
+    o->held_chunks += n;
+    o->sent += o->used;
+    back_output(b, s->number, s->generation, o->chunk, n, (uint32_t)o->used);
+}
+
+/* A new run with at least min bytes free, what is in the small area first. */
+static bool next_run(struct slot *s, size_t min)
+{
+    struct output *o = &s->output;
+    uint32_t least = (uint32_t)((o->small_used + min + RING_CHUNK - 1) / RING_CHUNK);
+
+    if (o->n_chunks)
+        send_run(s);
+    /* A largest reservation behind a full small area would need a chunk more than a run has: then the small area goes
+     * alone. */
+    if (least > RING_RUN_MAX)
+        least = 1;
+    if (!slot_wait(s, allocate_any, &least))
+        return false;
+    o->n_next = MIN(o->n_next * 2, RUN_LARGEST);
+    o->chunked = true;
+    memcpy(back_chunk(&s->work->back, o->chunk), back_small(&s->work->back, s->number), o->small_used);
+    o->used = o->small_used;
+    o->small_used = 0;
+    return true;
+}
+
+void *output_reserve(struct slot *s, size_t min, size_t *ret_size)
+{
+    struct output *o = &s->output;
+
+    if (atomic_load_explicit(s->request.cancel, memory_order_relaxed))
+        return NULL;
+    if (!o->chunked && RING_SMALL - o->small_used >= min) {
+        *ret_size = RING_SMALL - o->small_used;
+        return (char *)back_small(&s->work->back, s->number) + o->small_used;
+    }
+    while (!o->n_chunks || (size_t)o->n_chunks * RING_CHUNK - o->used < min)
+        if (!next_run(s, min))
+            return NULL;
+    *ret_size = (size_t)o->n_chunks * RING_CHUNK - o->used;
+    return (char *)back_chunk(&s->work->back, o->chunk) + o->used;
+}
+
+void output_commit(struct slot *s, size_t size)
+{
+    struct output *o = &s->output;
+
+    if (!o->chunked) {
+        o->small_used += (uint32_t)size;
+        return;
+    }
+    o->used += size;
+    if (o->used == (size_t)o->n_chunks * RING_CHUNK)
+        send_run(s);
+}
+
+int output_flush(struct slot *s)
+{
+    struct output *o = &s->output;
+
+    if (atomic_load_explicit(s->request.cancel, memory_order_relaxed))
+        return -ECANCELED;
+    if (!o->chunked && o->small_used > 0 && !next_run(s, 0))
+        return -ECANCELED;
+    if (o->n_chunks && o->used > 0)
+        send_run(s);
+    return 0;
+}
+
+void output_end(struct slot *s, uint64_t *ret_total, uint32_t *ret_small)
+{
+    struct output *o = &s->output;
+
+    if (o->n_chunks)
+        send_run(s);
+    *ret_total = o->sent + o->small_used;
+    *ret_small = o->small_used;
+}

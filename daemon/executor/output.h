@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * output.h: the output of one job, in place in the shared memory.
+ *
+ * It begins in the slot's small area, and most jobs end there. What does not fit moves into the first of the chunks; from then
+ * on all output is chunks, sent as they are full, and the small area stays empty: so the order is always that of layout.h.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ring/layout.h"
+
+struct slot;
+
+struct output {
+    uint64_t sent;       /* bytes in chunks that wsd has been given */
+    uint32_t small_used; /* bytes in the small area */
+    bool chunked;        /* the small area is over */
+    /* the open run; n_chunks 0: none */
+    uint32_t chunk, n_chunks;
+    size_t used;
+    uint64_t serial;
+    uint32_t n_next; /* chunks to ask for next time */
+    /* runs that were sent and perhaps not released yet */
+    uint32_t n_held, held_chunks;
+    struct {
+        uint64_t serial;
+        uint16_t chunk, n;
+    } held[RING_JOB_CHUNKS];
+};
+
+void output_init(struct output *o);
+
+/* All [job's output_lock]; reserve and flush may wait for chunks until the job is cancelled. */
+void *output_reserve(struct slot *s, size_t min, size_t *ret_size); /* NULL: cancelled */
+void output_commit(struct slot *s, size_t size);
+int output_flush(struct slot *s); /* 0 or -ECANCELED */
+
+/* Sends what is left in chunks. The totals for the answer. Never waits. */
+void output_end(struct slot *s, uint64_t *ret_total, uint32_t *ret_small);

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * process.c: what an executor does to itself before it runs anybody's code.
+ * Owns nothing. [main, before threads]
+ * Keeps: descriptors 3 to 6 are what control.h says, 0 to 2 are open, and there is no other.
+ * Does not sandbox: seccomp and Landlock come with the hardening issue. */
+#include "executor/process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <locale.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "ring/control.h"
+
+static bool is_memfd(int fd)
+{
+    return fcntl(fd, F_GET_SEALS) >= 0;
+}
+
+static bool is_eventfd(int fd)
+{
+    static const char is[] = "anon_inode:[eventfd]";
+    char name[32], target[64];
+
+    snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
+    ssize_t n = readlink(name, target, sizeof(target));
+    return n == (ssize_t)strlen(is) && memcmp(target, is, (size_t)n) == 0;
+}
+
+static bool is_seqpacket(int fd)
+{
+    int type = 0;
+    socklen_t size = sizeof(type);
+
+    return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_SEQPACKET;
+}
+
+int process_descriptors(void)
+{
+    /* A standard descriptor that is missing would become something else's number. */
+    for (int fd = 0; fd <= 2; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) != fd)
+            return -EBADF;
+    if (!is_memfd(CONTROL_FD_DOWN) || !is_memfd(CONTROL_FD_UP) || !is_eventfd(CONTROL_FD_BELL) ||
+        !is_seqpacket(CONTROL_FD_CONTROL))
+        return -EBADF;
+    for (int fd = CONTROL_FD_DOWN; fd <= CONTROL_FD_CONTROL; fd++)
+        if (fcntl(fd, F_SETFD, FD_CLOEXEC) < 0)
+            return -errno;
+    if (close_range(CONTROL_FD_CONTROL + 1, ~0u, 0) < 0 && errno != ENOSYS)
+        return -errno;
+    int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (null < 0 || dup2(null, STDIN_FILENO) < 0)
+        return -errno;
+    close(null);
+    return 0;
+}
+
+/* The other end of the control socket was made by wsd: that is who has to be our parent still. */
+static bool parent_lives(int control_fd)
+{
+    struct ucred peer;
+    socklen_t size = sizeof(peer);
+
+    return getsockopt(control_fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0 || peer.pid == getppid();
+}
+
+static void settle_signals(void)
+{
+    static const int ignored[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE, SIGUSR1, SIGUSR2, SIGALRM, SIGTSTP};
+    struct sigaction ignore = {.sa_handler = SIG_IGN};
+    sigset_t none;
+
+    for (size_t i = 0; i < sizeof(ignored) / sizeof(*ignored); i++)
+        sigaction(ignored[i], &ignore, NULL);
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+int process_settle(int control_fd)
+{
+    struct rlimit limit = {0};
+
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
+        return -errno;
+    if (!parent_lives(control_fd))
+        return -ESRCH;
+    if (prctl(PR_SET_DUMPABLE, 0) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || setrlimit(RLIMIT_CORE, &limit) < 0)
+        return -errno;
+    /* each job may bring a descriptor, and each plugin keeps one */
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+        limit.rlim_cur = limit.rlim_max;
+        (void)setrlimit(RLIMIT_NOFILE, &limit);
+    }
+    umask(077);
+    setlocale(LC_ALL, "C");
+    settle_signals();
+    return chdir("/") < 0 ? -errno : 0;
+}

@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * work.c: the jobs of an executor: from the ring to the host and back.
+ * Owns the slots' private halves. [worker] A slot belongs to the worker that claimed it, from there to finished().
+ * Keeps: each claimed slot is completed exactly once, whatever its request says; nothing of a slot is touched after its completion
+ * was pushed.
+ * Does not load plugins (main.c), and does not outlive a fault (fault.c). */
+#include "executor/work.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <wsd/task.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "host/files.h"
+#include "ring/control.h"
+
+#define PIPE_LOOK_MSEC 20 /* how often a wait for streamed input looks at the cancel flag */
+
+static struct slot *from_job(struct host_job *job)
+{
+    return container_of(job, struct slot, job);
+}
+
+static bool is_cancelled(const struct slot *s)
+{
+    return atomic_load_explicit(s->request.cancel, memory_order_relaxed) != 0;
+}
+
+bool slot_wait(struct slot *s, bool (*there)(struct slot *s, void *arg), void *arg)
+{
+    struct event *space = &s->work->back.up->space;
+
+    for (;;) {
+        if (there(s, arg))
+            return true;
+        if (is_cancelled(s))
+            return false;
+        uint32_t epoch = event_prepare(space);
+        bool yes = there(s, arg);
+        if (yes || is_cancelled(s))
+            event_cancel(space);
+        else
+            event_wait(space, epoch, UINT64_MAX, true);
+        if (yes)
+            return true;
+    }
+}
+
+/* --- transport ---------------------------------------------------------------------------------------------------- */
+
+static void *transport_reserve(struct host_job *job, size_t min, size_t *ret_size)
+{
+    return output_reserve(from_job(job), min, ret_size);
+}
+
+static void transport_commit(struct host_job *job, size_t size)
+{
+    output_commit(from_job(job), size);
+}
+
+static int transport_flush(struct host_job *job)
+{
+    return output_flush(from_job(job));
+}
+
+static int64_t transport_read(struct host_job *job, void *data, size_t size)
+{
+    struct slot *s = from_job(job);
+    struct pollfd p = {.fd = s->input_pipe, .events = POLLIN};
+
+    if (s->input_pipe < 0)
+        return 0;
+    for (;;) {
+        if (is_cancelled(s))
+            return -ECANCELED;
+        if (poll(&p, 1, PIPE_LOOK_MSEC) <= 0)
+            continue;
+        ssize_t n = read(s->input_pipe, data, size);
+        /* an end that comes with a cancel is no end */
+        if (n > 0 || (n == 0 && !is_cancelled(s)))
+            return n;
+        if (n == 0 || (errno != EINTR && errno != EAGAIN))
+            return -ECANCELED;
+    }
+}
+
+static bool open_answered(struct slot *s, void *arg)
+{
+    return opens_answered(&s->work->opens, arg);
+}
+
+static int transport_open(struct host_job *job, const char *path)
+{
+    struct slot *s = from_job(job);
+    struct control c = {.kind = CONTROL_OPEN, .slot = s->number, .generation = s->generation};
+    size_t size = strlen(path) + 1;
+    struct open_wait w;
+
+    if (s->request.flags & DOWN_SAME_USER)
+        return path[0] != '/' && !s->request.directory ? -ENOENT : files_open(s->request.directory, path);
+    if (size > CONTROL_TEXT)
+        return -ENAMETOOLONG;
+    memcpy(c.text, path, size);
+    c.text_size = (uint32_t)size;
+    opens_begin(&s->work->opens, &w, s->number, s->generation);
+    c.number = w.serial;
+    if (control_send(s->work->control_fd, &c, -1) == 0)
+        slot_wait(s, open_answered, &w);
+    return opens_end(&s->work->opens, &w);
+}
+
+static const char *transport_directory(struct host_job *job)
+{
+    struct slot *s = from_job(job);
+
+    return s->request.flags & DOWN_SAME_USER ? s->request.directory : NULL;
+}
+
+static void transport_message(struct host_job *job, int level, const char *text)
+{
+    struct slot *s = from_job(job);
+    struct control c;
+
+    memset(&c, 0, CONTROL_HEADER);
+    c.kind = CONTROL_MESSAGE;
+    c.slot = s->number;
+    c.generation = s->generation;
+    c.number = (uint32_t)level & 7u;
+    c.text_size = (uint32_t)strlen(text) + 1;
+    memcpy(c.text, text, c.text_size);
+    if (control_send(s->work->control_fd, &c, -1) == 0) /* else wsd is gone, and nobody wants it */
+        atomic_fetch_add_explicit(&s->messages, 1, memory_order_relaxed); /* partner: transport_finished(), by the joins */
+}
+
+static void transport_progress(struct host_job *job, uint64_t done, uint64_t total)
+{
+    struct slot *s = from_job(job);
+    struct up_slot *u = back_answer(&s->work->back, s->number);
+
+    atomic_store_explicit(&u->progress_done, done, memory_order_relaxed);
+    atomic_store_explicit(&u->progress_total, total, memory_order_relaxed);
+}
+
+static void transport_finished(struct host_job *job, struct wsd_worker *self)
+{
+    struct slot *s = from_job(job);
+    struct work *w = s->work;
+    uint32_t number = s->number, generation = s->generation;
+    struct up_slot *u = back_answer(&w->back, number);
+
+    output_end(s, &u->output_size, &u->small_size);
+    if (s->input_map)
+        munmap(s->input_map, s->request.input_size);
+    close_fd(s->input_pipe);
+    if (s->request.flags & (DOWN_INPUT_FD | DOWN_INPUT_PIPE))
+        inputs_drop(&w->inputs, number, generation);
+    u->ended_usec = job->ended_usec;
+    u->cpu_usec = host_job_cpu_usec(job);
+    u->worker = self->index;
+    u->exit = job->exit;
+    u->messages = atomic_load_explicit(&s->messages, memory_order_relaxed);
+    memcpy(u->error, job->error, sizeof(u->error));
+    memcpy(u->status, job->status, sizeof(u->status));
+    /* release: partner is the acquire in work_take(), in whoever gets this slot's next job. Before the completion: that
+     * one lets wsd use the slot again. */
+    atomic_store_explicit(&s->busy, false, memory_order_release);
+    back_done(&w->back, number, generation);
+}
+
+static const struct host_transport transport = {
+    .reserve = transport_reserve,
+    .commit = transport_commit,
+    .flush = transport_flush,
+    .read = transport_read,
+    .open = transport_open,
+    .directory = transport_directory,
+    .message = transport_message,
+    .progress = transport_progress,
+    .finished = transport_finished,
+};
+
+/* --- one job -------------------------------------------------------------------------------------------------------- */
+
+static bool input_there(struct slot *s, void *arg)
+{
+    int *fd = arg;
+
+    *fd = inputs_take(&s->work->inputs, s->number, s->generation);
+    return *fd >= 0;
+}
+
+/* Maps an input that cannot change or shrink under the job. */
+static int map_input(struct slot *s, int fd)
+{
+    int seals = fcntl(fd, F_GET_SEALS);
+    struct stat st;
+
+    if (seals < 0 || (seals & (F_SEAL_SHRINK | F_SEAL_WRITE)) != (F_SEAL_SHRINK | F_SEAL_WRITE))
+        return -EBADMSG;
+    if (fstat(fd, &st) < 0)
+        return -errno;
+    if ((uint64_t)st.st_size != s->request.input_size)
+        return -EBADMSG;
+    if (s->request.input_size == 0)
+        return 0;
+    void *map = mmap(NULL, s->request.input_size, PROT_READ, MAP_SHARED, fd, 0);
+    if (map == MAP_FAILED)
+        return -errno;
+    s->input_map = map;
+    s->request.input = map;
+    return 0;
+}
+
+/* NULL, or why there is no input. */
+static const char *get_input(struct slot *s, const struct plugin_function *function)
+{
+    _cleanup_(close_fdp) int fd = -1;
+
+    if (!(s->request.flags & (DOWN_INPUT_FD | DOWN_INPUT_PIPE)))
+        return NULL;
+    if (!slot_wait(s, input_there, &fd))
+        return "cancelled before its input came";
+    if (s->request.flags & DOWN_INPUT_FD)
+        return map_input(s, fd) < 0 ? "its input cannot be mapped" : NULL;
+    if (!(function->flags & WSD_FN_STREAMING))
+        return "its input came as a stream, which this function does not take";
+    s->input_pipe = TAKE_FD(fd);
+    return NULL;
+}
+
+static const struct plugin_function *find_function(struct work *w, const struct back_request *q)
+{
+    /* acquire: partner is the release store where the plugin was loaded */
+    const struct plugin *p =
+        q->plugin < WORK_PLUGINS ? atomic_load_explicit(&w->plugins[q->plugin], memory_order_acquire) : NULL;
+
+    return p && q->function < p->n_functions ? &p->functions[q->function] : NULL;
+}
+
+static void run_slot(struct pool_node *node, struct wsd_worker *self)
+{
+    struct slot *s = from_job(container_of(node, struct host_job, node));
+    struct back_request *q = &s->request;
+    struct host_request request = {.transport = &transport};
+    const char *why = NULL;
+
+    if (back_read(&s->work->back, s->number, s->generation, q) < 0)
+        why = "wsd handed over a malformed job";
+    request.cancel = q->cancel;
+    request.function = why ? NULL : find_function(s->work, q);
+    if (!why && !request.function)
+        why = "wsd handed over a job of an unknown function";
+    if (!why)
+        why = get_input(s, request.function);
+    if (why)
+        request.function = NULL;
+    request.id = q->id;
+    request.args = q->args;
+    request.args_size = q->args_size;
+    request.argc = q->argc;
+    request.input = q->input;
+    request.input_size = q->input_size;
+    if (q->timeout_usec && q->timeout_usec < UINT64_MAX / 2)
+        request.deadline_usec = back_answer(&s->work->back, s->number)->started_usec + q->timeout_usec;
+    int r = host_job_begin(&s->job, &request);
+    if (why)
+        host_job_fail(&s->job, self, "%s", why);
+    else if (r < 0)
+        host_job_fail(&s->job, self, NULL);
+    else
+        host_job_run(&s->job, self);
+}
+
+/* --- the pool's source ------------------------------------------------------------------------------------------------- */
+
+struct pool_node *work_take(void *context, bool *ret_more)
+{
+    struct work *w = context;
+    uint32_t number, generation;
+
+    while ((number = back_take(&w->back, &generation, ret_more)) != RING_NONE) {
+        struct slot *s = &w->slots[number];
+
+        if (!back_claim(&w->back, number, generation)) {
+            inputs_drop(&w->inputs, number, generation);
+            continue;
+        }
+        /* acquire: partner is the release in transport_finished(). Never busy but where wsd hands out a slot twice. */
+        if (atomic_exchange_explicit(&s->busy, true, memory_order_acquire))
+            continue;
+        if (!s->initialised) {
+            host_job_init(&s->job);
+            s->job.node.run = run_slot;
+            s->work = w;
+            s->initialised = true;
+        }
+        s->number = number;
+        s->generation = generation;
+        s->input_map = NULL;
+        s->input_pipe = -1;
+        atomic_store_explicit(&s->messages, 0, memory_order_relaxed);
+        output_init(&s->output);
+        return &s->job.node;
+    }
+    return NULL;
+}
+
+bool work_ready(void *work)
+{
+    return back_ready(&((struct work *)work)->back);
+}
+
+void work_init(struct work *w, int control_fd)
+{
+    w->control_fd = control_fd;
+    inputs_init(&w->inputs);
+    opens_init(&w->opens);
+}

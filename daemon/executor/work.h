@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * work.h: the jobs of an executor: one struct slot for each slot of the ring, joining ring and host.
+ */
+#pragma once
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "executor/inputs.h"
+#include "executor/opens.h"
+#include "executor/output.h"
+#include "host/plugin.h"
+#include "host/run.h"
+#include "pool/pool.h"
+#include "ring/ring.h"
+
+#define WORK_PLUGINS 4096u  /* numbers that wsd may give */
+
+struct work;
+
+/* One job. [the worker that claimed it, and its tasks] */
+struct slot {
+    struct host_job job; /* first */
+    struct work *work;
+    bool initialised;
+    _Atomic bool busy; /* [atomic: acquire by the taker, release at the end: the memory is free for the next job] */
+    uint32_t number, generation;
+    struct back_request request;
+    struct output output; /* [job's output_lock] */
+    void *input_map;      /* of a sealed memfd; NULL: none */
+    int input_pipe;       /* -1: none */
+    _Atomic uint32_t messages; /* sent by this job [atomic: relaxed; counted by its tasks, read after their joins] */
+};
+
+struct work {
+    struct back back;
+    int control_fd;
+    struct inputs inputs;
+    struct opens opens;
+    _Atomic(struct plugin *) plugins[WORK_PLUGINS]; /* [atomic: release by the control thread, acquire by workers] */
+    struct slot slots[RING_SLOTS];                  /* zero until first used, so that idle executors stay small */
+};
+
+/* One executor a process: its memory is static. [main, before threads] */
+void work_init(struct work *w, int control_fd);
+
+/* The pool's source. */
+struct pool_node *work_take(void *work, bool *ret_more);
+bool work_ready(void *work);
+
+/* Waits until there() says yes: true; or until the job is cancelled: false. Whoever makes there() true, or cancels, notifies
+ * up->space after. [worker] */
+bool slot_wait(struct slot *s, bool (*there)(struct slot *s, void *arg), void *arg);

@@ -1,0 +1,597 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * dispatch.c: requests of clients become calls of the job table, and its answers become frames.
+ * Owns the calls: one for each request that is open. A call belongs to its connection and goes with it, so an answer
+ * never finds a connection that is gone. [loop]
+ * Keeps: one last frame a request; windows and credits in both directions.
+ * Holds no policy: what is allowed and when is the job table's. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "config.h"
+#include "frontend/peer.h"
+
+enum call_kind { CALL_SUBMIT, CALL_AWAIT, CALL_LIST, CALL_PLUGINS };
+
+struct call {
+    struct watch watch; /* SUBMIT, AWAIT */
+    struct hash_link by_tag;
+    struct list link, stalled;
+    struct peer *peer;
+    enum call_kind kind;
+    uint32_t tag;
+    uint64_t out_allowed;          /* offset up to which output may be sent */
+    uint64_t in_sent, in_allowed;  /* input, likewise */
+    struct plugin_query query;     /* PLUGINS */
+    char *names;                   /* PLUGINS: those to come, each with its NUL */
+    uint8_t (*ids)[16];            /* LIST */
+    size_t at, n;                  /* LIST: ids; PLUGINS: bytes of names */
+};
+
+static struct span span(const char *text)
+{
+    return (struct span){text, strlen(text)};
+}
+
+/* One line for people: what is longer than a message holds is cut off. */
+static struct span line(const char *text)
+{
+    return (struct span){text, strnlen(text, CODEC_TEXT_MAX - 1)};
+}
+
+static uint64_t tag_key(const struct peer *p, uint32_t tag)
+{
+    return hash_mix(p->number << 32 ^ tag);
+}
+
+static struct call *call_find(const struct peer *p, uint32_t tag)
+{
+    for (struct hash_link *l = hash_first(&p->frontend->calls, tag_key(p, tag)); l; l = hash_next(l)) {
+        struct call *c = container_of(l, struct call, by_tag);
+
+        if (c->peer == p && c->tag == tag)
+            return c;
+    }
+    return NULL;
+}
+
+/* NULL: it was answered. */
+static struct call *call_new(struct peer *p, uint32_t tag, enum call_kind kind)
+{
+    struct call *c;
+
+    if (tag == 0 || call_find(p, tag)) {
+        peer_fail(p, tag == 0 ? "a request with tag 0" : "a request with the tag of an open one");
+        return NULL;
+    }
+    if (p->n_calls >= FRONTEND_CALLS_MAX) {
+        peer_error(p, tag, 75, "too many requests open on this connection");
+        return NULL;
+    }
+    c = calloc(1, sizeof(*c));
+    if (!c || hash_insert(&p->frontend->calls, &c->by_tag, tag_key(p, tag)) < 0) {
+        free(c);
+        peer_error(p, tag, 75, "out of memory");
+        return NULL;
+    }
+    c->peer = p;
+    c->tag = tag;
+    c->kind = kind;
+    c->out_allowed = p->window;
+    c->in_allowed = JOBS_INPUT_WINDOW;
+    list_init(&c->stalled);
+    list_init(&c->query.link);
+    list_init(&c->watch.progress);
+    list_push_back(&p->calls, &c->link);
+    p->n_calls++;
+    return c;
+}
+
+/* The watch, if any, is not the jobs' any more. */
+static void call_free(struct call *c)
+{
+    hash_remove(&c->peer->frontend->calls, &c->by_tag);
+    list_remove(&c->link);
+    list_remove(&c->stalled);
+    jobs_plugin_forget(&c->query);
+    c->peer->n_calls--;
+    if (c->ids)
+        c->peer->listing = false;
+    free(c->names);
+    free(c->ids);
+    free(c);
+}
+
+static void stall(struct call *c)
+{
+    if (list_empty(&c->stalled))
+        list_push_back(&c->peer->stalled, &c->stalled);
+}
+
+static void end(struct call *c)
+{
+    peer_send(c->peer, &(struct msg){.type = FRAME_END}, c->tag, NULL, 0);
+    call_free(c);
+}
+
+/* --- answers of the job table ------------------------------------------------------------------------------------ */
+
+static struct call *call_of(struct watch *w)
+{
+    return container_of(w, struct call, watch);
+}
+
+static void on_accepted(struct watch *w, const uint8_t id[16])
+{
+    struct call *c = call_of(w);
+    struct msg m = {.type = FRAME_ACCEPTED, .id = {.has_id = true}};
+
+    memcpy(m.id.id, id, sizeof(m.id.id));
+    peer_send(c->peer, &m, c->tag, NULL, 0);
+}
+
+static void on_refused(struct watch *w, int code, const char *text)
+{
+    struct call *c = call_of(w);
+
+    peer_error(c->peer, c->tag, (uint32_t)code, text);
+    call_free(c);
+}
+
+static size_t on_output(struct watch *w, const void *data, size_t size)
+{
+    struct call *c = call_of(w);
+    size_t done = 0;
+
+    while (done < size && w->offset + done < c->out_allowed) {
+        size_t n = MIN(MIN(size - done, c->out_allowed - w->offset - done), (size_t)FRAME_BODY_CHUNK);
+        struct msg m = {.type = FRAME_OUTPUT, .chunk = {.offset = w->offset + done}};
+
+        if (peer_full(c->peer)) {
+            stall(c);
+            break;
+        }
+        peer_send(c->peer, &m, c->tag, (const uint8_t *)data + done, n);
+        done += n;
+    }
+    return done;
+}
+
+static void on_input_taken(struct watch *w, size_t size)
+{
+    struct call *c = call_of(w);
+    struct msg m = {.type = FRAME_CREDIT, .credit = {.bytes = size}};
+
+    c->in_allowed += size;
+    peer_send(c->peer, &m, c->tag, NULL, 0);
+}
+
+static void on_message(struct watch *w, int level, const char *text)
+{
+    struct call *c = call_of(w);
+    struct msg m = {.type = FRAME_MESSAGE, .message = {.level = (uint32_t)level, .text = line(text)}};
+
+    if (!peer_full(c->peer)) /* a job that talks to somebody who does not read is not heard */
+        peer_send(c->peer, &m, c->tag, NULL, 0);
+}
+
+static void on_progress(struct watch *w, uint64_t done, uint64_t total)
+{
+    struct call *c = call_of(w);
+    struct msg m = {.type = FRAME_PROGRESS, .progress = {.done = done, .total = total}};
+
+    if (!peer_full(c->peer))
+        peer_send(c->peer, &m, c->tag, NULL, 0);
+}
+
+static int on_open(struct watch *w, uint32_t serial, const char *path)
+{
+    struct call *c = call_of(w);
+    struct msg m = {.type = FRAME_OPEN, .open = {.serial = serial, .path = span(path)}};
+
+    if (c->peer->failed)
+        return -ENOTCONN;
+    c->peer->n_opens++;
+    peer_send(c->peer, &m, c->tag, NULL, 0);
+    return 0;
+}
+
+static void job_msg(struct msg *m, uint16_t type, const struct job_info *info)
+{
+    *m = (struct msg){.type = type,
+                      .job = {.plugin = span(info->plugin),
+                              .function = span(info->function),
+                              .error = line(info->error),
+                              .status = line(info->status),
+                              .worker = span(info->worker),
+                              .state = (uint32_t)info->state,
+                              .exit = (uint32_t)info->exit,
+                              .attempts = info->attempts,
+                              .uid = info->uid,
+                              .queued_usec = info->queued_usec,
+                              .run_usec = info->run_usec,
+                              .cpu_usec = info->cpu_usec,
+                              .submitted_usec = info->submitted_usec,
+                              .done = info->done,
+                              .total = info->total}};
+    memcpy(m->job.id, info->id, sizeof(m->job.id));
+}
+
+static void on_done(struct watch *w, const struct job_info *info)
+{
+    struct call *c = call_of(w);
+    struct msg m;
+
+    job_msg(&m, FRAME_DONE, info);
+    peer_send(c->peer, &m, c->tag, NULL, 0);
+    call_free(c);
+}
+
+static const struct watch_ops watch_ops = {
+    .accepted = on_accepted,
+    .refused = on_refused,
+    .output = on_output,
+    .input_taken = on_input_taken,
+    .message = on_message,
+    .progress = on_progress,
+    .open = on_open,
+    .done = on_done,
+};
+
+static void plugins_next(struct call *c);
+
+static void on_plugin(struct plugin_query *q, const struct plugin_info *info, int error)
+{
+    struct call *c = container_of(q, struct call, query);
+    struct msg_function functions[CODEC_FUNCTIONS];
+    struct msg m = {.type = FRAME_PLUGIN,
+                    .plugin = {.name = {info->name, strnlen(info->name, CODEC_NAME_MAX - 1)},
+                               .version = span(info->version),
+                               .help = line(info->help),
+                               .path = span(info->path),
+                               .error = line(info->error),
+                               .functions = functions,
+                               .n_functions = MIN(info->n_functions, (size_t)CODEC_FUNCTIONS)}};
+
+    for (size_t i = 0; i < m.plugin.n_functions; i++)
+        functions[i] = (struct msg_function){.name = span(info->functions[i].name),
+                                             .help = line(info->functions[i].help),
+                                             .flags = info->functions[i].flags};
+    if (error && !c->names) { /* asked for this one */
+        peer_error(c->peer, c->tag, error == EACCES ? 77 : error == EAGAIN ? 75 : 66, info->error);
+        call_free(c);
+        return;
+    }
+    peer_send(c->peer, &m, c->tag, NULL, 0);
+    plugins_next(c);
+}
+
+/* --- requests ------------------------------------------------------------------------------------------------------ */
+
+static void plugin_ask(struct call *c, const char *name)
+{
+    struct frontend *f = c->peer->frontend;
+
+    c->query.answer = on_plugin;
+    int r = jobs_plugin(f->options.jobs, c->peer->uid, name, &c->query);
+    if (r == 0)
+        return;
+    peer_error(c->peer, c->tag, r == -EACCES ? 77 : 75,
+               r == -EACCES ? "plugins by path are for a user's own wsd" : strerror(-r));
+    call_free(c);
+}
+
+/* One after the other: each may have to be loaded first. */
+static void plugins_next(struct call *c)
+{
+    if (!c->names || c->at >= c->n) {
+        end(c);
+        return;
+    }
+    const char *name = c->names + c->at;
+    c->at += strlen(name) + 1;
+    plugin_ask(c, name);
+}
+
+static void do_plugins(struct peer *p, uint32_t tag, const struct msg_plugins *m)
+{
+    struct call *c = call_new(p, tag, CALL_PLUGINS);
+
+    if (!c)
+        return;
+    if (m->name.size) {
+        plugin_ask(c, m->name.data);
+        return;
+    }
+    if (jobs_plugin_names(p->frontend->options.jobs, &c->names, &c->n) < 0) {
+        peer_error(p, tag, 75, "out of memory");
+        call_free(c);
+        return;
+    }
+    plugins_next(c);
+}
+
+static void send_job(const struct job_info *info, void *userdata)
+{
+    struct call *c = userdata;
+    struct msg m;
+
+    job_msg(&m, FRAME_JOB, info);
+    peer_send(c->peer, &m, c->tag, NULL, 0);
+}
+
+static void list_pump(struct call *c)
+{
+    struct peer *p = c->peer;
+
+    while (c->at < c->n && !p->failed) {
+        if (peer_full(p)) {
+            stall(c);
+            return;
+        }
+        /* one that has gone meanwhile is not shown */
+        (void)jobs_info(p->frontend->options.jobs, c->ids[c->at++], p->uid, send_job, c);
+    }
+    end(c);
+}
+
+static void do_list(struct peer *p, uint32_t tag)
+{
+    struct call *c = call_new(p, tag, CALL_LIST);
+
+    if (!c)
+        return;
+    if (p->listing) { /* each holds the ids of all jobs: one at a time */
+        peer_error(p, tag, 75, "another LIST of this connection is under way");
+        call_free(c);
+        return;
+    }
+    if (jobs_ids(p->frontend->options.jobs, p->uid, &c->ids, &c->n) < 0) {
+        peer_error(p, tag, 75, "out of memory");
+        call_free(c);
+        return;
+    }
+    p->listing = true;
+    list_pump(c);
+}
+
+static void do_status(struct peer *p, uint32_t tag, const struct msg_id *m)
+{
+    struct call c = {.peer = p, .tag = tag};
+
+    if (jobs_info(p->frontend->options.jobs, m->id, p->uid, send_job, &c) < 0)
+        peer_error(p, tag, 66, "no such job");
+}
+
+static void do_cancel(struct peer *p, uint32_t tag, const struct msg_id *m)
+{
+    if (!m->has_id) {
+        struct call *c = call_find(p, tag);
+
+        if (c && (c->kind == CALL_SUBMIT || c->kind == CALL_AWAIT))
+            jobs_cancel_watched(&c->watch);
+        return;
+    }
+    if (jobs_cancel(p->frontend->options.jobs, m->id, p->uid) < 0)
+        peer_error(p, tag, 66, "no such job");
+    else
+        peer_send(p, &(struct msg){.type = FRAME_END}, tag, NULL, 0);
+}
+
+static void do_await(struct peer *p, uint32_t tag, const struct msg_id *m)
+{
+    struct call *c = call_new(p, tag, CALL_AWAIT);
+
+    if (!c)
+        return;
+    c->watch.ops = &watch_ops;
+    if (jobs_watch(p->frontend->options.jobs, m->id, p->uid, &c->watch) < 0) {
+        peer_error(p, tag, 66, "no such job");
+        call_free(c);
+    }
+}
+
+static void do_submit(struct peer *p, uint32_t tag, const struct msg_submit *m, const struct frame *frame)
+{
+    struct call *c = call_new(p, tag, CALL_SUBMIT);
+    struct job_request r = {
+        .plugin = m->plugin.data,
+        .function = m->function.data,
+        .args = m->args.data,
+        .args_size = m->args.size,
+        .argc = m->argc,
+        .input = frame->body,
+        .input_size = frame->body_size,
+        .timeout_usec = m->timeout_usec,
+        .priority = m->priority,
+        .detached = m->flags & SUBMIT_DETACH,
+        .progress = m->flags & SUBMIT_PROGRESS,
+        .more_input = m->flags & SUBMIT_MORE,
+        .directory = p->directory,
+        .uid = p->uid,
+    };
+
+    if (!c)
+        return;
+    if (!m->plugin.size) {
+        peer_error(p, tag, 64, "no plugin named");
+        call_free(c);
+        return;
+    }
+    c->watch.ops = &watch_ops;
+    c->watch.wants_progress = r.progress;
+    c->in_sent = frame->body_size;
+    if (jobs_submit(p->frontend->options.jobs, &r, &c->watch) < 0) {
+        peer_error(p, tag, 75, "out of memory");
+        call_free(c);
+    }
+}
+
+static void do_input(struct peer *p, uint32_t tag, const struct msg_chunk *m, const struct frame *frame)
+{
+    struct call *c = call_find(p, tag);
+
+    if (!c || c->kind != CALL_SUBMIT)
+        return; /* it crossed the end of its call */
+    if (m->offset != c->in_sent || c->in_sent + frame->body_size > c->in_allowed) {
+        peer_fail(p, "input at a wrong offset or beyond the window");
+        return;
+    }
+    c->in_sent += frame->body_size;
+    int r = jobs_input(&c->watch, frame->body, frame->body_size, m->last);
+    if (r < 0)
+        peer_fail(p, r == -EPROTO ? "input that was not announced" : "out of memory");
+}
+
+static void do_credit(struct peer *p, uint32_t tag, const struct msg_credit *m)
+{
+    struct call *c = call_find(p, tag);
+
+    if (!c || (c->kind != CALL_SUBMIT && c->kind != CALL_AWAIT))
+        return;
+    c->out_allowed = m->bytes > UINT64_MAX - c->out_allowed ? UINT64_MAX : c->out_allowed + m->bytes;
+    jobs_output_ready(&c->watch);
+}
+
+static void do_opened(struct peer *p, uint32_t tag, const struct msg_opened *m)
+{
+    struct call *c = call_find(p, tag);
+    int fd = -1;
+
+    if (p->n_opens == 0 || m->error > 4095 || (m->error == 0 && p->n_fds == 0)) {
+        peer_fail(p, "OPENED that was not asked for, or without its descriptor");
+        return;
+    }
+    p->n_opens--;
+    if (m->error == 0) {
+        fd = p->fds[0];
+        p->n_fds--;
+        memmove(p->fds, p->fds + 1, p->n_fds * sizeof(p->fds[0]));
+    }
+    if (c && c->kind == CALL_SUBMIT)
+        jobs_opened(&c->watch, m->serial, (int)m->error, fd);
+    else
+        close_fd(fd);
+}
+
+static void do_stats(struct peer *p, uint32_t tag)
+{
+    struct jobs_counters n;
+
+    jobs_counters(p->frontend->options.jobs, &n);
+    const struct msg_counter counters[] = {
+        {span("jobs_submitted"), n.submitted},
+        {span("jobs_refused"), n.refused},
+        {span("jobs_open"), n.n_open},
+        {span("jobs_queued"), n.n_queued},
+        {span("jobs_handed_over"), n.n_handed},
+        {span("jobs_succeeded"), n.succeeded},
+        {span("jobs_failed"), n.failed},
+        {span("jobs_cancelled"), n.cancelled},
+        {span("jobs_timed_out"), n.timed_out},
+        {span("jobs_crashed"), n.crashed},
+        {span("jobs_interrupted"), n.interrupted},
+        {span("jobs_run_again"), n.rerun},
+        {span("results_kept"), n.n_kept},
+        {span("executors"), n.n_executors},
+        {span("executors_started"), n.executors_started},
+        {span("executors_died"), n.executors_died},
+        {span("executors_distrusted"), n.liars},
+        {span("connections"), p->frontend->n_peers},
+    };
+    struct msg m = {.type = FRAME_COUNTERS, .stats = {.counters = counters, .n_counters = ARRAY_SIZE(counters)}};
+
+    peer_send(p, &m, tag, NULL, 0);
+}
+
+static void do_hello(struct peer *p, const struct msg_hello *m)
+{
+    struct msg answer = {.type = FRAME_WELCOME,
+                         .welcome = {.version = 1, .program = span("wsd " WSD_VERSION), .window = JOBS_INPUT_WINDOW}};
+
+    if (p->greeted) {
+        peer_fail(p, "a second HELLO");
+        return;
+    }
+    if (m->version_min > 1 || m->version_max < 1) {
+        peer_fail(p, "no protocol version in common: this is wsd " WSD_VERSION ", which speaks version 1");
+        return;
+    }
+    if (m->directory.size) {
+        if (m->directory.data[0] != '/') {
+            peer_fail(p, "a working directory that is not absolute");
+            return;
+        }
+        p->directory = directory_new(m->directory.data);
+        if (!p->directory) {
+            peer_fail(p, "out of memory");
+            return;
+        }
+    }
+    log_debug("uid %u pid %d speaks: %s", p->uid, p->pid, m->program.data);
+    p->window = m->window;
+    p->greeted = true;
+    peer_send(p, &answer, 0, NULL, 0);
+}
+
+void dispatch(struct peer *p, const struct frame *frame)
+{
+    struct msg m;
+    int r = codec_decode(p->frontend->codec, frame, &m);
+
+    if (r != 0) {
+        peer_fail(p, "%s", codec_strerror(p->frontend->codec));
+        return;
+    }
+    if (!p->greeted && frame->type != FRAME_HELLO) {
+        peer_fail(p, "the first frame is not HELLO");
+        return;
+    }
+    if (frame->tag == 0 && frame->type != FRAME_HELLO) {
+        peer_fail(p, "a request with tag 0");
+        return;
+    }
+    switch (frame->type) {
+    case FRAME_HELLO: do_hello(p, &m.hello); break;
+    case FRAME_SUBMIT: do_submit(p, frame->tag, &m.submit, frame); break;
+    case FRAME_INPUT: do_input(p, frame->tag, &m.chunk, frame); break;
+    case FRAME_CREDIT: do_credit(p, frame->tag, &m.credit); break;
+    case FRAME_CANCEL: do_cancel(p, frame->tag, &m.id); break;
+    case FRAME_AWAIT: do_await(p, frame->tag, &m.id); break;
+    case FRAME_STATUS: do_status(p, frame->tag, &m.id); break;
+    case FRAME_LIST: do_list(p, frame->tag); break;
+    case FRAME_PLUGINS: do_plugins(p, frame->tag, &m.plugins); break;
+    case FRAME_STATS: do_stats(p, frame->tag); break;
+    case FRAME_PING:
+        peer_send(p, &(struct msg){.type = FRAME_PONG}, frame->tag, frame->body, frame->body_size);
+        break;
+    case FRAME_OPENED: do_opened(p, frame->tag, &m.opened); break;
+    default: peer_fail(p, "a frame that only wsd sends"); break;
+    }
+}
+
+void dispatch_room(struct peer *p)
+{
+    while (!list_empty(&p->stalled) && !peer_full(p) && !p->failed) {
+        struct call *c = container_of(list_pop_front(&p->stalled), struct call, stalled);
+
+        if (c->kind == CALL_LIST)
+            list_pump(c);
+        else
+            jobs_output_ready(&c->watch);
+    }
+}
+
+void dispatch_closed(struct peer *p)
+{
+    while (!list_empty(&p->calls)) {
+        struct call *c = container_of(p->calls.next, struct call, link);
+
+        jobs_unwatch(&c->watch);
+        call_free(c);
+    }
+}

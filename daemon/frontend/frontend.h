@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * frontend.h: the sockets. Everything here is [loop].
+ */
+#pragma once
+
+#include <event2/event.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "jobs/jobs.h"
+
+#define FRONTEND_PEERS_MAX   20000u           /* connections */
+#define FRONTEND_OUT_HIGH    (1024u * 1024u)  /* bytes that a client owes us to read before it is not read from */
+#define FRONTEND_OUT_LOW     (256u * 1024u)
+#define FRONTEND_CALLS_MAX   100000u          /* open requests of a connection */
+
+struct frontend;
+
+struct frontend_options {
+    struct event_base *base;
+    struct jobs *jobs;
+    bool only_own_user; /* a user's own wsd: nobody but him and root */
+    uint32_t own_uid;
+    uint64_t frame_usec; /* for the rest of a frame, and for HELLO */
+};
+
+int frontend_new(struct frontend **ret_frontend, const struct frontend_options *options);
+/* Closes every connection; their jobs are cancelled unless detached. NULL is fine; returns NULL. */
+struct frontend *frontend_free(struct frontend *f);
+
+/* Accepts on a listening socket, whose descriptor becomes the frontend's. 0 or a negative errno. */
+int frontend_listen(struct frontend *f, int fd);
+/* A Unix socket at the path, mode 0660; a dead one there is replaced. -EADDRINUSE where another wsd answers there.
+ * group: its owner group, or (gid_t)-1. */
+int frontend_bind(const char *path, uint32_t group, int *ret_fd);
+
+/* Once a loop turn: writes what was gathered, lets go of connections that have ended. True where there is more to write
+ * at once: the loop must not sleep. */
+bool frontend_flush(struct frontend *f);
+/* Tells every client that wsd is draining. */
+void frontend_goodbye(struct frontend *f);
+/* Everything that was to be said has been written. */
+bool frontend_quiet(const struct frontend *f);
+/* Another limit from now on, as frame_usec. */
+void frontend_set_frame_usec(struct frontend *f, uint64_t usec);
+uint32_t frontend_peers(const struct frontend *f);

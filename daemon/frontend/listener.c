@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * listener.c: listening sockets.
+ * Owns their descriptors and events. [loop]
+ * Keeps: running out of descriptors delays new connections and nothing else.
+ * Does not read or know who connects. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "frontend/peer.h"
+
+#define ACCEPT_BATCH      64
+#define ACCEPT_PAUSE_USEC 100000
+
+struct listener {
+    struct list link;
+    struct frontend *frontend;
+    int fd;
+    struct event *event;
+};
+
+static void pause_over(evutil_socket_t fd, short what, void *userdata)
+{
+    struct frontend *f = userdata;
+
+    list_for_each(l, &f->listeners) event_add(container_of(l, struct listener, link)->event, NULL);
+}
+
+static void pause_all(struct frontend *f)
+{
+    struct timeval t = {.tv_usec = ACCEPT_PAUSE_USEC};
+
+    list_for_each(l, &f->listeners) event_del(container_of(l, struct listener, link)->event);
+    evtimer_add(f->accept_timer, &t);
+}
+
+static void on_accept(evutil_socket_t fd, short what, void *userdata)
+{
+    struct listener *l = userdata;
+    struct frontend *f = l->frontend;
+
+    for (int i = 0; i < ACCEPT_BATCH; i++) {
+        int peer = accept4(l->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+        if (peer < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)) {
+            log_warning("cannot accept: %s; trying again", strerror(errno));
+            pause_all(f);
+            return;
+        }
+        if (peer < 0)
+            return; /* none left, or one that has gone already */
+        int r = peer_new(f, peer);
+        if (r < 0)
+            log_warning("cannot serve a connection: %s", strerror(-r));
+    }
+}
+
+int frontend_listen(struct frontend *f, int fd)
+{
+    struct listener *l = calloc(1, sizeof(*l));
+
+    if (!l)
+        return -ENOMEM;
+    l->frontend = f;
+    l->fd = fd;
+    if (fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK) < 0 || fcntl(fd, F_SETFD, FD_CLOEXEC) < 0) {
+        int r = -errno;
+
+        free(l);
+        return r;
+    }
+    l->event = event_new(f->options.base, fd, EV_READ | EV_PERSIST, on_accept, l);
+    if (!l->event || event_add(l->event, NULL) < 0) {
+        if (l->event)
+            event_free(l->event);
+        free(l);
+        return -ENOMEM;
+    }
+    if (!f->accept_timer)
+        f->accept_timer = evtimer_new(f->options.base, pause_over, f);
+    list_push_back(&f->listeners, &l->link);
+    return f->accept_timer ? 0 : -ENOMEM;
+}
+
+void listeners_close(struct frontend *f)
+{
+    for (struct list *link; (link = list_pop_front(&f->listeners));) {
+        struct listener *l = container_of(link, struct listener, link);
+
+        event_free(l->event);
+        close_fd(l->fd);
+        free(l);
+    }
+    if (f->accept_timer)
+        event_free(f->accept_timer);
+    f->accept_timer = NULL;
+}
+
+/* Whether somebody answers at the address. */
+static bool answers(const struct sockaddr_un *address)
+{
+    _cleanup_(close_fdp) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+    return fd >= 0 && (connect(fd, (const struct sockaddr *)address, sizeof(*address)) == 0 || errno == EAGAIN);
+}
+
+int frontend_bind(const char *path, uint32_t group, int *ret_fd)
+{
+    _cleanup_(close_fdp) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    struct stat st;
+
+    if (fd < 0)
+        return -errno;
+    if (strlen(path) >= sizeof(address.sun_path))
+        return -ENAMETOOLONG;
+    strcpy(address.sun_path, path);
+    if (lstat(path, &st) == 0) {
+        if (!S_ISSOCK(st.st_mode))
+            return -EEXIST;
+        if (answers(&address))
+            return -EADDRINUSE;
+        unlink(path);
+    }
+    mode_t mask = umask(0117); /* 0660 from the first moment */
+    int r = bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0 ? -errno : 0;
+    umask(mask);
+    if (r < 0)
+        return r;
+    if (group != (uint32_t)-1 && chown(path, (uid_t)-1, group) < 0)
+        r = -errno;
+    if (r == 0 && listen(fd, SOMAXCONN) < 0)
+        r = -errno;
+    if (r < 0) {
+        unlink(path);
+        return r;
+    }
+    *ret_fd = TAKE_FD(fd);
+    return 0;
+}

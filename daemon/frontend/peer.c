@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * peer.c: connections: bytes in, bytes out, backpressure.
+ * Owns the descriptor, both buffers and descriptors that were received. [loop]
+ * Keeps: a connection that breaks a rule, stands still or goes costs itself only; nothing is read from a client that
+ * does not read; a connection is freed only at the end of a turn.
+ * Does not know what messages mean. */
+#include "frontend/peer.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+
+#define READ_SIZE    (256u * 1024u) /* at most, a connection and turn */
+#define SCRATCH_SIZE (FRAME_MAX + READ_SIZE)
+
+bool peer_full(const struct peer *p)
+{
+    return buffer_size(&p->out) >= FRONTEND_OUT_HIGH;
+}
+
+static void mark(struct peer *p)
+{
+    if (list_empty(&p->dirty))
+        list_push_back(&p->frontend->dirty, &p->dirty);
+}
+
+void peer_send(struct peer *p, const struct msg *msg, uint32_t tag, const void *body, size_t body_size)
+{
+    size_t size = codec_size(msg);
+    uint8_t *at = size && !p->failed ? buffer_reserve(&p->out, size + body_size) : NULL;
+
+    mark(p);
+    if (p->failed)
+        return;
+    size = at ? codec_encode(msg, tag, body_size, at, size) : 0;
+    if (!size) { /* no memory: the client must not wait for what will not come */
+        log_warning("cannot send to a client: it is disconnected");
+        p->failed = true;
+        return;
+    }
+    if (body_size)
+        memcpy(at + size, body, body_size);
+    buffer_commit(&p->out, size + body_size);
+}
+
+void peer_error(struct peer *p, uint32_t tag, uint32_t code, const char *text)
+{
+    struct msg m = {.type = FRAME_ERROR, .error = {.code = code, .text = {text, strnlen(text, CODEC_TEXT_MAX - 1)}}};
+
+    peer_send(p, &m, tag, NULL, 0);
+}
+
+void peer_fail(struct peer *p, const char *format, ...)
+{
+    char text[CODEC_TEXT_MAX];
+    va_list args;
+
+    if (p->failed)
+        return;
+    va_start(args, format);
+    vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    log_info("connection of uid %u pid %d is closed: %s", p->uid, p->pid, text);
+    peer_error(p, 0, 76, text);
+    p->failed = true;
+}
+
+static void want_reading(struct peer *p, bool on)
+{
+    if (on == p->reading)
+        return;
+    p->reading = on;
+    if (on)
+        event_add(p->read_event, NULL);
+    else
+        event_del(p->read_event);
+}
+
+/* Writes what the socket takes. */
+static void flush(struct peer *p)
+{
+    while (buffer_size(&p->out)) {
+        ssize_t n = send(p->fd, buffer_data(&p->out), buffer_size(&p->out), MSG_NOSIGNAL | MSG_DONTWAIT);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0 && errno != EAGAIN)
+            p->failed = true;
+        if (n < 0)
+            break;
+        buffer_drop(&p->out, (size_t)n);
+    }
+    if (p->failed)
+        return;
+    if (buffer_size(&p->out)) {
+        event_add(p->write_event, NULL);
+    } else if (p->out.room > FRONTEND_OUT_LOW) {
+        buffer_deinit(&p->out); /* a burst is over: an idle connection is small */
+    }
+    if (buffer_size(&p->out) <= FRONTEND_OUT_LOW) {
+        want_reading(p, true);
+        dispatch_room(p);
+    } else if (peer_full(p)) {
+        want_reading(p, false);
+    }
+}
+
+static void on_writable(evutil_socket_t fd, short what, void *userdata)
+{
+    mark(userdata);
+}
+
+static void half_is_late(evutil_socket_t fd, short what, void *userdata)
+{
+    struct peer *p = userdata;
+
+    peer_fail(p, p->greeted ? "half a frame, and the rest did not come in time" : "no HELLO in time");
+}
+
+static void half_watch(struct peer *p, bool on)
+{
+    uint64_t usec = p->frontend->options.frame_usec;
+    struct timeval t = {.tv_sec = (time_t)(usec / 1000000), .tv_usec = (suseconds_t)(usec % 1000000)};
+
+    if (!on)
+        evtimer_del(p->half_timer);
+    else if (!evtimer_pending(p->half_timer, NULL))
+        evtimer_add(p->half_timer, &t);
+}
+
+/* Descriptors that came with the bytes. They belong to OPENED frames, in order. */
+static void take_fds(struct peer *p, struct msghdr *h)
+{
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(h); c; c = CMSG_NXTHDR(h, c)) {
+        if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+            continue;
+        size_t n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+        for (size_t i = 0; i < n; i++) {
+            int fd;
+
+            memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(int));
+            if (p->n_fds < PEER_FDS && p->n_fds < p->n_opens) {
+                p->fds[p->n_fds++] = fd;
+            } else {
+                close_fd(fd);
+                peer_fail(p, "a descriptor that nobody asked for");
+            }
+        }
+    }
+    if (h->msg_flags & MSG_CTRUNC)
+        peer_fail(p, "descriptors that could not be received");
+}
+
+/* Handles every whole frame in the bytes; what is left stays for later. */
+static void parse(struct peer *p, const uint8_t *data, size_t size)
+{
+    struct frame frame;
+    size_t used;
+
+    while (size && !p->failed) {
+        int r = frame_parse(data, size, &frame, &used);
+
+        if (r == FRAME_MORE)
+            break;
+        if (r != 0) {
+            peer_fail(p, "%s", frame_strerror(r));
+            return;
+        }
+        dispatch(p, &frame);
+        half_watch(p, false); /* the time is that of one frame, however many a busy client has under way */
+        data += used;
+        size -= used;
+    }
+    if (!p->failed && size && buffer_put(&p->in, data, size) < 0)
+        p->failed = true;
+    half_watch(p, buffer_size(&p->in) || !p->greeted);
+}
+
+static void on_readable(evutil_socket_t fd, short what, void *userdata)
+{
+    struct peer *p = userdata;
+    uint8_t *scratch = p->frontend->scratch;
+    size_t half = buffer_size(&p->in);
+    union {
+        char bytes[CMSG_SPACE(sizeof(int) * PEER_FDS)];
+        struct cmsghdr align;
+    } control;
+    struct iovec v = {.iov_base = scratch + half, .iov_len = READ_SIZE};
+    struct msghdr h = {
+        .msg_iov = &v, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof(control.bytes)};
+
+    mark(p);
+    ssize_t n = recvmsg(p->fd, &h, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (n <= 0) {
+        p->failed = true;
+        return;
+    }
+    take_fds(p, &h);
+    if (half)
+        memcpy(scratch, buffer_data(&p->in), half);
+    buffer_deinit(&p->in);
+    parse(p, scratch, half + (size_t)n);
+}
+
+static int admit(struct peer *p)
+{
+    struct frontend *f = p->frontend;
+    struct ucred cred;
+    socklen_t size = sizeof(cred);
+
+    if (getsockopt(p->fd, SOL_SOCKET, SO_PEERCRED, &cred, &size) < 0)
+        return -errno;
+    p->uid = cred.uid;
+    p->gid = cred.gid;
+    p->pid = cred.pid;
+    log_debug("connection of uid %u gid %u pid %d", p->uid, p->gid, p->pid);
+    if (f->options.only_own_user && p->uid != f->options.own_uid && p->uid != 0) {
+        peer_error(p, 0, 77, "this is another user's wsd");
+        p->failed = true;
+    } else if (f->n_peers > FRONTEND_PEERS_MAX) {
+        peer_error(p, 0, 75, "too many connections");
+        p->failed = true;
+    }
+    return 0;
+}
+
+int peer_new(struct frontend *f, int fd)
+{
+    struct peer *p = calloc(1, sizeof(*p));
+
+    if (!p) {
+        close_fd(fd);
+        return -ENOMEM;
+    }
+    p->frontend = f;
+    p->fd = fd;
+    p->number = f->next_peer++;
+    list_init(&p->link);
+    list_init(&p->dirty);
+    list_init(&p->calls);
+    list_init(&p->stalled);
+    list_push_back(&f->peers, &p->link);
+    f->n_peers++;
+    p->read_event = event_new(f->options.base, fd, EV_READ | EV_PERSIST, on_readable, p);
+    p->write_event = event_new(f->options.base, fd, EV_WRITE, on_writable, p);
+    p->half_timer = evtimer_new(f->options.base, half_is_late, p);
+    int r = p->read_event && p->write_event && p->half_timer ? admit(p) : -ENOMEM;
+    if (r < 0) {
+        peer_free(p);
+        return r;
+    }
+    half_watch(p, true);
+    if (!p->failed)
+        want_reading(p, true);
+    return 0;
+}
+
+struct peer *peer_free(struct peer *p)
+{
+    if (!p)
+        return NULL;
+    p->failed = true;
+    dispatch_closed(p);
+    list_remove(&p->link);
+    list_remove(&p->dirty);
+    p->frontend->n_peers--;
+    if (p->read_event)
+        event_free(p->read_event);
+    if (p->write_event)
+        event_free(p->write_event);
+    if (p->half_timer)
+        event_free(p->half_timer);
+    for (uint32_t i = 0; i < p->n_fds; i++)
+        close_fd(p->fds[i]);
+    close_fd(p->fd);
+    buffer_deinit(&p->in);
+    buffer_deinit(&p->out);
+    directory_unref(p->directory);
+    free(p);
+    return NULL;
+}
+
+int frontend_new(struct frontend **ret_frontend, const struct frontend_options *options)
+{
+    struct frontend *f = calloc(1, sizeof(*f));
+
+    if (!f)
+        return -ENOMEM;
+    f->options = *options;
+    list_init(&f->peers);
+    list_init(&f->dirty);
+    list_init(&f->listeners);
+    f->scratch = malloc(SCRATCH_SIZE);
+    if (!f->scratch || codec_new(&f->codec) < 0) {
+        frontend_free(f);
+        return -ENOMEM;
+    }
+    *ret_frontend = f;
+    return 0;
+}
+
+struct frontend *frontend_free(struct frontend *f)
+{
+    if (!f)
+        return NULL;
+    listeners_close(f);
+    while (!list_empty(&f->peers))
+        peer_free(container_of(f->peers.next, struct peer, link));
+    hash_deinit(&f->calls);
+    codec_free(f->codec);
+    free(f->scratch);
+    free(f);
+    return NULL;
+}
+
+bool frontend_flush(struct frontend *f)
+{
+    struct list now;
+
+    if (list_empty(&f->dirty))
+        return false;
+    /* what gets dirty meanwhile has its own turn */
+    now = f->dirty;
+    now.next->prev = now.prev->next = &now;
+    list_init(&f->dirty);
+    for (struct list *l; (l = list_pop_front(&now));) {
+        struct peer *p = container_of(l, struct peer, dirty);
+
+        flush(p);
+        if (p->failed)
+            peer_free(p);
+    }
+    return !list_empty(&f->dirty);
+}
+
+void frontend_goodbye(struct frontend *f)
+{
+    static const char text[] = "wsd is draining: open calls will end, new ones are refused";
+    struct msg m = {.type = FRAME_GOODBYE, .error = {.code = 75, .text = {text, sizeof(text) - 1}}};
+
+    f->draining = true;
+    list_for_each(l, &f->peers)
+    {
+        struct peer *p = container_of(l, struct peer, link);
+
+        if (p->greeted)
+            peer_send(p, &m, 0, NULL, 0);
+    }
+}
+
+bool frontend_quiet(const struct frontend *f)
+{
+    list_for_each(l, &f->peers)
+    {
+        const struct peer *p = container_of(l, struct peer, link);
+
+        if (buffer_size(&p->out))
+            return false;
+    }
+    return list_empty(&f->dirty);
+}
+
+void frontend_set_frame_usec(struct frontend *f, uint64_t usec)
+{
+    f->options.frame_usec = usec;
+}
+
+uint32_t frontend_peers(const struct frontend *f)
+{
+    return f->n_peers;
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * peer.h: one connection, and the calls that are open on it. [loop]
+ */
+#pragma once
+
+#include "base/buffer.h"
+#include "base/hash.h"
+#include "base/list.h"
+#include "frontend/frontend.h"
+#include "proto/codec.h"
+#include "proto/frame.h"
+
+#define PEER_FDS 16u /* descriptors received and not yet claimed by their OPENED */
+
+struct frontend {
+    struct frontend_options options;
+    struct codec *codec;
+    struct list peers, dirty, listeners;
+    uint32_t n_peers;
+    uint64_t next_peer;
+    struct hash calls; /* by peer and tag */
+    struct event *accept_timer; /* no descriptors left: a pause before accepting again */
+    uint8_t *scratch;  /* what is read goes here first; a connection keeps only half frames */
+    bool draining;
+};
+
+struct peer {
+    struct list link, dirty;
+    struct frontend *frontend;
+    uint64_t number;
+    int fd;
+    uint32_t uid, gid;
+    int32_t pid;
+    bool greeted, reading, failed, listing;
+    struct directory *directory;
+    uint32_t window; /* of output, for new calls */
+    struct buffer in, out;
+    struct event *read_event, *write_event, *half_timer;
+    struct list calls;
+    uint32_t n_calls;
+    struct list stalled; /* calls that wait for room in out */
+    int fds[PEER_FDS];
+    uint32_t n_fds, n_opens; /* n_opens: OPEN sent and not answered */
+};
+
+int peer_new(struct frontend *f, int fd);
+struct peer *peer_free(struct peer *p);
+/* Puts a frame into the output. */
+void peer_send(struct peer *p, const struct msg *msg, uint32_t tag, const void *body, size_t body_size);
+void peer_error(struct peer *p, uint32_t tag, uint32_t code, const char *text);
+/* The connection broke a rule: it is told why, and closed at the end of the turn. */
+__attribute__((format(printf, 2, 3))) void peer_fail(struct peer *p, const char *format, ...);
+bool peer_full(const struct peer *p);
+
+void listeners_close(struct frontend *f); /* listener.c */
+
+/* dispatch.c */
+void dispatch(struct peer *p, const struct frame *frame);
+void dispatch_room(struct peer *p);   /* the output has room again */
+void dispatch_closed(struct peer *p); /* every call goes */

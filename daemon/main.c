@@ -1,0 +1,456 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * main.c: wsd. Builds the parts, gives each its options, turns the loop, tears down in reverse.
+ * Owns the life of every part. [loop]
+ * Keeps: a part is told what it needs and nothing of the others. Only this file exits.
+ * Holds no logic of its own but the order of things. */
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <grp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <systemd/sd-daemon.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/cpus.h"
+#include "base/log.h"
+#include "config.h"
+#include "frontend/frontend.h"
+#include "jobs/jobs.h"
+#include "ops/configuration.h"
+#include "ops/service.h"
+
+#define SYSTEM_SOCKET  "/run/wsd/wsd.sock"
+#define FLUSH_MAX_USEC  1000000u /* for the last answers to be read, at the end */
+#define FINISH_MAX_USEC 2000000u /* for executors to end in order */
+#define TICK_USEC       50000u
+
+struct daemon {
+    struct config config;
+    const char *config_file;
+    struct event_base *base;
+    struct jobs *jobs;
+    struct frontend *frontend;
+    struct service *service;
+    struct event *drain_timer;
+    char *socket; /* that was bound, and is removed at the end */
+    int executor_fd;
+    bool draining, ending;
+    uint64_t ending_usec;
+    int argc;
+    char **argv;
+};
+
+static const char help[] =
+    "wsd - one resident work-stealing pool that every process can hand native work to\n"
+    "\n"
+    "usage: wsd [options]\n"
+    "\n"
+    "  --socket PATH       where to listen (default: WSD_SOCKET, else a user's own socket, else " SYSTEM_SOCKET ")\n"
+    "  --config FILE       read this file instead of " WSD_SYSCONFDIR "/wsd/wsd.conf and wsd.conf.d/*.conf\n"
+    "  --workers N         workers in each executor (default: the CPUs that wsd may use)\n"
+    "  --plugin-dir DIR    where plugins are looked up; may be given several times\n"
+    "  --state-dir DIR     reserved for durable jobs, which are not there yet\n"
+    "  --executor FILE     the wsd-executor to run (default: the installed one)\n"
+    "  --log-level LEVEL   emerg, alert, crit, err, warning, notice, info (default) or debug\n"
+    "  --check-config      check the configuration and exit\n"
+    "  --print-config      print the configuration in force and exit\n"
+    "  --version, --help\n"
+    "\n"
+    "SIGTERM drains: no new jobs, the others end, then wsd exits; a second one ends at once. SIGHUP re-reads the\n"
+    "configuration. See wsd(8) and wsd.conf(5).\n";
+
+enum { OPT_CHECK = 256, OPT_PRINT, OPT_VERSION, OPT_HELP, OPT_SET };
+
+struct flag {
+    const char *name, *section, *key;
+};
+
+static const struct flag flags[] = {
+    {"socket", "daemon", "socket"},       {"workers", "daemon", "workers"},
+    {"state-dir", "daemon", "state-dir"}, {"executor", "daemon", "executor"},
+    {"log-level", "daemon", "log-level"}, {"plugin-dir", "plugins", "directories"},
+};
+
+#define N_FLAGS (sizeof(flags) / sizeof(flags[0]))
+
+enum mode { MODE_RUN, MODE_CHECK, MODE_PRINT };
+
+static int usage_error(const char *what, const char *why)
+{
+    fprintf(stderr, "wsd: %s: %s; see `wsd --help`\n", what, why);
+    return 64;
+}
+
+/* The options of the command line over the files. 0, or the exit code. */
+static int apply_flags(struct config *c, int argc, char **argv, const char **ret_file, enum mode *ret_mode)
+{
+    struct option options[N_FLAGS + 6] = {{"config", required_argument, NULL, 'c'},
+                                          {"check-config", no_argument, NULL, OPT_CHECK},
+                                          {"print-config", no_argument, NULL, OPT_PRINT},
+                                          {"version", no_argument, NULL, OPT_VERSION},
+                                          {"help", no_argument, NULL, OPT_HELP}};
+    char error[CONFIG_ERROR];
+    bool first_dir = true;
+    int o;
+
+    for (size_t i = 0; i < N_FLAGS; i++)
+        options[5 + i] = (struct option){flags[i].name, required_argument, NULL, OPT_SET + (int)i};
+    optind = 0;
+    opterr = 0;
+    while ((o = getopt_long(argc, argv, "+:", options, NULL)) != -1) {
+        if (o == 'c') {
+            *ret_file = optarg;
+        } else if (o == OPT_CHECK || o == OPT_PRINT) {
+            *ret_mode = o == OPT_CHECK ? MODE_CHECK : MODE_PRINT;
+        } else if (o == OPT_VERSION) {
+            puts("wsd " WSD_VERSION);
+            return -1;
+        } else if (o == OPT_HELP) {
+            fputs(help, stdout);
+            return -1;
+        } else if (o == ':') {
+            return usage_error(argv[optind - 1], "wants a value");
+        } else if (o == '?') {
+            return usage_error(argv[optind - 1], "no such option");
+        } else {
+            const struct flag *f = &flags[o - OPT_SET];
+            _cleanup_(freep) char *joined = NULL;
+
+            if (strcmp(f->name, "plugin-dir") == 0 && !first_dir &&
+                asprintf(&joined, "%s:%s", c->plugin_dirs, optarg) < 0)
+                return 70;
+            first_dir = first_dir && strcmp(f->name, "plugin-dir") != 0;
+            if (config_set(c, f->section, f->key, joined ? joined : optarg, error) < 0) {
+                fprintf(stderr, "wsd: --%s: %s\n", f->name, error);
+                return 64;
+            }
+        }
+    }
+    return optind < argc ? usage_error(argv[optind], "no such argument") : 0;
+}
+
+/* Files, then command line. 0, or the exit code with the words on stderr; -1: nothing more is wanted. */
+static int load_config(struct config *c, int argc, char **argv, const char **ret_file, enum mode *ret_mode)
+{
+    char error[CONFIG_ERROR] = "";
+    struct config scratch;
+
+    /* once for --config, whose file comes below the other options */
+    if (config_init(&scratch) < 0)
+        return 70;
+    int r = apply_flags(&scratch, argc, argv, ret_file, ret_mode);
+    config_deinit(&scratch);
+    if (r != 0)
+        return r;
+    if (config_init(c) < 0)
+        return 70;
+    r = *ret_file ? config_read(c, *ret_file, error) : config_read_standard(c, WSD_SYSCONFDIR "/wsd", error);
+    if (r < 0) {
+        fprintf(stderr, "wsd: %s\n", *error ? error : strerror(-r));
+        return r == -ENOENT ? 66 : 64;
+    }
+    return apply_flags(c, argc, argv, ret_file, ret_mode);
+}
+
+static bool plugin_enabled(const char *plugin, bool opt_in, void *context)
+{
+    struct daemon *d = context;
+
+    return config_plugin_enabled(&d->config, plugin, opt_in);
+}
+
+/* --- signals ------------------------------------------------------------------------------------------------------- */
+
+static void on_reload(void *context)
+{
+    struct daemon *d = context;
+    const char *file = d->config_file;
+    enum mode mode = MODE_RUN;
+    struct config fresh = {0};
+    char error[CONFIG_ERROR] = "";
+
+    service_reloading(d->service);
+    int r = config_init(&fresh);
+    if (r == 0)
+        r = file ? config_read(&fresh, file, error) : config_read_standard(&fresh, WSD_SYSCONFDIR "/wsd", error);
+    if (r == 0 && apply_flags(&fresh, d->argc, d->argv, &file, &mode) != 0)
+        r = -EINVAL;
+    if (r < 0) {
+        log_error("the configuration stays as it was: %s", *error ? error : strerror(-r));
+        config_deinit(&fresh);
+    } else {
+        if (fresh.workers != d->config.workers || fresh.one_domain != d->config.one_domain ||
+            strcmp(fresh.plugin_dirs, d->config.plugin_dirs) != 0)
+            log_notice("workers, plugin directories and domains change with the next start");
+        /* those are in use by the parts: they stay */
+        char *dirs = fresh.plugin_dirs;
+        fresh.plugin_dirs = d->config.plugin_dirs;
+        d->config.plugin_dirs = dirs;
+        config_deinit(&d->config);
+        d->config = fresh;
+        log_set_level(fresh.log_level);
+        jobs_set_limits(d->jobs, &fresh.limits);
+        frontend_set_frame_usec(d->frontend, fresh.frame_usec);
+        log_info("the configuration was read again");
+    }
+    service_ready(d->service, "ready");
+}
+
+static void tick(struct daemon *d)
+{
+    struct timeval t = {.tv_usec = TICK_USEC};
+
+    evtimer_add(d->drain_timer, &t);
+}
+
+/* The drain has taken too long; after that, a tick while the end is waited for. */
+static void on_drain_over(evutil_socket_t fd, short what, void *context)
+{
+    struct daemon *d = context;
+
+    tick(d);
+    if (d->ending)
+        return;
+    log_warning("ending now: what still runs is interrupted");
+    d->ending = true;
+    d->ending_usec = clock_monotonic_usec();
+    jobs_interrupt_all(d->jobs);
+}
+
+static void on_end(void *context)
+{
+    on_drain_over(-1, 0, context);
+}
+
+static void on_drain(void *context)
+{
+    struct daemon *d = context;
+    struct timeval t = {.tv_sec = (time_t)(d->config.drain_usec / 1000000),
+                        .tv_usec = (suseconds_t)(d->config.drain_usec % 1000000)};
+
+    log_info("draining: running and queued jobs end, new ones are refused");
+    d->draining = true;
+    service_stopping(d->service);
+    jobs_drain(d->jobs);
+    frontend_goodbye(d->frontend);
+    evtimer_add(d->drain_timer, &t);
+}
+
+/* --- the loop ------------------------------------------------------------------------------------------------------ */
+
+static bool finished(struct daemon *d)
+{
+    struct jobs_counters n;
+
+    if (!d->draining && !d->ending)
+        return false;
+    jobs_counters(d->jobs, &n);
+    if (n.n_open > 0)
+        return false;
+    if (frontend_quiet(d->frontend))
+        return true;
+    /* somebody does not read his answer */
+    return d->ending && clock_monotonic_usec() - d->ending_usec > FLUSH_MAX_USEC;
+}
+
+static void turn(struct daemon *d)
+{
+    bool more = jobs_poll(d->jobs);
+
+    more |= frontend_flush(d->frontend);
+    if (finished(d))
+        return;
+    bool sleep = !more && jobs_asleep(d->jobs);
+    event_base_loop(d->base, EVLOOP_ONCE | (sleep ? 0 : EVLOOP_NONBLOCK));
+    jobs_awake(d->jobs);
+}
+
+/* Executors end in order, so that plugins can say goodbye; those that do not are killed. */
+static void finish_executors(struct daemon *d)
+{
+    struct jobs_counters n;
+    uint64_t until = clock_monotonic_usec() + FINISH_MAX_USEC;
+
+    d->ending = true;
+    tick(d);
+    jobs_finish_executors(d->jobs);
+    for (jobs_counters(d->jobs, &n); n.n_executors && clock_monotonic_usec() < until; jobs_counters(d->jobs, &n))
+        event_base_loop(d->base, EVLOOP_ONCE);
+}
+
+/* --- start ----------------------------------------------------------------------------------------------------------- */
+
+static char *socket_path(const struct config *c)
+{
+    const char *runtime = getenv("XDG_RUNTIME_DIR"), *given = getenv("WSD_SOCKET");
+    char *path = NULL;
+
+    if (c->socket || (given && *given))
+        return strdup(c->socket ? c->socket : given);
+    if (geteuid() == 0 || !runtime || !*runtime)
+        return strdup(SYSTEM_SOCKET);
+    if (asprintf(&path, "%s/wsd", runtime) < 0)
+        return NULL;
+    mkdir(path, 0700);
+    free(path);
+    return asprintf(&path, "%s/wsd/wsd.sock", runtime) < 0 ? NULL : path;
+}
+
+static int group_id(const char *name, uint32_t *ret)
+{
+    struct group *g = name ? getgrnam(name) : NULL;
+
+    *ret = (uint32_t)-1;
+    if (name && !g) {
+        log_error("socket-group: there is no group %s", name);
+        return -EINVAL;
+    }
+    if (g)
+        *ret = g->gr_gid;
+    return 0;
+}
+
+static int listen_all(struct daemon *d, const char *path, int n_inherited)
+{
+    uint32_t group;
+    int fd;
+
+    for (int i = 0; i < n_inherited; i++) {
+        int r = sd_is_socket_unix(SD_LISTEN_FDS_START + i, SOCK_STREAM, 1, NULL, 0);
+
+        if (r <= 0) {
+            log_error("descriptor %d from systemd is no listening Unix stream socket", SD_LISTEN_FDS_START + i);
+            return r < 0 ? r : -EINVAL;
+        }
+        r = frontend_listen(d->frontend, SD_LISTEN_FDS_START + i);
+        if (r < 0)
+            return r;
+    }
+    if (n_inherited > 0)
+        return 0;
+    int r = group_id(d->config.socket_group, &group);
+    if (r < 0)
+        return r;
+    r = frontend_bind(path, group, &fd);
+    if (r < 0) {
+        log_error("cannot listen at %s: %s%s", path, strerror(-r),
+                  r == -EADDRINUSE ? ": another wsd answers there"
+                  : r == -ENOENT   ? ": make its directory, or use --socket"
+                                   : "");
+        return r;
+    }
+    d->socket = strdup(path);
+    return frontend_listen(d->frontend, fd);
+}
+
+static void raise_descriptors(void)
+{
+    struct rlimit l;
+
+    if (getrlimit(RLIMIT_NOFILE, &l) == 0 && l.rlim_cur < l.rlim_max) {
+        l.rlim_cur = l.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &l);
+    }
+}
+
+static int build(struct daemon *d)
+{
+    struct service_options service = {.reload = on_reload, .drain = on_drain, .end = on_end, .context = d};
+    _cleanup_(freep) char *path = socket_path(&d->config);
+    int n_inherited = sd_listen_fds(1);
+    bool is_system;
+
+    d->executor_fd = open(d->config.executor, O_RDONLY | O_CLOEXEC);
+    if (d->executor_fd < 0) {
+        int r = -errno;
+
+        log_error("cannot open the executor %s: %s; see --executor", d->config.executor, strerror(-r));
+        return r;
+    }
+    if (!path || n_inherited < 0)
+        return -ENOMEM;
+    is_system = d->config.is_system >= 0 ? d->config.is_system : strcmp(path, SYSTEM_SOCKET) == 0;
+    d->base = event_base_new();
+    d->drain_timer = d->base ? evtimer_new(d->base, on_drain_over, d) : NULL;
+    if (!d->drain_timer)
+        return -ENOMEM;
+    service.base = d->base;
+    struct jobs_options jobs = {
+        .base = d->base,
+        .limits = d->config.limits,
+        .executor_fd = d->executor_fd,
+        .workers = d->config.workers ? d->config.workers : cpus_usable(),
+        .plugin_dirs = d->config.plugin_dirs,
+        .one_domain = d->config.one_domain,
+        .own_uid = geteuid(),
+        .user_daemon = !is_system,
+        .log_level = d->config.log_level,
+        .plugin_enabled = plugin_enabled,
+        .context = d,
+    };
+    int r = jobs_new(&d->jobs, &jobs);
+    if (r < 0)
+        return r;
+    struct frontend_options frontend = {
+        .base = d->base, .jobs = d->jobs, .only_own_user = !is_system, .own_uid = geteuid(),
+        .frame_usec = d->config.frame_usec};
+    r = frontend_new(&d->frontend, &frontend);
+    if (r >= 0)
+        r = listen_all(d, path, n_inherited);
+    if (r >= 0)
+        r = service_new(&d->service, &service);
+    if (r >= 0)
+        log_info("wsd " WSD_VERSION " is ready at %s, %u workers, %s", n_inherited ? "systemd's socket" : path,
+                 jobs.workers, is_system ? "for all users" : "for its own user");
+    return r;
+}
+
+static void tear_down(struct daemon *d)
+{
+    d->service = service_free(d->service);
+    d->frontend = frontend_free(d->frontend);
+    d->jobs = jobs_free(d->jobs);
+    if (d->drain_timer)
+        event_free(d->drain_timer);
+    if (d->base)
+        event_base_free(d->base);
+    if (d->socket)
+        unlink(d->socket);
+    free(d->socket);
+    close_fd(d->executor_fd);
+    config_deinit(&d->config);
+}
+
+int main(int argc, char **argv)
+{
+    struct daemon d = {.executor_fd = -1, .argc = argc, .argv = argv};
+    enum mode mode = MODE_RUN;
+
+    int r = load_config(&d.config, argc, argv, &d.config_file, &mode);
+    if (r != 0 || mode != MODE_RUN) {
+        if (r == 0 && mode == MODE_PRINT)
+            config_print(&d.config, stdout);
+        config_deinit(&d.config);
+        return r > 0 ? r : fflush(stdout) == 0 ? 0 : 74;
+    }
+    log_init("wsd");
+    log_set_level(d.config.log_level);
+    raise_descriptors();
+    r = build(&d);
+    if (r >= 0) {
+        service_ready(d.service, "ready");
+        while (!finished(&d))
+            turn(&d);
+        finish_executors(&d);
+        log_info("ended");
+    }
+    tear_down(&d);
+    return r < 0 ? (r == -EADDRINUSE ? 69 : 74) : 0;
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * configuration.h: the configuration: files, then the command line. [before the loop, and in it at a reload]
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "jobs/jobs.h"
+
+#define CONFIG_PLUGINS_MAX 256u
+#define CONFIG_ERROR       512u
+
+struct config_plugin {
+    char name[64];
+    bool enabled;
+};
+
+struct config {
+    char *socket; /* NULL: by the rule of the contract */
+    char *socket_group;
+    char *state_dir;
+    char *plugin_dirs; /* colon-separated */
+    char *executor;
+    uint32_t workers; /* 0: the CPUs that wsd may use */
+    int log_level;
+    int is_system; /* 1 yes, 0 no, -1: by the socket's place */
+    bool one_domain;
+    uint64_t drain_usec;
+    uint64_t frame_usec; /* for the rest of a frame */
+    struct jobs_limits limits;
+    struct config_plugin plugins[CONFIG_PLUGINS_MAX];
+    uint32_t n_plugins;
+};
+
+/* Defaults. 0 or -ENOMEM. */
+int config_init(struct config *c);
+void config_deinit(struct config *c);
+
+/* Reads one file over what is there. On failure error has `FILE:LINE: what is wrong and what would be right`.
+ * -ENOENT where there is no such file, -EINVAL, ... */
+int config_read(struct config *c, const char *path, char error[static CONFIG_ERROR]);
+/* The standard places: wsd.conf, then wsd.conf.d/NAME.conf in the order of their names; a file that is not there is fine. */
+int config_read_standard(struct config *c, const char *directory, char error[static CONFIG_ERROR]);
+/* One key, as on the command line. 0 or -EINVAL with the words. */
+int config_set(struct config *c, const char *section, const char *key, const char *value,
+               char error[static CONFIG_ERROR]);
+/* All of it, in the syntax of the file. */
+void config_print(const struct config *c, FILE *to);
+/* Whether a plugin is on; opt_in: it is off unless named. */
+bool config_plugin_enabled(const struct config *c, const char *name, bool opt_in);

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * fuzz-codec.c: any bytes through codec_decode(). Input: a byte of type, a byte of body size (times 256), the header.
+ * Keeps: what decodes can be encoded again, and decodes to the same; every text ends in NUL and lies within its limit. */
+#include "fuzz.h"
+
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "proto/codec.h"
+
+static void check_span(struct span s, size_t room)
+{
+    FUZZ_CHECK(s.data && s.size < room && strlen(s.data) == s.size);
+}
+
+static void check_texts(const struct msg *msg)
+{
+    switch (msg->type) {
+    case FRAME_SUBMIT:
+        check_span(msg->submit.plugin, CODEC_PATH_MAX);
+        check_span(msg->submit.function, CODEC_NAME_MAX);
+        FUZZ_CHECK(msg->submit.args.data && msg->submit.args.size <= CODEC_ARGS_SIZE);
+        break;
+    case FRAME_JOB:
+    case FRAME_DONE:
+        check_span(msg->job.plugin, CODEC_PATH_MAX);
+        check_span(msg->job.function, CODEC_NAME_MAX);
+        check_span(msg->job.error, CODEC_TEXT_MAX);
+        check_span(msg->job.status, CODEC_TEXT_MAX);
+        check_span(msg->job.worker, CODEC_NAME_MAX);
+        break;
+    case FRAME_PLUGIN:
+        check_span(msg->plugin.name, CODEC_NAME_MAX);
+        check_span(msg->plugin.path, CODEC_PATH_MAX);
+        for (size_t i = 0; i < msg->plugin.n_functions; i++)
+            check_span(msg->plugin.functions[i].help, CODEC_TEXT_MAX);
+        break;
+    case FRAME_COUNTERS:
+        for (size_t i = 0; i < msg->stats.n_counters; i++)
+            check_span(msg->stats.counters[i].name, CODEC_NAME_MAX);
+        break;
+    case FRAME_ERROR:
+        check_span(msg->error.text, CODEC_TEXT_MAX);
+        break;
+    case FRAME_OPEN:
+        check_span(msg->open.path, CODEC_PATH_MAX);
+        break;
+    default:
+        break;
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static struct codec *codec;
+    static uint8_t first[FRAME_MAX], second[FRAME_MAX];
+    struct frame frame;
+    struct msg msg;
+    size_t n, m, whole;
+
+    if (!codec)
+        FUZZ_CHECK(codec_new(&codec) == 0);
+    if (size < 2 || size - 2 > FRAME_PAYLOAD_MAX)
+        return 0;
+    frame = (struct frame){.type = data[0],
+                           .tag = 1,
+                           .header_size = (uint32_t)(size - 2),
+                           .body_size = MIN((uint32_t)data[1] << 8, FRAME_PAYLOAD_MAX - (uint32_t)(size - 2)),
+                           .header = data + 2};
+    if (codec_decode(codec, &frame, &msg) != 0)
+        return 0;
+    check_texts(&msg);
+
+    /* Our form is the shortest one, so it fits wherever the original did. */
+    n = codec_encode(&msg, 1, frame.body_size, first, sizeof(first));
+    FUZZ_CHECK(n >= FRAME_HEADER_SIZE && n - FRAME_HEADER_SIZE <= size - 2 && codec_size(&msg) == n);
+    FUZZ_CHECK(frame_parse(first, n + frame.body_size, &frame, &whole) == 0);
+    FUZZ_CHECK(codec_decode(codec, &frame, &msg) == 0);
+    m = codec_encode(&msg, 1, frame.body_size, second, sizeof(second));
+    FUZZ_CHECK(n == m && memcmp(first, second, n) == 0);
+    return 0;
+}

@@ -1,0 +1,81 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# crash.sh: a function that crashes, hangs or calls exit costs its own job; it is named; others go on.
+. "$(dirname "$0")/../support/lib.sh"
+
+crashed() { # FUNCTION WORDS
+    local status=0
+    wsctl submit "crash:$1" >"$WORK/out" 2>"$WORK/err" || status=$?
+    cat "$WORK/err"
+    [ "$status" = 70 ] && grep -q -- "$2" "$WORK/err" && expect_output 6765 wsctl submit fib 20
+}
+
+json_state() { # STATE EXIT COMMAND...
+    local state=$1 exit=$2 status=0
+    shift 2
+    "$@" >"$WORK/json" 2>&1 || status=$?
+    cat "$WORK/json"
+    [ "$status" = "$exit" ] && grep -q "\"state\":\"$state\"" "$WORK/json"
+}
+
+# While one job crashes, one that may run twice succeeds in the end, and one that may not is told.
+neighbours() {
+    local again once status=0 runs=0
+    wsctl --json submit sleep:again 1500 >"$WORK/again" 2>&1 &
+    again=$!
+    wsctl --json submit sleep:sleep 20000 >"$WORK/once" 2>&1 &
+    once=$!
+    wait_until sh -c "[ \$(wsctl --json list | grep -c '\"running\"') = 2 ]" || return 1
+    wsctl submit crash:segv
+    [ $? = 70 ] || return 1
+    wait "$again" || status=$?
+    cat "$WORK/again"
+    [ "$status" = 0 ] && grep -q '"attempts":2' "$WORK/again" || runs=1
+    status=0
+    wait "$once" || status=$?
+    cat "$WORK/once"
+    [ "$status" = 125 ] && grep -q '"state":"interrupted"' "$WORK/once" && [ "$runs" = 0 ]
+}
+
+interrupt_cancels() {
+    local status=0 pid
+    # a background job of a shell ignores SIGINT unless it is told otherwise
+    env --default-signal=INT "$WSCTL" submit spin:spin >"$WORK/out" 2>&1 &
+    pid=$!
+    wait_until sh -c "wsctl --json list | grep -q '\"running\"'" || return 1
+    kill -INT "$pid"
+    wait "$pid" || status=$?
+    [ "$status" = 130 ] && wait_until sh -c "! wsctl --json list | grep -q '\"running\"'"
+}
+
+detached_is_awaited_and_cancelled() {
+    local id
+    id=$(wsctl submit --detach echo:echo hello) || return 1
+    expect_output hello wsctl await "$id" || return 1
+    expect_output hello wsctl await "$id" || return 1
+    id=$(wsctl submit --detach spin:spin) || return 1
+    wsctl status "$id" || return 1
+    wsctl cancel "$id" || return 1
+    expect_exit 130 wsctl await "$id"
+}
+
+printf '[limits]\ncancel-grace = 300ms\n' >"$WSD_CONFIG"
+start_wsd --workers 3 --plugin-dir "$TEST_PLUGINS" || exit 1
+check "SIGSEGV: 70, with signal and address" crashed segv "Segmentation fault at address"
+check "abort: 70" crashed abort "Aborted"
+check "exit(): 70, and says so" crashed exit "exit()"
+check "stack overflow: 70" crashed overflow "Segmentation fault at address\|stack"
+check "a crash in a stolen child names the job" crashed stolen "Segmentation fault at address"
+check "neighbours of a crash: run again, or told" neighbours
+check "--timeout: 124" json_state timed-out 124 wsctl --json submit --timeout 100ms spin:spin
+check "--timeout of a job that does not heed: 124" json_state timed-out 124 wsctl --json submit --timeout 100ms spin:deaf
+check "and wsd goes on" expect_output 6765 wsctl submit fib 20
+check "time enough: 0" expect_output 6765 wsctl submit --timeout 60s fib 20
+check "SIGINT cancels: 130" interrupt_cancels
+check "detached jobs: await, await again, status, cancel" detached_is_awaited_and_cancelled
+check "output larger than any buffer" sh -c '[ "$(wsctl submit bigoutput 200000000 | wc -c)" = 200000000 ]'
+check "a reader that stops early harms nobody" sh -c 'wsctl submit bigoutput 200000000 | head -c 1000 >/dev/null; wsctl submit fib 20'
+check "input by stream, larger than any window" sh -c 'head -c 50000000 /dev/zero | wsctl submit --input - echo:stream | cmp - <(head -c 50000000 /dev/zero) 2>/dev/null || head -c 50000000 /dev/zero | wsctl submit --input - echo:stream | wc -c | grep -qx 50000000'
+check "input in one piece, larger than any window" sh -c 'head -c 50000000 /dev/zero | wsctl submit --input - echo | wc -c | grep -qx 50000000'
+stop_wsd

@@ -1,0 +1,124 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# load.sh: nothing is lost and nothing is answered twice: many clients, executors that die, a daemon that is told to
+# stop, clients that are killed.
+. "$(dirname "$0")/../support/lib.sh"
+
+LOAD=$BUILD/tests/support/load
+JOBS=$((100000 / TIME_SCALE))
+KILLS=20
+[ -z "${WSD_THOROUGH:-}" ] || KILLS=200
+
+count() { # NAME FILE: one of the numbers that load printed
+    sed -n "s/.*\b$1 \([0-9]*\).*/\1/p" "$2"
+}
+
+# kill -9 for the executors of our wsd, again and again while the command runs.
+while_executors_die() { # COMMAND...
+    local n=0 load
+    "$@" &
+    load=$!
+    started+=("$load")
+    while ! gone "$load" && [ "$n" -lt "$KILLS" ]; do
+        sleep 0.04
+        pkill -KILL -P "$WSD_PID" && n=$((n + 1))
+    done
+    echo "$n" >"$WORK/kills"
+    wait "$load"
+}
+
+all_right() { # FILE
+    [ "$(count right "$1")" = "$JOBS" ] && [ "$(count answered "$1")" = "$JOBS" ]
+}
+
+every_answer_is_right() {
+    "$LOAD" -p 8 -n "$JOBS" echo | tee "$WORK/load" && all_right "$WORK/load"
+}
+
+large_payloads_too() {
+    "$LOAD" -p 4 -n 2000 -w 8 -b 50000 echo | tee "$WORK/load" && [ "$(count right "$WORK/load")" = 2000 ]
+}
+
+# Idempotent jobs run again: all of them succeed.
+idempotent_jobs_survive() {
+    while_executors_die "$LOAD" -p 8 -n $((JOBS * 5)) echo >"$WORK/load"
+    local status=$?
+    cat "$WORK/load" "$WORK/kills"
+    [ "$status" = 0 ] && [ "$(count succeeded "$WORK/load")" = $((JOBS * 5)) ] && [ "$(cat "$WORK/kills")" -gt 0 ]
+}
+
+# Others are told; no more of them than could have been running.
+other_jobs_are_told() {
+    while_executors_die "$LOAD" -p 8 -n $((JOBS / 20)) slow >"$WORK/load"
+    local status=$? hurt
+    cat "$WORK/load" "$WORK/kills"
+    hurt=$(($(count crashed "$WORK/load") + $(count interrupted "$WORK/load")))
+    [ "$status" = 0 ] && [ "$(count answered "$WORK/load")" = $((JOBS / 20)) ] &&
+        [ "$hurt" -le $(($(cat "$WORK/kills") * 2)) ] && [ "$hurt" -gt 0 ] &&
+        [ "$(count succeeded "$WORK/load")" = $((JOBS / 20 - hurt)) ]
+}
+
+killed_clients_harm_nobody() {
+    local victim
+    "$LOAD" -p 4 -n $((JOBS * 2)) echo >"$WORK/load" &
+    local innocent=$!
+    started+=("$innocent")
+    for _ in 1 2 3 4 5; do
+        "$LOAD" -p 2 -n 10000000 -b 3000 echo >/dev/null 2>&1 &
+        victim=$!
+        started+=("$victim")
+        wait_until pgrep -P "$victim"
+        sleep 0.05
+        pkill -KILL -P "$victim"
+        kill -KILL "$victim"
+        wait "$victim"
+    done 2>/dev/null
+    wait "$innocent" && cat "$WORK/load" && [ "$(count right "$WORK/load")" = $((JOBS * 2)) ]
+}
+
+no_job_is_left() {
+    wsctl --json stats | grep -q '"jobs_open":0\b\|"name":"jobs_open","value":0'
+}
+
+term_under_load_answers_what_was_accepted() {
+    "$LOAD" -t -p 8 -n 100000000 echo >"$WORK/load" &
+    local load=$!
+    started+=("$load")
+    wait_until pgrep -P "$load"
+    sleep 0.3
+    stop_wsd || return 1
+    wait "$load"
+    local status=$?
+    cat "$WORK/load"
+    [ "$status" = 0 ] && [ "$(count accepted "$WORK/load")" = "$(count answered "$WORK/load")" ] &&
+        [ "$(count succeeded "$WORK/load")" -gt 0 ]
+}
+
+second_term_ends_at_once() {
+    local job exit=0
+    wsctl submit spin:deaf >"$WORK/deaf" 2>&1 &
+    job=$!
+    wait_until sh -c "wsctl --json list | grep -q running"
+    kill -TERM "$WSD_PID"
+    wait_until grep -q draining "$WSD_LOG"
+    gone "$WSD_PID" && return 1
+    stop_wsd || return 1
+    wait "$job" || exit=$?
+    cat "$WORK/deaf"
+    [ "$exit" = 125 ]
+}
+
+start_wsd --workers 2 --plugin-dir "$TEST_PLUGINS"
+check "$JOBS jobs from 8 clients: as many right answers, none twice" every_answer_is_right
+check "large payloads too" large_payloads_too
+check "executors killed under load: idempotent jobs all succeed" idempotent_jobs_survive
+check "executors killed under load: others succeed or are told" other_jobs_are_told
+check "clients killed in mid-submit harm nobody" killed_clients_harm_nobody
+check "no job is left behind" wait_until no_job_is_left
+check "SIGTERM under load: what was accepted is answered, exit 0" term_under_load_answers_what_was_accepted
+start_wsd --workers 16 --plugin-dir "$TEST_PLUGINS"
+check "16 workers: every answer right" every_answer_is_right
+stop_wsd
+start_wsd --workers 2 --plugin-dir "$TEST_PLUGINS"
+check "a second SIGTERM ends at once, and the job is told" second_term_ends_at_once

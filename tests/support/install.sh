@@ -1,0 +1,207 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# install.sh: the suite `install`. Installs into a directory of its own and looks at that as a packager and a plugin
+# author would: every promised place, headers and pkg-config from there, soname, exported symbols, hardening.
+# Uses BUILD only to install from it.
+. "$(dirname "$0")/lib.sh"
+
+dest=$WORK/dest
+prefix=$(meson introspect "$BUILD" --buildoptions | python3 -c '
+import json, sys
+print({o["name"]: o["value"] for o in json.load(sys.stdin)}["prefix"])')
+libdir=$prefix/$(meson introspect "$BUILD" --buildoptions | python3 -c '
+import json, sys
+print({o["name"]: o["value"] for o in json.load(sys.stdin)}["libdir"])')
+check "meson install" env DESTDIR="$dest" meson install -C "$BUILD" --no-rebuild --quiet || exit 1
+
+# --- places ------------------------------------------------------------------------------------------------------------
+
+there() {
+  [ -e "$dest$1" ]
+}
+for file in "$prefix/sbin/wsd" "$prefix/libexec/wsd-executor" "$prefix/bin/wsctl" "$libdir/libwsclient.so.0" \
+  "$libdir/libwsclient.so" "$libdir/wsd/wsctl-local.so" "$libdir/pkgconfig/wsclient.pc" \
+  "$libdir/pkgconfig/wsd-plugin.pc" "$prefix/include/wsd/plugin.h" "$prefix/include/wsd/task.h" \
+  "$prefix/include/wsd/client.h"; do
+  check "installs ${file#"$prefix"/}" there "$file"
+done
+for plugin in checksum compress decompress count search sort exec fib nqueens uts; do
+  check "installs plugin $plugin" there "$libdir/wsd/plugins/$plugin.so"
+done
+nothing_of_tests() {
+  ! find "$dest" -type f | grep -E '/tests?[/-]|run-plugin|libcheck'
+}
+check "installs nothing of the tests" nothing_of_tests
+
+# --- as a plugin author and as a client's author -------------------------------------------------------------------------
+
+pc() { # PACKAGE FLAG...
+  PKG_CONFIG_SYSROOT_DIR=$dest PKG_CONFIG_PATH=$dest$libdir/pkgconfig PKG_CONFIG_ALLOW_SYSTEM_CFLAGS=1 \
+    pkg-config "${@:2}" "$1"
+}
+words() { # STRING: its words on lines
+  read -ra list <<<"$1"
+  printf '%s\n' "${list[@]}"
+}
+
+cat >"$WORK/mine.c" <<'END'
+#include <stdio.h>
+#include <wsd/plugin.h>
+#include <wsd/task.h>
+
+static int shout(struct wsd_job *job, struct wsd_worker *self)
+{
+  char text[64];
+  int n = snprintf(text, sizeof(text), "%s!\n", job->argc > 1 ? job->argv[1] : "");
+
+  (void)self;
+  return wsd_job_write(job, text, (size_t)n) < 0 ? 1 : 0;
+}
+
+static const struct wsd_function functions[] = {{.name = "shout", .help = "says it loudly", .run = shout}};
+WSD_PLUGIN(.n_functions = 1, .functions = functions, .name = "mine", .version = "1", .help = "a test");
+END
+cat >"$WORK/client.c" <<'END'
+#include <stdio.h>
+#include <wsd/client.h>
+
+int main(void)
+{
+  printf("%s\n", wsd_client_library_version());
+  return 0;
+}
+END
+
+plugindir() {
+  expect_output "$libdir/wsd/plugins" pkg_plugindir
+}
+pkg_plugindir() {
+  PKG_CONFIG_PATH=$dest$libdir/pkgconfig pkg-config --variable=plugindir wsd-plugin
+}
+check "wsd-plugin.pc names the plugin directory" plugindir
+
+for compiler in gcc clang; do
+  command -v "$compiler" >/dev/null || continue
+  mapfile -t flags < <(words "$(pc wsd-plugin --cflags)")
+  check "$compiler builds a plugin from the installed headers" "$compiler" -std=c11 -shared -fPIC -Wall -Wextra -Werror \
+    -Wno-unused-parameter "${flags[@]}" "$WORK/mine.c" -o "$WORK/mine.so"
+  mapfile -t flags < <(words "$(pc wsclient --cflags --libs)")
+  check "$compiler builds a client from the installed library" "$compiler" -std=c11 -Wall -Wextra -Werror \
+    "$WORK/client.c" "${flags[@]}" -o "$WORK/client"
+done
+if [ -x "$WORK/client" ]; then
+  check "the client runs on the installed library" env LD_LIBRARY_PATH="$dest$libdir" "$WORK/client"
+fi
+
+# The installed daemon, client and plugins together, from where they are.
+installed() {
+  local said
+  said=$("$WSCTL" submit fib 20) && [ "$said" = 6765 ]
+}
+own_plugin() {
+  local said
+  said=$("$WSCTL" submit "$WORK/mine.so" hello) && [ "$said" = "hello!" ]
+}
+export LD_LIBRARY_PATH=$dest$libdir
+WSD=$dest$prefix/sbin/wsd
+WSCTL=$dest$prefix/bin/wsctl
+EXECUTOR=$dest$prefix/libexec/wsd-executor
+PLUGINS=$dest$libdir/wsd/plugins
+if start_wsd --workers 2; then
+  check "the installed wsd runs the installed fib" installed
+  check "the installed wsd runs a plugin built from its headers" own_plugin
+  stop_wsd
+fi
+unset LD_LIBRARY_PATH
+
+# --- the library's face ----------------------------------------------------------------------------------------------------
+
+soname() {
+  readelf -d "$dest$libdir/libwsclient.so.0" | grep -F 'SONAME' | grep -F '[libwsclient.so.0]'
+}
+check "soname is libwsclient.so.0" soname
+only_wsd_symbols() {
+  local others
+  others=$(nm -D --defined-only "$dest$libdir/libwsclient.so.0" | awk '{ print $3 }' | sed 's/@.*//' |
+    grep -vE '^(wsd_|WSCLIENT_|LIBWSCLIENT_|WSD_)')
+  [ -z "$others" ] || {
+    echo "$others"
+    return 1
+  }
+}
+check "libwsclient exports wsd_ names only" only_wsd_symbols
+versioned() {
+  local bare
+  bare=$(nm -D --with-symbol-versions --defined-only "$dest$libdir/libwsclient.so.0" | awk '$2 == "T" { print $3 }' |
+    grep -v '@')
+  [ -z "$bare" ] || {
+    echo "$bare"
+    return 1
+  }
+}
+check "each has a symbol version" versioned
+documented_symbols() { # what the header declares is what the library has
+  local declared exported
+  declared=$(grep -oE '\bwsd_[a-z_]+\(' "$dest$prefix/include/wsd/client.h" | tr -d '(' | sort -u)
+  exported=$(nm -D --defined-only "$dest$libdir/libwsclient.so.0" | awk '$2 == "T" { print $3 }' | sed 's/@.*//' |
+    sort -u)
+  # a callback's type in the header is no function of the library
+  [ -z "$(comm -13 <(echo "$declared") <(echo "$exported"))" ] || {
+    echo "exported, not in the header:"
+    comm -13 <(echo "$declared") <(echo "$exported")
+    return 1
+  }
+}
+check "what it exports is in the header" documented_symbols
+plain_submit() { # neither the pool nor ncurses for a plain `wsctl submit`
+  ! readelf -d "$dest$prefix/bin/wsctl" | grep NEEDED | grep -E 'ncurses|libevent|systemd|wsctl-local'
+}
+check "wsctl links little" plain_submit
+plugins_export_one() {
+  local file names bad=0
+  for file in "$dest$libdir"/wsd/plugins/*.so; do
+    names=$(nm -D --defined-only "$file" | awk '{ print $3 }' | grep -vE '^wsd_' | tr '\n' ' ')
+    [ -z "$names" ] || {
+      echo "${file##*/}: $names"
+      bad=1
+    }
+  done
+  return $bad
+}
+check "plugins export wsd_ names only" plugins_export_one
+
+# --- hardening ---------------------------------------------------------------------------------------------------------------
+
+pie() {
+  readelf -h "$1" | grep -qE 'Type: +DYN' && readelf -d "$1" | grep -q 'FLAGS_1.*PIE'
+}
+relro() {
+  readelf -lW "$1" | grep -q GNU_RELRO && readelf -d "$1" | grep -qE 'BIND_NOW|FLAGS.*NOW'
+}
+no_exec_stack() {
+  readelf -lW "$1" | grep GNU_STACK | grep -qv 'RWE'
+}
+stack_protector() {
+  nm -D "$1" | grep -q __stack_chk_fail
+}
+fortified() {
+  nm -D "$1" | grep -qE '__[a-z]+_chk(@|$)'
+}
+no_rpath() {
+  ! readelf -d "$1" | grep -E 'RPATH|RUNPATH'
+}
+for program in sbin/wsd libexec/wsd-executor bin/wsctl; do
+  check "${program##*/} is position-independent" pie "$dest$prefix/$program"
+  check "${program##*/} is fortified" fortified "$dest$prefix/$program"
+done
+for file in "$prefix/sbin/wsd" "$prefix/libexec/wsd-executor" "$prefix/bin/wsctl" "$libdir/libwsclient.so.0"; do
+  check "${file##*/} has full RELRO" relro "$dest$file"
+  check "${file##*/} has no executable stack" no_exec_stack "$dest$file"
+  check "${file##*/} has stack protectors" stack_protector "$dest$file"
+  check "${file##*/} has no run path" no_rpath "$dest$file"
+done
+for file in "$dest$libdir"/wsd/plugins/*.so; do
+  check "plugin ${file##*/} has full RELRO" relro "$file"
+  check "plugin ${file##*/} has no run path" no_rpath "$file"
+done

@@ -1,0 +1,214 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# lib.sh: what integration and system scripts share. Sourced:
+#
+#     . "$(dirname "$0")/../support/lib.sh"
+#
+# tests/run gives the environment; a script run by hand finds its own:
+#   SRC  BUILD  WSD  WSCTL  EXECUTOR  PLUGINS (shipped ones)  TEST_PLUGINS  RUN (runs one plugin without a daemon)
+#   TIME_SCALE  by how much every time limit grows (sanitizers, valgrind)
+# and from here come
+#   WORK        a private directory, removed at the end; also TMPDIR
+#   WSD_CONFIG  the configuration of start_wsd, empty until a script writes to it
+#   WSD_PID, WSD_LOG, WSD_SOCKET  of the wsd that start_wsd started last
+# `wsctl` and `wsd` are in PATH.
+#
+# Every result is one line on stdout: `ok NAME`, `FAIL NAME: why` or `skip NAME: why`. What a failing command said
+# follows, indented. The script exits 1 if anything failed, and what it started is killed at its end, whichever end.
+set -u -o pipefail
+
+SRC=${SRC:-$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)}
+if [ -z "${BUILD:-}" ]; then
+  BUILD=$SRC/build-test
+  [ -d "$BUILD" ] || BUILD=$SRC/build
+fi
+WSD=${WSD:-$BUILD/daemon/wsd}
+EXECUTOR=${EXECUTOR:-$BUILD/daemon/executor/wsd-executor}
+WSCTL=${WSCTL:-$BUILD/client/wsctl/wsctl}
+PLUGINS=${PLUGINS:-$BUILD/daemon/plugins}
+TEST_PLUGINS=${TEST_PLUGINS:-$BUILD/tests/support/plugins}
+RUN=${RUN:-$BUILD/tests/support/run-plugin}
+TIME_SCALE=${TIME_SCALE:-1}
+export SRC BUILD WSD EXECUTOR WSCTL PLUGINS TEST_PLUGINS RUN TIME_SCALE
+
+WORK=$(mktemp -d "${TMPDIR:-/tmp}/wsd-test.XXXXXX") || exit 1
+mkdir "$WORK/bin" "$WORK/tmp" "$WORK/state"
+ln -s "$WSCTL" "$WORK/bin/wsctl"
+ln -s "$WSD" "$WORK/bin/wsd"
+WSD_CONFIG=$WORK/wsd.conf
+: >"$WSD_CONFIG"
+PATH=$WORK/bin:$PATH
+export WORK WSD_CONFIG PATH TMPDIR=$WORK/tmp XDG_STATE_HOME=$WORK/state
+export LC_ALL=C.UTF-8 NO_COLOR=1
+unset NOTIFY_SOCKET LISTEN_FDS LISTEN_PID WATCHDOG_USEC WATCHDOG_PID WSD_SOCKET XDG_RUNTIME_DIR
+
+n_failed=0
+n_daemons=0
+started=()
+exit_commands=()
+WSD_PID='' WSD_LOG=''
+
+# --- results ---------------------------------------------------------------------------------------------------------
+
+ok() { # NAME
+  printf 'ok %s\n' "$*"
+}
+
+fail() { # NAME WHY...
+  local name=$1
+  shift
+  printf 'FAIL %s: %s\n' "$name" "${*:-failed}"
+  n_failed=$((n_failed + 1))
+}
+
+skip() { # NAME WHY...
+  local name=$1
+  shift
+  printf 'skip %s: %s\n' "$name" "${*:-not here}"
+}
+
+# The last lines of a file, so that nobody takes them for results.
+show() { # FILE
+  tail -n "${2:-40}" "$1" 2>/dev/null | sed 's/^/    | /'
+}
+
+# One case: `ok NAME` when the command (a function too) succeeds, else FAIL with what it said.
+check() { # NAME COMMAND...
+  local name=$1 status=0
+  shift
+  "$@" >"$WORK/check.out" 2>&1 </dev/null || status=$?
+  if [ "$status" = 0 ]; then
+    ok "$name"
+  else
+    fail "$name" "\`$*\` exited $status"
+    show "$WORK/check.out"
+    return 1
+  fi
+}
+
+# Succeeds when the command exits with CODE. Its output passes through.
+expect_exit() { # CODE COMMAND...
+  local wanted=$1 status=0
+  shift
+  "$@" || status=$?
+  [ "$status" = "$wanted" ] && return 0
+  echo "exit $status where $wanted was expected: $*" >&2
+  return 1
+}
+
+# Succeeds when the command exits 0 and says exactly TEXT on stdout (a last newline does not count).
+expect_output() { # TEXT COMMAND...
+  local wanted=$1 got status=0
+  shift
+  got=$("$@") || status=$?
+  [ "$status" = 0 ] && [ "$got" = "$wanted" ] && return 0
+  printf 'exit %s, said: %s\nwhere this was expected: %s\n' "$status" "$got" "$wanted" >&2
+  return 1
+}
+
+# --- waiting -----------------------------------------------------------------------------------------------------------
+
+# Polls until the command succeeds; fails after 30 s (or -t SECONDS), longer under sanitizers.
+wait_until() { # [-t SECONDS] COMMAND...
+  local limit=30 until
+  if [ "$1" = -t ]; then
+    limit=$2
+    shift 2
+  fi
+  until=$((SECONDS + limit * TIME_SCALE + 1))
+  until "$@" >/dev/null 2>&1; do
+    [ "$SECONDS" -lt "$until" ] || return 1
+    sleep 0.02
+  done
+}
+
+gone() { # PID
+  ! kill -0 "$1" 2>/dev/null
+}
+
+# --- processes -----------------------------------------------------------------------------------------------------------
+
+# Starts a command in the background; it is killed at the script's end. Its pid is in BACKGROUND_PID.
+background() { # COMMAND...
+  "$@" &
+  BACKGROUND_PID=$!
+  started+=("$BACKGROUND_PID")
+}
+
+# Runs at the script's end, the last first.
+on_exit() { # COMMAND...
+  exit_commands=("$(printf '%q ' "$@")" "${exit_commands[@]}")
+}
+
+answers() { # PID SOCKET
+  gone "$1" || "$WSCTL" --socket "$2" ping
+}
+
+# A private wsd on a socket of its own, ready when this returns. Options are added to the usual ones:
+#   start_wsd --workers 2 --plugin-dir "$TEST_PLUGINS"
+# A prefix such as `strace -f` goes into the array WSD_PREFIX.
+start_wsd() { # [OPTION...]
+  local dir
+  n_daemons=$((n_daemons + 1))
+  dir=$WORK/wsd-$n_daemons
+  mkdir "$dir"
+  export WSD_SOCKET=$dir/wsd.sock
+  WSD_LOG=$dir/log
+  ${WSD_PREFIX[@]+"${WSD_PREFIX[@]}"} "$WSD" --socket "$WSD_SOCKET" --config "$WSD_CONFIG" --executor "$EXECUTOR" \
+    --state-dir "$dir/state" --plugin-dir "$PLUGINS" "$@" >"$WSD_LOG" 2>&1 </dev/null &
+  WSD_PID=$!
+  started+=("$WSD_PID")
+  if ! wait_until answers "$WSD_PID" "$WSD_SOCKET" || gone "$WSD_PID"; then
+    fail "start wsd" "wsd $* did not get ready"
+    show "$WSD_LOG"
+    return 1
+  fi
+}
+
+# Waits for a process of ours and gives its exit status; 124 when it does not end in time (60 s).
+wait_for_exit() { # PID
+  wait_until -t 60 gone "$1" || return 124
+  wait "$1"
+}
+
+# SIGTERM, then waits. Anything but exit 0 and a clean log is a failure. WSD_PID: which one, when there are several.
+stop_wsd() {
+  local status=0
+  kill -TERM "$WSD_PID" 2>/dev/null
+  wait_for_exit "$WSD_PID" || status=$?
+  if [ "$status" != 0 ]; then
+    [ "$status" != 124 ] || kill -KILL "$WSD_PID" 2>/dev/null
+    fail "stop wsd" "exit status $status where 0 was expected"
+    show "$WSD_LOG"
+    return 1
+  fi
+  clean_log "$WSD_LOG"
+}
+
+# No sanitizer, assertion or crash spoke there.
+clean_log() { # FILE
+  if grep -qaE 'Sanitizer|runtime error:|Assertion .* failed' "$1"; then
+    fail "clean log" "a sanitizer or an assertion spoke in wsd's log"
+    grep -aE -A 30 'Sanitizer|runtime error:|Assertion .* failed' "$1" | head -60 | sed 's/^/    | /'
+    return 1
+  fi
+}
+
+cleanup() {
+  local status=$? command pid
+  trap - EXIT INT TERM HUP
+  for command in ${exit_commands[@]+"${exit_commands[@]}"}; do
+    eval "$command"
+  done
+  for pid in ${started[@]+"${started[@]}"}; do
+    kill -KILL "$pid" 2>/dev/null
+  done
+  wait 2>/dev/null
+  rm -rf --one-file-system "$WORK"
+  [ "$n_failed" = 0 ] || [ "$status" != 0 ] || status=1
+  exit "$status"
+}
+trap cleanup EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * load.c: many jobs from many client processes at once; every answer is checked.
+ * Each job echoes bytes that no other job has, so that an answer that went to the wrong call shows. Prints one line of
+ * counts. Exits 0 where every job was answered exactly once and every success was right; else 1.
+ *
+ *     load [-p PROCESSES] [-n JOBS, all together] [-w IN_FLIGHT, each] [-b BYTES] PLUGIN[:FUNCTION]
+ *
+ * -t: a refusal or the end of the connection ends a process without being an error (the daemon is being stopped); jobs
+ * that were accepted must be answered all the same. */
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <wsd/client.h>
+
+struct counts {
+    uint64_t submitted, accepted, answered, right, wrong, doubled, refused, lost, cut;
+    uint64_t states[16];
+};
+
+struct load {
+    struct counts *counts;
+    struct wsd_client *client;
+    const char *plugin, *function;
+    uint64_t first, n, next, done;
+    unsigned in_flight, window, bytes;
+    bool tolerant, stopped;
+};
+
+struct one {
+    struct load *load;
+    char *payload;
+    bool accepted, answered;
+};
+
+static void on_accepted(struct wsd_call *call, const struct wsd_id *id, void *userdata)
+{
+    struct one *o = userdata;
+
+    (void)call;
+    (void)id;
+    o->accepted = true;
+    o->load->counts->accepted++;
+}
+
+static void on_done(struct wsd_call *call, int error, const struct wsd_job_info *info, const char *text, void *userdata)
+{
+    struct one *o = userdata;
+    struct load *l = o->load;
+    struct counts *n = l->counts;
+    size_t size;
+    const void *output = wsd_call_output(call, &size);
+
+    if (o->answered)
+        n->doubled++;
+    o->answered = true;
+    l->in_flight--;
+    l->done++;
+    if (error == -ECONNRESET || error == -EPIPE) {
+        /* accepted and never answered: that is what must not happen, whatever is being stopped */
+        *(o->accepted ? &n->lost : &n->cut) += 1;
+        l->stopped = true;
+    } else if (error) {
+        n->refused++;
+        if (!l->tolerant && n->refused == 1)
+            fprintf(stderr, "load: refused: %s\n", text);
+        l->stopped |= l->tolerant;
+    } else {
+        n->answered++;
+        n->states[info->state & 15]++;
+        if (info->state == WSD_JOB_SUCCEEDED) {
+            bool right = size == l->bytes && memcmp(output, o->payload, size) == 0;
+
+            *(right ? &n->right : &n->wrong) += 1;
+        }
+    }
+    wsd_call_free(call);
+    free(o->payload);
+    free(o);
+}
+
+static int submit_one(struct load *l)
+{
+    struct wsd_callbacks callbacks = {.size = sizeof(callbacks), .accepted = on_accepted, .done = on_done};
+    struct one *o = calloc(1, sizeof(*o));
+    struct wsd_call *call;
+
+    o->load = l;
+    o->payload = malloc(l->bytes + 32);
+    memset(o->payload, '.', l->bytes);
+    snprintf(o->payload, l->bytes, "%" PRIu64, l->first + l->next);
+    struct wsd_submit submit = {.size = sizeof(submit), .plugin = l->plugin, .function = l->function,
+                                .input = o->payload, .input_size = l->bytes};
+    callbacks.userdata = o;
+    int r = wsd_client_submit(l->client, &submit, &callbacks, &call);
+    if (r < 0) {
+        free(o->payload);
+        free(o);
+        return r;
+    }
+    l->counts->submitted++;
+    l->next++;
+    l->in_flight++;
+    return 0;
+}
+
+static int run(struct load *l)
+{
+    int r = wsd_client_open(&l->client, NULL, 0);
+
+    if (r < 0) {
+        fprintf(stderr, "load: %s\n", wsd_client_error(l->client));
+        wsd_client_free(l->client);
+        return l->tolerant ? 0 : 1;
+    }
+    while ((l->next < l->n && !l->stopped) || l->in_flight) {
+        while (l->next < l->n && !l->stopped && l->in_flight < l->window && r == 0)
+            r = submit_one(l);
+        if (r == 0 && l->in_flight)
+            r = wsd_client_wait(l->client, UINT64_MAX);
+        if (r < 0)
+            break;
+    }
+    wsd_client_free(l->client); /* tells every call that is still open */
+    return r < 0 && !l->tolerant ? 1 : 0;
+}
+
+int main(int argc, char **argv)
+{
+    unsigned processes = 8, window = 64, bytes = 24;
+    uint64_t jobs = 100000;
+    bool tolerant = false;
+    int o, failed = 0;
+
+    while ((o = getopt(argc, argv, "p:n:w:b:t")) != -1)
+        switch (o) {
+        case 'p': processes = (unsigned)atoi(optarg); break;
+        case 'n': jobs = strtoull(optarg, NULL, 10); break;
+        case 'w': window = (unsigned)atoi(optarg); break;
+        case 'b': bytes = (unsigned)atoi(optarg); break;
+        case 't': tolerant = true; break;
+        default: return 64;
+        }
+    if (optind + 1 != argc)
+        return 64;
+    char *plugin = argv[optind], *function = strchr(plugin, ':');
+    if (function)
+        *function++ = 0;
+    struct counts *all = mmap(NULL, (processes + 1) * sizeof(*all), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (all == MAP_FAILED)
+        return 70;
+    for (unsigned i = 0; i < processes; i++)
+        if (fork() == 0) {
+            struct load l = {.counts = &all[i], .plugin = plugin, .function = function, .first = i * jobs,
+                             .n = jobs / processes, .window = window, .bytes = bytes, .tolerant = tolerant};
+
+            _exit(run(&l));
+        }
+    for (int status; wait(&status) > 0;)
+        failed |= status;
+    struct counts *sum = &all[processes];
+    for (unsigned i = 0; i < processes; i++)
+        for (size_t j = 0; j < sizeof(*sum) / sizeof(uint64_t); j++)
+            ((uint64_t *)sum)[j] += ((uint64_t *)&all[i])[j];
+    printf("submitted %" PRIu64 " accepted %" PRIu64 " answered %" PRIu64 " right %" PRIu64 " wrong %" PRIu64
+           " doubled %" PRIu64 " refused %" PRIu64 " lost %" PRIu64 " cut %" PRIu64,
+           sum->submitted, sum->accepted, sum->answered, sum->right, sum->wrong, sum->doubled, sum->refused, sum->lost,
+           sum->cut);
+    for (enum wsd_job_state s = WSD_JOB_SUCCEEDED; s <= WSD_JOB_INTERRUPTED; s++)
+        printf(" %s %" PRIu64, wsd_job_state_name(s), sum->states[s]);
+    printf("\n");
+    return failed || sum->wrong || sum->doubled || sum->lost || (!tolerant && (sum->refused || sum->cut)) ? 1 : 0;
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test-containers.c: list, hash table, buffer. */
+#include <check.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "base/buffer.h"
+#include "base/cleanup.h"
+#include "base/hash.h"
+#include "base/list.h"
+
+START_TEST(list_keeps_its_order)
+{
+    struct list head, a, b, c;
+
+    list_init(&head);
+    ck_assert(list_empty(&head));
+    ck_assert_ptr_null(list_pop_front(&head));
+    list_push_back(&head, &b);
+    list_push_back(&head, &c);
+    list_push_front(&head, &a);
+    ck_assert_ptr_eq(list_pop_front(&head), &a);
+    list_remove(&c);
+    list_remove(&c); /* also where it is in no list */
+    ck_assert_ptr_eq(list_pop_front(&head), &b);
+    ck_assert(list_empty(&head));
+}
+END_TEST
+
+START_TEST(hash_finds_what_was_put_in_and_no_more)
+{
+    enum { N = 10000 };
+    struct hash h = {0};
+    struct hash_link *links = calloc(N, sizeof(*links));
+
+    ck_assert_ptr_null(hash_first(&h, 1));
+    for (uint64_t i = 0; i < N; i++)
+        ck_assert_int_eq(hash_insert(&h, &links[i], hash_mix(i)), 0);
+    for (uint64_t i = 0; i < N; i += 2)
+        hash_remove(&h, &links[i]);
+    for (uint64_t i = 0; i < N; i++)
+        ck_assert_ptr_eq(hash_first(&h, hash_mix(i)), i % 2 ? &links[i] : NULL);
+    ck_assert_uint_eq(h.n, N / 2);
+    hash_deinit(&h);
+    free(links);
+}
+END_TEST
+
+START_TEST(hash_holds_equal_keys_beside_each_other)
+{
+    struct hash h = {0};
+    struct hash_link a, b, *first;
+
+    hash_insert(&h, &a, 7);
+    hash_insert(&h, &b, 7);
+    first = hash_first(&h, 7);
+    ck_assert_ptr_nonnull(first);
+    ck_assert_ptr_nonnull(hash_next(first));
+    ck_assert_ptr_ne(hash_next(first), first);
+    ck_assert_ptr_null(hash_next(hash_next(first)));
+    hash_deinit(&h);
+}
+END_TEST
+
+START_TEST(buffer_gives_back_what_was_put_in_however_it_is_cut)
+{
+    struct buffer b = {0};
+    uint8_t in = 0, out = 0;
+    unsigned seed = 1;
+
+    for (int i = 0; i < 100000; i++) {
+        uint8_t piece[97];
+        size_t n = (size_t)rand_r(&seed) % sizeof(piece);
+
+        for (size_t j = 0; j < n; j++)
+            piece[j] = in++;
+        ck_assert_int_eq(buffer_put(&b, piece, n), 0);
+        n = (size_t)rand_r(&seed) % (buffer_size(&b) + 1);
+        bool same = true;
+        for (size_t j = 0; j < n; j++)
+            same &= buffer_data(&b)[j] == out++;
+        ck_assert(same);
+        buffer_drop(&b, n);
+    }
+    ck_assert_uint_le(b.room, 65536); /* taken out means free again */
+    buffer_deinit(&b);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tc = tcase_create("containers");
+    Suite *s = suite_create("base");
+    SRunner *r = srunner_create(s);
+
+    tcase_add_test(tc, list_keeps_its_order);
+    tcase_add_test(tc, hash_finds_what_was_put_in_and_no_more);
+    tcase_add_test(tc, hash_holds_equal_keys_beside_each_other);
+    tcase_add_test(tc, buffer_gives_back_what_was_put_in_however_it_is_cut);
+    suite_add_tcase(s, tc);
+    srunner_run_all(r, CK_NORMAL);
+    int failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed != 0;
+}

@@ -1,0 +1,1150 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test-executor.c: a real wsd-executor, driven through its rings and its control socket as wsd does it. */
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <wsd/plugin.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "ring/control.h"
+#include "ring/ring.h"
+
+#define WAIT_USEC 60000000u /* nothing here takes so long: who waits longer has lost something */
+
+static struct front front;
+static int control = -1;
+static pid_t pid;
+static uint32_t n_loaded;
+
+/* --- the executor -------------------------------------------------------------------------------------------------- */
+
+static void start(const char *workers, const char *paths)
+{
+    int pair[2], null;
+
+    ck_assert_int_eq(front_init(&front), 0);
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+    pid = fork();
+    ck_assert_int_ge(pid, 0);
+    if (pid == 0) {
+        int fds[4] = {front.down_fd, front.up_fd, front.bell_fd, pair[1]};
+        for (int i = 0; i < 4; i++)
+            fds[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, 50);
+        for (int i = 0; i < 4; i++)
+            dup2(fds[i], 3 + i);
+        null = open("/dev/null", O_RDONLY); /* one that must not stay */
+        dup2(null, 40);
+        execl(getenv("TEST_EXECUTOR"), "wsd-executor", workers, getenv("TEST_PLUGINS"), paths, "err", (char *)NULL);
+        _exit(126);
+    }
+    close(pair[1]);
+    control = pair[0];
+    n_loaded = 0;
+}
+
+static void receive(struct control *c)
+{
+    struct pollfd p = {.fd = control, .events = POLLIN};
+    int fd;
+
+    ck_assert_int_eq(poll(&p, 1, WAIT_USEC / 1000), 1);
+    ck_assert_int_eq(control_receive(control, c, &fd), 0);
+    ck_assert_int_eq(fd, -1);
+}
+
+static void start_ready(const char *workers, const char *paths)
+{
+    struct control c;
+
+    start(workers, paths);
+    receive(&c);
+    ck_assert_uint_eq(c.kind, CONTROL_READY);
+    ck_assert_uint_eq(c.number, (unsigned)atoi(workers));
+}
+
+/* The way it ended: exit status, or 1000 and the signal. */
+static int reap(void)
+{
+    uint64_t end = clock_monotonic_usec() + WAIT_USEC;
+    int status;
+
+    while (waitpid(pid, &status, WNOHANG) == 0) {
+        ck_assert_msg(clock_monotonic_usec() < end, "the executor does not end");
+        usleep(1000);
+    }
+    pid = 0;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+}
+
+static void finish(void)
+{
+    ck_assert_int_eq(control_send(control, &(struct control){.kind = CONTROL_FINISH}, -1), 0);
+    ck_assert_int_eq(reap(), 0);
+}
+
+static void teardown(void)
+{
+    if (pid > 0) {
+        kill(pid, SIGKILL);
+        waitpid(pid, NULL, 0);
+    }
+}
+
+static void ask_load(const char *name)
+{
+    struct control c = {.kind = CONTROL_LOAD, .number = n_loaded++, .text_size = (uint32_t)strlen(name) + 1};
+
+    strcpy(c.text, name);
+    ck_assert_int_eq(control_send(control, &c, -1), 0);
+}
+
+/* Loads and returns the number. */
+static uint32_t load(const char *name)
+{
+    struct control c, f;
+
+    ask_load(name);
+    receive(&c);
+    ck_assert_uint_eq(c.kind, CONTROL_LOADED);
+    ck_assert_uint_eq(c.number, n_loaded - 1);
+    ck_assert_msg(c.error == 0, "%s: %s", name, c.text);
+    for (uint32_t i = 0; i < c.functions; i++) {
+        receive(&f);
+        ck_assert_uint_eq(f.kind, CONTROL_FUNCTION);
+        ck_assert_uint_eq(f.number, c.number);
+        ck_assert_uint_eq(f.functions, i);
+    }
+    return c.number;
+}
+
+/* --- jobs ------------------------------------------------------------------------------------------------------------ */
+
+struct call {
+    uint32_t plugin, function, flags;
+    const char *args; /* each with its NUL; args_size */
+    size_t args_size;
+    uint32_t argc;
+    const void *input;
+    uint64_t input_size, timeout_usec;
+    const char *directory;
+};
+
+static uint32_t prepare(const struct call *call, uint32_t *ret_generation)
+{
+    static uint8_t id[16];
+    struct front_job job = {.id = id,
+                            .plugin = call->plugin,
+                            .function = call->function,
+                            .argc = call->argc,
+                            .flags = call->flags,
+                            .directory = call->directory,
+                            .args = call->args,
+                            .args_size = call->args_size,
+                            .input = call->input,
+                            .input_size = call->input_size,
+                            .timeout_usec = call->timeout_usec};
+    uint32_t slot;
+
+    id[0]++;
+    int r = front_prepare(&front, &job, &slot, ret_generation);
+    if (r == FRONT_E_FULL)
+        return RING_NONE;
+    ck_assert_int_eq(r, 0);
+    return slot;
+}
+
+static uint32_t submit(const struct call *call)
+{
+    uint32_t generation, slot = prepare(call, &generation);
+
+    if (slot != RING_NONE) {
+        front_submit(&front, slot);
+        front_ring(&front, 1);
+    }
+    return slot;
+}
+
+#define CALL(n, f, ...) ((struct call){.plugin = (n), .function = (f), __VA_ARGS__})
+#define ARGS(text, n)   .args = text, .args_size = sizeof(text), .argc = (n)
+
+/* Waits for the next completion; false: the executor died first. */
+static bool next(struct front_completion *c)
+{
+    uint64_t end = clock_monotonic_usec() + WAIT_USEC, n;
+    struct pollfd p = {.fd = front.bell_fd, .events = POLLIN};
+
+    for (;;) {
+        int r = front_next(&front, c);
+        ck_assert_int_ne(r, FRONT_E_LIES);
+        if (r == 0)
+            return true;
+        ck_assert_msg(clock_monotonic_usec() < end, "a completion is missing");
+        if (front_asleep(&front))
+            continue;
+        poll(&p, 1, 100);
+        front_awake(&front);
+        if (p.revents && read(front.bell_fd, &n, sizeof(n)) < 0)
+            ck_assert_int_eq(errno, EAGAIN);
+        siginfo_t info = {0};
+        if (waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == pid &&
+            front_next(&front, c) == FRONT_NONE)
+            return false;
+    }
+}
+
+/* Runs to DONE; output is gathered in out (of room bytes, may be NULL). The slot is retired. */
+static struct front_completion wait_done(uint32_t slot, char *out, size_t room)
+{
+    struct front_completion c;
+    uint64_t got = 0;
+
+    for (;;) {
+        ck_assert_msg(next(&c), "the executor died");
+        ck_assert_uint_eq(c.slot, slot);
+        if (out && got + c.size <= room)
+            memcpy(out + got, c.data, c.size);
+        got += c.size;
+        if (c.kind == COMPLETION_DONE)
+            break;
+        ck_assert_int_eq(c.kind, COMPLETION_OUTPUT);
+        front_release(&front, c.chunk, c.run);
+    }
+    ck_assert_uint_eq(got, c.output_size);
+    if (out && got < room)
+        out[got] = 0;
+    front_retire(&front, slot);
+    return c;
+}
+
+static struct front_completion run(const struct call *call, char *out, size_t room)
+{
+    return wait_done(submit(call), out, room);
+}
+
+static void wait_running(uint32_t slot)
+{
+    uint64_t started, end = clock_monotonic_usec() + WAIT_USEC;
+
+    while (!front_running(&front, slot, &started)) {
+        ck_assert_msg(clock_monotonic_usec() < end, "the job does not start");
+        usleep(1000);
+    }
+}
+
+static void send_fd(enum control_kind kind, uint32_t slot, uint32_t generation, uint32_t number, uint32_t error, int fd)
+{
+    struct control c = {.kind = kind, .slot = slot, .generation = generation, .number = number, .error = error};
+
+    ck_assert_int_eq(control_send(control, &c, fd), 0);
+}
+
+/* --- loading --------------------------------------------------------------------------------------------------------- */
+
+START_TEST(plugin_is_loaded_and_described)
+{
+    struct control c;
+
+    start_ready("1", "any");
+    ask_load("echo");
+    receive(&c);
+    ck_assert_uint_eq(c.kind, CONTROL_LOADED);
+    ck_assert_uint_eq(c.error, 0);
+    ck_assert_uint_eq(c.functions, 5);
+    const char *version = c.text + strlen(c.text) + 1, *help = version + strlen(version) + 1,
+               *path = help + strlen(help) + 1;
+    ck_assert_str_eq(c.text, "echo");
+    ck_assert_str_eq(version, "1");
+    ck_assert_str_eq(help, "gives back what it was given");
+    ck_assert_ptr_nonnull(strstr(path, "/echo.so"));
+    ck_assert_uint_eq(c.text_size, (size_t)(path - c.text) + strlen(path) + 1);
+    receive(&c);
+    ck_assert_uint_eq(c.kind, CONTROL_FUNCTION);
+    ck_assert_str_eq(c.text, "echo");
+    ck_assert_uint_eq(c.flags, WSD_FN_IDEMPOTENT);
+    ck_assert_str_eq(c.text + 5, "gives back its arguments or input");
+    for (uint32_t i = 1; i < 5; i++)
+        receive(&c);
+    finish();
+}
+END_TEST
+
+START_TEST(plugin_that_cannot_be_loaded_harms_nobody)
+{
+    static const struct {
+        const char *name;
+        uint32_t error;
+        const char *words;
+    } bad[] = {{"nosuch", ENOENT, "not found in"},
+               {"wrong-abi", ENOEXEC, "built for plugin ABI 7"},
+               {"not-a-plugin", ENOEXEC, "not a plugin"},
+               {"bad-init", ELIBBAD, "init failed with 3"},
+               {"unresolved", ELIBBAD, "nobody_has_this_function"},
+               {"./echo.so", ENOENT, "not an absolute path"},
+               {"/dev/null", ENOEXEC, "not a regular file"},
+               {"", ENOENT, "empty"}};
+    struct control c;
+    char out[64];
+
+    start_ready("1", "any");
+    for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+        ask_load(bad[i].name);
+        receive(&c);
+        ck_assert_uint_eq(c.kind, CONTROL_LOADED);
+        ck_assert_uint_eq(c.number, i);
+        ck_assert_uint_eq(c.error, bad[i].error);
+        ck_assert_msg(strstr(c.text, bad[i].words) != NULL, "%s", c.text);
+    }
+    send_fd(CONTROL_LOAD, 0, 0, 70000, 0, -1);
+    receive(&c);
+    ck_assert_uint_eq(c.error, EINVAL);
+    ck_assert_int_eq(run(&CALL(load("echo"), 0, ARGS("hi", 1)), out, sizeof(out)).exit, 0);
+    ck_assert_str_eq(out, "hi\n");
+    finish();
+}
+END_TEST
+
+START_TEST(init_that_crashes_takes_only_its_executor)
+{
+    struct fault_note note;
+
+    start_ready("1", "any");
+    ask_load("crash-init");
+    ck_assert_int_eq(reap(), 1000 + SIGSEGV);
+    ck_assert(front_fault(&front, &note));
+    ck_assert_uint_eq(note.slot, RING_NONE);
+    ck_assert_int_eq(note.signal, SIGSEGV);
+}
+END_TEST
+
+START_TEST(fini_runs_at_the_orderly_end)
+{
+    char out[16], name[] = "/tmp/wsd-test-fini-XXXXXX", text[16] = "";
+    int fd = mkstemp(name);
+
+    setenv("LIFETIME_FILE", name, 1);
+    start_ready("2", "any");
+    uint32_t n = load("lifetime");
+    ck_assert_uint_ne(load("lifetime.so"), n);
+    run(&CALL(n, 0, ), out, sizeof(out));
+    ck_assert_str_eq(out, "1\n");
+    finish();
+    ck_assert_int_eq(read(fd, text, sizeof(text)), 5);
+    ck_assert_str_eq(text, "fini\n");
+    close(fd);
+    unlink(name);
+}
+END_TEST
+
+/* --- running --------------------------------------------------------------------------------------------------------- */
+
+START_TEST(arguments_output_texts_and_times_come_back)
+{
+    char out[256];
+    struct control c;
+    uint64_t done, total;
+
+    start_ready("1", "any");
+    uint32_t n = load("echo");
+    struct front_completion d = run(&CALL(n, 0, ARGS("a\0\0b c\0d\0e\0f\0g\0h\0i", 9)), out, sizeof(out));
+    ck_assert_str_eq(out, "a\n\nb c\nd\ne\nf\ng\nh\ni\n");
+    ck_assert_int_eq(d.exit, 0);
+    ck_assert_uint_ge(d.ended_usec, d.started_usec);
+    ck_assert_uint_gt(d.started_usec, clock_monotonic_usec() - WAIT_USEC);
+    ck_assert_uint_eq(d.worker, 0);
+
+    d = run(&CALL(n, 3, ARGS("7\0it is bad", 2)), out, sizeof(out));
+    ck_assert_int_eq(d.exit, 7);
+    ck_assert_str_eq(d.error, "it is bad");
+    ck_assert_str_eq(d.status, "asked for 7");
+    front_progress(&front, d.slot, &done, &total);
+    ck_assert_uint_eq(done, 1);
+    ck_assert_uint_eq(total, 2);
+    receive(&c);
+    ck_assert_uint_eq(c.kind, CONTROL_MESSAGE);
+    ck_assert_uint_eq(c.slot, d.slot);
+    ck_assert_uint_eq(c.generation, d.generation);
+    ck_assert_uint_eq(c.number, WSD_LOG_INFO);
+    ck_assert_str_eq(c.text, "ends with 7");
+
+    d = run(&CALL(n, 3, ARGS("64", 1)), out, sizeof(out));
+    ck_assert_int_eq(d.exit, 63);
+    ck_assert_str_eq(d.error, "returned 64, which is not a status");
+    d = run(&CALL(n, 0, .input = "some input", .input_size = 10), out, sizeof(out));
+    ck_assert_str_eq(out, "some input");
+    d = run(&CALL(n, 1, .input = "some input", .input_size = 10), out, sizeof(out));
+    ck_assert_str_eq(out, "some input");
+    finish();
+}
+END_TEST
+
+static void answer_of_fib(const struct front_completion *c, const char *want)
+{
+    ck_assert_int_eq(c->exit, 0);
+    ck_assert_uint_eq(c->size, strlen(want));
+    ck_assert_int_eq(memcmp(c->data, want, c->size), 0);
+}
+
+START_TEST(many_jobs_are_each_answered_once)
+{
+    static const char *const workers[] = {"1", "2", "16"};
+    enum { JOBS = 30000 };
+
+    start_ready(workers[_i], "any");
+    uint32_t n = load("fork"), submitted = 0, done = 0;
+    static uint8_t is_out[RING_SLOTS];
+    struct call call = CALL(n, 0, ARGS("12", 1));
+    while (done < JOBS) {
+        struct front_completion c;
+        uint32_t slot;
+        while (submitted < JOBS && (slot = submit(&call)) != RING_NONE) {
+            ck_assert(!is_out[slot]);
+            is_out[slot] = 1;
+            submitted++;
+        }
+        ck_assert(next(&c));
+        do {
+            ck_assert_int_eq(c.kind, COMPLETION_DONE);
+            ck_assert(is_out[c.slot]);
+            is_out[c.slot] = 0;
+            answer_of_fib(&c, "144\n");
+            front_retire(&front, c.slot);
+            done++;
+        } while (front_next(&front, &c) == 0);
+    }
+    ck_assert_uint_eq(submitted, done);
+    finish();
+}
+END_TEST
+
+START_TEST(one_job_spreads_over_all_workers)
+{
+    char out[64];
+
+    start_ready("4", "any");
+    uint32_t n = load("fork");
+    struct front_completion c = run(&CALL(n, 0, ARGS("27", 1)), out, sizeof(out));
+    ck_assert_str_eq(out, "196418\n");
+    /* 40 x 5 ms of CPU over all workers: charged to the job wherever they ran */
+    c = run(&CALL(n, 1, ARGS("40\0005000", 2)), out, sizeof(out));
+    ck_assert_int_eq(c.exit, 0);
+    ck_assert_uint_ge(c.cpu_usec, 195000);
+    ck_assert_uint_le(c.cpu_usec, 320000);
+    finish();
+}
+END_TEST
+
+/* --- output ---------------------------------------------------------------------------------------------------------- */
+
+static uint64_t check_pattern(const uint8_t *data, size_t size, uint64_t at)
+{
+    for (size_t i = 0; i < size; i++, at++)
+        if (data[i] != (uint8_t)(at / 8 * 8 >> at % 8 * 8))
+            ck_abort_msg("byte %llu of the output is wrong", (unsigned long long)at);
+    return at;
+}
+
+static void output_arrives(uint32_t n, uint32_t function, uint64_t size)
+{
+    struct front_completion c;
+    char text[32];
+    uint64_t at = 0;
+
+    snprintf(text, sizeof(text), "%llu", (unsigned long long)size);
+    uint32_t slot = submit(&CALL(n, function, .args = text, .args_size = strlen(text) + 1, .argc = 1));
+    do {
+        ck_assert(next(&c));
+        ck_assert_uint_eq(c.slot, slot);
+        at = check_pattern(c.data, c.size, at);
+        if (c.kind == COMPLETION_OUTPUT)
+            front_release(&front, c.chunk, c.run);
+    } while (c.kind != COMPLETION_DONE);
+    ck_assert_int_eq(c.exit, 0);
+    ck_assert_uint_eq(at, size);
+    ck_assert_uint_eq(c.output_size, size);
+    front_retire(&front, slot);
+}
+
+START_TEST(output_of_every_size_arrives_in_order)
+{
+    static const uint64_t sizes[] = {0,
+                                     1,
+                                     RING_SMALL - 1,
+                                     RING_SMALL,
+                                     RING_SMALL + 1,
+                                     RING_CHUNK - 1,
+                                     RING_CHUNK,
+                                     RING_CHUNK + 1,
+                                     3 * RING_CHUNK,
+                                     3 * RING_CHUNK + RING_SMALL,
+                                     5000000,
+                                     (uint64_t)RING_CHUNK * RING_CHUNKS + 12345};
+
+    start_ready("2", "any");
+    uint32_t n = load("bigoutput");
+    for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
+        output_arrives(n, 0, sizes[i]);
+        output_arrives(n, 1, sizes[i]);
+    }
+    for (uint32_t i = 0; i < RING_CHUNKS; i++)
+        ck_assert_uint_eq(front.up->chunks[i].used, 0);
+    finish();
+}
+END_TEST
+
+START_TEST(reservations_of_every_size_are_met)
+{
+    char *out = malloc(8u << 20);
+
+    start_ready("1", "any");
+    uint32_t n = load("bigoutput");
+    struct front_completion c = run(&CALL(n, 2, ), out, 8u << 20);
+    ck_assert_msg(c.exit == 0, "%s", c.error);
+    uint64_t at = check_pattern((uint8_t *)out, c.output_size, 0);
+    ck_assert_uint_eq(at, c.output_size);
+    ck_assert_uint_gt(at, 2u << 20);
+    free(out);
+    finish();
+}
+END_TEST
+
+START_TEST(job_whose_reader_stands_still_waits_and_stops_nobody)
+{
+    struct front_completion c, held[RING_JOB_CHUNKS];
+    uint32_t n_held = 0, chunks = 0;
+    char out[64];
+
+    start_ready("2", "any");
+    uint32_t n = load("bigoutput"), echo = load("echo");
+    uint32_t slow = submit(&CALL(n, 0, ARGS("20000000", 1)));
+    while (chunks < RING_JOB_CHUNKS) {
+        ck_assert(next(&c));
+        held[n_held++] = c;
+        chunks += c.run;
+    }
+    for (int i = 0; i < 100; i++) {
+        ck_assert_int_eq(run(&CALL(echo, 0, ARGS("hi", 1)), out, sizeof(out)).exit, 0);
+        ck_assert_str_eq(out, "hi\n");
+    }
+    uint64_t at = 0;
+    for (uint32_t i = 0; i < n_held; i++) {
+        at = check_pattern(held[i].data, held[i].size, at);
+        front_release(&front, held[i].chunk, held[i].run);
+    }
+    do {
+        ck_assert(next(&c));
+        ck_assert_uint_eq(c.slot, slow);
+        at = check_pattern(c.data, c.size, at);
+        if (c.kind == COMPLETION_OUTPUT)
+            front_release(&front, c.chunk, c.run);
+    } while (c.kind != COMPLETION_DONE);
+    ck_assert_uint_eq(at, 20000000);
+    front_retire(&front, slow);
+    finish();
+}
+END_TEST
+
+START_TEST(cancelled_job_stops_waiting_for_room)
+{
+    struct front_completion c;
+    uint32_t chunks = 0, first = RING_NONE;
+
+    start_ready("1", "any");
+    uint32_t slot = submit(&CALL(load("bigoutput"), 0, ARGS("20000000", 1)));
+    while (chunks < RING_JOB_CHUNKS) {
+        ck_assert(next(&c));
+        first = first == RING_NONE ? c.chunk : first;
+        chunks += c.run;
+    }
+    usleep(20000);
+    ck_assert_int_eq(front_next(&front, &c), FRONT_NONE);
+    front_cancel(&front, slot);
+    ck_assert(next(&c));
+    ck_assert_int_eq(c.kind, COMPLETION_DONE);
+    ck_assert_int_eq(c.exit, 1);
+    ck_assert_str_eq(c.error, "nobody reads");
+    finish();
+}
+END_TEST
+
+/* --- cancel, recall, deadline ---------------------------------------------------------------------------------------- */
+
+START_TEST(cancelled_job_ends_and_waiting_one_is_recalled)
+{
+    struct front_completion c;
+
+    start_ready("1", "any");
+    uint32_t n = load("spin");
+    uint32_t spins = submit(&CALL(n, 0, )), waits = submit(&CALL(n, 0, ));
+    wait_running(spins);
+    ck_assert(!front_recall(&front, spins));
+    ck_assert(front_recall(&front, waits));
+    front_cancel(&front, spins);
+    ck_assert(next(&c));
+    ck_assert_int_eq(c.kind, COMPLETION_DONE);
+    ck_assert_uint_eq(c.slot, spins);
+    ck_assert_int_eq(c.exit, 1);
+    ck_assert_str_eq(c.error, "stopped");
+    front_retire(&front, spins);
+    ck_assert(next(&c));
+    ck_assert_int_eq(c.kind, COMPLETION_RECALLED);
+    ck_assert_uint_eq(c.slot, waits);
+    front_retire(&front, waits);
+    finish();
+}
+END_TEST
+
+START_TEST(job_sees_that_its_time_is_up)
+{
+    start_ready("1", "any");
+    struct front_completion c = run(&CALL(load("spin"), 0, .timeout_usec = 50000), NULL, 0);
+    ck_assert_int_eq(c.exit, 1);
+    ck_assert_uint_ge(c.ended_usec - c.started_usec, 50000);
+    finish();
+}
+END_TEST
+
+/* --- inputs ---------------------------------------------------------------------------------------------------------- */
+
+static int input_memfd(size_t size, bool sealed)
+{
+    int fd = memfd_create("input", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+    ck_assert_int_eq(ftruncate(fd, (off_t)size), 0);
+    for (size_t at = 0; at < size; at += 4096)
+        ck_assert_int_eq(pwrite(fd, "abcdefgh", MIN(8, size - at), (off_t)at), (ssize_t)MIN(8, size - at));
+    if (sealed)
+        ck_assert_int_eq(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE), 0);
+    return fd;
+}
+
+START_TEST(input_by_descriptor_is_mapped_whenever_it_comes)
+{
+    enum { SIZE = 3000000 };
+    char *out = malloc(SIZE);
+
+    start_ready("2", "any");
+    uint32_t n = load("upper");
+    for (int late = 0; late < 2; late++) {
+        int fd = input_memfd(SIZE, true);
+        uint32_t generation, slot = prepare(&CALL(n, 0, .flags = DOWN_INPUT_FD, .input_size = SIZE), &generation);
+        if (!late)
+            send_fd(CONTROL_INPUT, slot, generation, 0, 0, fd);
+        front_submit(&front, slot);
+        front_ring(&front, 1);
+        if (late) {
+            wait_running(slot);
+            usleep(5000);
+            send_fd(CONTROL_INPUT, slot, generation + 1, 0, 0, fd); /* not this job's */
+            send_fd(CONTROL_INPUT, slot, generation, 0, 0, fd);
+        }
+        close(fd);
+        struct front_completion c = wait_done(slot, out, SIZE);
+        ck_assert_msg(c.exit == 0, "%s", c.error);
+        ck_assert_uint_eq(c.output_size, SIZE);
+        ck_assert_int_eq(memcmp(out, "ABCDEFGH\0", 9), 0);
+        ck_assert_int_eq(memcmp(out + 4096, "ABCDEFGH\0", 9), 0);
+    }
+    free(out);
+    finish();
+}
+END_TEST
+
+START_TEST(input_that_could_change_is_refused)
+{
+    static const size_t sizes[] = {5000, 4999};
+
+    start_ready("1", "any");
+    uint32_t n = load("upper");
+    for (int i = 0; i < 2; i++) { /* first not sealed, then not of the size that was said */
+        int fd = input_memfd(5000, i == 1);
+        uint32_t generation, slot = prepare(&CALL(n, 0, .flags = DOWN_INPUT_FD, .input_size = sizes[i]), &generation);
+        send_fd(CONTROL_INPUT, slot, generation, 0, 0, fd);
+        close(fd);
+        front_submit(&front, slot);
+        front_ring(&front, 1);
+        struct front_completion c = wait_done(slot, NULL, 0);
+        ck_assert_int_eq(c.exit, 63);
+        ck_assert_str_eq(c.error, "its input cannot be mapped");
+    }
+    finish();
+}
+END_TEST
+
+START_TEST(job_that_waits_for_its_input_can_be_cancelled)
+{
+    uint32_t generation, slot;
+
+    start_ready("1", "any");
+    slot = prepare(&CALL(load("upper"), 0, .flags = DOWN_INPUT_FD, .input_size = 5), &generation);
+    front_submit(&front, slot);
+    front_ring(&front, 1);
+    wait_running(slot);
+    front_cancel(&front, slot);
+    struct front_completion c = wait_done(slot, NULL, 0);
+    ck_assert_int_eq(c.exit, 63);
+    ck_assert_str_eq(c.error, "cancelled before its input came");
+    finish();
+}
+END_TEST
+
+START_TEST(input_is_streamed_through_a_pipe)
+{
+    char out[64];
+    int pair[2];
+    uint32_t generation;
+
+    start_ready("1", "any");
+    uint32_t n = load("echo");
+    for (int cancel = 0; cancel < 2; cancel++) {
+        uint32_t slot = prepare(&CALL(n, 1, .flags = DOWN_INPUT_PIPE), &generation);
+        ck_assert_int_eq(pipe2(pair, O_CLOEXEC), 0);
+        send_fd(CONTROL_INPUT, slot, generation, 0, 0, pair[0]);
+        close(pair[0]);
+        front_submit(&front, slot);
+        front_ring(&front, 1);
+        ck_assert_int_eq(write(pair[1], "first ", 6), 6);
+        wait_running(slot);
+        usleep(30000);
+        ck_assert_int_eq(write(pair[1], "second", 6), 6);
+        if (cancel)
+            front_cancel(&front, slot);
+        else
+            close(pair[1]);
+        struct front_completion c = wait_done(slot, out, sizeof(out));
+        if (cancel) {
+            ck_assert_int_ne(c.exit, 0);
+            close(pair[1]);
+        } else {
+            ck_assert_int_eq(c.exit, 0);
+            ck_assert_str_eq(out, "first second");
+        }
+    }
+    finish();
+}
+END_TEST
+
+/* --- files ----------------------------------------------------------------------------------------------------------- */
+
+START_TEST(files_are_opened_by_the_submitter_where_the_rights_are_his)
+{
+    struct control c;
+    char out[64];
+    int pair[2];
+
+    start_ready("1", "any");
+    uint32_t n = load("echo"), slot = submit(&CALL(n, 2, ARGS("some/file", 1), .directory = "/home/him"));
+    receive(&c);
+    ck_assert_uint_eq(c.kind, CONTROL_OPEN);
+    ck_assert_uint_eq(c.slot, slot);
+    ck_assert_str_eq(c.text, "some/file");
+    ck_assert_int_eq(pipe2(pair, O_CLOEXEC), 0);
+    ck_assert_int_eq(write(pair[1], "bytes", 5), 5);
+    close(pair[1]);
+    send_fd(CONTROL_OPENED, slot, c.generation, c.number + 1, 0, pair[0]); /* nobody asked */
+    send_fd(CONTROL_OPENED, slot, c.generation + 1, c.number, EACCES, -1); /* another job's */
+    send_fd(CONTROL_OPENED, slot, c.generation, c.number, 0, pair[0]);
+    struct front_completion d = wait_done(slot, out, sizeof(out));
+    ck_assert_int_eq(d.exit, 0);
+    ck_assert_str_eq(out, "bytes");
+
+    static const uint32_t errors[] = {ENOENT, EACCES, ENOTCONN, 0, 100000};
+    for (size_t i = 0; i < ARRAY_SIZE(errors); i++) {
+        slot = submit(&CALL(n, 2, ARGS("some/file", 1)));
+        receive(&c);
+        send_fd(CONTROL_OPENED, slot, c.generation, errors[i] == ENOTCONN ? RING_NONE : c.number, errors[i], -1);
+        d = wait_done(slot, out, sizeof(out));
+        ck_assert_int_eq(d.exit, 1);
+        ck_assert_ptr_nonnull(strstr(d.error, strerror(errors[i] && errors[i] < 4096 ? (int)errors[i] : EIO)));
+    }
+    slot = submit(&CALL(n, 2, ARGS("some/file", 1)));
+    receive(&c);
+    front_cancel(&front, slot);
+    ck_assert_int_eq(wait_done(slot, out, sizeof(out)).exit, 1);
+    finish();
+}
+END_TEST
+
+START_TEST(files_are_opened_here_where_the_executor_has_the_rights)
+{
+    char top[] = "/tmp/wsd-test-files-XXXXXX", path[64], out[64];
+
+    ck_assert_ptr_nonnull(mkdtemp(top));
+    snprintf(path, sizeof(path), "%s/file", top);
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    ck_assert_int_eq(write(fd, "content", 7), 7);
+    close(fd);
+    snprintf(path, sizeof(path), "%s/fifo", top);
+    ck_assert_int_eq(mkfifo(path, 0600), 0);
+
+    start_ready("1", "any");
+    uint32_t n = load("echo");
+    struct call call = CALL(n, 2, ARGS("file", 1), .flags = DOWN_SAME_USER, .directory = top);
+    ck_assert_int_eq(run(&call, out, sizeof(out)).exit, 0);
+    ck_assert_str_eq(out, "content");
+    call.directory = NULL;
+    struct front_completion c = run(&call, out, sizeof(out));
+    ck_assert_str_eq(c.error, "file: No such file or directory");
+    c = run(&CALL(n, 2, ARGS("fifo", 1), .flags = DOWN_SAME_USER, .directory = top), out, sizeof(out));
+    ck_assert_str_eq(c.error, "fifo: No such device or address");
+    c = run(&CALL(n, 2, ARGS("/dev/zero", 1), .flags = DOWN_SAME_USER), out, sizeof(out));
+    ck_assert_str_eq(c.error, "/dev/zero: No such device or address");
+    run(&CALL(n, 4, .flags = DOWN_SAME_USER, .directory = top), out, sizeof(out));
+    ck_assert_int_eq(strncmp(out, top, strlen(top)), 0);
+    run(&CALL(n, 4, .directory = top), out, sizeof(out));
+    ck_assert_str_eq(out, "(none)\n");
+    finish();
+    char command[128];
+    snprintf(command, sizeof(command), "rm -r '%s'", top);
+    ck_assert_int_eq(system(command), 0);
+}
+END_TEST
+
+/* --- nonsense -------------------------------------------------------------------------------------------------------- */
+
+START_TEST(malformed_jobs_fail_and_harm_nobody)
+{
+    char out[64];
+
+    start_ready("2", "any");
+    uint32_t n = load("echo"), generation;
+    struct front_completion c = run(&CALL(n, 99, ), out, sizeof(out));
+    ck_assert_int_eq(c.exit, 63);
+    ck_assert_str_eq(c.error, "wsd handed over a job of an unknown function");
+    ck_assert_int_eq(run(&CALL(n + 1, 0, ), out, sizeof(out)).exit, 63);
+    ck_assert_int_eq(run(&CALL(UINT32_MAX, 0, ), out, sizeof(out)).exit, 63);
+
+    for (int i = 0; i < 12; i++) {
+        uint32_t slot = prepare(&CALL(n, 0, ARGS("a\0b", 2), .directory = "/d"), &generation);
+        struct down_slot *d = &front.down->slots[slot];
+        switch (i) {
+        case 0: d->blob = UINT64_MAX; break;
+        case 1: d->blob = 0; break;
+        case 2: d->blob = front.down->size - 1; break;
+        case 3: d->args_size = UINT32_MAX; break;
+        case 4: d->directory_size = UINT32_MAX; break;
+        case 5: d->input_size = UINT64_MAX; break;
+        case 6: d->argc = 3; break;
+        case 7: d->argc = UINT32_MAX; break;
+        case 8: d->argc = 1; break;
+        case 9: d->generation++; break;
+        case 10: d->args_size = 3; break; /* does not end in NUL */
+        case 11: d->directory_size = 2; break;
+        }
+        front_submit(&front, slot);
+        front_ring(&front, 1);
+        c = wait_done(slot, out, sizeof(out));
+        ck_assert_msg(c.exit == 63, "case %d: %d", i, c.exit);
+        ck_assert_ptr_nonnull(strstr(c.error, "malformed"));
+    }
+    /* entries that lead nowhere are passed over */
+    atomic_store(&front.down->ring[front.tail % RING_SLOTS], UINT64_MAX);
+    front.tail++;
+    atomic_store(&front.down->tail, front.tail);
+    atomic_store(&front.down->ring[front.tail % RING_SLOTS], ring_word(77, 5));
+    front.tail++;
+    atomic_store(&front.down->tail, front.tail);
+    c = run(&CALL(n, 0, ARGS("hi", 1)), out, sizeof(out));
+    ck_assert_str_eq(out, "hi\n");
+    /* a tail out of all bounds means that there is nothing */
+    atomic_store(&front.down->tail, front.tail + 1000000);
+    front_ring(&front, 1);
+    usleep(10000);
+    atomic_store(&front.down->tail, front.tail);
+    c = run(&CALL(n, 0, ARGS("hi", 1)), out, sizeof(out));
+    ck_assert_str_eq(out, "hi\n");
+    /* packets about nothing */
+    send_fd(CONTROL_INPUT, 99999, 1, 0, 0, front.bell_fd);
+    send_fd(CONTROL_INPUT, 3, 1, 0, 0, -1);
+    send_fd(CONTROL_OPENED, 99999, 1, 0, 0, front.bell_fd);
+    send_fd((enum control_kind)200, 0, 0, 0, 0, front.bell_fd);
+    c = run(&CALL(n, 0, ARGS("hi", 1)), out, sizeof(out));
+    ck_assert_str_eq(out, "hi\n");
+    finish();
+}
+END_TEST
+
+START_TEST(malformed_packet_ends_the_executor)
+{
+    start_ready("1", "any");
+    ck_assert_int_eq(send(control, "x", 1, 0), 1);
+    ck_assert_int_eq(reap(), 1);
+}
+END_TEST
+
+/* --- faults ---------------------------------------------------------------------------------------------------------- */
+
+enum { SEGV = 0, ABORT = 2, EXIT = 4, KILL = 6, OVERFLOW = 8, STOLEN = 10 };
+
+static struct fault_note crash(uint32_t function, int ended)
+{
+    struct front_completion c;
+    struct fault_note note = {.signal = -1};
+
+    start_ready("2", "any");
+    uint32_t n = load("crash"), sleeper = load("sleep");
+    uint32_t innocent = submit(&CALL(sleeper, 0, ARGS("60000", 1)));
+    wait_running(innocent);
+    uint32_t guilty;
+    if (function == STOLEN) { /* the innocent must not keep the thief busy */
+        front_cancel(&front, innocent);
+        wait_done(innocent, NULL, 0);
+        /* a slot other than the first */
+        uint32_t generation, unused = prepare(&CALL(n, function, ), &generation);
+        guilty = submit(&CALL(n, function, ));
+        front_abandon(&front, unused);
+    } else {
+        guilty = submit(&CALL(n, function, ));
+    }
+    ck_assert(!next(&c));
+    ck_assert_int_eq(reap(), ended);
+    bool noted = front_fault(&front, &note);
+    ck_assert_int_eq(noted, function != KILL);
+    if (noted)
+        ck_assert_uint_eq(note.slot, guilty);
+    ck_assert_int_eq(front_autopsy(&front, guilty, &c), RING_RUNNING);
+    if (function != STOLEN)
+        ck_assert_int_eq(front_autopsy(&front, innocent, &c), RING_RUNNING);
+    return note;
+}
+
+START_TEST(segmentation_fault_names_its_job)
+{
+    struct fault_note note = crash(SEGV, 1000 + SIGSEGV);
+
+    ck_assert_int_eq(note.signal, SIGSEGV);
+    ck_assert_uint_eq(note.address, 0x1238);
+    ck_assert_uint_lt(note.worker, 2);
+}
+END_TEST
+
+START_TEST(abort_names_its_job)
+{
+    ck_assert_int_eq(crash(ABORT, 1000 + SIGABRT).signal, SIGABRT);
+}
+END_TEST
+
+START_TEST(exit_out_of_a_plugin_names_its_job)
+{
+    struct fault_note note = crash(EXIT, 70);
+
+    ck_assert_int_eq(note.signal, 0);
+    ck_assert_int_eq(note.code, FAULT_EXIT);
+}
+END_TEST
+
+START_TEST(kill_leaves_no_note)
+{
+    crash(KILL, 1000 + SIGKILL);
+}
+END_TEST
+
+START_TEST(stack_overflow_names_its_job)
+{
+    ck_assert_int_eq(crash(OVERFLOW, 1000 + SIGSEGV).signal, SIGSEGV);
+}
+END_TEST
+
+START_TEST(fault_in_a_stolen_task_names_its_job)
+{
+    ck_assert_int_eq(crash(STOLEN, 1000 + SIGSEGV).signal, SIGSEGV);
+}
+END_TEST
+
+START_TEST(job_that_does_not_join_its_tasks_is_named)
+{
+    struct front_completion c;
+    struct fault_note note;
+
+    start_ready("1", "any");
+    uint32_t slot = submit(&CALL(load("fork"), 3, ));
+    ck_assert(!next(&c));
+    ck_assert_int_eq(reap(), 1000 + SIGABRT);
+    ck_assert(front_fault(&front, &note));
+    ck_assert_uint_eq(note.slot, slot);
+}
+END_TEST
+
+/* --- the process ----------------------------------------------------------------------------------------------------- */
+
+START_TEST(everything_accepted_runs_before_the_end)
+{
+    struct front_completion c;
+    uint32_t done = 0;
+
+    start_ready("2", "any");
+    uint32_t n = load("sleep");
+    for (int i = 0; i < 20; i++)
+        submit(&CALL(n, 0, ARGS("10", 1)));
+    finish();
+    while (front_next(&front, &c) == 0) {
+        ck_assert_int_eq(c.kind, COMPLETION_DONE);
+        ck_assert_int_eq(c.exit, 0);
+        done++;
+    }
+    ck_assert_uint_eq(done, 20);
+}
+END_TEST
+
+START_TEST(end_of_the_control_socket_is_the_end)
+{
+    start_ready("2", "any");
+    uint32_t slot = submit(&CALL(load("spin"), 2, ));
+    wait_running(slot);
+    close(control);
+    ck_assert_int_eq(reap(), 1);
+}
+END_TEST
+
+START_TEST(death_of_the_parent_is_the_end)
+{
+    int pair[2];
+
+    /* a child is the parent; it tells the executor's pid and dies, but we keep the control socket open */
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+    ck_assert_int_eq(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
+    pid_t parent = fork();
+    if (parent == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        start_ready("1", "any");
+        uint32_t slot = submit(&CALL(load("spin"), 2, ));
+        wait_running(slot);
+        char data = 0;
+        struct iovec iov = {.iov_base = &data, .iov_len = 1};
+        union {
+            struct cmsghdr header;
+            char room[CMSG_SPACE(sizeof(int))];
+        } u = {.header = {.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof(int))}};
+        struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &u, .msg_controllen = sizeof(u)};
+        memcpy(CMSG_DATA(&u.header), &control, sizeof(int));
+        if (sendmsg(pair[1], &m, 0) != 1 || write(pair[1], &pid, sizeof(pid)) != sizeof(pid))
+            _exit(1);
+        _exit(0);
+    }
+    char data, room[64];
+    struct iovec iov = {.iov_base = &data, .iov_len = 1};
+    struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = room, .msg_controllen = sizeof(room)};
+    ck_assert_int_eq(recvmsg(pair[0], &m, MSG_CMSG_CLOEXEC), 1);
+    ck_assert_int_eq(read(pair[0], &pid, sizeof(pid)), sizeof(pid));
+    waitpid(parent, NULL, 0);
+    ck_assert_int_eq(reap(), 1000 + SIGKILL);
+}
+END_TEST
+
+static bool status_has(const char *line)
+{
+    char path[64], text[4096];
+
+    snprintf(path, sizeof(path), "/proc/%d/status", pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = read(fd, text, sizeof(text) - 1);
+    close(fd);
+    ck_assert_int_gt(n, 0);
+    text[n] = 0;
+    return strstr(text, line) != NULL;
+}
+
+START_TEST(process_is_settled)
+{
+    char path[64];
+    struct stat st;
+
+    start_ready("1", "any");
+    ck_assert(status_has("NoNewPrivs:\t1\n"));
+    ck_assert(status_has("Umask:\t0077\n"));
+    /* what nobody gave on purpose is closed, what it needs no more too */
+    static const int gone[] = {3, 4, 40, 50, 51, 52, 53};
+    for (size_t i = 0; i < ARRAY_SIZE(gone); i++) {
+        snprintf(path, sizeof(path), "/proc/%d/fd/%d", pid, gone[i]);
+        ck_assert_msg(lstat(path, &st) < 0, "descriptor %d is open", gone[i]);
+    }
+    /* it ends by its control socket, whatever a terminal or systemd sends to the whole group */
+    kill(pid, SIGTERM);
+    kill(pid, SIGINT);
+    kill(pid, SIGHUP);
+    char out[16];
+    ck_assert_int_eq(run(&CALL(load("echo"), 0, ARGS("hi", 1)), out, sizeof(out)).exit, 0);
+    finish();
+}
+END_TEST
+
+START_TEST(wrong_start_is_refused)
+{
+    pid = fork();
+    if (pid == 0) {
+        for (int fd = 2; fd < 10; fd++)
+            close(fd);
+        execl(getenv("TEST_EXECUTOR"), "wsd-executor", "1", "/tmp", "any", "err", (char *)NULL);
+        _exit(126);
+    }
+    ck_assert_int_eq(reap(), 1);
+    pid = fork();
+    if (pid == 0) {
+        close(2);
+        execl(getenv("TEST_EXECUTOR"), "wsd-executor", "0", "/tmp", "any", "err", (char *)NULL);
+        _exit(126);
+    }
+    ck_assert_int_eq(reap(), 64);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("executor");
+    TCase *t = tcase_create("executor");
+
+    tcase_add_checked_fixture(t, NULL, teardown);
+    tcase_set_timeout(t, 120);
+    tcase_add_test(t, plugin_is_loaded_and_described);
+    tcase_add_test(t, plugin_that_cannot_be_loaded_harms_nobody);
+    tcase_add_test(t, init_that_crashes_takes_only_its_executor);
+    tcase_add_test(t, fini_runs_at_the_orderly_end);
+    tcase_add_test(t, arguments_output_texts_and_times_come_back);
+    tcase_add_loop_test(t, many_jobs_are_each_answered_once, 0, 3);
+    tcase_add_test(t, one_job_spreads_over_all_workers);
+    tcase_add_test(t, output_of_every_size_arrives_in_order);
+    tcase_add_test(t, reservations_of_every_size_are_met);
+    tcase_add_test(t, job_whose_reader_stands_still_waits_and_stops_nobody);
+    tcase_add_test(t, cancelled_job_stops_waiting_for_room);
+    tcase_add_test(t, cancelled_job_ends_and_waiting_one_is_recalled);
+    tcase_add_test(t, job_sees_that_its_time_is_up);
+    tcase_add_test(t, input_by_descriptor_is_mapped_whenever_it_comes);
+    tcase_add_test(t, input_that_could_change_is_refused);
+    tcase_add_test(t, job_that_waits_for_its_input_can_be_cancelled);
+    tcase_add_test(t, input_is_streamed_through_a_pipe);
+    tcase_add_test(t, files_are_opened_by_the_submitter_where_the_rights_are_his);
+    tcase_add_test(t, files_are_opened_here_where_the_executor_has_the_rights);
+    tcase_add_test(t, malformed_jobs_fail_and_harm_nobody);
+    tcase_add_test(t, malformed_packet_ends_the_executor);
+    tcase_add_test(t, segmentation_fault_names_its_job);
+    tcase_add_test(t, abort_names_its_job);
+    tcase_add_test(t, exit_out_of_a_plugin_names_its_job);
+    tcase_add_test(t, kill_leaves_no_note);
+    tcase_add_test(t, stack_overflow_names_its_job);
+    tcase_add_test(t, fault_in_a_stolen_task_names_its_job);
+    tcase_add_test(t, job_that_does_not_join_its_tasks_is_named);
+    tcase_add_test(t, everything_accepted_runs_before_the_end);
+    tcase_add_test(t, end_of_the_control_socket_is_the_end);
+    tcase_add_test(t, death_of_the_parent_is_the_end);
+    tcase_add_test(t, process_is_settled);
+    tcase_add_test(t, wrong_start_is_refused);
+    suite_add_tcase(s, t);
+    SRunner *r = srunner_create(s);
+    srunner_run_all(r, CK_NORMAL);
+    int failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed != 0;
+}

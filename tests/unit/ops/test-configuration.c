@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test-configuration.c: what wsd.conf may say, and what is said back where it may not. */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "ops/configuration.h"
+
+static char directory[] = "/tmp/wsd-test-configuration.XXXXXX";
+static struct config config;
+static char error[CONFIG_ERROR];
+
+static void setup(void)
+{
+    ck_assert_ptr_nonnull(mkdtemp(directory));
+    ck_assert_int_eq(config_init(&config), 0);
+}
+
+static void teardown(void)
+{
+    char command[256];
+
+    config_deinit(&config);
+    snprintf(command, sizeof(command), "rm -rf %s", directory);
+    ck_assert_int_eq(system(command), 0);
+}
+
+static const char *file(const char *name, const char *text)
+{
+    static char path[256];
+    FILE *f;
+
+    snprintf(path, sizeof(path), "%s/%s", directory, name);
+    f = fopen(path, "w");
+    fputs(text, f);
+    fclose(f);
+    return path;
+}
+
+static int read_text(const char *text)
+{
+    return config_read(&config, file("wsd.conf", text), error);
+}
+
+START_TEST(every_kind_of_value_is_read)
+{
+    ck_assert_int_eq(read_text("# a comment\n[daemon]\nworkers = 3\nlog-level = debug\ndrain-timeout = 2min\nsystem = yes\n"
+                               "socket = /x y\n[plugins]\ndirectories = /a:/b\n[domains]\ntrust = all\n"
+                               "[limits]\nmax-input = 2M\nmax-jobs = 7\ncancel-grace = 250ms\n"
+                               "[plugin exec]\nenabled = yes\n"),
+                     0);
+    ck_assert_uint_eq(config.workers, 3);
+    ck_assert_int_eq(config.log_level, 7);
+    ck_assert_uint_eq(config.drain_usec, 120000000);
+    ck_assert_int_eq(config.is_system, 1);
+    ck_assert_str_eq(config.socket, "/x y");
+    ck_assert_str_eq(config.plugin_dirs, "/a:/b");
+    ck_assert(config.one_domain);
+    ck_assert_uint_eq(config.limits.input, 2 << 20);
+    ck_assert_uint_eq(config.limits.jobs, 7);
+    ck_assert_uint_eq(config.limits.grace_usec, 250000);
+    ck_assert(config_plugin_enabled(&config, "exec", true));
+}
+END_TEST
+
+START_TEST(a_plugin_that_is_not_named_is_on_unless_it_opts_in)
+{
+    ck_assert(config_plugin_enabled(&config, "any", false));
+    ck_assert(!config_plugin_enabled(&config, "any", true));
+    ck_assert_int_eq(read_text("[plugin any]\nenabled = no\n"), 0);
+    ck_assert(!config_plugin_enabled(&config, "any", false));
+}
+END_TEST
+
+static const struct {
+    const char *text, *expected;
+} wrong[] = {
+    {"[daemon]\n\nworker = 3\n", ":3: [daemon] has no key `worker`; it has: socket"},
+    {"[demon]\nworkers = 3\n", ":2: there is no section [demon]; there are: [daemon]"},
+    {"workers = 3\n", ":1: there is no section []"},
+    {"[daemon]\nworkers = 0\n", ":2: workers = 0: a number of workers from 1 to 1024 is wanted"},
+    {"[daemon]\nworkers = 1025\n", ":2: workers = 1025"},
+    {"[daemon]\nworkers = -1\n", ":2: workers = -1"},
+    {"[daemon]\nworkers = 2x\n", ":2: workers = 2x"},
+    {"[daemon]\nlog-level = loud\n", ":2: log-level = loud: emerg"},
+    {"[daemon]\nsystem = maybe\n", ":2: system = maybe: yes or no"},
+    {"[daemon]\nsocket =\n", ":2: socket = : a text is wanted"},
+    {"[daemon]\ndrain-timeout = 400d\n", ":2: drain-timeout = 400d: a time"},
+    {"[limits]\nmax-input = 99999999999999999999\n", ":2: max-input"},
+    {"[limits]\nmax-input = 17179869184T\n", ":2: max-input"},
+    {"[limits]\nmax-input = 1X\n", ":2: max-input = 1X: a size"},
+    {"[domains]\ntrust = none\n", ":2: trust = none: user"},
+    {"[plugin exec]\nenable = yes\n", ":2: [plugin exec] has no key `enable`"},
+    {"[plugin exec]\nenabled = perhaps\n", ":2: enabled = perhaps: yes or no"},
+    {"[daemon]\nnonsense\n", ":2: neither a [section] nor a `key = value`"},
+    {"[daemon\nworkers = 3\n", ":1: neither a [section]"},
+};
+
+START_TEST(what_is_wrong_is_said_with_file_and_line)
+{
+    int r = read_text(wrong[_i].text);
+
+    ck_assert_msg(r < 0, "accepted: %s", wrong[_i].text);
+    ck_assert_msg(strstr(error, wrong[_i].expected) != NULL, "%s\n -> %s\nwanted %s", wrong[_i].text, error,
+                  wrong[_i].expected);
+    ck_assert(strstr(error, directory) == error);
+}
+END_TEST
+
+START_TEST(workers_at_the_limit_are_fine)
+{
+    ck_assert_int_eq(read_text("[daemon]\nworkers = 1024\n"), 0);
+    ck_assert_int_eq(read_text("[daemon]\nworkers = 1\n"), 0);
+}
+END_TEST
+
+START_TEST(a_line_that_is_too_long_is_refused_whole)
+{
+    char text[1000] = "[daemon]\nsocket = /";
+
+    memset(text + strlen(text), 'x', 600);
+    strcat(text, "\n");
+    ck_assert_int_lt(read_text(text), 0);
+    ck_assert_msg(strstr(error, ":2: the line is longer") != NULL, "%s", error);
+}
+END_TEST
+
+START_TEST(later_files_win_and_others_are_left_alone)
+{
+    char path[256];
+
+    file("wsd.conf", "[daemon]\nworkers = 3\n[limits]\nmax-jobs = 5\n");
+    snprintf(path, sizeof(path), "%s/wsd.conf.d", directory);
+    mkdir(path, 0755);
+    file("wsd.conf.d/20-b.conf", "[daemon]\nworkers = 5\n");
+    file("wsd.conf.d/10-a.conf", "[daemon]\nworkers = 4\n");
+    file("wsd.conf.d/30-c.conf.bak", "nonsense\n");
+    ck_assert_int_eq(config_read_standard(&config, directory, error), 0);
+    ck_assert_uint_eq(config.workers, 5);
+    ck_assert_uint_eq(config.limits.jobs, 5);
+}
+END_TEST
+
+START_TEST(no_files_at_all_are_fine_but_a_named_one_must_be_there)
+{
+    char path[256];
+
+    ck_assert_int_eq(config_read_standard(&config, directory, error), 0);
+    snprintf(path, sizeof(path), "%s/missing.conf", directory);
+    ck_assert_int_eq(config_read(&config, path, error), -ENOENT);
+    ck_assert_ptr_nonnull(strstr(error, "missing.conf"));
+}
+END_TEST
+
+START_TEST(what_is_printed_reads_back_as_the_same)
+{
+    char path[256];
+    struct config again;
+    char first[8192] = "", second[8192] = "";
+    FILE *f;
+
+    ck_assert_int_eq(read_text("[daemon]\nworkers = 3\nsocket = /s\n[domains]\ntrust = all\n[plugin exec]\nenabled = yes\n"), 0);
+    snprintf(path, sizeof(path), "%s/printed.conf", directory);
+    f = fopen(path, "w");
+    config_print(&config, f);
+    fclose(f);
+    config_init(&again);
+    ck_assert_msg(config_read(&again, path, error) == 0, "%s", error);
+    f = fmemopen(first, sizeof(first), "w");
+    config_print(&config, f);
+    fclose(f);
+    f = fmemopen(second, sizeof(second), "w");
+    config_print(&again, f);
+    fclose(f);
+    ck_assert_str_eq(first, second);
+    config_deinit(&again);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tc = tcase_create("configuration");
+    Suite *s = suite_create("ops");
+    SRunner *r = srunner_create(s);
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, every_kind_of_value_is_read);
+    tcase_add_test(tc, a_plugin_that_is_not_named_is_on_unless_it_opts_in);
+    tcase_add_loop_test(tc, what_is_wrong_is_said_with_file_and_line, 0, sizeof(wrong) / sizeof(wrong[0]));
+    tcase_add_test(tc, workers_at_the_limit_are_fine);
+    tcase_add_test(tc, a_line_that_is_too_long_is_refused_whole);
+    tcase_add_test(tc, later_files_win_and_others_are_left_alone);
+    tcase_add_test(tc, no_files_at_all_are_fine_but_a_named_one_must_be_there);
+    tcase_add_test(tc, what_is_printed_reads_back_as_the_same);
+    suite_add_tcase(s, tc);
+    srunner_run_all(r, CK_NORMAL);
+    int failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed != 0;
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * support.h: runs a function as a root and waits for it; for the pool's tests.
+ */
+#pragma once
+
+#include <check.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/event.h"
+#include "pool/pool.h"
+#include "wsd/task.h"
+
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#define SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+#ifndef SANITIZED
+#define SANITIZED 0
+#endif
+
+struct root {
+    struct pool_node node; /* first */
+    wsd_task_fn *fn;
+    void *arg;
+    struct event event;
+    _Atomic bool done;
+    struct root *older;
+};
+
+static inline void root_run(struct pool_node *node, struct wsd_worker *self)
+{
+    struct root *r = (struct root *)(void *)node;
+
+    r->fn(self, r->arg);
+    atomic_store(&r->done, true);
+    event_notify(&r->event, 1, false);
+}
+
+static inline void root_submit(struct pool *pool, struct root *r, wsd_task_fn *fn, void *arg)
+{
+    *r = (struct root){.node = {.run = root_run}, .fn = fn, .arg = arg};
+    ck_assert_int_eq(pool_submit(pool, &r->node), 0);
+}
+
+static inline void root_wait(struct root *r)
+{
+    while (!atomic_load(&r->done)) {
+        uint32_t epoch = event_prepare(&r->event);
+        if (atomic_load(&r->done))
+            event_cancel(&r->event);
+        else
+            event_wait(&r->event, epoch, UINT64_MAX, false);
+    }
+}
+
+/* Roots are kept for good, because root_run() notifies after it has set done. */
+static inline void run_on(struct pool *pool, wsd_task_fn *fn, void *arg)
+{
+    struct root *r = calloc(1, sizeof(*r));
+    static struct root *volatile kept; /* a list, so that leak checkers find them */
+
+    ck_assert_ptr_nonnull(r);
+    root_submit(pool, r, fn, arg);
+    r->older = kept;
+    kept = r;
+    root_wait(r);
+}
+
+static inline struct pool *new_pool(uint32_t workers)
+{
+    struct pool_options o = {.workers = workers};
+    struct pool *pool;
+
+    ck_assert_int_eq(pool_new(&pool, &o), 0);
+    return pool;
+}
+
+static inline void pin_to_one_cpu(void)
+{
+    cpu_set_t all, one;
+
+    ck_assert_int_eq(sched_getaffinity(0, sizeof(all), &all), 0);
+    CPU_ZERO(&one);
+    for (size_t i = 0; i < CPU_SETSIZE; i++)
+        if (CPU_ISSET(i, &all)) {
+            CPU_SET(i, &one);
+            break;
+        }
+    ck_assert_int_eq(sched_setaffinity(0, sizeof(one), &one), 0);
+}
+
+static inline int run_suite(Suite *s)
+{
+    SRunner *r = srunner_create(s);
+
+    srunner_run_all(r, CK_ENV);
+    int failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,563 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test-pool.c: what pool.h promises. */
+#include "pool/pool.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "support.h"
+
+static const uint32_t sizes[] = {1, 2, 4, 16};
+
+/* --- roots --- */
+
+#define ITEMS 2000
+static struct item {
+    struct pool_node node; /* first */
+    uint32_t index;
+    _Atomic uint32_t runs;
+} items[ITEMS];
+static _Atomic uint32_t n_run;
+static uint32_t order[ITEMS];
+
+static void item_run(struct pool_node *node, struct wsd_worker *self)
+{
+    struct item *i = (struct item *)(void *)node;
+
+    atomic_fetch_add(&i->runs, 1);
+    order[atomic_fetch_add(&n_run, 1)] = i->index;
+}
+
+static void items_init(void)
+{
+    for (uint32_t i = 0; i < ITEMS; i++) {
+        items[i] = (struct item){.node = {.run = item_run}, .index = i};
+        order[i] = UINT32_MAX;
+    }
+    n_run = 0;
+}
+
+static void check_each_ran_once(void)
+{
+    ck_assert_uint_eq(n_run, ITEMS);
+    for (uint32_t i = 0; i < ITEMS; i++)
+        ck_assert_uint_eq(items[i].runs, 1);
+}
+
+START_TEST(close_runs_everything_that_was_submitted)
+{
+    struct pool *pool = new_pool(sizes[_i]);
+
+    items_init();
+    for (uint32_t i = 0; i < ITEMS; i++)
+        ck_assert_int_eq(pool_submit(pool, &items[i].node), 0);
+    pool_close(pool);
+    check_each_ran_once();
+    pool_free(pool);
+}
+END_TEST
+
+START_TEST(one_worker_runs_roots_first_in_first_out)
+{
+    struct pool *pool = new_pool(1);
+
+    items_init();
+    for (uint32_t i = 0; i < ITEMS; i++)
+        pool_submit(pool, &items[i].node);
+    pool_close(pool);
+    for (uint32_t i = 0; i < ITEMS; i++)
+        ck_assert_uint_eq(order[i], i);
+    pool_free(pool);
+}
+END_TEST
+
+START_TEST(a_closed_pool_refuses)
+{
+    struct pool *pool = new_pool(2);
+
+    items_init();
+    pool_close(pool);
+    ck_assert_int_eq(pool_submit(pool, &items[0].node), -ESHUTDOWN);
+    ck_assert(!pool_try_run_one(pool));
+    pool_close(pool);
+    ck_assert_ptr_null(pool_free(pool));
+    ck_assert_ptr_null(pool_free(NULL));
+}
+END_TEST
+
+static void *close_it(void *arg)
+{
+    pool_close(arg);
+    ck_assert_uint_eq(n_run, ITEMS);
+    return NULL;
+}
+
+START_TEST(close_may_be_called_by_several_threads)
+{
+    struct pool *pool = new_pool(sizes[_i]);
+    pthread_t thread[4];
+
+    items_init();
+    for (uint32_t i = 0; i < ITEMS; i++)
+        pool_submit(pool, &items[i].node);
+    for (int i = 0; i < 4; i++)
+        pthread_create(&thread[i], NULL, close_it, pool);
+    for (int i = 0; i < 4; i++)
+        pthread_join(thread[i], NULL);
+    check_each_ran_once();
+    pool_free(pool);
+}
+END_TEST
+
+/* Each root submits the next, from inside, also when the pool is closing. */
+static struct pool *chain_pool;
+
+static void chain_run(struct pool_node *node, struct wsd_worker *self)
+{
+    struct item *i = (struct item *)(void *)node;
+    uint32_t next = i->index + 1;
+
+    item_run(node, self);
+    if (next < ITEMS)
+        ck_assert_int_eq(pool_submit(chain_pool, &items[next].node), 0);
+}
+
+START_TEST(tasks_may_submit_while_the_pool_closes)
+{
+    chain_pool = new_pool(sizes[_i]);
+    items_init();
+    for (uint32_t i = 0; i < ITEMS; i++)
+        items[i].node.run = chain_run;
+    pool_submit(chain_pool, &items[0].node);
+    pool_close(chain_pool);
+    check_each_ran_once();
+    pool_free(chain_pool);
+}
+END_TEST
+
+START_TEST(bad_options_are_refused)
+{
+    struct pool *pool = NULL;
+    struct pool_options o = {.workers = 0};
+
+    ck_assert_int_eq(pool_new(&pool, &o), -EINVAL);
+    o.workers = POOL_WORKERS_MAX + 1;
+    ck_assert_int_eq(pool_new(&pool, &o), -EINVAL);
+    o.workers = 1;
+    o.stack_size = 1;
+    ck_assert_int_eq(pool_new(&pool, &o), -EINVAL);
+    ck_assert_ptr_null(pool);
+}
+END_TEST
+
+/* --- source --- */
+
+static struct {
+    pthread_mutex_t lock;
+    uint32_t next, limit;
+} feed = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static struct pool_node *feed_take(void *context, bool *ret_more)
+{
+    struct pool_node *node = NULL;
+
+    pthread_mutex_lock(&feed.lock);
+    if (feed.next < feed.limit)
+        node = &items[feed.next++].node;
+    *ret_more = feed.next < feed.limit;
+    pthread_mutex_unlock(&feed.lock);
+    return node;
+}
+
+static bool feed_ready(void *context)
+{
+    pthread_mutex_lock(&feed.lock);
+    bool ready = feed.next < feed.limit;
+    pthread_mutex_unlock(&feed.lock);
+    return ready;
+}
+
+START_TEST(a_source_feeds_the_pool)
+{
+    struct event event;
+    struct pool_options o = {
+        .workers = sizes[_i], .event = &event, .event_shared = true, .source = {.take = feed_take, .ready = feed_ready}};
+    struct pool *pool;
+
+    items_init();
+    event_init(&event);
+    ck_assert_int_eq(pool_new(&pool, &o), 0);
+    /* one at a time: each wake-up counts; then the rest at once */
+    for (uint32_t i = 0; i < ITEMS / 2; i++) {
+        pthread_mutex_lock(&feed.lock);
+        feed.limit++;
+        pthread_mutex_unlock(&feed.lock);
+        event_notify(&event, 1, true);
+        while (atomic_load(&n_run) < feed.limit)
+            sched_yield();
+    }
+    pthread_mutex_lock(&feed.lock);
+    feed.limit = ITEMS;
+    pthread_mutex_unlock(&feed.lock);
+    pool_close(pool); /* drains the source */
+    check_each_ran_once();
+    pool_free(pool);
+}
+END_TEST
+
+START_TEST(a_source_needs_both_calls)
+{
+    struct pool_options o = {.workers = 1, .source = {.take = feed_take}};
+    struct pool *pool;
+
+    ck_assert_int_eq(pool_new(&pool, &o), -EINVAL);
+}
+END_TEST
+
+/* --- guests --- */
+
+static _Atomic bool gate;
+
+static void hold(struct wsd_worker *self, void *arg)
+{
+    atomic_store((_Atomic bool *)arg, true);
+    while (!atomic_load(&gate))
+        sched_yield();
+}
+
+START_TEST(an_outsider_runs_roots_while_the_worker_is_busy)
+{
+    struct pool *pool = new_pool(1);
+    static struct root r;
+    static _Atomic bool held;
+
+    items_init();
+    ck_assert(!pool_try_run_one(pool));
+    root_submit(pool, &r, hold, &held);
+    while (!atomic_load(&held))
+        sched_yield();
+    for (uint32_t i = 0; i < ITEMS; i++)
+        pool_submit(pool, &items[i].node);
+    for (uint32_t i = 0; i < ITEMS; i++)
+        ck_assert(pool_try_run_one(pool));
+    ck_assert(!pool_try_run_one(pool));
+    check_each_ran_once();
+    for (uint32_t i = 0; i < ITEMS; i++)
+        ck_assert_uint_eq(order[i], i);
+    atomic_store(&gate, true);
+    pool_free(pool);
+}
+END_TEST
+
+WSD_TASK_1(long, fib, int, n)
+{
+    if (n < 2)
+        return n;
+    WSD_SPAWN(fib, n - 1);
+    long b = WSD_CALL(fib, n - 2);
+    return WSD_SYNC(fib) + b;
+}
+
+static void do_fib(struct wsd_worker *self, void *arg)
+{
+    *(long *)arg = WSD_CALL(fib, 20);
+}
+
+static struct root roots[64];
+static long values[64];
+
+static void *help_out(void *arg)
+{
+    for (;;) {
+        bool all = true;
+        for (int i = 0; i < 64; i++)
+            all &= atomic_load(&roots[i].done);
+        if (all)
+            return NULL;
+        if (!pool_try_run_one(arg))
+            sched_yield();
+    }
+}
+
+START_TEST(outsiders_and_workers_fork_and_join_together)
+{
+    struct pool *pool = new_pool(sizes[_i]);
+    pthread_t thread[20]; /* more than there is room for */
+
+    for (int i = 0; i < 64; i++)
+        root_submit(pool, &roots[i], do_fib, &values[i]);
+    for (int i = 0; i < 20; i++)
+        pthread_create(&thread[i], NULL, help_out, pool);
+    for (int i = 0; i < 20; i++)
+        pthread_join(thread[i], NULL);
+    for (int i = 0; i < 64; i++)
+        ck_assert_int_eq(values[i], 6765);
+    pool_free(pool);
+}
+END_TEST
+
+/* --- hooks and contexts --- */
+
+static struct {
+    _Atomic uint32_t started, stopped, entered, left;
+    int context;
+} hooks;
+
+static void on_start(struct wsd_worker *self, uint32_t index, void *context)
+{
+    char name[16], expected[16];
+
+    ck_assert_ptr_eq(context, &hooks);
+    ck_assert_uint_eq(self->index, index);
+    ck_assert_uint_ge(self->size, sizeof(struct wsd_worker));
+    pthread_getname_np(pthread_self(), name, sizeof(name));
+    snprintf(expected, sizeof(expected), "wsd-w%u", index);
+    ck_assert_str_eq(name, expected);
+    atomic_fetch_add(&hooks.started, 1);
+}
+
+static void on_stop(struct wsd_worker *self, uint32_t index, void *context)
+{
+    atomic_fetch_add(&hooks.stopped, 1);
+}
+
+static void on_enter(struct wsd_worker *self, void *task_context, void *outer, void *context)
+{
+    ck_assert_ptr_eq(self->context, task_context);
+    ck_assert_ptr_nonnull(task_context);
+    atomic_fetch_add(&hooks.entered, 1);
+}
+
+static void on_leave(struct wsd_worker *self, void *task_context, void *outer, void *context)
+{
+    ck_assert_ptr_eq(self->context, task_context);
+    atomic_fetch_add(&hooks.left, 1);
+}
+
+/* Every task of the tree finds the context of its own root, and again after each join. */
+WSD_VOID_TASK_2(tree, int, n, void *, context)
+{
+    ck_assert_ptr_eq(self->context, context);
+    if (n == 0)
+        return;
+    WSD_SPAWN(tree, n - 1, context);
+    WSD_CALL(tree, n - 1, context);
+    WSD_SYNC(tree);
+    ck_assert_ptr_eq(self->context, context);
+}
+
+static void do_tree(struct wsd_worker *self, void *arg)
+{
+    ck_assert_ptr_null(self->context);
+    self->context = arg;
+    WSD_CALL(tree, SANITIZED ? 9 : 12, arg);
+    ck_assert_ptr_eq(self->context, arg);
+}
+
+START_TEST(stolen_children_inherit_the_context_of_their_root)
+{
+    struct pool_options o = {.workers = sizes[_i],
+                             .worker_start = on_start,
+                             .worker_stop = on_stop,
+                             .context = &hooks,
+                             .task_enter = on_enter,
+                             .task_leave = on_leave};
+    struct pool_counters c;
+    struct pool *pool;
+    uint64_t stolen = 0;
+
+    ck_assert_int_eq(pool_new(&pool, &o), 0);
+    for (int i = 0; i < 64; i++)
+        root_submit(pool, &roots[i], do_tree, &values[i]);
+    pool_close(pool);
+    for (uint32_t i = 0; i < o.workers; i++) {
+        pool_worker_counters(pool, i, &c);
+        stolen += c.stolen;
+    }
+    ck_assert_uint_eq(hooks.started, o.workers);
+    ck_assert_uint_eq(hooks.stopped, o.workers);
+    ck_assert_uint_eq(hooks.entered, stolen);
+    ck_assert_uint_eq(hooks.left, stolen);
+    pool_free(pool);
+}
+END_TEST
+
+/* --- work is never hidden from idle workers --- */
+
+static _Atomic uint32_t inside;
+
+/* Returns once n tasks are inside at the same time. */
+static void meet(struct wsd_worker *self, void *arg)
+{
+    atomic_fetch_add(&inside, 1);
+    while (atomic_load(&inside) < *(uint32_t *)arg)
+        sched_yield();
+}
+
+static void do_meet(struct wsd_worker *self, void *arg)
+{
+    uint32_t n = *(uint32_t *)arg;
+
+    for (uint32_t i = 0; i + 1 < n; i++)
+        wsd_spawn(self, meet, arg);
+    meet(self, arg); /* a long leaf: all the children must get out of this worker's private part */
+    for (uint32_t i = 0; i + 1 < n; i++)
+        wsd_sync(self);
+}
+
+START_TEST(all_workers_get_work_though_the_spawner_sits_in_a_leaf)
+{
+    struct pool_options o = {.workers = sizes[_i / 2], .eager = _i % 2};
+    struct pool *pool;
+    uint32_t n = o.workers;
+
+    ck_assert_int_eq(pool_new(&pool, &o), 0);
+    for (int i = 0; i < 100; i++) {
+        atomic_store(&inside, 0);
+        run_on(pool, do_meet, &n);
+    }
+    pool_free(pool);
+}
+END_TEST
+
+/* The same where the others sit in a join: the outer children are stolen, and join long ones. */
+static void do_inner(struct wsd_worker *self, void *arg)
+{
+    do_meet(self, arg);
+}
+
+static void do_late(struct wsd_worker *self, void *arg)
+{
+    /* The thief of the first child is to be the one that spawns; our join must be woken by what he spawns late. */
+    wsd_spawn(self, do_inner, arg);
+    wsd_sync(self);
+}
+
+START_TEST(a_waiting_join_is_woken_by_work_that_comes_later)
+{
+    struct pool *pool = new_pool(2);
+    uint32_t n = 2;
+
+    for (int i = 0; i < 500; i++) {
+        atomic_store(&inside, 0);
+        run_on(pool, do_late, &n);
+    }
+    pool_free(pool);
+}
+END_TEST
+
+START_TEST(roots_reach_all_workers)
+{
+    struct pool *pool = new_pool(sizes[_i]);
+    uint32_t n = sizes[_i];
+
+    struct root *all = calloc(50 * (size_t)n, sizeof(*all));
+    for (int k = 0; k < 50; k++) {
+        struct root *r = all + (size_t)k * n;
+        atomic_store(&inside, 0);
+        for (uint32_t i = 0; i < n; i++)
+            root_submit(pool, &r[i], meet, &n);
+        for (uint32_t i = 0; i < n; i++)
+            root_wait(&r[i]);
+    }
+    pool_free(pool);
+    free(all);
+}
+END_TEST
+
+/* --- idle --- */
+
+/* The sum of context switches over all threads but this one, and whether all of them sleep. */
+static uint64_t switches(bool *ret_asleep)
+{
+    DIR *dir = opendir("/proc/self/task");
+    uint64_t sum = 0;
+
+    *ret_asleep = true;
+    for (struct dirent *e; (e = readdir(dir));) {
+        char path[300], line[256];
+        unsigned long long n;
+        if (e->d_name[0] == '.' || atoi(e->d_name) == gettid())
+            continue;
+        snprintf(path, sizeof(path), "/proc/self/task/%s/status", e->d_name);
+        FILE *f = fopen(path, "re");
+        while (f && fgets(line, sizeof(line), f)) {
+            if (sscanf(line, "voluntary_ctxt_switches: %llu", &n) == 1 ||
+                sscanf(line, "nonvoluntary_ctxt_switches: %llu", &n) == 1)
+                sum += n;
+            if (strncmp(line, "State:", 6) == 0 && !strchr(line, 'S'))
+                *ret_asleep = false;
+        }
+        if (f)
+            fclose(f);
+    }
+    closedir(dir);
+    return sum;
+}
+
+START_TEST(an_idle_pool_does_nothing)
+{
+    struct pool *pool = new_pool(sizes[_i]);
+    struct pool_counters before[16], after;
+    uint64_t sum, same = 0;
+    bool asleep;
+    long v;
+
+    for (int i = 0; i < 10; i++)
+        run_on(pool, do_fib, &v);
+    /* Comes to rest ... */
+    do {
+        uint64_t last = same;
+        usleep(20000);
+        same = switches(&asleep);
+        if (same != last)
+            asleep = false;
+    } while (!asleep);
+    /* ... and stays there. */
+    for (uint32_t i = 0; i < sizes[_i]; i++)
+        pool_worker_counters(pool, i, &before[i]);
+    for (int i = 0; i < 20; i++) {
+        usleep(20000);
+        sum = switches(&asleep);
+        ck_assert(asleep);
+        if (!SANITIZED) /* their background thread wakes by itself */
+            ck_assert_uint_eq(sum, same);
+    }
+    for (uint32_t i = 0; i < sizes[_i]; i++) {
+        pool_worker_counters(pool, i, &after);
+        ck_assert_mem_eq(&before[i], &after, sizeof(after));
+    }
+    pool_free(pool);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("pool");
+    TCase *t = tcase_create("pool");
+
+    tcase_set_timeout(t, 60);
+    tcase_add_loop_test(t, close_runs_everything_that_was_submitted, 0, 4);
+    tcase_add_test(t, one_worker_runs_roots_first_in_first_out);
+    tcase_add_test(t, a_closed_pool_refuses);
+    tcase_add_loop_test(t, close_may_be_called_by_several_threads, 0, 4);
+    tcase_add_loop_test(t, tasks_may_submit_while_the_pool_closes, 0, 4);
+    tcase_add_test(t, bad_options_are_refused);
+    tcase_add_loop_test(t, a_source_feeds_the_pool, 0, 4);
+    tcase_add_test(t, a_source_needs_both_calls);
+    tcase_add_test(t, an_outsider_runs_roots_while_the_worker_is_busy);
+    tcase_add_loop_test(t, outsiders_and_workers_fork_and_join_together, 0, 4);
+    tcase_add_loop_test(t, stolen_children_inherit_the_context_of_their_root, 0, 4);
+    tcase_add_loop_test(t, all_workers_get_work_though_the_spawner_sits_in_a_leaf, 0, 8);
+    tcase_add_test(t, a_waiting_join_is_woken_by_work_that_comes_later);
+    tcase_add_loop_test(t, roots_reach_all_workers, 0, 4);
+    tcase_add_loop_test(t, an_idle_pool_does_nothing, 0, 4);
+    suite_add_tcase(s, t);
+    return run_suite(s);
+}

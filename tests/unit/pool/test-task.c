@@ -1,0 +1,429 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test-task.c: what wsd/task.h promises to tasks, on pools of every size. */
+#include <string.h>
+
+#include "support.h"
+
+/* test-task-cxx.cpp, where there is a C++ compiler */
+long cxx_run(struct wsd_worker *self, int n);
+
+WSD_TASK_1(long, fib, int, n)
+{
+    if (n < 2)
+        return n;
+    WSD_SPAWN(fib, n - 1);
+    long b = WSD_CALL(fib, n - 2);
+    return WSD_SYNC(fib) + b;
+}
+
+static long fib_serial(int n)
+{
+    return n < 2 ? n : fib_serial(n - 1) + fib_serial(n - 2);
+}
+
+static void do_fib(struct wsd_worker *self, void *arg)
+{
+    long *n = arg;
+
+    *n = WSD_CALL(fib, (int)*n);
+}
+
+static void check_fib(struct pool *pool)
+{
+    for (int n = 0; n <= (SANITIZED ? 22 : 30); n += n < 20 ? 5 : 1) {
+        long v = n;
+        run_on(pool, do_fib, &v);
+        ck_assert_int_eq(v, fib_serial(n));
+    }
+}
+
+static const uint32_t sizes[] = {1, 2, 4, 16};
+
+START_TEST(fib_is_right_on_any_number_of_workers)
+{
+    struct pool *pool = new_pool(sizes[_i]);
+
+    check_fib(pool);
+    pool_free(pool);
+}
+END_TEST
+
+START_TEST(fib_is_right_pinned_to_one_cpu)
+{
+    pin_to_one_cpu();
+    struct pool *pool = new_pool(sizes[_i]);
+    check_fib(pool);
+    pool_free(pool);
+}
+END_TEST
+
+START_TEST(fib_is_right_without_membarrier)
+{
+    struct pool_options o = {.workers = sizes[_i], .eager = true};
+    struct pool *pool;
+
+    ck_assert_int_eq(pool_new(&pool, &o), 0);
+    check_fib(pool);
+    pool_free(pool);
+}
+END_TEST
+
+START_TEST(fib_is_right_when_the_task_stack_is_tiny)
+{
+    static const uint32_t slots[] = {1, 2, 3, 7, 16};
+
+    for (size_t i = 0; i < 5; i++) {
+        struct pool_options o = {.workers = sizes[_i], .task_slots = slots[i]};
+        struct pool *pool;
+        ck_assert_int_eq(pool_new(&pool, &o), 0);
+        check_fib(pool);
+        pool_free(pool);
+    }
+}
+END_TEST
+
+/* --- flat --- */
+
+WSD_TASK_1(uint64_t, square, uint64_t, n)
+{
+    return n * n;
+}
+
+static void do_flat(struct wsd_worker *self, void *arg)
+{
+    uint64_t n = *(uint64_t *)arg, wrong = 0;
+
+    for (uint64_t i = 0; i < n; i++)
+        WSD_SPAWN(square, i);
+    for (uint64_t i = n; i-- > 0;)
+        wrong += WSD_SYNC(square) != i * i; /* ck_assert is too slow for ten million */
+    ck_assert_uint_eq(wrong, 0);
+}
+
+/* More than the task stack holds, so that the tail overflows. */
+START_TEST(ten_million_flat_spawns_keep_their_results)
+{
+    struct pool *pool = new_pool(_i ? 2 : 1);
+    uint64_t n = SANITIZED ? 200000 : 10000000;
+
+    run_on(pool, do_flat, &n);
+    pool_free(pool);
+}
+END_TEST
+
+START_TEST(overflowing_spawns_run_at_once_and_sync)
+{
+    struct pool_options o = {.workers = _i ? 4 : 1, .task_slots = 100};
+    struct pool_counters c, sum = {0};
+    struct pool *pool;
+    uint64_t n = 20000;
+
+    ck_assert_int_eq(pool_new(&pool, &o), 0);
+    run_on(pool, do_flat, &n);
+    for (uint32_t i = 0; i < o.workers; i++) {
+        pool_worker_counters(pool, i, &c);
+        sum.overflows += c.overflows;
+    }
+    ck_assert_uint_gt(sum.overflows, 0);
+    pool_free(pool);
+}
+END_TEST
+
+/* --- deep --- */
+
+WSD_TASK_1(int, deep, int, n)
+{
+    if (n == 0)
+        return 0;
+    WSD_SPAWN(deep, n - 1);
+    return WSD_SYNC(deep) + 1;
+}
+
+static void do_deep(struct wsd_worker *self, void *arg)
+{
+    int *n = arg;
+
+    *n = WSD_CALL(deep, *n);
+}
+
+START_TEST(recursion_of_100000_works)
+{
+    struct pool_options o = {.workers = sizes[_i], .stack_size = (size_t)256 << 20};
+    struct pool *pool;
+    int n = 100000;
+
+    ck_assert_int_eq(pool_new(&pool, &o), 0);
+    run_on(pool, do_deep, &n);
+    ck_assert_int_eq(n, 100000);
+    pool_free(pool);
+}
+END_TEST
+
+/* --- every kind of task --- */
+
+struct pair {
+    double x, y;
+};
+
+static _Atomic int touched;
+
+WSD_TASK_0(int, t0)
+{
+    return 7;
+}
+WSD_TASK_2(struct pair, t2, double, a, double, b)
+{
+    return (struct pair){a, b};
+}
+WSD_TASK_3(int, t3, char, a, short, b, int, c)
+{
+    return a + b + c;
+}
+WSD_TASK_4(const char *, t4, const char *, a, int, b, int, c, int, d)
+{
+    return a + b + c + d;
+}
+WSD_TASK_5(float, t5, float, a, float, b, float, c, float, d, float, e)
+{
+    return a + b + c + d + e;
+}
+WSD_TASK_6(uint64_t, t6, uint64_t, a, uint64_t, b, uint64_t, c, uint64_t, d, uint64_t, e, uint64_t, f)
+{
+    return a + 10 * b + 100 * c + 1000 * d + 10000 * e + 100000 * f;
+}
+WSD_VOID_TASK_0(v0)
+{
+    touched++;
+}
+WSD_VOID_TASK_1(v1, int *, p)
+{
+    *p = 1;
+}
+WSD_VOID_TASK_2(v2, int *, p, int, v)
+{
+    *p = v;
+}
+WSD_VOID_TASK_3(v3, int *, p, int, v, int, w)
+{
+    *p = v * w;
+}
+WSD_VOID_TASK_4(v4, int *, p, int, v, int, w, int, x)
+{
+    *p = v * w * x;
+}
+WSD_VOID_TASK_5(v5, int *, p, int, v, int, w, int, x, int, y)
+{
+    *p = v * w * x * y;
+}
+WSD_VOID_TASK_6(v6, int *, p, int, v, int, w, int, x, int, y, int, z)
+{
+    *p = v * w * x * y * z;
+}
+WSD_TASK_DECL_1(bool, is_odd, unsigned);
+WSD_TASK_1(bool, is_even, unsigned, n)
+{
+    if (n == 0)
+        return true;
+    WSD_SPAWN(is_odd, n - 1);
+    return WSD_SYNC(is_odd);
+}
+WSD_TASK_IMPL_1(bool, is_odd, unsigned, n)
+{
+    if (n == 0)
+        return false;
+    WSD_SPAWN(is_even, n - 1);
+    return WSD_SYNC(is_even);
+}
+WSD_VOID_TASK_DECL_0(later);
+WSD_VOID_TASK_0(sooner)
+{
+    WSD_SPAWN(later);
+    WSD_SYNC(later);
+}
+WSD_VOID_TASK_IMPL_0(later)
+{
+    touched++;
+}
+
+static void plain(struct wsd_worker *self, void *arg)
+{
+    *(int *)arg += 1;
+}
+
+static void do_kinds(struct wsd_worker *self, void *arg)
+{
+    static const char text[] = "0123456789";
+    int p[7] = {0}, q = 0;
+
+    WSD_SPAWN(t0);
+    WSD_SPAWN(t2, 1.5, 2.5);
+    WSD_SPAWN(t3, 1, 2, 3);
+    WSD_SPAWN(t4, text, 1, 2, 3);
+    WSD_SPAWN(t5, 1, 2, 3, 4, 5);
+    WSD_SPAWN(t6, 1, 2, 3, 4, 5, 6);
+    WSD_SPAWN(v0);
+    WSD_SPAWN(v1, &p[1]);
+    WSD_SPAWN(v2, &p[2], 2);
+    WSD_SPAWN(v3, &p[3], 2, 3);
+    WSD_SPAWN(v4, &p[4], 2, 3, 4);
+    WSD_SPAWN(v5, &p[5], 2, 3, 4, 5);
+    WSD_SPAWN(v6, &p[6], 2, 3, 4, 5, 6);
+    WSD_SPAWN(is_even, 10);
+    WSD_SPAWN(sooner);
+    wsd_spawn(self, plain, &q);
+
+    wsd_sync(self);
+    ck_assert_int_eq(q, 1);
+    WSD_SYNC(sooner);
+    ck_assert(WSD_SYNC(is_even));
+    WSD_SYNC(v6);
+    WSD_SYNC(v5);
+    WSD_SYNC(v4);
+    WSD_SYNC(v3);
+    WSD_SYNC(v2);
+    WSD_SYNC(v1);
+    WSD_SYNC(v0);
+    for (int i = 1, f = 1; i <= 6; f *= ++i)
+        ck_assert_int_eq(p[i], f);
+    ck_assert_uint_eq(WSD_SYNC(t6), 654321);
+    ck_assert(WSD_SYNC(t5) == 15.0F);
+    ck_assert_ptr_eq(WSD_SYNC(t4), text + 6);
+    ck_assert_int_eq(WSD_SYNC(t3), 6);
+    struct pair r = WSD_SYNC(t2);
+    ck_assert(r.x == 1.5 && r.y == 2.5);
+    ck_assert_int_eq(WSD_SYNC(t0), 7);
+    ck_assert_int_eq(WSD_CALL(t0), 7);
+    ck_assert(!WSD_CALL(is_odd, 4));
+}
+
+START_TEST(tasks_of_every_kind_carry_arguments_and_results)
+{
+    static const uint32_t slots[] = {0, 1, 5};
+
+    for (int s = 0; s < 3; s++) {
+        struct pool_options o = {.workers = sizes[_i], .task_slots = slots[s]};
+        struct pool *pool;
+        ck_assert_int_eq(pool_new(&pool, &o), 0);
+        touched = 0;
+        for (int i = 0; i < 500; i++)
+            run_on(pool, do_kinds, NULL);
+        ck_assert_int_eq(touched, 1000);
+        pool_free(pool);
+    }
+}
+END_TEST
+
+/* --- wsd_for --- */
+
+#define FOR_MAX 5000
+static struct {
+    uint64_t grain, longest;
+    uint64_t begin, end;
+    _Atomic unsigned char hits[FOR_MAX];
+} range;
+
+static void hit(struct wsd_worker *self, uint64_t begin, uint64_t end, void *arg)
+{
+    ck_assert_uint_lt(begin, end);
+    if (range.grain)
+        ck_assert_uint_le(end - begin, range.grain);
+    for (uint64_t i = begin; i < end; i++)
+        range.hits[i - range.begin]++;
+}
+
+static void do_range(struct wsd_worker *self, void *arg)
+{
+    wsd_for(self, range.begin, range.end, range.grain, hit, NULL);
+}
+
+START_TEST(for_visits_each_index_once)
+{
+    static const uint64_t grains[] = {0, 1, 2, 7, 100, FOR_MAX, UINT64_MAX};
+    static const uint64_t counts[] = {0, 1, 2, 3, 63, 64, 65, 1000, FOR_MAX};
+    struct pool *pool = new_pool(sizes[_i]);
+
+    for (size_t g = 0; g < 7; g++)
+        for (size_t c = 0; c < 9; c++) {
+            memset((void *)range.hits, 0, sizeof(range.hits));
+            range.grain = grains[g];
+            range.begin = c % 2 ? 0 : UINT64_MAX - FOR_MAX;
+            range.end = range.begin + counts[c];
+            run_on(pool, do_range, NULL);
+            for (uint64_t i = 0; i < FOR_MAX; i++)
+                ck_assert_uint_eq(range.hits[i], i < counts[c]);
+        }
+    range.begin = 10;
+    range.end = 5;
+    run_on(pool, do_range, NULL);
+    pool_free(pool);
+}
+END_TEST
+
+static void do_broken(struct wsd_worker *self, void *arg)
+{
+    WSD_SPAWN(v0);
+}
+
+START_TEST(a_root_that_joins_less_than_it_spawned_is_stopped)
+{
+    struct pool *pool = new_pool(1);
+
+    run_on(pool, do_broken, NULL);
+}
+END_TEST
+
+static void do_broken_sync(struct wsd_worker *self, void *arg)
+{
+    wsd_sync(self);
+}
+
+START_TEST(a_sync_without_a_spawn_is_stopped)
+{
+    struct pool *pool = new_pool(1);
+
+    run_on(pool, do_broken_sync, NULL);
+}
+END_TEST
+
+#ifdef HAVE_CXX
+static void do_cxx(struct wsd_worker *self, void *arg)
+{
+    *(long *)arg = cxx_run(self, 20);
+}
+
+START_TEST(tasks_in_cxx_work)
+{
+    struct pool *pool = new_pool(2);
+    long v = 0;
+
+    run_on(pool, do_cxx, &v);
+    ck_assert_int_eq(v, fib_serial(20) + 3);
+    pool_free(pool);
+}
+END_TEST
+#endif
+
+int main(void)
+{
+    Suite *s = suite_create("task");
+    TCase *t = tcase_create("task");
+
+    tcase_set_timeout(t, 120);
+    tcase_add_loop_test(t, fib_is_right_on_any_number_of_workers, 0, 4);
+    tcase_add_loop_test(t, fib_is_right_pinned_to_one_cpu, 0, 4);
+    tcase_add_loop_test(t, fib_is_right_without_membarrier, 0, 4);
+    tcase_add_loop_test(t, fib_is_right_when_the_task_stack_is_tiny, 0, 4);
+    tcase_add_loop_test(t, ten_million_flat_spawns_keep_their_results, 0, 2);
+    tcase_add_loop_test(t, overflowing_spawns_run_at_once_and_sync, 0, 2);
+    tcase_add_loop_test(t, recursion_of_100000_works, 0, 4);
+    tcase_add_loop_test(t, tasks_of_every_kind_carry_arguments_and_results, 0, 4);
+    tcase_add_loop_test(t, for_visits_each_index_once, 0, 4);
+    tcase_add_test_raise_signal(t, a_root_that_joins_less_than_it_spawned_is_stopped, SIGABRT);
+    tcase_add_test_raise_signal(t, a_sync_without_a_spawn_is_stopped, SIGABRT);
+#ifdef HAVE_CXX
+    tcase_add_test(t, tasks_in_cxx_work);
+#endif
+    suite_add_tcase(s, t);
+    return run_suite(s);
+}

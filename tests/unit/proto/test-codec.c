@@ -1,0 +1,731 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test-codec.c: every message there and back, every limit below, at and above, and bytes that nobody should send. Limits
+ * are tested on the way in with bytes written by hand (struct wire), since codec_encode() would refuse them. */
+#include "proto/codec.h"
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct codec *codec;
+static uint8_t buffer[FRAME_MAX];
+
+static void setup(void)
+{
+    ck_assert_int_eq(codec_new(&codec), 0);
+}
+
+static void teardown(void)
+{
+    codec = codec_free(codec);
+}
+
+/* --- protobuf by hand -------------------------------------------------------------------------------------------- */
+
+struct wire {
+    size_t size;
+    uint8_t data[FRAME_PAYLOAD_MAX + 1024];
+};
+
+static struct wire wire;
+
+static void put_varint(uint64_t value)
+{
+    for (; value > 0x7f; value >>= 7)
+        wire.data[wire.size++] = (uint8_t)(value | 0x80);
+    wire.data[wire.size++] = (uint8_t)value;
+}
+
+static void put_number(unsigned field, uint64_t value)
+{
+    put_varint(field << 3);
+    put_varint(value);
+}
+
+static void put_bytes(unsigned field, const void *data, size_t size)
+{
+    put_varint(field << 3 | 2);
+    put_varint(size);
+    memcpy(wire.data + wire.size, data, size);
+    wire.size += size;
+}
+
+/* `size` times the letter x. */
+static void put_text(unsigned field, size_t size)
+{
+    static char text[FRAME_MAX];
+
+    memset(text, 'x', sizeof(text));
+    put_bytes(field, text, size);
+}
+
+static void put_id(unsigned field)
+{
+    put_bytes(field, "0123456789abcdef", 16);
+}
+
+/* Decodes the wire as a frame of this type, and starts the next one. */
+static int decode(uint16_t type, size_t body_size, struct msg *ret)
+{
+    uint8_t *exact = malloc(wire.size ? wire.size : 1);
+    struct frame frame = {
+        .type = type,
+        .tag = 1,
+        .header_size = (uint32_t)wire.size,
+        .body_size = (uint32_t)body_size,
+        .header = exact,
+        .body = exact + wire.size,
+    };
+    int r;
+
+    memcpy(exact, wire.data, wire.size);
+    memset(ret, 0xaa, sizeof(*ret));
+    r = codec_decode(codec, &frame, ret);
+    free(exact); /* what was decoded must not point into it */
+    wire.size = 0;
+    if (r > 0)
+        ck_assert_uint_gt(strlen(codec_strerror(codec)), 0);
+    return r;
+}
+
+static int answer(uint16_t type)
+{
+    struct msg msg;
+
+    return decode(type, 0, &msg);
+}
+
+/* --- there and back ---------------------------------------------------------------------------------------------- */
+
+static struct span span(const char *text)
+{
+    return (struct span){.data = text, .size = strlen(text)};
+}
+
+static void assert_span(struct span s, const char *text)
+{
+    ck_assert_uint_eq(s.size, strlen(text));
+    ck_assert_mem_eq(s.data, text, s.size + 1); /* with its NUL */
+}
+
+static struct msg round_trip(const struct msg *msg, uint32_t tag, size_t body_size)
+{
+    size_t size = codec_size(msg), n;
+    struct frame frame;
+    struct msg ret;
+
+    ck_assert_uint_ge(size, FRAME_HEADER_SIZE);
+    ck_assert_uint_eq(codec_encode(msg, tag, body_size, buffer, size - 1), 0);
+    ck_assert_uint_eq(codec_encode(msg, tag, body_size, buffer, size), size);
+    memset(buffer + size, 'b', body_size);
+    ck_assert_int_eq(frame_parse(buffer, size + body_size, &frame, &n), 0);
+    ck_assert_uint_eq(n, size + body_size);
+    ck_assert_uint_eq(frame.tag, tag);
+    ck_assert_uint_eq(frame.body_size, body_size);
+    ck_assert_int_eq(codec_decode(codec, &frame, &ret), 0);
+    ck_assert_uint_eq(ret.type, msg->type);
+    memset(buffer, 0xee, size + body_size); /* what was decoded must not point into it */
+    return ret;
+}
+
+START_TEST(hello_and_welcome_survive)
+{
+    struct msg m = {.type = FRAME_HELLO, .hello = {1, 3, 1ull << 63, span("/home/\xff ä"), span("wsctl 1"), 1 << 20}};
+    struct msg r = round_trip(&m, 0, 0);
+
+    ck_assert_uint_eq(r.hello.version_min, 1);
+    ck_assert_uint_eq(r.hello.version_max, 3);
+    ck_assert_uint_eq(r.hello.features, 1ull << 63);
+    assert_span(r.hello.directory, "/home/\xff ä");
+    assert_span(r.hello.program, "wsctl 1");
+    ck_assert_uint_eq(r.hello.window, 1 << 20);
+
+    m = (struct msg){.type = FRAME_WELCOME, .welcome = {2, 5, span("wsd 1"), UINT32_MAX}};
+    r = round_trip(&m, 0, 0);
+    ck_assert_uint_eq(r.welcome.version, 2);
+    ck_assert_uint_eq(r.welcome.features, 5);
+    assert_span(r.welcome.program, "wsd 1");
+    ck_assert_uint_eq(r.welcome.window, UINT32_MAX);
+}
+END_TEST
+
+START_TEST(submit_survives)
+{
+    static const char args[] = "one\0\0three \xff\0"; /* the second is empty */
+    struct msg m = {.type = FRAME_SUBMIT,
+                    .submit = {span("./my.so"), span("f"), {args, sizeof(args) - 1}, 3, UINT64_MAX, -100, 7}};
+    struct msg r = round_trip(&m, 77, 1000);
+
+    assert_span(r.submit.plugin, "./my.so");
+    assert_span(r.submit.function, "f");
+    ck_assert_uint_eq(r.submit.argc, 3);
+    ck_assert_uint_eq(r.submit.args.size, sizeof(args) - 1);
+    ck_assert_mem_eq(r.submit.args.data, args, sizeof(args) - 1);
+    ck_assert_uint_eq(r.submit.timeout_usec, UINT64_MAX);
+    ck_assert_int_eq(r.submit.priority, -100);
+    ck_assert_uint_eq(r.submit.flags, 7);
+}
+END_TEST
+
+START_TEST(submit_of_nothing_survives)
+{
+    struct msg m = {.type = FRAME_SUBMIT};
+    struct msg r = round_trip(&m, 1, 0);
+
+    assert_span(r.submit.plugin, "");
+    assert_span(r.submit.function, "");
+    ck_assert_uint_eq(r.submit.argc, 0);
+    ck_assert_uint_eq(r.submit.args.size, 0);
+    ck_assert_ptr_nonnull(r.submit.args.data);
+}
+END_TEST
+
+START_TEST(arguments_of_every_length_survive)
+{
+    char text[20000];
+
+    memset(text, 'a', sizeof(text));
+    for (size_t n = 0; n < sizeof(text); n = n < 300 ? n + 1 : n * 2 - 1) {
+        text[n] = 0;
+
+        struct msg m = {.type = FRAME_SUBMIT, .submit = {.args = {text, n + 1}, .argc = 1}};
+        struct msg r = round_trip(&m, 1, 0);
+
+        ck_assert_uint_eq(r.submit.args.size, n + 1);
+        ck_assert_mem_eq(r.submit.args.data, text, n + 1);
+        text[n] = 'a';
+    }
+}
+END_TEST
+
+START_TEST(ids_survive)
+{
+    static const uint16_t with[] = {FRAME_ACCEPTED, FRAME_AWAIT, FRAME_STATUS, FRAME_CANCEL};
+
+    for (size_t i = 0; i < sizeof(with) / sizeof(*with); i++) {
+        struct msg m = {.type = with[i], .id = {true, {0, 1, 2, 255}}};
+        struct msg r = round_trip(&m, 9, 0);
+
+        ck_assert(r.id.has_id);
+        ck_assert_mem_eq(r.id.id, m.id.id, 16);
+    }
+    struct msg m = {.type = FRAME_CANCEL};
+
+    ck_assert(!round_trip(&m, 9, 0).id.has_id);
+}
+END_TEST
+
+START_TEST(small_messages_survive)
+{
+    struct msg m = {.type = FRAME_OUTPUT, .chunk = {1ull << 40, true}}, r = round_trip(&m, 1, FRAME_BODY_CHUNK);
+
+    ck_assert_uint_eq(r.chunk.offset, 1ull << 40);
+    ck_assert(r.chunk.last);
+    m = (struct msg){.type = FRAME_INPUT, .chunk = {0, false}};
+    r = round_trip(&m, 1, 0);
+    ck_assert(!r.chunk.last && r.chunk.offset == 0);
+    m = (struct msg){.type = FRAME_CREDIT, .credit = {123456}};
+    ck_assert_uint_eq(round_trip(&m, 1, 0).credit.bytes, 123456);
+    m = (struct msg){.type = FRAME_PROGRESS, .progress = {5, UINT64_MAX}};
+    r = round_trip(&m, 1, 0);
+    ck_assert(r.progress.done == 5 && r.progress.total == UINT64_MAX);
+    m = (struct msg){.type = FRAME_MESSAGE, .message = {7, span("hm")}};
+    r = round_trip(&m, 1, 0);
+    ck_assert_uint_eq(r.message.level, 7);
+    assert_span(r.message.text, "hm");
+    m = (struct msg){.type = FRAME_ERROR, .error = {75, span("full")}};
+    r = round_trip(&m, 1, 0);
+    ck_assert_uint_eq(r.error.code, 75);
+    assert_span(r.error.text, "full");
+    m.type = FRAME_GOODBYE;
+    assert_span(round_trip(&m, 0, 0).error.text, "full");
+    m = (struct msg){.type = FRAME_PLUGINS, .plugins = {span("fib")}};
+    assert_span(round_trip(&m, 1, 0).plugins.name, "fib");
+    m = (struct msg){.type = FRAME_OPEN, .open = {7, span("a/b")}};
+    r = round_trip(&m, 1, 0);
+    ck_assert_uint_eq(r.open.serial, 7);
+    assert_span(r.open.path, "a/b");
+    m = (struct msg){.type = FRAME_OPENED, .opened = {7, 13}};
+    r = round_trip(&m, 1, 0);
+    ck_assert(r.opened.serial == 7 && r.opened.error == 13);
+}
+END_TEST
+
+START_TEST(empty_messages_survive)
+{
+    static const uint16_t empty[] = {FRAME_LIST, FRAME_STATS, FRAME_PING, FRAME_PONG, FRAME_END};
+
+    for (size_t i = 0; i < sizeof(empty) / sizeof(*empty); i++) {
+        struct msg m = {.type = empty[i]};
+
+        round_trip(&m, 1, 0);
+    }
+    struct msg m = {.type = FRAME_PING};
+
+    round_trip(&m, 1, FRAME_PAYLOAD_MAX);
+}
+END_TEST
+
+START_TEST(job_survives)
+{
+    static const uint16_t jobs[] = {FRAME_JOB, FRAME_DONE};
+
+    for (size_t i = 0; i < 2; i++) {
+        struct msg m = {.type = jobs[i],
+                        .job = {{9, 8, 7}, span("p"), span("f"), span("e"), span("s"), span("1.2"), 10, 255, 3, 1000, 1,
+                                2, 3, 4, 5, 6}};
+        struct msg r = round_trip(&m, 1, 0);
+
+        ck_assert_mem_eq(r.job.id, m.job.id, 16);
+        assert_span(r.job.plugin, "p");
+        assert_span(r.job.function, "f");
+        assert_span(r.job.error, "e");
+        assert_span(r.job.status, "s");
+        assert_span(r.job.worker, "1.2");
+        ck_assert(r.job.state == 10 && r.job.exit == 255 && r.job.attempts == 3 && r.job.uid == 1000);
+        ck_assert(r.job.queued_usec == 1 && r.job.run_usec == 2 && r.job.cpu_usec == 3 && r.job.submitted_usec == 4);
+        ck_assert(r.job.done == 5 && r.job.total == 6);
+    }
+}
+END_TEST
+
+START_TEST(largest_plugin_survives)
+{
+    char name[CODEC_NAME_MAX], text[CODEC_TEXT_MAX], path[CODEC_PATH_MAX];
+    struct msg_function functions[CODEC_FUNCTIONS];
+
+    memset(name, 'n', sizeof(name));
+    memset(text, 't', sizeof(text));
+    memset(path, 'p', sizeof(path));
+    name[sizeof(name) - 1] = text[sizeof(text) - 1] = path[sizeof(path) - 1] = 0;
+    for (size_t i = 0; i < CODEC_FUNCTIONS; i++)
+        functions[i] = (struct msg_function){span(name), span(text), i};
+
+    struct msg m = {.type = FRAME_PLUGIN,
+                    .plugin = {span(name), span(text), span(text), span(path), span(text), functions, CODEC_FUNCTIONS}};
+    struct msg r = round_trip(&m, 1, 0);
+
+    assert_span(r.plugin.path, path);
+    assert_span(r.plugin.error, text);
+    ck_assert_uint_eq(r.plugin.n_functions, CODEC_FUNCTIONS);
+    for (size_t i = 0; i < CODEC_FUNCTIONS; i++) {
+        assert_span(r.plugin.functions[i].name, name);
+        assert_span(r.plugin.functions[i].help, text);
+        ck_assert_uint_eq(r.plugin.functions[i].flags, i);
+    }
+    m.plugin.n_functions = 0;
+    ck_assert_uint_eq(round_trip(&m, 1, 0).plugin.n_functions, 0);
+}
+END_TEST
+
+START_TEST(most_counters_survive)
+{
+    struct msg_counter counters[CODEC_COUNTERS + 1];
+
+    for (size_t i = 0; i <= CODEC_COUNTERS; i++)
+        counters[i] = (struct msg_counter){span("a-counter-with-quite-a-long-name-of-sixty-three-bytes-xxxxxxxxxx"), i};
+
+    struct msg m = {.type = FRAME_COUNTERS, .stats = {counters, CODEC_COUNTERS}};
+    struct msg r;
+
+    ck_assert_uint_eq(codec_size(&m), 0); /* 64 bytes: one too many */
+    for (size_t i = 0; i <= CODEC_COUNTERS; i++)
+        counters[i].name.size--;
+    counters[0].name = span("first");
+    r = round_trip(&m, 1, 0);
+    ck_assert_uint_eq(r.stats.n_counters, CODEC_COUNTERS);
+    assert_span(r.stats.counters[0].name, "first");
+    ck_assert_uint_eq(r.stats.counters[CODEC_COUNTERS - 1].value, CODEC_COUNTERS - 1);
+    m.stats.n_counters++;
+    ck_assert_uint_eq(codec_size(&m), 0);
+}
+END_TEST
+
+/* --- limits on the way in ----------------------------------------------------------------------------------------- */
+
+/* One text field of one type: `field` may have at most room - 1 bytes. */
+static const struct text_limit {
+    uint16_t type;
+    unsigned field;
+    size_t room;
+} text_limits[] = {
+    {FRAME_HELLO, 4, CODEC_PATH_MAX},   {FRAME_HELLO, 5, CODEC_TEXT_MAX},   {FRAME_WELCOME, 3, CODEC_TEXT_MAX},
+    {FRAME_SUBMIT, 1, CODEC_PATH_MAX},  {FRAME_SUBMIT, 2, CODEC_NAME_MAX},  {FRAME_MESSAGE, 2, CODEC_TEXT_MAX},
+    {FRAME_JOB, 2, CODEC_PATH_MAX},     {FRAME_JOB, 3, CODEC_NAME_MAX},     {FRAME_JOB, 6, CODEC_TEXT_MAX},
+    {FRAME_JOB, 7, CODEC_TEXT_MAX},     {FRAME_JOB, 8, CODEC_NAME_MAX},     {FRAME_DONE, 6, CODEC_TEXT_MAX},
+    {FRAME_ERROR, 2, CODEC_TEXT_MAX},   {FRAME_GOODBYE, 2, CODEC_TEXT_MAX}, {FRAME_PLUGINS, 1, CODEC_PATH_MAX},
+    {FRAME_PLUGIN, 1, CODEC_NAME_MAX},  {FRAME_PLUGIN, 2, CODEC_TEXT_MAX},  {FRAME_PLUGIN, 3, CODEC_TEXT_MAX},
+    {FRAME_PLUGIN, 4, CODEC_PATH_MAX},  {FRAME_PLUGIN, 5, CODEC_TEXT_MAX},  {FRAME_OPEN, 2, CODEC_PATH_MAX},
+};
+
+static void put_needed(uint16_t type)
+{
+    if (type == FRAME_JOB || type == FRAME_DONE) {
+        put_id(1);
+        put_number(4, 5);
+    }
+}
+
+START_TEST(texts_are_limited_below_at_and_above)
+{
+    const struct text_limit *l = &text_limits[_i];
+
+    for (size_t n = l->room - 2; n <= l->room + 1; n++) {
+        put_needed(l->type);
+        put_text(l->field, n);
+        ck_assert_int_eq(answer(l->type), n < l->room ? 0 : CODEC_E_LIMIT);
+    }
+}
+END_TEST
+
+START_TEST(text_with_nul_is_refused)
+{
+    const struct text_limit *l = &text_limits[_i];
+
+    for (size_t at = 0; at < 3; at++) {
+        char text[] = "abc";
+
+        text[at] = 0;
+        put_needed(l->type);
+        put_bytes(l->field, text, 3);
+        ck_assert_int_eq(answer(l->type), CODEC_E_LIMIT);
+    }
+}
+END_TEST
+
+START_TEST(ids_have_sixteen_bytes)
+{
+    static const uint16_t with[] = {FRAME_ACCEPTED, FRAME_AWAIT, FRAME_STATUS, FRAME_CANCEL, FRAME_JOB, FRAME_DONE};
+
+    for (size_t i = 0; i < sizeof(with) / sizeof(*with); i++) {
+        bool job = with[i] == FRAME_JOB || with[i] == FRAME_DONE;
+
+        for (size_t n = 0; n < 40; n++) {
+            put_text(1, n);
+            if (job)
+                put_number(4, 5);
+            ck_assert_int_eq(answer(with[i]), n == 16 || (n == 0 && with[i] == FRAME_CANCEL) ? 0 : CODEC_E_LIMIT);
+        }
+    }
+    ck_assert_int_eq(answer(FRAME_CANCEL), 0);
+    ck_assert_int_eq(answer(FRAME_AWAIT), CODEC_E_LIMIT);
+}
+END_TEST
+
+START_TEST(number_of_arguments_is_limited)
+{
+    for (unsigned n = CODEC_ARGS_MAX - 1; n <= CODEC_ARGS_MAX + 1; n++) {
+        for (unsigned i = 0; i < n; i++)
+            put_bytes(3, "", 0);
+        ck_assert_int_eq(answer(FRAME_SUBMIT), n <= CODEC_ARGS_MAX ? 0 : CODEC_E_LIMIT);
+    }
+}
+END_TEST
+
+START_TEST(size_of_arguments_is_limited)
+{
+    for (size_t n = CODEC_ARGS_SIZE - 1; n <= CODEC_ARGS_SIZE + 1; n++) {
+        put_text(3, 1000);
+        put_text(3, n - 1001 - 1);
+        ck_assert_int_eq(answer(FRAME_SUBMIT), n <= CODEC_ARGS_SIZE ? 0 : CODEC_E_LIMIT);
+    }
+}
+END_TEST
+
+START_TEST(most_and_largest_arguments_together_fit_a_frame)
+{
+    static char args[CODEC_ARGS_SIZE];
+    char path[CODEC_PATH_MAX], name[CODEC_NAME_MAX];
+
+    memset(args, 'a', sizeof(args));
+    memset(path, 'p', sizeof(path));
+    memset(name, 'n', sizeof(name));
+    for (size_t i = 11; i < sizeof(args); i += 12)
+        args[i] = 0;
+
+    struct msg m = {.type = FRAME_SUBMIT,
+                    .submit = {.plugin = {path, sizeof(path) - 1},
+                               .function = {name, sizeof(name) - 1},
+                               .args = {args, sizeof(args)},
+                               .argc = CODEC_ARGS_MAX}};
+
+    ck_assert_uint_eq(round_trip(&m, 1, 0).submit.argc, CODEC_ARGS_MAX);
+}
+END_TEST
+
+START_TEST(nul_inside_an_argument_is_refused)
+{
+    struct msg msg;
+
+    put_bytes(3, "ok", 2);
+    put_bytes(3, "a\0b", 3);
+    ck_assert_int_eq(answer(FRAME_SUBMIT), CODEC_E_LIMIT);
+    put_bytes(3, "a\0", 2);
+    ck_assert_int_eq(answer(FRAME_SUBMIT), CODEC_E_LIMIT);
+    put_bytes(3, "ok", 2);
+    ck_assert_int_eq(decode(FRAME_SUBMIT, 0, &msg), 0);
+    ck_assert_mem_eq(msg.submit.args.data, "ok", 3);
+}
+END_TEST
+
+static uint64_t zigzag(int64_t v)
+{
+    return (uint64_t)v << 1 ^ (uint64_t)(v >> 63);
+}
+
+/* One number field: `last` is the largest value allowed. */
+static const struct number_limit {
+    uint16_t type;
+    unsigned field;
+    uint64_t last;
+} number_limits[] = {
+    {FRAME_SUBMIT, 6, SUBMIT_FLAGS_ALL}, {FRAME_MESSAGE, 1, 7},  {FRAME_JOB, 4, 10},     {FRAME_DONE, 4, 10},
+    {FRAME_JOB, 5, 255},                 {FRAME_ERROR, 1, 255},  {FRAME_OPENED, 2, 4095}, {FRAME_CREDIT, 1, UINT32_MAX},
+    {FRAME_OUTPUT, 1, INT64_MAX},        {FRAME_INPUT, 1, INT64_MAX},
+};
+
+START_TEST(numbers_are_limited_below_at_and_above)
+{
+    const struct number_limit *l = &number_limits[_i];
+
+    for (uint64_t value = l->last - 1; value <= l->last + 1; value++) {
+        put_needed(l->type);
+        put_number(l->field, value);
+        ck_assert_int_eq(answer(l->type), value <= l->last ? 0 : CODEC_E_LIMIT);
+    }
+}
+END_TEST
+
+START_TEST(states_are_known_and_final_where_it_is_done)
+{
+    for (unsigned state = 0; state <= 12; state++) {
+        put_id(1);
+        put_number(4, state);
+        ck_assert_int_eq(answer(FRAME_JOB), state >= 1 && state <= 10 ? 0 : CODEC_E_LIMIT);
+        put_id(1);
+        put_number(4, state);
+        ck_assert_int_eq(answer(FRAME_DONE), state >= 5 && state <= 10 ? 0 : CODEC_E_LIMIT);
+    }
+}
+END_TEST
+
+START_TEST(priority_is_limited)
+{
+    static const int64_t values[] = {INT32_MIN, -101, -100, -99, 0, 99, 100, 101, INT32_MAX};
+
+    for (size_t i = 0; i < sizeof(values) / sizeof(*values); i++) {
+        put_number(5, zigzag(values[i]));
+        ck_assert_int_eq(answer(FRAME_SUBMIT), values[i] >= -100 && values[i] <= 100 ? 0 : CODEC_E_LIMIT);
+    }
+}
+END_TEST
+
+START_TEST(range_of_versions_is_not_backwards)
+{
+    put_number(1, 2);
+    put_number(2, 1);
+    ck_assert_int_eq(answer(FRAME_HELLO), CODEC_E_LIMIT);
+    put_number(1, 2);
+    put_number(2, 2);
+    ck_assert_int_eq(answer(FRAME_HELLO), 0);
+}
+END_TEST
+
+START_TEST(path_to_open_is_not_empty)
+{
+    put_number(1, 2);
+    ck_assert_int_eq(answer(FRAME_OPEN), CODEC_E_LIMIT);
+}
+END_TEST
+
+START_TEST(functions_and_counters_are_limited)
+{
+    for (unsigned n = CODEC_FUNCTIONS - 1; n <= CODEC_FUNCTIONS + 1; n++) {
+        for (unsigned i = 0; i < n; i++)
+            put_bytes(6, "", 0);
+        ck_assert_int_eq(answer(FRAME_PLUGIN), n <= CODEC_FUNCTIONS ? 0 : CODEC_E_LIMIT);
+    }
+    for (unsigned n = CODEC_COUNTERS - 1; n <= CODEC_COUNTERS + 1; n++) {
+        for (unsigned i = 0; i < n; i++)
+            put_bytes(1, "", 0);
+        ck_assert_int_eq(answer(FRAME_COUNTERS), n <= CODEC_COUNTERS ? 0 : CODEC_E_LIMIT);
+    }
+    put_bytes(6, "\x0a\x03" "a\0b", 5); /* a function whose name has a NUL */
+    ck_assert_int_eq(answer(FRAME_PLUGIN), CODEC_E_LIMIT);
+    put_bytes(1, "\x0a\x03" "a\0b", 5);
+    ck_assert_int_eq(answer(FRAME_COUNTERS), CODEC_E_LIMIT);
+}
+END_TEST
+
+START_TEST(body_only_where_it_belongs)
+{
+    for (uint16_t type = 0; type < 256; type++) {
+        bool body = type == FRAME_SUBMIT || type == FRAME_INPUT || type == FRAME_OUTPUT || type == FRAME_PING ||
+                    type == FRAME_PONG;
+        struct msg msg;
+        int r;
+
+        put_needed(type);
+        if (type == FRAME_ACCEPTED || type == FRAME_AWAIT || type == FRAME_STATUS)
+            put_id(1);
+        if (type == FRAME_OPEN)
+            put_text(2, 1);
+        r = decode(type, 1, &msg);
+        if (r != CODEC_E_TYPE)
+            ck_assert_int_eq(r, body ? 0 : CODEC_E_LIMIT);
+    }
+}
+END_TEST
+
+START_TEST(offset_and_body_do_not_overflow)
+{
+    struct msg msg;
+
+    put_number(1, INT64_MAX - 10);
+    ck_assert_int_eq(decode(FRAME_OUTPUT, 10, &msg), 0);
+    put_number(1, INT64_MAX - 10);
+    ck_assert_int_eq(decode(FRAME_OUTPUT, 11, &msg), CODEC_E_LIMIT);
+}
+END_TEST
+
+/* --- limits on the way out, hostile bytes ------------------------------------------------------------------------- */
+
+START_TEST(encode_refuses_what_decode_would)
+{
+    struct msg m = {.type = FRAME_SUBMIT, .submit = {.priority = 101}};
+
+    ck_assert_uint_eq(codec_size(&m), 0);
+    ck_assert_uint_eq(codec_encode(&m, 1, 0, buffer, sizeof(buffer)), 0);
+    m = (struct msg){.type = FRAME_SUBMIT, .submit = {.args = {"a", 2}, .argc = 2}};
+    ck_assert_uint_eq(codec_size(&m), 0); /* argc does not fit the bytes */
+    m = (struct msg){.type = FRAME_SUBMIT, .submit = {.args = {"ab", 2}, .argc = 0}};
+    ck_assert_uint_eq(codec_size(&m), 0); /* does not end in NUL */
+    m = (struct msg){.type = FRAME_AWAIT};
+    ck_assert_uint_eq(codec_size(&m), 0);
+    m = (struct msg){.type = 13};
+    ck_assert_uint_eq(codec_size(&m), 0);
+    m = (struct msg){.type = FRAME_END};
+    ck_assert_uint_eq(codec_encode(&m, 1, 1, buffer, sizeof(buffer)), 0); /* has no body */
+    m = (struct msg){.type = FRAME_PING};
+    ck_assert_uint_gt(codec_encode(&m, 1, FRAME_PAYLOAD_MAX, buffer, sizeof(buffer)), 0);
+    ck_assert_uint_eq(codec_encode(&m, 1, FRAME_PAYLOAD_MAX + 1, buffer, sizeof(buffer)), 0);
+    m = (struct msg){.type = FRAME_OUTPUT, .chunk = {.offset = 1}};
+    ck_assert_uint_eq(codec_encode(&m, 1, FRAME_PAYLOAD_MAX, buffer, sizeof(buffer)), 0); /* header and body */
+}
+END_TEST
+
+START_TEST(unknown_types_are_told_apart)
+{
+    static const uint16_t unknown[] = {0, 13, 64, 79, 255, 256 + FRAME_PING, UINT16_MAX};
+
+    for (size_t i = 0; i < sizeof(unknown) / sizeof(*unknown); i++)
+        ck_assert_int_eq(answer(unknown[i]), CODEC_E_TYPE);
+}
+END_TEST
+
+START_TEST(unknown_fields_are_skipped)
+{
+    struct msg msg;
+
+    put_number(1, 5);
+    put_text(99, 100);
+    put_number(100, 7);
+    ck_assert_int_eq(decode(FRAME_CREDIT, 0, &msg), 0);
+    ck_assert_uint_eq(msg.credit.bytes, 5);
+}
+END_TEST
+
+START_TEST(truncated_bytes_are_refused)
+{
+    put_varint(1 << 3 | 2);
+    put_varint(1000);
+    ck_assert_int_eq(answer(FRAME_SUBMIT), CODEC_E_BYTES);
+    wire.data[wire.size++] = 0xff;
+    ck_assert_int_eq(answer(FRAME_SUBMIT), CODEC_E_BYTES);
+    put_varint(1 << 3 | 2);
+    put_varint(UINT64_MAX);
+    ck_assert_int_eq(answer(FRAME_SUBMIT), CODEC_E_BYTES);
+}
+END_TEST
+
+START_TEST(failed_decode_leaves_the_message_alone)
+{
+    struct msg msg, before;
+
+    memset(&before, 0xaa, sizeof(before));
+    put_number(5, 1000);
+    ck_assert_int_eq(decode(FRAME_SUBMIT, 0, &msg), CODEC_E_LIMIT);
+    ck_assert_mem_eq(&msg, &before, sizeof(msg));
+}
+END_TEST
+
+START_TEST(flood_of_fields_ends_at_the_arena)
+{
+    while (wire.size + 2 <= FRAME_PAYLOAD_MAX)
+        put_bytes(9, "", 0); /* unknown to Empty: each is kept by protobuf-c */
+    ck_assert_int_eq(answer(FRAME_PING), CODEC_E_BYTES);
+    while (wire.size + 2 <= FRAME_PAYLOAD_MAX)
+        put_bytes(3, "", 0);
+    ck_assert_int_eq(answer(FRAME_SUBMIT), CODEC_E_BYTES);
+    ck_assert_int_eq(answer(FRAME_SUBMIT), 0); /* and the codec goes on */
+}
+END_TEST
+
+START_TEST(nested_groups_do_not_recurse)
+{
+    memset(wire.data, 0x0b, FRAME_PAYLOAD_MAX); /* start of group 1, again and again */
+    wire.size = FRAME_PAYLOAD_MAX;
+    ck_assert_int_eq(answer(FRAME_PLUGIN), CODEC_E_BYTES);
+}
+END_TEST
+
+int main(void)
+{
+    const int n_texts = sizeof(text_limits) / sizeof(*text_limits);
+    const int n_numbers = sizeof(number_limits) / sizeof(*number_limits);
+    Suite *suite = suite_create("codec");
+    TCase *tcase = tcase_create("codec");
+    SRunner *runner = srunner_create(suite);
+    int failed;
+
+    suite_add_tcase(suite, tcase);
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_set_timeout(tcase, 60);
+    tcase_add_test(tcase, hello_and_welcome_survive);
+    tcase_add_test(tcase, submit_survives);
+    tcase_add_test(tcase, submit_of_nothing_survives);
+    tcase_add_test(tcase, arguments_of_every_length_survive);
+    tcase_add_test(tcase, ids_survive);
+    tcase_add_test(tcase, small_messages_survive);
+    tcase_add_test(tcase, empty_messages_survive);
+    tcase_add_test(tcase, job_survives);
+    tcase_add_test(tcase, largest_plugin_survives);
+    tcase_add_test(tcase, most_counters_survive);
+    tcase_add_loop_test(tcase, texts_are_limited_below_at_and_above, 0, n_texts);
+    tcase_add_loop_test(tcase, text_with_nul_is_refused, 0, n_texts);
+    tcase_add_test(tcase, ids_have_sixteen_bytes);
+    tcase_add_test(tcase, number_of_arguments_is_limited);
+    tcase_add_test(tcase, size_of_arguments_is_limited);
+    tcase_add_test(tcase, most_and_largest_arguments_together_fit_a_frame);
+    tcase_add_test(tcase, nul_inside_an_argument_is_refused);
+    tcase_add_loop_test(tcase, numbers_are_limited_below_at_and_above, 0, n_numbers);
+    tcase_add_test(tcase, states_are_known_and_final_where_it_is_done);
+    tcase_add_test(tcase, priority_is_limited);
+    tcase_add_test(tcase, range_of_versions_is_not_backwards);
+    tcase_add_test(tcase, path_to_open_is_not_empty);
+    tcase_add_test(tcase, functions_and_counters_are_limited);
+    tcase_add_test(tcase, body_only_where_it_belongs);
+    tcase_add_test(tcase, offset_and_body_do_not_overflow);
+    tcase_add_test(tcase, encode_refuses_what_decode_would);
+    tcase_add_test(tcase, unknown_types_are_told_apart);
+    tcase_add_test(tcase, unknown_fields_are_skipped);
+    tcase_add_test(tcase, truncated_bytes_are_refused);
+    tcase_add_test(tcase, failed_decode_leaves_the_message_alone);
+    tcase_add_test(tcase, flood_of_fields_ends_at_the_arena);
+    tcase_add_test(tcase, nested_groups_do_not_recurse);
+    srunner_run_all(runner, CK_NORMAL);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? 1 : 0;
+}
