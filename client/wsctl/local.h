@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * local.h: `wsctl submit --local`: runs one job in this process, with the same pool and the same host as wsd-executor,
- * and no daemon. The code is daemon/host/local.c, built as the module wsctl-local.so, which wsctl loads on demand so
- * that it needs neither pool nor host otherwise.
+ * local.h: what wsctl asks of the module that runs a plugin inside wsctl itself (`wsctl submit --local`). The module,
+ * daemon/host/wsctl-local.so, is loaded on demand, so that a plain submit links only libwsclient. wsctl and module are
+ * built and installed together; `size` tells a module that is not.
  */
 #pragma once
 
@@ -28,8 +28,8 @@ struct local_request {
 };
 
 struct local_result {
-    int state; /* enum wsd_job_state: succeeded, failed, timed-out, cancelled */
-    int exit;  /* what `wsctl submit` exits with */
+    int state; /* enum wsd_job_state */
+    int exit;
     char plugin[64], function[64], error[256], status[256];
     uint64_t run_usec, cpu_usec;
 };
