@@ -531,6 +531,9 @@ START_TEST(reservations_of_every_size_are_met)
     uint64_t at = check_pattern((uint8_t *)out, c.output_size, 0);
     ck_assert_uint_eq(at, c.output_size);
     ck_assert_uint_gt(at, 2u << 20);
+    c = run(&CALL(n, "largest", ), out, 8u << 20);
+    ck_assert_int_eq(c.exit, 0);
+    ck_assert_uint_eq(check_pattern((uint8_t *)out, c.output_size, 0), 8 + 2 * WSD_RESERVE_MAX);
     free(out);
     finish();
 }
@@ -663,7 +666,8 @@ START_TEST(input_by_descriptor_is_mapped_whenever_it_comes)
         if (late) {
             wait_running(slot);
             usleep(5000);
-            send_fd(CONTROL_INPUT, slot, generation + 1, 0, 0, fd); /* not this job's */
+            send_fd(CONTROL_INPUT, slot, generation + 1, 0, 0, control); /* not this job's */
+            usleep(5000);
             send_fd(CONTROL_INPUT, slot, generation, 0, 0, fd);
         }
         close(fd);
@@ -735,11 +739,12 @@ START_TEST(input_is_streamed_through_a_pipe)
         ck_assert_int_eq(write(pair[1], "first ", 6), 6);
         wait_running(slot);
         usleep(30000);
-        ck_assert_int_eq(write(pair[1], "second", 6), 6);
-        if (cancel)
+        if (cancel) { /* while it waits for more */
             front_cancel(&front, slot);
-        else
+        } else {
+            ck_assert_int_eq(write(pair[1], "second", 6), 6);
             close(pair[1]);
+        }
         struct front_completion c = wait_done(slot, out, sizeof(out));
         if (cancel) {
             ck_assert_int_ne(c.exit, 0);
@@ -770,7 +775,7 @@ START_TEST(files_are_opened_by_the_submitter_where_the_rights_are_his)
     ck_assert_int_eq(pipe2(pair, O_CLOEXEC), 0);
     ck_assert_int_eq(write(pair[1], "bytes", 5), 5);
     close(pair[1]);
-    send_fd(CONTROL_OPENED, slot, c.generation, c.number + 1, 0, pair[0]); /* nobody asked */
+    send_fd(CONTROL_OPENED, slot, c.generation, c.number + 1, EPERM, -1); /* nobody asked */
     send_fd(CONTROL_OPENED, slot, c.generation + 1, c.number, EACCES, -1); /* another job's */
     send_fd(CONTROL_OPENED, slot, c.generation, c.number, 0, pair[0]);
     struct front_completion d = wait_done(slot, out, sizeof(out));
