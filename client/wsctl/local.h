@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * local.h: `wsctl submit --local`: runs one job in this process, with the same pool and the same host as wsd-executor,
- * and no daemon. The code is daemon/host/local.c, built as the module wsctl-local.so, which wsctl loads on demand so
- * that it needs neither pool nor host otherwise.
+ * local.h: what wsctl asks of the module that runs a plugin inside wsctl itself (`wsctl submit --local`). The module,
+ * daemon/host/wsctl-local.so, is loaded on demand, so that a plain submit links only libwsclient. wsctl and module are
+ * built and installed together; `size` tells a module that is not.
  */
 #pragma once
 
@@ -10,31 +10,28 @@
 #include <stdint.h>
 
 struct local_request {
-    size_t size;                    /* sizeof(struct local_request) */
-    const char *plugin;             /* as given to `wsctl submit`: a name, or a path with a slash */
-    const char *function;           /* NULL or "": the plugin's own */
+    size_t size;
+    const char *plugin;
+    const char *function;
     const char *const *args;
     size_t n_args;
-    int input_fd;                   /* -1: none. Read from where it stands; not closed */
-    unsigned workers;               /* 0: as wsd */
+    int input_fd;     /* -1 none */
+    unsigned workers; /* 0: as wsd */
     const char *const *plugin_dirs;
     size_t n_plugin_dirs;
-    uint64_t timeout_usec;          /* 0: none */
-    /* The three are called on threads of the pool, never two at once, and not after wsctl_local_run() has returned. */
-    int (*output)(const void *data, size_t size, void *userdata); /* not 0: nobody reads any more, the job is cancelled */
-    void (*message)(int level, const char *text, void *userdata); /* every level, also WSD_LOG_DEBUG */
+    uint64_t timeout_usec;
+    int (*output)(const void *data, size_t size, void *userdata);
+    void (*message)(int level, const char *text, void *userdata);
     void (*progress)(uint64_t done, uint64_t total, void *userdata);
     void *userdata;
 };
 
 struct local_result {
-    int state; /* enum wsd_job_state: succeeded, failed, timed-out, cancelled */
-    int exit;  /* what `wsctl submit` exits with */
+    int state; /* enum wsd_job_state */
+    int exit;
     char plugin[64], function[64], error[256], status[256];
     uint64_t run_usec, cpu_usec;
 };
 
-/* Runs one job to its end. 0, or a negative errno with ret->error set: those of loader_load() (daemon/host/loader.h),
- * -ENOENT also for a function that the plugin does not have; -EINVAL, -ENOMEM, .. for the rest. Where a job does not heed its
- * timeout this returns some seconds after it, and the job's threads are still there: the process should end then. */
+/* 0, or negative errno with ret->error set (-ENOENT not found, -ENOEXEC no plugin or another ABI, ...). */
 int wsctl_local_run(const struct local_request *request, struct local_result *ret);

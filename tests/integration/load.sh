@@ -50,7 +50,7 @@ idempotent_jobs_survive() {
 
 # Others are told; no more of them than could have been running.
 other_jobs_are_told() {
-    while_executors_die "$LOAD" -p 8 -n $((JOBS / 20)) echo:slow >"$WORK/load"
+    while_executors_die "$LOAD" -p 8 -n $((JOBS / 20)) slow >"$WORK/load"
     local status=$? hurt
     cat "$WORK/load" "$WORK/kills"
     hurt=$(($(count crashed "$WORK/load") + $(count interrupted "$WORK/load")))

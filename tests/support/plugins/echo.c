@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 /* The arguments, one a line; without any, the input. */
@@ -30,13 +29,6 @@ static int stream(struct wsd_job *job, struct wsd_worker *self)
         if (wsd_job_write(job, piece, (size_t)n) < 0)
             return 1;
     return n < 0 ? wsd_job_fail(job, 2, "the input broke off: %s", strerror((int)-n)) : 0;
-}
-
-/* The same, and slow, and not to be run twice. */
-static int slow(struct wsd_job *job, struct wsd_worker *self)
-{
-    nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-    return echo(job, self);
 }
 
 /* The bytes of each file named. */
@@ -84,9 +76,8 @@ static int directory(struct wsd_job *job, struct wsd_worker *self)
 static const struct wsd_function functions[] = {
     {.name = "echo", .help = "gives back its arguments or input", .flags = WSD_FN_IDEMPOTENT, .run = echo},
     {.name = "stream", .help = "gives back its input as it comes", .flags = WSD_FN_STREAMING, .run = stream},
-    {.name = "slow", .help = "echo after a millisecond, once", .run = slow},
     {.name = "cat", .help = "FILE...: their bytes", .flags = WSD_FN_IDEMPOTENT, .run = cat},
     {.name = "status", .help = "STATUS [TEXT]: ends with it", .run = status},
     {.name = "directory", .help = "the working directory", .run = directory},
 };
-WSD_PLUGIN(.n_functions = 6, .functions = functions, .name = "echo", .version = "1", .help = "gives back what it was given");
+WSD_PLUGIN(.n_functions = 5, .functions = functions, .name = "echo", .version = "1", .help = "gives back what it was given");

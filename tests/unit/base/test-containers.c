@@ -2,6 +2,7 @@
  *
  * test-containers.c: list, hash table, buffer. */
 #include <check.h>
+#include <stdbool.h>
 #include <stdlib.h>
 
 #include "base/buffer.h"
@@ -76,8 +77,10 @@ START_TEST(buffer_gives_back_what_was_put_in_however_it_is_cut)
             piece[j] = in++;
         ck_assert_int_eq(buffer_put(&b, piece, n), 0);
         n = (size_t)rand_r(&seed) % (buffer_size(&b) + 1);
+        bool same = true;
         for (size_t j = 0; j < n; j++)
-            ck_assert_uint_eq(buffer_data(&b)[j], out++);
+            same &= buffer_data(&b)[j] == out++;
+        ck_assert(same);
         buffer_drop(&b, n);
     }
     ck_assert_uint_le(b.room, 65536); /* taken out means free again */

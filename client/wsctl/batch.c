@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * batch.c: many calls, one stdout.
+ * Owns the items and their calls. One thread.
+ * Keeps: outputs of two items never mix; the exit code is that of the first item, in order, that failed.
+ * Callbacks only note what happened; batch_settle() acts on it, outside of them. */
+#include "batch.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "progress.h"
+
+#define GATHER_MAX (8u * 1024u * 1024u) /* an item that does not own stdout is held above this */
+
+void batch_init(struct batch *batch, const struct ctl *ctl, struct wsd_client *client)
+{
+    *batch = (struct batch){.ctl = ctl, .client = client, .first_failed = UINT64_MAX, .noticed = UINT64_MAX};
+    list_init(&batch->items);
+}
+
+static struct batch_item *item_free(struct batch_item *item)
+{
+    struct batch *batch = item->batch;
+
+    if (batch->owner == item)
+        batch->owner = NULL;
+    list_remove(&item->link);
+    batch->n_items--;
+    wsd_call_free(item->call);
+    buffer_deinit(&item->output);
+    buffer_deinit(&item->json.out);
+    free(item->name);
+    free(item);
+    return NULL;
+}
+
+struct batch_item *batch_add(struct batch *batch, const char *name, uint64_t index)
+{
+    struct batch_item *item = calloc(1, sizeof(*item));
+
+    if (item)
+        item->name = strdup(name);
+    if (!item || !item->name) {
+        free(item);
+        ctl_error(EXIT_IO, name, "out of memory");
+        return NULL;
+    }
+    item->batch = batch;
+    item->index = index;
+    list_push_back(&batch->items, &item->link);
+    batch->n_items++;
+    return item;
+}
+
+static void flush_item(struct batch_item *item)
+{
+    if (buffer_size(&item->output) == 0)
+        return;
+    progress_clear_for_stdout();
+    output_write(&item->batch->output, buffer_data(&item->output), buffer_size(&item->output));
+    buffer_deinit(&item->output);
+}
+
+static int on_output(struct wsd_call *call, const void *data, size_t size, void *userdata)
+{
+    struct batch_item *item = userdata;
+    struct batch *batch = item->batch;
+
+    if (item->ignored)
+        return 0;
+    if (batch->owner == item && !batch->ctl->json) {
+        progress_clear_for_stdout();
+        return output_write(&batch->output, data, size); /* a failure ends the loop */
+    }
+    if (buffer_put(&item->output, data, size) < 0) {
+        batch->output.failed = true;
+        return ctl_error(EXIT_IO, item->name, "out of memory for the output");
+    }
+    item->held = !batch->ctl->json && buffer_size(&item->output) > GATHER_MAX;
+    return item->held;
+}
+
+static void on_message(struct wsd_call *call, int level, const char *text, void *userdata)
+{
+    const struct batch_item *item = userdata;
+
+    if (!item->batch->ctl->quiet && !item->ignored)
+        print_message(item->batch->named ? item->name : NULL, text);
+}
+
+void batch_item_fail(struct batch_item *item, int exit, const char *text)
+{
+    struct batch *batch = item->batch;
+    char hint[160] = "";
+
+    item->done = true;
+    item->exit = exit;
+    snprintf(item->error, sizeof(item->error), "%.300s%s", text,
+             exit == EXIT_NOT_FOUND ? plugin_hint(batch->plugin, hint, sizeof(hint)) : "");
+    if (item->ignored)
+        return;
+    batch->n_done++;
+    batch->n_failed++;
+    batch->noticed = MIN(batch->noticed, item->index);
+}
+
+static void on_done(struct wsd_call *call, int error, const struct wsd_job_info *info, const char *text, void *userdata)
+{
+    struct batch_item *item = userdata;
+    struct batch *batch = item->batch;
+    char words[128];
+
+    batch->n_running--;
+    if (error) {
+        int exit = wsd_client_exit(batch->client);
+
+        if (error == -EAGAIN && !item->ignored) {
+            item->refused = true; /* the owner of the batch decides: again later, or batch_item_fail() */
+            snprintf(item->error, sizeof(item->error), "%s", text);
+            return;
+        }
+        batch_item_fail(item, exit, error == -ECONNRESET && batch->lost ? "" : text); /* said once */
+        batch->lost = batch->lost || error == -ECONNRESET;
+        return;
+    }
+    if (info->state != WSD_JOB_SUCCEEDED) {
+        batch_item_fail(item, info->exit, job_error_text(info, words, sizeof(words)));
+    } else {
+        item->done = true;
+        batch->n_done++;
+    }
+    if (batch->ctl->json) {
+        if (batch->item_key)
+            json_string(&item->json, "item", item->name);
+        json_job(&item->json, info);
+        json_base64(&item->json, "output", item->output.data, buffer_size(&item->output));
+        buffer_deinit(&item->output);
+    }
+}
+
+struct wsd_callbacks batch_callbacks(struct batch_item *item)
+{
+    return (struct wsd_callbacks){
+        .size = sizeof(struct wsd_callbacks),
+        .output = on_output,
+        .message = on_message,
+        .done = on_done,
+        .userdata = item,
+    };
+}
+
+/* Its turn has come and it has ended: the rest of what it said, then it goes. */
+static void item_end(struct batch_item *item)
+{
+    struct batch *batch = item->batch;
+
+    flush_item(item);
+    if (buffer_size(&item->json.out) > 0 && !item->ignored && json_end(&item->json) != 0)
+        batch->output.failed = true;
+    if (item->exit != 0 && !item->ignored) {
+        if (item->index < batch->first_failed) {
+            batch->first_failed = item->index;
+            batch->exit = item->exit;
+        }
+        if (item->error[0])
+            ctl_error(item->exit, item->name, "%s", item->error);
+    }
+    item_free(item);
+}
+
+static void own(struct batch_item *item)
+{
+    item->batch->owner = item;
+    if (item->batch->ctl->json)
+        return;
+    flush_item(item);
+    if (item->held) {
+        item->held = false;
+        wsd_call_resume(item->call);
+    }
+}
+
+static void settle_ordered(struct batch *batch)
+{
+    while (!list_empty(&batch->items)) {
+        struct batch_item *first = container_of(batch->items.next, struct batch_item, link);
+
+        if (first->refused)
+            return;
+        if (first->call && !first->done && batch->owner != first)
+            own(first);
+        if (!first->done)
+            return;
+        item_end(first);
+    }
+}
+
+static void settle_unordered(struct batch *batch)
+{
+    list_for_each_safe(l, n, &batch->items)
+    {
+        struct batch_item *item = container_of(l, struct batch_item, link);
+
+        if (item->held && !batch->owner)
+            own(item);
+        if (item->done && (!batch->owner || batch->owner == item))
+            item_end(item);
+    }
+}
+
+void batch_settle(struct batch *batch)
+{
+    if (batch->unordered)
+        settle_unordered(batch);
+    else
+        settle_ordered(batch);
+    if (fflush(stdout) != 0 && !batch->output.failed) {
+        batch->output.failed = true;
+        ctl_error(EXIT_IO, "stdout", "write error");
+    }
+}
+
+void batch_cancel(struct batch *batch, uint64_t from)
+{
+    list_for_each(l, &batch->items)
+    {
+        struct batch_item *item = container_of(l, struct batch_item, link);
+
+        if (item->index < from || item->ignored)
+            continue;
+        item->ignored = true;
+        buffer_deinit(&item->output);
+        if (!item->call || item->refused)
+            item->done = true;
+        else if (!item->done)
+            wsd_call_cancel(item->call);
+        if (item->held)
+            wsd_call_resume(item->call);
+        item->held = item->refused = false;
+    }
+}
+
+void batch_deinit(struct batch *batch)
+{
+    while (!list_empty(&batch->items))
+        item_free(container_of(batch->items.next, struct batch_item, link));
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * batch.h: many calls at once whose outputs come out one after the other: what map and await have in common.
+ *
+ * One item owns stdout and streams to it; others gather, and are held where they have gathered much. In order, the oldest
+ * item that has not ended owns it; else whoever ends first, or overflows first.
+ */
+#pragma once
+
+#include "base/buffer.h"
+#include "base/cleanup.h"
+#include "base/list.h"
+#include "ctl.h"
+#include "json.h"
+#include "stream.h"
+
+struct batch {
+    const struct ctl *ctl;
+    struct wsd_client *client;
+    struct output output;
+    bool unordered;
+    bool named;      /* errors and messages name the item */
+    bool item_key;   /* JSON has a member `item` */
+    const char *plugin; /* for the hint where it is not found */
+    struct list items; /* oldest first */
+    struct batch_item *owner;
+    size_t n_items, n_running;
+    uint64_t n_done, n_failed; /* ended, whether their turn has come or not; for the progress bar */
+    uint64_t noticed;          /* index of the first that is known to have failed, before its turn */
+    uint64_t first_failed; /* index of the first item, in the order of arguments, that failed */
+    int exit;              /* its code */
+    bool lost;             /* the connection is over; it was said */
+};
+
+struct batch_item {
+    struct list link;
+    struct batch *batch;
+    uint64_t index;
+    char *name;
+    struct wsd_call *call;
+    struct buffer output;
+    struct json json;
+    bool done, refused, held, ignored;
+    int exit;
+    char error[512]; /* said when its turn comes */
+};
+
+void batch_init(struct batch *batch, const struct ctl *ctl, struct wsd_client *client);
+/* Adds an item behind all others; name is copied. NULL: no memory. */
+struct batch_item *batch_add(struct batch *batch, const char *name, uint64_t index);
+/* The callbacks with which its call is to be made; then item->call is set by the caller and n_running counted up. */
+struct wsd_callbacks batch_callbacks(struct batch_item *item);
+/* The item ends without a job, or its job did not succeed. */
+void batch_item_fail(struct batch_item *item, int exit, const char *text);
+/* After each turn of the loop: puts out what can be, frees what has ended. Items that were refused for now stay, with
+ * `refused` set and not done. */
+void batch_settle(struct batch *batch);
+/* Cancels what runs, from this index on, and forgets how it ends. */
+void batch_cancel(struct batch *batch, uint64_t from);
+void batch_deinit(struct batch *batch);

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * ctl.h: what every verb of wsctl shares. A verb is one file with one function, listed in main.c's table.
+ */
+#pragma once
+
+#include <getopt.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "wsd/client.h"
+
+/* Exit codes of the contract. */
+enum {
+    EXIT_USAGE = 64,
+    EXIT_NOT_FOUND = 66,
+    EXIT_NO_DAEMON = 69,
+    EXIT_CRASHED = 70,
+    EXIT_IO = 74,
+    EXIT_REFUSED = 75,
+    EXIT_NOT_PERMITTED = 77,
+    EXIT_INTERRUPTED = 125,
+    EXIT_CANCELLED = 130,
+};
+
+struct ctl;
+
+struct verb {
+    const char *name;
+    const char *usage; /* what follows the name */
+    const char *help;  /* one line */
+    const char *details;
+    int (*run)(struct ctl *ctl, int argc, char **argv);
+};
+
+/* The common options. */
+struct ctl {
+    const struct verb *verb;
+    const char *socket;
+    bool json, quiet, no_progress;
+};
+
+int verb_submit(struct ctl *ctl, int argc, char **argv);
+int verb_map(struct ctl *ctl, int argc, char **argv);
+int verb_await(struct ctl *ctl, int argc, char **argv);
+int verb_status(struct ctl *ctl, int argc, char **argv);
+int verb_list(struct ctl *ctl, int argc, char **argv);
+int verb_cancel(struct ctl *ctl, int argc, char **argv);
+int verb_plugin(struct ctl *ctl, int argc, char **argv);
+int verb_ping(struct ctl *ctl, int argc, char **argv);
+int verb_stats(struct ctl *ctl, int argc, char **argv);
+int verb_version(struct ctl *ctl, int argc, char **argv);
+
+/* --- options.c -------------------------------------------------------------------------------------------------- */
+
+#define CTL_END  (-1) /* no more options: optind is the first argument */
+#define CTL_EXIT (-2) /* --help was answered or something was wrong: return *ret_exit */
+
+/* The next option of a verb: its own (values above 0, short ones by their letter) or one of the above. The common options
+ * are dealt with. `own` ends with zeros. Options stop at the first argument. */
+int ctl_getopt(struct ctl *ctl, int argc, char **argv, const char *letters, const struct option *own, int *ret_exit);
+/* For verbs without options of their own: parses, and checks the number of arguments. Returns CTL_END or CTL_EXIT. */
+int ctl_arguments(struct ctl *ctl, int argc, char **argv, int min, int max, int *ret_exit);
+void ctl_help(const struct verb *verb);
+
+/* 0 or -1. `10`, `1.5s`, `500ms`, `1min 30s`, `2h`. */
+int parse_duration(const char *text, uint64_t *ret_usec);
+int parse_number(const char *text, long long min, long long max, long long *ret);
+/* Splits PLUGIN[:FUNCTION] in place: *ret_function is NULL where there is none. 0 or -1. */
+int parse_plugin(char *text, const char **ret_function);
+
+/* --- print.c ------------------------------------------------------------------------------------------------------ */
+
+/* One line on stderr, `wsctl: what: why`. Returns exit. */
+__attribute__((format(printf, 3, 4))) int ctl_error(int exit, const char *what, const char *format, ...);
+/* A line of a job's: what may be NULL. */
+void print_message(const char *what, const char *text);
+/* The name of a state, coloured where stdout is a terminal that wants it. */
+const char *state_text(enum wsd_job_state state, char *buffer, size_t size);
+/* "12 us", "3.4 ms", "5.6 s" */
+const char *duration_text(uint64_t usec, char *buffer, size_t size);
+/* What is wrong with a job that did not succeed: its error or its state. */
+const char *job_error_text(const struct wsd_job_info *info, char *buffer, size_t size);
+/* Flushes stdout. 0 or EXIT_IO, said. */
+int print_end(void);
+
+/* --- connect.c ---------------------------------------------------------------------------------------------------- */
+
+/* Connects, or says what is wrong and what to do. 0 or the exit code. */
+int ctl_connect(const struct ctl *ctl, struct wsd_client **ret_client);
+/* Says the client's last error; returns its exit code. plugin: where it may be in the working directory only; or NULL. */
+int ctl_client_error(const struct wsd_client *client, const char *what, const char *plugin);
+/* The hint for a plugin that was not found: "" or how to name the one that is here. */
+const char *plugin_hint(const char *plugin, char *buffer, size_t size);
+/* Parses an id or says so. 0 or EXIT_USAGE. */
+int ctl_id(const char *text, struct wsd_id *ret_id);
+
+/* --- signals.c ---------------------------------------------------------------------------------------------------- */
+
+/* From now on the first SIGINT, SIGTERM or SIGHUP only makes signals_fd() readable; the second ends wsctl at once with 130. */
+int signals_init(void);
+int signals_fd(void);
+/* True once, after the first. */
+bool signals_take(void);

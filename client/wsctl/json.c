@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * json.c: writes one object a line.
+ * Owns the line until it is written. One thread.
+ * Keeps: what comes out is valid JSON in valid UTF-8, whatever bytes went in (each that is no UTF-8 becomes U+FFFD).
+ * Does not read JSON. */
+#include "json.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "ctl.h"
+
+static void put(struct json *json, const char *text, size_t size)
+{
+    if (buffer_put(&json->out, text, size) < 0)
+        json->failed = true;
+}
+
+static void puts_json(struct json *json, const char *text)
+{
+    put(json, text, strlen(text));
+}
+
+/* Length of the UTF-8 sequence at p (NUL-terminated), 0 where there is none: RFC 3629, no surrogates, no overlong. */
+static size_t utf8_length(const unsigned char *p)
+{
+    size_t n = p[0] < 0x80 ? 1 : p[0] >= 0xc2 && p[0] < 0xe0 ? 2 : (p[0] & 0xf0) == 0xe0 ? 3 : p[0] >= 0xf0 && p[0] < 0xf5 ? 4 : 0;
+
+    for (size_t i = 1; i < n; i++)
+        if ((p[i] & 0xc0) != 0x80)
+            return 0;
+    if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] > 0x9f) || (p[0] == 0xf0 && p[1] < 0x90) ||
+        (p[0] == 0xf4 && p[1] > 0x8f))
+        return 0;
+    return n;
+}
+
+static void put_string(struct json *json, const char *value)
+{
+    char escape[8];
+
+    put(json, "\"", 1);
+    for (const unsigned char *p = (const unsigned char *)value; *p;) {
+        size_t n = utf8_length(p);
+
+        if (n == 0) {
+            puts_json(json, "\xef\xbf\xbd");
+            n = 1;
+        } else if (*p == '"' || *p == '\\') {
+            snprintf(escape, sizeof(escape), "\\%c", *p);
+            puts_json(json, escape);
+        } else if (*p < ' ' || *p == 0x7f) {
+            snprintf(escape, sizeof(escape), "\\u%04x", *p);
+            puts_json(json, escape);
+        } else {
+            put(json, (const char *)p, n);
+        }
+        p += n;
+    }
+    put(json, "\"", 1);
+}
+
+static void put_key(struct json *json, const char *key)
+{
+    if (buffer_size(&json->out) == 0)
+        put(json, "{", 1);
+    if (json->n++ > 0)
+        put(json, ",", 1);
+    if (key) {
+        put_string(json, key);
+        put(json, ":", 1);
+    }
+}
+
+void json_string(struct json *json, const char *key, const char *value)
+{
+    put_key(json, key);
+    put_string(json, value);
+}
+
+void json_number(struct json *json, const char *key, uint64_t value)
+{
+    char text[24];
+
+    put_key(json, key);
+    snprintf(text, sizeof(text), "%" PRIu64, value);
+    puts_json(json, text);
+}
+
+void json_bool(struct json *json, const char *key, bool value)
+{
+    put_key(json, key);
+    puts_json(json, value ? "true" : "false");
+}
+
+void json_base64(struct json *json, const char *key, const void *data, size_t size)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const uint8_t *p = data;
+
+    put_key(json, key);
+    put(json, "\"", 1);
+    for (size_t i = 0; i < size; i += 3) {
+        uint32_t bits = (uint32_t)p[i] << 16 | (uint32_t)(i + 1 < size ? p[i + 1] : 0) << 8 | (i + 2 < size ? p[i + 2] : 0);
+        char four[4] = {digits[bits >> 18], digits[bits >> 12 & 63], i + 1 < size ? digits[bits >> 6 & 63] : '=',
+                        i + 2 < size ? digits[bits & 63] : '='};
+
+        put(json, four, sizeof(four));
+    }
+    put(json, "\"", 1);
+}
+
+void json_job(struct json *json, const struct wsd_job_info *info)
+{
+    char id[WSD_ID_TEXT];
+
+    wsd_id_text(&info->id, id);
+    json_string(json, "id", id);
+    json_string(json, "plugin", info->plugin);
+    json_string(json, "function", info->function);
+    json_string(json, "state", wsd_job_state_name(info->state));
+    json_number(json, "exit", (uint64_t)info->exit);
+    json_string(json, "error", info->error);
+    json_number(json, "attempts", info->attempts);
+    json_string(json, "worker", info->worker);
+    json_number(json, "queued_usec", info->queued_usec);
+    json_number(json, "run_usec", info->run_usec);
+    json_number(json, "cpu_usec", info->cpu_usec);
+    json_string(json, "status", info->status);
+    json_number(json, "uid", info->uid);
+    json_number(json, "submitted_usec", info->submitted_usec);
+    json_number(json, "done", info->done);
+    json_number(json, "total", info->total);
+}
+
+void json_open(struct json *json, const char *key, char bracket)
+{
+    put_key(json, key);
+    put(json, &bracket, 1);
+    json->n = 0;
+}
+
+void json_close(struct json *json, char bracket)
+{
+    put(json, &bracket, 1);
+    json->n = 1; /* whatever follows is not the first */
+}
+
+int json_end(struct json *json)
+{
+    size_t size;
+    int r = 0;
+
+    if (buffer_size(&json->out) == 0)
+        put(json, "{", 1);
+    put(json, "}\n", 2);
+    size = buffer_size(&json->out);
+    if (json->failed)
+        r = ctl_error(EXIT_IO, "json", "out of memory");
+    else if (fwrite(buffer_data(&json->out), 1, size, stdout) != size)
+        r = ctl_error(EXIT_IO, "stdout", "%s", strerror(errno));
+    buffer_deinit(&json->out);
+    *json = (struct json){.n = 0};
+    return r;
+}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * local.c: `wsctl submit --local`: loads the module that hosts plugins, and runs one job in it.
+ * Owns the module, which is never unloaded: plugins may have left threads and handlers in it.
+ * Callbacks come on threads of the module's pool, one at a time.
+ * Does not connect to anything. */
+#include "local.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "config.h"
+#include "json.h"
+#include "progress.h"
+#include "stream.h"
+#include "submit.h"
+
+struct local {
+    const struct ctl *ctl;
+    struct output output;
+    struct buffer gathered; /* with --json */
+    const char *label;
+};
+
+static int on_output(const void *data, size_t size, void *userdata)
+{
+    struct local *local = userdata;
+
+    progress_clear_for_stdout();
+    if (local->ctl->json && local->output.fd == STDOUT_FILENO)
+        return buffer_put(&local->gathered, data, size) < 0 ? -ENOMEM : 0;
+    return output_write(&local->output, data, size) == 0 ? 0 : -EIO;
+}
+
+static void on_message(int level, const char *text, void *userdata)
+{
+    struct local *local = userdata;
+
+    if (!local->ctl->quiet)
+        print_message(NULL, text);
+}
+
+static void on_progress(uint64_t done, uint64_t total, void *userdata)
+{
+    progress_draw(((struct local *)userdata)->label, done, total, 0);
+}
+
+/* The path of something in the build tree, where wsctl runs from there. */
+static bool in_build_tree(const char *relative, char *buffer, size_t size)
+{
+    ssize_t n = readlink("/proc/self/exe", buffer, size - 1);
+    char *slash;
+
+    if (n <= 0)
+        return false;
+    buffer[n] = 0;
+    slash = strrchr(buffer, '/');
+    if (!slash || (size_t)snprintf(slash + 1, size - (size_t)(slash + 1 - buffer), "%s", relative) >=
+                      size - (size_t)(slash + 1 - buffer))
+        return false;
+    return access(buffer, F_OK) == 0;
+}
+
+static __typeof__(&wsctl_local_run) load(void)
+{
+    char path[4096];
+    const char *module = in_build_tree("../../daemon/host/wsctl-local.so", path, sizeof(path)) ? path : WSD_LOCAL_MODULE;
+    void *handle = dlopen(module, RTLD_NOW | RTLD_LOCAL), *entry = handle ? dlsym(handle, "wsctl_local_run") : NULL;
+    __typeof__(&wsctl_local_run) run = NULL;
+
+    if (!entry)
+        ctl_error(EXIT_NOT_FOUND, "--local", "%s", dlerror());
+    else
+        memcpy(&run, &entry, sizeof(run)); /* what POSIX wants where ISO C has no conversion */
+    return run;
+}
+
+static int error_exit(int error)
+{
+    switch (-error) {
+    case ENOENT:
+    case ENOEXEC:
+    case ELIBBAD:
+        return EXIT_NOT_FOUND;
+    case EACCES:
+    case EPERM:
+        return EXIT_NOT_PERMITTED;
+    case EINVAL:
+        return EXIT_USAGE;
+    case EIO:
+        return EXIT_IO;
+    default:
+        return EXIT_CRASHED;
+    }
+}
+
+static int report(struct local *local, const struct submit_options *options, const struct local_result *result)
+{
+    struct wsd_job_info info = {
+        .size = sizeof(info),
+        .plugin = result->plugin,
+        .function = result->function,
+        .state = (enum wsd_job_state)result->state,
+        .exit = result->exit,
+        .error = result->error,
+        .status = result->status,
+        .worker = "",
+        .attempts = 1,
+        .uid = getuid(),
+        .run_usec = result->run_usec,
+        .cpu_usec = result->cpu_usec,
+    };
+    struct json json = {0};
+    char text[128];
+    int r = output_close(&local->output);
+
+    if (local->ctl->json) {
+        json_job(&json, &info);
+        if (!options->output)
+            json_base64(&json, "output", local->gathered.data, buffer_size(&local->gathered));
+        r = json_end(&json) || print_end() || r ? EXIT_IO : 0;
+    }
+    if (info.state != WSD_JOB_SUCCEEDED)
+        return ctl_error(info.exit, options->name, "%s", job_error_text(&info, text, sizeof(text)));
+    return r;
+}
+
+int submit_local(const struct ctl *ctl, const struct submit_options *options)
+{
+    const char *installed = WSD_PLUGIN_DIR;
+    char built[4096], hint[640];
+    const char *dirs[] = {built, installed};
+    bool in_tree = in_build_tree("../../daemon/plugins", built, sizeof(built));
+    struct local local = {.ctl = ctl, .label = options->plugin};
+    struct local_result result = {.error = ""};
+    struct local_request request = {
+        .size = sizeof(request),
+        .plugin = options->plugin,
+        .function = options->function,
+        .args = (const char *const *)options->args,
+        .n_args = options->n_args,
+        .workers = options->workers,
+        .plugin_dirs = options->n_plugin_dirs ? options->plugin_dirs : in_tree ? dirs : dirs + 1,
+        .n_plugin_dirs = options->n_plugin_dirs ? options->n_plugin_dirs : in_tree ? 2 : 1,
+        .timeout_usec = options->timeout_usec,
+        .output = on_output,
+        .message = on_message,
+        .progress = on_progress,
+        .userdata = &local,
+    };
+    __typeof__(&wsctl_local_run) run;
+    struct input input;
+    int r;
+
+    if ((r = input_open_fd(&input, options->input)) != 0 || (r = output_open(&local.output, options->output)) != 0)
+        return r;
+    request.input_fd = input.fd;
+    run = load();
+    r = run ? run(&request, &result) : 0;
+    progress_clear();
+    if (!run)
+        r = EXIT_NOT_FOUND;
+    else if (r < 0)
+        r = ctl_error(error_exit(r), options->name, "%s%s", result.error[0] ? result.error : strerror(-r),
+                      r == -ENOENT ? plugin_hint(options->plugin, hint, sizeof(hint)) : "");
+    else
+        r = report(&local, options, &result);
+    input_close(&input);
+    buffer_deinit(&local.gathered);
+    return r;
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * main.c: wsctl: finds the verb and hands over.
+ * Owns the table of verbs. */
+#include <stdio.h>
+#include <string.h>
+
+#include "config.h"
+#include "ctl.h"
+
+static const struct verb verbs[] = {
+    {"submit", "[OPTION...] PLUGIN[:FUNCTION] [ARG...]", "Runs one job",
+     "PLUGIN is a name that wsd looks up in its plugin directories, or a path with a slash. The output goes to stdout as\n"
+     "it comes, messages go to stderr, and the job's status is the exit code.\n\n"
+     "  -i, --input FILE      bytes for the job; - is stdin\n"
+     "  -o, --output FILE     where the output goes, instead of stdout\n"
+     "  -d, --detach          print the job's id and leave; see wsctl await\n"
+     "  -t, --timeout TIME    of its run time: 30, 1.5s, 500ms, 2min, 1h\n"
+     "  -p, --priority N      -100 to 100, higher first\n"
+     "      --local           run it inside wsctl, without a daemon (for debuggers and authors)\n"
+     "      --workers N       with --local: so many workers\n"
+     "      --plugin-dir DIR  with --local: look here; may be repeated\n"
+     "      --json            one object: the job, and its output in base64\n",
+     verb_submit},
+    {"map", "[OPTION...] PLUGIN[:FUNCTION] [ARG...] [::: ITEM...]", "Runs one job for each item",
+     "Items are the arguments behind :::, else the lines of stdin. {} in an ARG stands for the item; without any {} it is\n"
+     "the last argument. Outputs come in the order of the items. After a failure no more are begun.\n\n"
+     "  -j, --jobs N          so many at a time (64)\n"
+     "  -u, --unordered       outputs as they come\n"
+     "  -k, --keep-going      go on after a failure\n"
+     "  -t, --timeout TIME    of each job's run time\n"
+     "  -p, --priority N      -100 to 100, higher first\n"
+     "      --json            one object a job, with its item\n",
+     verb_map},
+    {"await", "ID...", "Waits for jobs and gives their output and status",
+     "The outputs come in the order of the arguments; the exit code is that of the first that failed.\n", verb_await},
+    {"status", "ID", "Tells what is known of a job", "", verb_status},
+    {"list", "", "Lists your jobs (root: everybody's), oldest first", "", verb_list},
+    {"cancel", "ID...", "Cancels jobs", "", verb_cancel},
+    {"plugin", "list | show NAME", "Tells which plugins and functions there are", "", verb_plugin},
+    {"ping", "", "Asks whether wsd is there", "", verb_ping},
+    {"stats", "", "Shows wsd's counters", "", verb_stats},
+    {"version", "", "Tells the versions of wsctl, library and daemon", "", verb_version},
+};
+
+#define N_VERBS (sizeof(verbs) / sizeof(*verbs))
+
+static const struct verb *find(const char *name)
+{
+    for (size_t i = 0; i < N_VERBS; i++)
+        if (strcmp(verbs[i].name, name) == 0)
+            return &verbs[i];
+    return NULL;
+}
+
+static int help(void)
+{
+    printf("usage: wsctl [OPTION...] VERB [ARGUMENT...]\n\nHands work to wsd, the resident pool of this machine.\n\n");
+    for (size_t i = 0; i < N_VERBS; i++)
+        printf("  %-8s  %s\n", verbs[i].name, verbs[i].help);
+    printf("\n      --socket PATH   where wsd is (else WSD_SOCKET, your own wsd, the system's)\n"
+           "      --json          one JSON object a line on stdout\n"
+           "  -q, --quiet         no messages of jobs, no headings\n"
+           "      --no-progress   no progress bar\n"
+           "  -h, --help          this, or wsctl VERB --help\n"
+           "  -V, --version\n\n"
+           "Exit codes: 0 done; 1-63 the job's own; 64 usage; 66 not found; 69 no daemon; 70 crashed; 74 I/O; 75 refused\n"
+           "for now; 76 protocol; 77 not permitted; 124 timed out; 125 interrupted; 130 cancelled.\n");
+    return print_end();
+}
+
+int main(int argc, char **argv)
+{
+    static const struct option own[] = {{"version", no_argument, NULL, 'V'}, {0}};
+    struct ctl ctl = {.verb = NULL};
+    int c, r;
+
+    while ((c = ctl_getopt(&ctl, argc, argv, "V", own, &r)) != CTL_END) {
+        if (c == CTL_EXIT)
+            return r;
+        if (c == 'h')
+            return help();
+        printf("wsctl %s\n", WSD_VERSION);
+        return print_end();
+    }
+    if (optind == argc)
+        return ctl_error(EXIT_USAGE, "no verb", "see wsctl --help");
+    if (strcmp(argv[optind], "help") == 0 && optind + 1 == argc)
+        return help();
+    if (strcmp(argv[optind], "help") == 0 && (ctl.verb = find(argv[optind + 1]))) {
+        ctl_help(ctl.verb);
+        return print_end();
+    }
+    ctl.verb = find(argv[optind]);
+    if (!ctl.verb)
+        return ctl_error(EXIT_USAGE, argv[optind], "no such verb; see wsctl --help");
+    argc -= optind;
+    argv += optind;
+    optind = 0; /* glibc: begin anew */
+    return ctl.verb->run(&ctl, argc, argv);
+}

@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * map.c: `wsctl map`: one job an item.
+ * Owns the batch, and the lines of stdin that are not begun yet. One thread, one poll loop.
+ * Keeps: at most --jobs in flight; after a failure nothing new is begun (unless --keep-going) and what comes after the
+ * failed item is cancelled; what wsd refuses for now is tried again when another job has ended.
+ * Does not read items faster than it needs them. */
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "batch.h"
+#include "progress.h"
+
+struct map {
+    struct batch batch;
+    struct ctl *ctl;
+    char *plugin;
+    const char *function;
+    char **args; /* before ::: */
+    size_t n_args;
+    char **items; /* after it; NULL: stdin */
+    size_t n_items;
+    struct buffer lines;
+    uint64_t n_begun, done_at_refusal;
+    uint64_t timeout_usec;
+    int priority;
+    size_t jobs;
+    bool placeholder, keep_going, stdin_eof, stopping, interrupted;
+    bool starved; /* no whole line is left */
+};
+
+/* --- items --------------------------------------------------------------------------------------------------------- */
+
+/* The next line of stdin, without its newline; NULL where none is whole. Valid until the next read. */
+static const char *next_line(struct map *map)
+{
+    size_t size = buffer_size(&map->lines);
+    char *data = (char *)map->lines.data + map->lines.start, *end;
+
+    if (size == 0)
+        return NULL;
+    end = memchr(data, '\n', size);
+    if (!end) {
+        if (!map->stdin_eof || buffer_put(&map->lines, "\n", 1) < 0)
+            return NULL;
+        data = (char *)map->lines.data + map->lines.start;
+        end = data + size;
+    }
+    *end = 0;
+    map->lines.start += (size_t)(end - data) + 1; /* not dropped: the bytes stay in place */
+    return data;
+}
+
+static const char *next_item(struct map *map)
+{
+    if (map->items)
+        return map->n_begun < map->n_items ? map->items[map->n_begun] : NULL;
+    return next_line(map);
+}
+
+static bool more_items(const struct map *map)
+{
+    if (map->stopping)
+        return false;
+    return map->items ? map->n_begun < map->n_items : !map->stdin_eof || buffer_size(&map->lines) > 0;
+}
+
+static bool wants_stdin(const struct map *map)
+{
+    return map->starved && !map->items && !map->stopping && !map->stdin_eof && map->batch.n_running < map->jobs;
+}
+
+static int read_stdin(struct map *map)
+{
+    const size_t room = 65536;
+    uint8_t *p = buffer_reserve(&map->lines, room);
+    ssize_t n = p ? read(STDIN_FILENO, p, room) : -1;
+
+    if (!p)
+        return ctl_error(EXIT_IO, "stdin", "out of memory");
+    if (n < 0 && errno != EINTR && errno != EAGAIN)
+        return ctl_error(EXIT_IO, "stdin", "%s", strerror(errno));
+    if (n == 0)
+        map->stdin_eof = true;
+    if (n > 0)
+        buffer_commit(&map->lines, (size_t)n);
+    return 0;
+}
+
+/* --- jobs ------------------------------------------------------------------------------------------------------------ */
+
+/* arg with every {} replaced; to be freed. */
+static char *substitute(const char *arg, const char *item)
+{
+    struct buffer out = {0};
+    bool failed = false;
+
+    while (*arg && !failed) {
+        bool here = arg[0] == '{' && arg[1] == '}';
+
+        failed = (here ? buffer_put(&out, item, strlen(item)) : buffer_put(&out, arg, 1)) < 0;
+        arg += here ? 2 : 1;
+    }
+    if (failed || buffer_put(&out, "", 1) < 0) {
+        buffer_deinit(&out);
+        return NULL;
+    }
+    return (char *)out.data;
+}
+
+static int submit_args(struct map *map, struct batch_item *item, const char *const *args, size_t n_args)
+{
+    struct wsd_callbacks callbacks = batch_callbacks(item);
+    struct wsd_submit request = {
+        .size = sizeof(request),
+        .plugin = map->plugin,
+        .function = map->function,
+        .args = args,
+        .n_args = n_args,
+        .timeout_usec = map->timeout_usec,
+        .priority = map->priority,
+    };
+    int r;
+
+    item->call = wsd_call_free(item->call); /* of an earlier attempt */
+    r = wsd_client_submit(map->batch.client, &request, &callbacks, &item->call);
+    if (r == 0)
+        map->batch.n_running++;
+    else
+        batch_item_fail(item, wsd_client_exit(map->batch.client), map->batch.lost ? "" : wsd_client_error(map->batch.client));
+    if (r == -ECONNRESET)
+        map->batch.lost = true;
+    return 0;
+}
+
+static int submit_item(struct map *map, struct batch_item *item)
+{
+    size_t n = map->n_args + !map->placeholder;
+    char **args = calloc(n + 1, sizeof(*args));
+    int r = 0;
+
+    for (size_t i = 0; args && i < n && r == 0; i++) {
+        args[i] = i < map->n_args ? substitute(map->args[i], item->name) : strdup(item->name);
+        r = args[i] ? 0 : -ENOMEM;
+    }
+    if (args && r == 0)
+        r = submit_args(map, item, (const char *const *)args, n);
+    else
+        r = ctl_error(EXIT_IO, item->name, "out of memory");
+    for (size_t i = 0; args && i < n; i++)
+        free(args[i]);
+    free(args);
+    return r;
+}
+
+/* Those that wsd refused: again when another has ended; where none of ours runs it is the end. */
+static int retry(struct map *map)
+{
+    bool again = map->batch.n_done != map->done_at_refusal;
+    int r = 0;
+
+    list_for_each(l, &map->batch.items)
+    {
+        struct batch_item *item = container_of(l, struct batch_item, link);
+
+        if (!item->refused || r != 0)
+            continue;
+        if (map->batch.n_running == 0 && !again) {
+            item->refused = false;
+            batch_item_fail(item, EXIT_REFUSED, item->error);
+        } else if (again && map->batch.n_running < map->jobs) {
+            item->refused = false;
+            r = submit_item(map, item);
+        }
+    }
+    map->done_at_refusal = map->batch.n_done;
+    return r;
+}
+
+/* How many wait for another attempt; that lowers --jobs to what wsd takes. */
+static size_t count_refused(struct map *map)
+{
+    size_t n = 0;
+
+    list_for_each(l, &map->batch.items)
+        n += container_of(l, struct batch_item, link)->refused;
+    if (n > 0)
+        map->jobs = MAX(1, MIN(map->jobs, map->batch.n_running));
+    return n;
+}
+
+static int begin_jobs(struct map *map)
+{
+    const char *name;
+    int r = 0;
+
+    /* Items that wait for their turn to be printed count too, generously: their output is in memory. */
+    while (r == 0 && !map->stopping && map->batch.n_running < map->jobs &&
+           map->batch.n_items < map->jobs * 16 + 64) {
+        name = next_item(map);
+        map->starved = !name;
+        if (!name)
+            break;
+
+        struct batch_item *item = batch_add(&map->batch, name, map->n_begun);
+
+        map->n_begun++;
+        r = item ? submit_item(map, item) : EXIT_IO;
+    }
+    return r;
+}
+
+/* --- the loop --------------------------------------------------------------------------------------------------------- */
+
+static void look_for_failures(struct map *map)
+{
+    if (map->stopping || map->batch.noticed == UINT64_MAX || (map->keep_going && !map->batch.lost))
+        return;
+    map->stopping = true;
+    batch_cancel(&map->batch, map->batch.noticed + 1);
+}
+
+static int turn(struct map *map)
+{
+    struct pollfd fds[] = {
+        {.fd = wsd_client_fd(map->batch.client), .events = wsd_client_events(map->batch.client)},
+        {.fd = signals_fd(), .events = POLLIN},
+        {.fd = wants_stdin(map) ? STDIN_FILENO : -1, .events = POLLIN},
+    };
+    int r = 0;
+
+    if (map->batch.n_running > 0 || fds[2].fd >= 0) {
+        if (poll(fds, 3, -1) < 0)
+            return errno == EINTR ? 0 : ctl_error(EXIT_IO, "poll", "%s", strerror(errno));
+        if (fds[1].revents && signals_take()) {
+            map->stopping = map->interrupted = true;
+            batch_cancel(&map->batch, 0);
+        }
+        if (fds[2].revents)
+            r = read_stdin(map);
+        wsd_client_process(map->batch.client);
+    }
+    look_for_failures(map);
+    batch_settle(&map->batch);
+    return r;
+}
+
+static int run(struct map *map)
+{
+    uint64_t total;
+    int r = 0;
+
+    while (r == 0 && !map->batch.output.failed && (map->batch.n_items > 0 || more_items(map))) {
+        size_t refused = 0;
+
+        if (!map->stopping)
+            r = retry(map);
+        if (r == 0 && (refused = count_refused(map)) == 0)
+            r = begin_jobs(map);
+        if (r == 0)
+            r = turn(map);
+        total = map->items ? map->n_items : map->stdin_eof ? map->n_begun : 0;
+        progress_draw("map", map->batch.n_done, total, map->batch.n_failed);
+    }
+    progress_clear();
+    if (r == 0)
+        r = map->interrupted ? EXIT_CANCELLED : map->batch.output.failed ? EXIT_IO : map->batch.exit;
+    return r;
+}
+
+/* --- options ---------------------------------------------------------------------------------------------------------- */
+
+static const struct option long_options[] = {
+    {"jobs", required_argument, NULL, 'j'},    {"unordered", no_argument, NULL, 'u'},
+    {"keep-going", no_argument, NULL, 'k'},    {"timeout", required_argument, NULL, 't'},
+    {"priority", required_argument, NULL, 'p'}, {0},
+};
+
+static int set_option(struct map *map, int c)
+{
+    long long number;
+
+    switch (c) {
+    case 'j':
+        if (parse_number(optarg, 1, 100000, &number) < 0)
+            return ctl_error(EXIT_USAGE, optarg, "not a number of jobs; write 1 to 100000");
+        map->jobs = (size_t)number;
+        return 0;
+    case 'u':
+        map->batch.unordered = true;
+        return 0;
+    case 'k':
+        map->keep_going = true;
+        return 0;
+    case 't':
+        return parse_duration(optarg, &map->timeout_usec) == 0
+                   ? 0
+                   : ctl_error(EXIT_USAGE, optarg, "not a duration; write 30, 1.5s, 500ms, 2min or 1h");
+    default:
+        if (parse_number(optarg, -100, 100, &number) < 0)
+            return ctl_error(EXIT_USAGE, optarg, "not a priority; write -100 to 100");
+        map->priority = (int)number;
+        return 0;
+    }
+}
+
+/* Returns CTL_END, or CTL_EXIT with *ret_exit. */
+static int parse(struct map *map, int argc, char **argv, int *ret_exit)
+{
+    int c, at;
+
+    while ((c = ctl_getopt(map->ctl, argc, argv, "j:ukt:p:", long_options, ret_exit)) != CTL_END)
+        if (c == CTL_EXIT || (*ret_exit = set_option(map, c)) != 0)
+            return CTL_EXIT;
+    if (optind == argc || strcmp(argv[optind], ":::") == 0) {
+        *ret_exit = ctl_error(EXIT_USAGE, "map", "no plugin is named; usage: wsctl map %s", map->ctl->verb->usage);
+        return CTL_EXIT;
+    }
+    map->batch.plugin = map->plugin = argv[optind];
+    if (parse_plugin(map->plugin, &map->function) < 0) {
+        *ret_exit = ctl_error(EXIT_USAGE, map->plugin, "not the name of a plugin; write PLUGIN or PLUGIN:FUNCTION");
+        return CTL_EXIT;
+    }
+    map->args = argv + optind + 1;
+    for (at = optind + 1; at < argc && strcmp(argv[at], ":::") != 0; at++)
+        map->placeholder = map->placeholder || strstr(argv[at], "{}");
+    map->n_args = (size_t)(at - optind - 1);
+    if (at < argc) {
+        map->items = argv + at + 1;
+        map->n_items = (size_t)(argc - at - 1);
+    }
+    return CTL_END;
+}
+
+int verb_map(struct ctl *ctl, int argc, char **argv)
+{
+    struct map map = {.ctl = ctl, .jobs = 64};
+    int r, end;
+
+    batch_init(&map.batch, ctl, NULL);
+    map.batch.named = map.batch.item_key = true;
+    if (parse(&map, argc, argv, &r) == CTL_EXIT || (r = ctl_connect(ctl, &map.batch.client)) != 0)
+        return r;
+    output_open(&map.batch.output, NULL);
+    progress_init(!ctl->no_progress && !ctl->quiet);
+    signals_init();
+    r = run(&map);
+    batch_deinit(&map.batch);
+    wsd_client_free(map.batch.client);
+    buffer_deinit(&map.lines);
+    end = print_end();
+    return r ? r : end;
+}

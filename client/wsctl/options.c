@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * options.c: command lines: the options that every verb has, numbers, durations, names of plugins.
+ * Owns nothing but getopt's own state. One thread.
+ * Keeps: what is wrong is said in one line, with where to look.
+ * Does not know what verbs do. */
+#include "ctl.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define OPTIONS_MAX 32
+
+enum { OPT_SOCKET = 1000, OPT_JSON, OPT_QUIET, OPT_NO_PROGRESS, OPT_HELP };
+
+static const struct option common[] = {
+    {"socket", required_argument, NULL, OPT_SOCKET},        {"json", no_argument, NULL, OPT_JSON},
+    {"quiet", no_argument, NULL, OPT_QUIET},                {"no-progress", no_argument, NULL, OPT_NO_PROGRESS},
+    {"help", no_argument, NULL, OPT_HELP},
+};
+
+void ctl_help(const struct verb *verb)
+{
+    printf("usage: wsctl [OPTION...] %s %s\n\n%s.\n%s%s\n"
+           "Everywhere: --socket PATH, --json, --quiet, --no-progress, --help\n",
+           verb->name, verb->usage, verb->help, verb->details[0] ? "\n" : "", verb->details);
+}
+
+/* Says what getopt did not like. */
+static int bad_option(const struct ctl *ctl, int c, char **argv)
+{
+    char letter[3] = {'-', (char)optopt, 0};
+    const char *what = optopt > 0 && optopt < 256 ? letter : argv[optind - 1];
+    const char *verb = ctl->verb ? ctl->verb->name : "";
+
+    if (c == ':')
+        return ctl_error(EXIT_USAGE, what, "needs a value; see wsctl %s%s--help", verb, *verb ? " " : "");
+    if (optopt != 0 && what != letter)
+        return ctl_error(EXIT_USAGE, what, "takes no value; see wsctl %s%s--help", verb, *verb ? " " : "");
+    return ctl_error(EXIT_USAGE, what, "no such option; see wsctl %s%s--help", verb, *verb ? " " : "");
+}
+
+int ctl_getopt(struct ctl *ctl, int argc, char **argv, const char *letters, const struct option *own, int *ret_exit)
+{
+    struct option all[OPTIONS_MAX] = {{0}};
+    size_t n = 0;
+    char short_options[64];
+
+    for (; own && own[n].name && n < OPTIONS_MAX - sizeof(common) / sizeof(*common) - 1; n++)
+        all[n] = own[n];
+    memcpy(all + n, common, sizeof(common));
+    snprintf(short_options, sizeof(short_options), "+:qh%s", letters);
+    opterr = 0;
+    for (;;) {
+        int c = getopt_long(argc, argv, short_options, all, NULL);
+
+        switch (c) {
+        case OPT_SOCKET:
+            ctl->socket = optarg;
+            break;
+        case OPT_JSON:
+            ctl->json = true;
+            break;
+        case 'q':
+        case OPT_QUIET:
+            ctl->quiet = true;
+            break;
+        case OPT_NO_PROGRESS:
+            ctl->no_progress = true;
+            break;
+        case 'h':
+        case OPT_HELP:
+            if (!ctl->verb)
+                return 'h';
+            ctl_help(ctl->verb);
+            *ret_exit = print_end();
+            return CTL_EXIT;
+        case '?':
+        case ':':
+            *ret_exit = bad_option(ctl, c, argv);
+            return CTL_EXIT;
+        default:
+            return c; /* -1 is CTL_END */
+        }
+    }
+}
+
+int ctl_arguments(struct ctl *ctl, int argc, char **argv, int min, int max, int *ret_exit)
+{
+    int r = ctl_getopt(ctl, argc, argv, "", NULL, ret_exit);
+
+    if (r == CTL_EXIT)
+        return r;
+    if (argc - optind < min || (max >= 0 && argc - optind > max)) {
+        *ret_exit = ctl_error(EXIT_USAGE, ctl->verb->name, "%s; usage: wsctl %s %s",
+                              argc - optind < min ? "something is missing" : "too many arguments", ctl->verb->name,
+                              ctl->verb->usage);
+        return CTL_EXIT;
+    }
+    return CTL_END;
+}
+
+int parse_number(const char *text, long long min, long long max, long long *ret)
+{
+    char *end;
+
+    errno = 0;
+    long long value = strtoll(text, &end, 10);
+
+    if (errno || end == text || *end || isspace((unsigned char)*text) || value < min || value > max)
+        return -1;
+    *ret = value;
+    return 0;
+}
+
+int parse_duration(const char *text, uint64_t *ret_usec)
+{
+    static const struct {
+        const char *name;
+        double usec;
+    } units[] = {{"us", 1},        {"usec", 1},     {"ms", 1e3},      {"msec", 1e3}, {"s", 1e6},  {"sec", 1e6},
+                 {"", 1e6},        {"m", 60e6},     {"min", 60e6},    {"h", 3600e6}, {"hr", 3600e6},
+                 {"d", 86400e6},   {"day", 86400e6}};
+    double sum = 0;
+    const char *p = text;
+
+    do {
+        char *end;
+        size_t n = 0, i;
+        double value;
+
+        while (*p == ' ')
+            p++;
+        if (!isdigit((unsigned char)*p)) /* no sign, no hexadecimal, no "inf" */
+            return -1;
+        value = strtod(p, &end);
+        for (p = end; *p == ' '; p++)
+            ;
+        while (isalpha((unsigned char)p[n]))
+            n++;
+        for (i = 0; i < sizeof(units) / sizeof(*units); i++)
+            if (strlen(units[i].name) == n && strncmp(units[i].name, p, n) == 0)
+                break;
+        if (i == sizeof(units) / sizeof(*units))
+            return -1;
+        sum += value * units[i].usec;
+        p += n;
+    } while (*p);
+    if (sum < 1 || sum > 1e18)
+        return -1;
+    *ret_usec = (uint64_t)sum;
+    return 0;
+}
+
+int parse_plugin(char *text, const char **ret_function)
+{
+    char *colon = strrchr(text, ':');
+
+    *ret_function = NULL;
+    if (colon && !strchr(colon, '/')) {
+        *colon = 0;
+        *ret_function = colon + 1;
+        if (!colon[1])
+            return -1;
+    }
+    return *text ? 0 : -1;
+}

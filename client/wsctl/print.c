@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * print.c: lines for people.
+ * Owns nothing. One thread.
+ * Keeps: an error is one line, written at once; nothing that a job or a daemon says can steer the terminal.
+ * Does not know JSON (json.c). */
+#include "ctl.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "progress.h"
+
+static void clean(char *text)
+{
+    for (; *text; text++)
+        if (((unsigned char)*text < ' ' && *text != '\t') || *text == 0x7f)
+            *text = '?';
+}
+
+static void put_line(char *line, size_t size)
+{
+    size_t n = strlen(line);
+
+    clean(line);
+    if (n > size - 2)
+        n = size - 2;
+    line[n++] = '\n';
+    progress_clear();
+    for (size_t at = 0; at < n;) {
+        ssize_t w = write(STDERR_FILENO, line + at, n - at);
+
+        if (w < 0 && errno != EINTR)
+            return; /* nobody to tell */
+        at += w > 0 ? (size_t)w : 0;
+    }
+}
+
+int ctl_error(int exit, const char *what, const char *format, ...)
+{
+    char why[2048], line[4096];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(why, sizeof(why), format, args);
+    va_end(args);
+    snprintf(line, sizeof(line) - 1, "wsctl: %.1800s: %s", what, why);
+    put_line(line, sizeof(line));
+    return exit;
+}
+
+void print_message(const char *what, const char *text)
+{
+    char line[4096];
+
+    snprintf(line, sizeof(line) - 1, "%.1800s%s%s", what ? what : "", what ? ": " : "", text);
+    put_line(line, sizeof(line));
+}
+
+const char *state_text(enum wsd_job_state state, char *buffer, size_t size)
+{
+    const char *none = getenv("NO_COLOR"), *name = wsd_job_state_name(state);
+    int color = state == WSD_JOB_SUCCEEDED ? 32 : state > WSD_JOB_SUCCEEDED ? 31 : state == WSD_JOB_RUNNING ? 33 : 0;
+
+    if (!color || (none && *none) || !isatty(STDOUT_FILENO))
+        snprintf(buffer, size, "%-11s", name);
+    else
+        snprintf(buffer, size, "\033[%dm%-11s\033[0m", color, name);
+    return buffer;
+}
+
+const char *duration_text(uint64_t usec, char *buffer, size_t size)
+{
+    if (usec < 1000)
+        snprintf(buffer, size, "%" PRIu64 " us", usec);
+    else if (usec < 1000000)
+        snprintf(buffer, size, "%.1f ms", (double)usec / 1e3);
+    else
+        snprintf(buffer, size, "%.1f s", (double)usec / 1e6);
+    return buffer;
+}
+
+const char *job_error_text(const struct wsd_job_info *info, char *buffer, size_t size)
+{
+    if (info->error[0])
+        return info->error;
+    if (info->state == WSD_JOB_FAILED)
+        snprintf(buffer, size, "failed with status %d", info->exit);
+    else
+        snprintf(buffer, size, "%s", wsd_job_state_name(info->state));
+    return buffer;
+}
+
+int print_end(void)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return 0;
+    return ctl_error(EXIT_IO, "stdout", "%s", strerror(errno));
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * progress.c: the bar.
+ * Owns the last line of the terminal at stderr. One thread.
+ * Keeps: nothing is written where stderr is no terminal; what is drawn is taken away again.
+ * Does not measure anything. */
+#include "progress.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+#define REDRAW_USEC 100000u
+
+static bool on, drawn, stdout_too;
+static uint64_t last_usec;
+
+void progress_init(bool wanted)
+{
+    const char *term = getenv("TERM");
+
+    on = wanted && isatty(STDERR_FILENO) && !(term && strcmp(term, "dumb") == 0);
+    stdout_too = isatty(STDOUT_FILENO);
+}
+
+bool progress_on(void)
+{
+    return on;
+}
+
+static void put(const char *text)
+{
+    if (write(STDERR_FILENO, text, strlen(text)) < 0)
+        on = false;
+}
+
+void progress_clear(void)
+{
+    if (drawn)
+        put("\r\033[K");
+    drawn = false;
+}
+
+void progress_clear_for_stdout(void)
+{
+    if (stdout_too)
+        progress_clear();
+}
+
+void progress_draw(const char *label, uint64_t done, uint64_t total, uint64_t failed)
+{
+    char line[512], bar[128], numbers[96];
+    struct winsize size = {0};
+    uint64_t now;
+    size_t width, room, filled;
+
+    if (!on || (now = clock_monotonic_usec()) - last_usec < REDRAW_USEC)
+        return;
+    last_usec = now;
+    if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) < 0 || size.ws_col < 20)
+        size.ws_col = 80;
+    if (total > 0)
+        snprintf(numbers, sizeof(numbers), "%" PRIu64 "/%" PRIu64, done, total);
+    else
+        snprintf(numbers, sizeof(numbers), "%" PRIu64, done);
+    if (failed > 0)
+        snprintf(numbers + strlen(numbers), sizeof(numbers) - strlen(numbers), ", %" PRIu64 " failed", failed);
+
+    room = strlen(numbers) + 30;
+    width = size.ws_col > room ? size.ws_col - room : 0;
+    if (width > sizeof(bar) - 1)
+        width = sizeof(bar) - 1;
+    if (total > 0 && width > 4) {
+        filled = done >= total ? width : (size_t)((double)width * (double)done / (double)total);
+        memset(bar, '.', width);
+        memset(bar, '#', filled);
+        bar[width] = 0;
+        snprintf(line, sizeof(line), "\r%.20s [%s] %s\033[K", label, bar, numbers);
+    } else {
+        snprintf(line, sizeof(line), "\r%.20s %s\033[K", label, numbers);
+    }
+    put(line);
+    drawn = true;
+}

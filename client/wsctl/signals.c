@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * signals.c: Ctrl-C: the first cancels, the second quits.
+ * Owns the handlers and a pipe that wakes the poll loop; process-wide, as signals are.
+ * Keeps: no race between looking and sleeping; a second signal gets through even where a write blocks. */
+#include "ctl.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+static int pipe_fds[2] = {-1, -1};
+static volatile sig_atomic_t seen;
+
+static void on_signal(int signal)
+{
+    int saved = errno;
+
+    if (seen++)
+        _exit(EXIT_CANCELLED);
+    if (write(pipe_fds[1], "", 1) < 0)
+        _exit(EXIT_CANCELLED);
+    errno = saved;
+}
+
+int signals_init(void)
+{
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART}, old;
+
+    if (pipe2(pipe_fds, O_CLOEXEC | O_NONBLOCK) < 0)
+        return -errno;
+    sigemptyset(&action.sa_mask);
+    for (size_t i = 0; i < sizeof(signals) / sizeof(*signals); i++)
+        if (sigaction(signals[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN) /* nohup, background jobs */
+            sigaction(signals[i], &action, NULL);
+    return 0;
+}
+
+int signals_fd(void)
+{
+    return pipe_fds[0];
+}
+
+bool signals_take(void)
+{
+    char c;
+
+    return read(pipe_fds[0], &c, 1) == 1;
+}

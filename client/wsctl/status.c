@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * status.c: `wsctl status ID`: what is known of one job. */
+#include "ctl.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "json.h"
+
+static void show(const struct wsd_job_info *info)
+{
+    char id[WSD_ID_TEXT], state[32], text[32];
+
+    wsd_id_text(&info->id, id);
+    printf("id        %s\nplugin    %s\nfunction  %s\nstate     %s\n", id, info->plugin, info->function,
+           state_text(info->state, state, sizeof(state)));
+    if (info->state >= WSD_JOB_SUCCEEDED)
+        printf("exit      %d\n", info->exit);
+    if (info->error[0])
+        printf("error     %s\n", info->error);
+    if (info->status[0])
+        printf("status    %s\n", info->status);
+    if (info->total > 0)
+        printf("progress  %" PRIu64 " of %" PRIu64 "\n", info->done, info->total);
+    if (info->worker[0])
+        printf("worker    %s\n", info->worker);
+    printf("attempts  %u\nuid       %u\n", info->attempts, info->uid);
+    printf("queued    %s\n", duration_text(info->queued_usec, text, sizeof(text)));
+    printf("run       %s\n", duration_text(info->run_usec, text, sizeof(text)));
+    printf("cpu       %s\n", duration_text(info->cpu_usec, text, sizeof(text)));
+}
+
+int verb_status(struct ctl *ctl, int argc, char **argv)
+{
+    struct wsd_job_info info = {.size = sizeof(info)};
+    struct wsd_client *client = NULL;
+    struct json json = {0};
+    struct wsd_id id;
+    int r;
+
+    if (ctl_arguments(ctl, argc, argv, 1, 1, &r) == CTL_EXIT || (r = ctl_id(argv[optind], &id)) != 0 ||
+        (r = ctl_connect(ctl, &client)) != 0)
+        return r;
+    if (wsd_client_job(client, &id, &info) < 0) {
+        r = ctl_client_error(client, argv[optind], NULL);
+    } else if (ctl->json) {
+        json_job(&json, &info);
+        r = json_end(&json);
+    } else {
+        show(&info);
+    }
+    wsd_client_free(client);
+    return r ? r : print_end();
+}

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * stream.c: input and output of jobs.
+ * Owns the descriptors that it opened and one buffer of input. One thread.
+ * Keeps: an error of a file is said once, with its name; what cannot be written is never passed over in silence.
+ * Writing blocks: a slow reader of stdout is how flow control begins. */
+#include "stream.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "ctl.h"
+
+#define READ_SIZE (256u * 1024u)
+
+static int open_exit(int error)
+{
+    return error == ENOENT || error == ENOTDIR ? EXIT_NOT_FOUND : error == EACCES || error == EPERM ? EXIT_NOT_PERMITTED : EXIT_IO;
+}
+
+int output_open(struct output *output, const char *path)
+{
+    *output = (struct output){.fd = STDOUT_FILENO, .name = "stdout"};
+    if (!path || strcmp(path, "-") == 0)
+        return 0;
+    output->name = path;
+    output->fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0666);
+    if (output->fd >= 0)
+        return 0;
+    output->failed = true;
+    return ctl_error(errno == EACCES || errno == EPERM ? EXIT_NOT_PERMITTED : EXIT_IO, path, "%s", strerror(errno));
+}
+
+static int output_failed(struct output *output)
+{
+    if (!output->failed)
+        ctl_error(EXIT_IO, output->name, "%s%s", strerror(errno), errno == ENOSPC ? "; the output is not complete" : "");
+    output->failed = true;
+    return EXIT_IO;
+}
+
+int output_write(struct output *output, const void *data, size_t size)
+{
+    if (output->failed)
+        return EXIT_IO;
+    for (size_t at = 0; at < size;) {
+        ssize_t n = write(output->fd, (const char *)data + at, size - at);
+
+        if (n >= 0) {
+            at += (size_t)n;
+        } else if (errno == EAGAIN) { /* somebody made our stdout non-blocking */
+            struct pollfd poll_fd = {.fd = output->fd, .events = POLLOUT};
+
+            poll(&poll_fd, 1, -1);
+        } else if (errno != EINTR) {
+            return output_failed(output);
+        }
+    }
+    return 0;
+}
+
+int output_close(struct output *output)
+{
+    int fd = output->fd;
+
+    output->fd = -1;
+    if (fd <= STDOUT_FILENO)
+        return output->failed ? EXIT_IO : 0;
+    if (close(fd) < 0 && errno != EINTR) /* some file systems tell only now that the disk is full */
+        return output_failed(output);
+    return output->failed ? EXIT_IO : 0;
+}
+
+int input_open_fd(struct input *input, const char *path)
+{
+    *input = (struct input){.fd = -1, .name = path};
+    if (!path)
+        return 0;
+    if (strcmp(path, "-") == 0) {
+        input->fd = STDIN_FILENO;
+        input->name = "stdin";
+        return 0;
+    }
+    input->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    return input->fd >= 0 ? 0 : ctl_error(open_exit(errno), path, "%s", strerror(errno));
+}
+
+int input_open(struct input *input, const char *path)
+{
+    struct stat st;
+    int r = input_open_fd(input, path);
+
+    if (r != 0 || input->fd < 0)
+        return r;
+    input->data = malloc(READ_SIZE);
+    if (!input->data)
+        return ctl_error(EXIT_IO, input->name, "%s", strerror(errno));
+    if (fstat(input->fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size > INLINE_MAX)
+        return 0;
+    while (!input->eof && input->end <= INLINE_MAX) {
+        ssize_t n = read(input->fd, input->data + input->end, INLINE_MAX + 1 - input->end);
+
+        if (n < 0)
+            return ctl_error(EXIT_IO, input->name, "%s", strerror(errno));
+        input->eof = n == 0;
+        input->end += (size_t)n;
+    }
+    input->whole = input->eof; /* else it has grown meanwhile, and goes on as a stream */
+    return 0;
+}
+
+bool input_wants(const struct input *input)
+{
+    return input->fd >= 0 && !input->eof && input->at == input->end;
+}
+
+int input_read(struct input *input)
+{
+    ssize_t n = read(input->fd, input->data, READ_SIZE);
+
+    if (n < 0 && errno != EINTR && errno != EAGAIN)
+        return ctl_error(EXIT_IO, input->name, "%s", strerror(errno));
+    if (n == 0)
+        input->eof = true;
+    input->at = 0;
+    input->end = n > 0 ? (size_t)n : 0;
+    return 0;
+}
+
+int input_feed(struct input *input, const struct wsd_client *client, struct wsd_call *call)
+{
+    int64_t n;
+
+    if (input->fd < 0 || input->whole || input->ended || (input->at == input->end && !input->eof))
+        return 0;
+    n = wsd_call_feed(call, input->data + input->at, input->end - input->at, input->eof);
+    if (n == -EPIPE) {
+        input->ended = input->eof = true; /* the call is over; its end has the words */
+        return 0;
+    }
+    if (n < 0)
+        return ctl_client_error(client, input->name, NULL);
+    input->at += (size_t)n;
+    input->ended = input->eof && input->at == input->end;
+    return 0;
+}
+
+void input_close(struct input *input)
+{
+    if (input->fd > STDIN_FILENO)
+        close(input->fd);
+    free(input->data);
+    *input = (struct input){.fd = -1};
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * stream.h: what goes in and what comes out of jobs, as files.
+ */
+#pragma once
+
+#include <poll.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "wsd/client.h"
+
+#define INLINE_MAX (60u * 1024u) /* input of at most this size goes with the submit */
+
+/* --- out ----------------------------------------------------------------------------------------------------------- */
+
+struct output {
+    int fd;
+    const char *name;
+    bool failed; /* it was said; nothing more is written */
+};
+
+/* path NULL or "-": stdout. 0 or the exit code, said. */
+int output_open(struct output *output, const char *path);
+/* Blocks. 0 or EXIT_IO, said once. */
+int output_write(struct output *output, const void *data, size_t size);
+/* 0 or EXIT_IO, said. */
+int output_close(struct output *output);
+
+/* --- in ------------------------------------------------------------------------------------------------------------ */
+
+struct input {
+    int fd; /* -1: none */
+    const char *name;
+    bool whole; /* all of it is in data */
+    bool eof, ended;
+    uint8_t *data; /* data[at..end) is not fed yet */
+    size_t at, end;
+};
+
+/* path NULL: none; "-": stdin. A small regular file is read at once (`whole`). 0 or the exit code, said. */
+int input_open(struct input *input, const char *path);
+/* The same without reading: for --local. */
+int input_open_fd(struct input *input, const char *path);
+/* Whether it should be polled for POLLIN. */
+bool input_wants(const struct input *input);
+/* Reads once, where it is readable. 0 or EXIT_IO, said. */
+int input_read(struct input *input);
+/* Hands on what was read, as far as wsd takes it. 0, or the exit code, said. */
+int input_feed(struct input *input, const struct wsd_client *client, struct wsd_call *call);
+void input_close(struct input *input);

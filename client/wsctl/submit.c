@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * submit.c: `wsctl submit`: one job from its input to its exit code.
+ * Owns the connection, the call and both streams for the time of the job. One thread, one poll loop.
+ * Keeps: output goes out as it comes; a job is never left running behind a wsctl that has ended, unless it is detached.
+ * Does not run plugins (local.c loads what does). */
+#include "submit.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "json.h"
+#include "progress.h"
+#include "stream.h"
+
+struct submit {
+    const struct ctl *ctl;
+    const struct submit_options *options;
+    struct wsd_client *client;
+    struct wsd_call *call;
+    struct input input;
+    struct output output;
+    struct buffer gathered; /* with --json */
+    struct wsd_id id;
+    bool accepted, done;
+    int exit;
+};
+
+static void on_accepted(struct wsd_call *call, const struct wsd_id *id, void *userdata)
+{
+    struct submit *submit = userdata;
+
+    submit->accepted = true;
+    submit->id = *id;
+}
+
+static int on_output(struct wsd_call *call, const void *data, size_t size, void *userdata)
+{
+    struct submit *submit = userdata;
+
+    progress_clear_for_stdout();
+    if (submit->ctl->json && !submit->options->output) {
+        if (buffer_put(&submit->gathered, data, size) == 0)
+            return 0;
+        submit->exit = ctl_error(EXIT_IO, submit->options->name, "out of memory for the output");
+    } else {
+        submit->exit = output_write(&submit->output, data, size);
+    }
+    return submit->exit; /* the flow stops, and the loop ends */
+}
+
+static void on_message(struct wsd_call *call, int level, const char *text, void *userdata)
+{
+    const struct submit *submit = userdata;
+
+    if (!submit->ctl->quiet)
+        print_message(NULL, text);
+}
+
+static void on_progress(struct wsd_call *call, uint64_t done, uint64_t total, void *userdata)
+{
+    progress_draw(((struct submit *)userdata)->options->plugin, done, total, 0);
+}
+
+static void on_done(struct wsd_call *call, int error, const struct wsd_job_info *info, const char *text, void *userdata)
+{
+    struct submit *submit = userdata;
+    struct json json = {0};
+    char words[128];
+
+    submit->done = true;
+    progress_clear();
+    if (error) {
+        submit->exit = ctl_client_error(submit->client, submit->options->name, submit->options->plugin);
+        return;
+    }
+    submit->exit = info->exit;
+    if (submit->ctl->json) {
+        json_job(&json, info);
+        if (!submit->options->output)
+            json_base64(&json, "output", submit->gathered.data ? buffer_data(&submit->gathered) : NULL,
+                        buffer_size(&submit->gathered));
+        if (json_end(&json) != 0)
+            submit->exit = EXIT_IO;
+    }
+    if (info->state != WSD_JOB_SUCCEEDED)
+        ctl_error(info->exit, submit->options->name, "%s", job_error_text(info, words, sizeof(words)));
+}
+
+/* A detached job can be left alone when wsd has it and all its input is on the way. */
+static bool may_leave(const struct submit *submit)
+{
+    return submit->options->detach && submit->accepted &&
+           (submit->input.fd < 0 || submit->input.whole || submit->input.ended) &&
+           !(wsd_client_events(submit->client) & POLLOUT);
+}
+
+static void interrupted(struct submit *submit)
+{
+    if (!submit->ctl->quiet)
+        print_message("wsctl", "cancelling; once more to quit at once");
+    wsd_call_cancel(submit->call);
+    submit->input.ended = submit->input.eof = true;
+}
+
+/* One turn. Returns 0, or what ends the loop. */
+static int turn(struct submit *submit)
+{
+    struct pollfd fds[] = {
+        {.fd = wsd_client_fd(submit->client), .events = wsd_client_events(submit->client)},
+        {.fd = signals_fd(), .events = POLLIN},
+        {.fd = input_wants(&submit->input) ? submit->input.fd : -1, .events = POLLIN},
+    };
+    int r = 0;
+
+    if (poll(fds, 3, -1) < 0)
+        return errno == EINTR ? 0 : ctl_error(EXIT_IO, "poll", "%s", strerror(errno));
+    if (fds[1].revents && signals_take())
+        interrupted(submit);
+    if (fds[2].revents && input_wants(&submit->input))
+        r = input_read(&submit->input);
+    if (r == 0 && !submit->done)
+        r = input_feed(&submit->input, submit->client, submit->call);
+    if (r == 0)
+        wsd_client_process(submit->client); /* where it fails, done has been told */
+    return r;
+}
+
+static int start(struct submit *submit)
+{
+    const struct submit_options *o = submit->options;
+    bool stream = submit->input.fd >= 0 && !submit->input.whole;
+    struct wsd_submit request = {
+        .size = sizeof(request),
+        .plugin = o->plugin,
+        .function = o->function,
+        .args = (const char *const *)o->args,
+        .n_args = o->n_args,
+        .input = submit->input.whole ? submit->input.data : NULL,
+        .input_size = submit->input.whole ? submit->input.end : 0,
+        .timeout_usec = o->timeout_usec,
+        .priority = o->priority,
+        .flags = (o->detach ? WSD_SUBMIT_DETACH : 0) | (stream ? WSD_SUBMIT_STREAM : 0) |
+                 (progress_on() ? WSD_SUBMIT_PROGRESS : 0),
+    };
+    struct wsd_callbacks callbacks = {
+        .size = sizeof(callbacks),
+        .accepted = on_accepted,
+        .output = on_output,
+        .message = on_message,
+        .progress = on_progress,
+        .done = on_done,
+        .userdata = submit,
+    };
+
+    if (wsd_client_submit(submit->client, &request, &callbacks, &submit->call) < 0)
+        return ctl_client_error(submit->client, o->name, NULL);
+    if (wsd_client_process(submit->client) == 0)
+        input_feed(&submit->input, submit->client, submit->call);
+    return 0;
+}
+
+static int print_id(const struct submit *submit)
+{
+    char id[WSD_ID_TEXT];
+    struct json json = {0};
+
+    wsd_id_text(&submit->id, id);
+    if (!submit->ctl->json) {
+        printf("%s\n", id);
+        return print_end();
+    }
+    json_string(&json, "id", id);
+    json_string(&json, "plugin", submit->options->plugin);
+    json_string(&json, "function", submit->options->function ? submit->options->function : "");
+    return json_end(&json) || print_end() ? EXIT_IO : 0;
+}
+
+static int submit_remote(const struct ctl *ctl, const struct submit_options *options)
+{
+    struct submit submit = {.ctl = ctl, .options = options, .output = {.fd = -1}};
+    int r, closed;
+
+    if ((r = input_open(&submit.input, options->input)) != 0 || (r = ctl_connect(ctl, &submit.client)) != 0)
+        goto end;
+    /* Not emptied before there is anybody to fill it. */
+    if ((r = output_open(&submit.output, options->output)) != 0)
+        goto end;
+    signals_init();
+    r = start(&submit);
+    while (r == 0 && !submit.done && submit.exit == 0 && !may_leave(&submit))
+        r = turn(&submit);
+    if (r == 0)
+        r = submit.exit;
+    if (r == 0 && !submit.done && may_leave(&submit))
+        r = print_id(&submit);
+    progress_clear();
+    closed = output_close(&submit.output);
+    if (r == 0)
+        r = closed;
+    if (r == 0)
+        r = print_end();
+end:
+    submit.done = true;
+    wsd_call_free(submit.call); /* first: nothing is told any more */
+    wsd_client_free(submit.client);
+    input_close(&submit.input);
+    buffer_deinit(&submit.gathered);
+    return r;
+}
+
+enum { OPT_LOCAL = 256, OPT_WORKERS, OPT_PLUGIN_DIR };
+
+static const struct option long_options[] = {
+    {"input", required_argument, NULL, 'i'},     {"output", required_argument, NULL, 'o'},
+    {"detach", no_argument, NULL, 'd'},          {"timeout", required_argument, NULL, 't'},
+    {"priority", required_argument, NULL, 'p'},  {"local", no_argument, NULL, OPT_LOCAL},
+    {"workers", required_argument, NULL, OPT_WORKERS}, {"plugin-dir", required_argument, NULL, OPT_PLUGIN_DIR},
+    {0},
+};
+
+/* Returns 0 or the exit code, said. */
+static int set_option(struct submit_options *o, int c)
+{
+    long long number;
+
+    switch (c) {
+    case 'i':
+        o->input = optarg;
+        return 0;
+    case 'o':
+        o->output = optarg;
+        return 0;
+    case 'd':
+        o->detach = true;
+        return 0;
+    case 't':
+        return parse_duration(optarg, &o->timeout_usec) == 0
+                   ? 0
+                   : ctl_error(EXIT_USAGE, optarg, "not a duration; write 30, 1.5s, 500ms, 2min or 1h");
+    case 'p':
+        if (parse_number(optarg, -100, 100, &number) < 0)
+            return ctl_error(EXIT_USAGE, optarg, "not a priority; write -100 to 100");
+        o->priority = (int)number;
+        return 0;
+    case OPT_LOCAL:
+        o->local = true;
+        return 0;
+    case OPT_WORKERS:
+        if (parse_number(optarg, 1, 1024, &number) < 0)
+            return ctl_error(EXIT_USAGE, optarg, "not a number of workers; write 1 to 1024");
+        o->workers = (unsigned)number;
+        return 0;
+    default:
+        if (o->n_plugin_dirs == sizeof(o->plugin_dirs) / sizeof(*o->plugin_dirs))
+            return ctl_error(EXIT_USAGE, "--plugin-dir", "too many");
+        o->plugin_dirs[o->n_plugin_dirs++] = optarg;
+        return 0;
+    }
+}
+
+static int parse(struct ctl *ctl, int argc, char **argv, struct submit_options *o)
+{
+    int c, r;
+
+    while ((c = ctl_getopt(ctl, argc, argv, "i:o:dt:p:", long_options, &r)) != CTL_END)
+        if (c == CTL_EXIT || (r = set_option(o, c)) != 0)
+            return c == CTL_EXIT && r == 0 ? -1 : r;
+    if (optind == argc)
+        return ctl_error(EXIT_USAGE, "submit", "no plugin is named; usage: wsctl submit %s", ctl->verb->usage);
+    if (!o->local && (o->workers || o->n_plugin_dirs))
+        return ctl_error(EXIT_USAGE, o->workers ? "--workers" : "--plugin-dir", "only with --local; else it is wsd's to say");
+    if (o->local && o->detach)
+        return ctl_error(EXIT_USAGE, "--detach", "not with --local");
+    o->name = argv[optind];
+    o->plugin = strdup(argv[optind]);
+    if (!o->plugin)
+        return ctl_error(EXIT_IO, "submit", "out of memory");
+    if (parse_plugin((char *)(uintptr_t)o->plugin, &o->function) < 0)
+        return ctl_error(EXIT_USAGE, o->name, "not the name of a plugin; write PLUGIN or PLUGIN:FUNCTION");
+    o->args = argv + optind + 1;
+    o->n_args = (size_t)(argc - optind - 1);
+    return 0;
+}
+
+int verb_submit(struct ctl *ctl, int argc, char **argv)
+{
+    struct submit_options options = {.plugin = NULL};
+    int r = parse(ctl, argc, argv, &options);
+
+    if (r == 0) {
+        progress_init(!ctl->no_progress && !ctl->quiet && !ctl->json && !options.detach);
+        r = options.local ? submit_local(ctl, &options) : submit_remote(ctl, &options);
+    }
+    free((char *)(uintptr_t)options.plugin);
+    return r < 0 ? 0 : r;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * submit.h: what the options of `wsctl submit` say.
+ */
+#pragma once
+
+#include "ctl.h"
+
+struct submit_options {
+    const char *plugin, *function; /* function NULL: the main one */
+    const char *name;              /* as it was given, for errors */
+    const char *input, *output;
+    char *const *args;
+    size_t n_args;
+    uint64_t timeout_usec;
+    int priority;
+    bool detach, local;
+    unsigned workers;
+    const char *plugin_dirs[16];
+    size_t n_plugin_dirs;
+};
+
+/* local.c: runs it inside this process. Returns the exit code. */
+int submit_local(const struct ctl *ctl, const struct submit_options *options);

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * version.c: `wsctl version`: of wsctl, of the library, and of the daemon where there is one. */
+#include "ctl.h"
+
+#include <stdio.h>
+
+#include "config.h"
+#include "json.h"
+
+int verb_version(struct ctl *ctl, int argc, char **argv)
+{
+    struct wsd_client *client = NULL;
+    struct json json = {0};
+    const char *daemon;
+    int r;
+
+    if (ctl_arguments(ctl, argc, argv, 0, 0, &r) == CTL_EXIT)
+        return r;
+    /* No daemon is an answer here, not an error. */
+    daemon = wsd_client_open(&client, ctl->socket, 0) == 0 ? wsd_client_daemon_version(client) : "";
+    if (ctl->json) {
+        json_string(&json, "wsctl", WSD_VERSION);
+        json_string(&json, "library", wsd_client_library_version());
+        json_string(&json, "daemon", daemon);
+        r = json_end(&json);
+    } else {
+        printf("wsctl %s\nlibwsclient %s\n", WSD_VERSION, wsd_client_library_version());
+        printf("daemon: %s\n", *daemon ? daemon : wsd_client_error(client));
+    }
+    wsd_client_free(client);
+    return r ? r : print_end();
+}
