@@ -111,21 +111,22 @@ static void interrupted(struct submit *submit)
 /* One turn. Returns 0, or what ends the loop. */
 static int turn(struct submit *submit)
 {
+    /* before the wait: the credit for it may have come with what was processed last */
+    int r = input_feed(&submit->input, submit->client, submit->call);
     struct pollfd fds[] = {
         {.fd = wsd_client_fd(submit->client), .events = wsd_client_events(submit->client)},
         {.fd = signals_fd(), .events = POLLIN},
         {.fd = input_wants(&submit->input) ? submit->input.fd : -1, .events = POLLIN},
     };
-    int r = 0;
 
+    if (r != 0)
+        return r;
     if (poll(fds, 3, -1) < 0)
         return errno == EINTR ? 0 : ctl_error(EXIT_IO, "poll", "%s", strerror(errno));
     if (fds[1].revents && signals_take())
         interrupted(submit);
     if (fds[2].revents && input_wants(&submit->input))
         r = input_read(&submit->input);
-    if (r == 0 && !submit->done)
-        r = input_feed(&submit->input, submit->client, submit->call);
     if (r == 0)
         wsd_client_process(submit->client); /* where it fails, done has been told */
     return r;
