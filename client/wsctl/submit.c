@@ -120,10 +120,12 @@ static int turn(struct submit *submit)
         interrupted(submit);
     if (fds[2].revents && input_wants(&submit->input))
         r = input_read(&submit->input);
-    if (r == 0 && !submit->done)
-        r = input_feed(&submit->input, submit->client, submit->call);
     if (r == 0)
         wsd_client_process(submit->client); /* where it fails, done has been told */
+    /* Behind it: the credit for more input has just come, and nothing would wake us for it again. What is fed here makes
+     * POLLOUT wake us at once. */
+    if (r == 0 && !submit->done)
+        r = input_feed(&submit->input, submit->client, submit->call);
     return r;
 }
 
