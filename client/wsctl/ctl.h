@@ -59,6 +59,10 @@ int verb_version(struct ctl *ctl, int argc, char **argv);
 /* The next option of a verb: its own (values above 0, short ones by their letter) or one of the above. The common options
  * are dealt with. `own` ends with zeros. Options stop at the first argument. */
 int ctl_getopt(struct ctl *ctl, int argc, char **argv, const char *letters, const struct option *own, int *ret_exit);
+/* The same directly behind the plugin, where only long options, spelled out, are ours; anything else begins the plugin's
+ * own arguments, and so does `--`, which is taken away. */
+int ctl_getopt_behind(struct ctl *ctl, int argc, char **argv, const char *letters, const struct option *own,
+                      int *ret_exit);
 /* For verbs without options of their own: parses, and checks the number of arguments. Returns CTL_END or CTL_EXIT. */
 int ctl_arguments(struct ctl *ctl, int argc, char **argv, int min, int max, int *ret_exit);
 void ctl_help(const struct verb *verb);

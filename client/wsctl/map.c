@@ -319,15 +319,18 @@ static int parse(struct map *map, int argc, char **argv, int *ret_exit)
         *ret_exit = ctl_error(EXIT_USAGE, "map", "no plugin is named; usage: wsctl map %s", map->ctl->verb->usage);
         return CTL_EXIT;
     }
-    map->batch.plugin = map->plugin = argv[optind];
+    map->batch.plugin = map->plugin = argv[optind++];
+    while ((c = ctl_getopt_behind(map->ctl, argc, argv, "j:ukt:p:", long_options, ret_exit)) != CTL_END)
+        if (c == CTL_EXIT || (*ret_exit = set_option(map, c)) != 0)
+            return CTL_EXIT;
     if (parse_plugin(map->plugin, &map->function) < 0) {
         *ret_exit = ctl_error(EXIT_USAGE, map->plugin, "not the name of a plugin; write PLUGIN or PLUGIN:FUNCTION");
         return CTL_EXIT;
     }
-    map->args = argv + optind + 1;
-    for (at = optind + 1; at < argc && strcmp(argv[at], ":::") != 0; at++)
+    map->args = argv + optind;
+    for (at = optind; at < argc && strcmp(argv[at], ":::") != 0; at++)
         map->placeholder = map->placeholder || strstr(argv[at], "{}");
-    map->n_args = (size_t)(at - optind - 1);
+    map->n_args = (size_t)(at - optind);
     if (at < argc) {
         map->items = argv + at + 1;
         map->n_items = (size_t)(argc - at - 1);

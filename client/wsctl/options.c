@@ -33,7 +33,7 @@ void ctl_help(const struct verb *verb)
 static int bad_option(const struct ctl *ctl, int c, char **argv)
 {
     char letter[3] = {'-', (char)optopt, 0};
-    const char *what = optopt > 0 && optopt < 256 ? letter : argv[optind - 1];
+    const char *last = argv[optind - 1], *what = strncmp(last, "--", 2) == 0 ? last : letter;
     const char *verb = ctl->verb ? ctl->verb->name : "";
 
     if (c == ':')
@@ -86,6 +86,30 @@ int ctl_getopt(struct ctl *ctl, int argc, char **argv, const char *letters, cons
             return c; /* -1 is CTL_END */
         }
     }
+}
+
+static bool names(const char *arg, const struct option *o)
+{
+    size_t n = strlen(o->name);
+
+    return strncmp(arg + 2, o->name, n) == 0 && (arg[2 + n] == 0 || arg[2 + n] == '=');
+}
+
+int ctl_getopt_behind(struct ctl *ctl, int argc, char **argv, const char *letters, const struct option *own,
+                      int *ret_exit)
+{
+    const char *arg = optind < argc ? argv[optind] : "";
+    bool ours = false;
+
+    if (strcmp(arg, "--") == 0)
+        optind++;
+    else if (strncmp(arg, "--", 2) == 0) {
+        for (const struct option *o = own; o->name; o++)
+            ours = ours || names(arg, o);
+        for (size_t i = 0; i < sizeof(common) / sizeof(*common); i++)
+            ours = ours || (common[i].val != OPT_HELP && names(arg, &common[i]));
+    }
+    return ours ? ctl_getopt(ctl, argc, argv, letters, own, ret_exit) : CTL_END;
 }
 
 int ctl_arguments(struct ctl *ctl, int argc, char **argv, int min, int max, int *ret_exit)
