@@ -10,18 +10,19 @@
 #include <stdint.h>
 
 struct local_request {
-    size_t size;
-    const char *plugin;
-    const char *function;
+    size_t size;          /* sizeof(struct local_request) */
+    const char *plugin;   /* as given to `wsctl submit`: a name, or a path with a slash */
+    const char *function; /* NULL or "": the plugin's own */
     const char *const *args;
     size_t n_args;
-    int input_fd;     /* -1 none */
+    int input_fd;     /* -1: none. Read from where it stands; not closed */
     unsigned workers; /* 0: as wsd */
     const char *const *plugin_dirs;
     size_t n_plugin_dirs;
-    uint64_t timeout_usec;
-    int (*output)(const void *data, size_t size, void *userdata);
-    void (*message)(int level, const char *text, void *userdata);
+    uint64_t timeout_usec; /* 0: none */
+    /* The three are called on threads of the pool, never two at once, and not after wsctl_local_run() has returned. */
+    int (*output)(const void *data, size_t size, void *userdata); /* not 0: nobody reads; the job is cancelled */
+    void (*message)(int level, const char *text, void *userdata); /* every level, also WSD_LOG_DEBUG */
     void (*progress)(uint64_t done, uint64_t total, void *userdata);
     void *userdata;
 };
@@ -33,5 +34,8 @@ struct local_result {
     uint64_t run_usec, cpu_usec;
 };
 
-/* 0, or negative errno with ret->error set (-ENOENT not found, -ENOEXEC no plugin or another ABI, ...). */
+/* Runs one job to its end. 0, or a negative errno with ret->error set: those of loader_load() (daemon/host/loader.h),
+ * -ENOENT also for a function that the plugin does not have; -EINVAL, -ENOMEM, .. for the rest. Where a job does not
+ * heed its timeout this returns some seconds after it, and the job's threads are still there: the process should end
+ * then. */
 int wsctl_local_run(const struct local_request *request, struct local_result *ret);

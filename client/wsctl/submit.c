@@ -39,6 +39,8 @@ static int on_output(struct wsd_call *call, const void *data, size_t size, void 
 {
     struct submit *submit = userdata;
 
+    if (submit->options->detach)
+        return 0; /* it was quicker than we left: the output is for whoever awaits it */
     progress_clear_for_stdout();
     if (submit->ctl->json && !submit->options->output) {
         if (buffer_put(&submit->gathered, data, size) == 0)
@@ -54,7 +56,7 @@ static void on_message(struct wsd_call *call, int level, const char *text, void 
 {
     const struct submit *submit = userdata;
 
-    if (!submit->ctl->quiet)
+    if (!submit->ctl->quiet && !submit->options->detach)
         print_message(NULL, text);
 }
 
@@ -75,6 +77,8 @@ static void on_done(struct wsd_call *call, int error, const struct wsd_job_info 
         submit->exit = ctl_client_error(submit->client, submit->options->name, submit->options->plugin);
         return;
     }
+    if (submit->options->detach)
+        return;
     submit->exit = info->exit;
     if (submit->ctl->json) {
         json_job(&json, info);
@@ -182,9 +186,12 @@ static int print_id(const struct submit *submit)
 
 static int leave(struct submit *submit)
 {
+    if (submit->interrupted)
+        return ctl_error(EXIT_CANCELLED, submit->options->name, "cancelled");
     /* What is in the socket is not yet with wsd, which may see that we are gone first. Frames are taken in order, so an
      * answer to one behind the input says that wsd has it all. */
-    if (submit->input.fd >= 0 && !submit->input.whole && wsd_client_ping(submit->client, NULL) < 0)
+    if (submit->input.fd >= 0 && !submit->input.whole && !submit->done &&
+        wsd_client_ping(submit->client, NULL) < 0)
         return ctl_client_error(submit->client, submit->options->name, NULL);
     return print_id(submit);
 }
@@ -205,7 +212,7 @@ static int submit_remote(const struct ctl *ctl, const struct submit_options *opt
         r = turn(&submit);
     if (r == 0)
         r = submit.exit;
-    if (r == 0 && !submit.done && may_leave(&submit))
+    if (r == 0 && options->detach && submit.accepted)
         r = leave(&submit);
     progress_clear();
     closed = output_close(&submit.output);

@@ -4,8 +4,8 @@
  */
 #pragma once
 
-/* The default number of workers: the CPUs of the affinity mask, or fewer where a cgroup's CPU quota allows less (rounded
- * up). At least 1. */
+/* The default number of workers: the CPUs of the affinity mask, or fewer where a cgroup's CPU quota allows less
+ * (rounded up). At least 1. */
 unsigned cpus_usable(void);
 
 /* CPUs of the affinity mask; at least 1. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * fault.c: names the job that a fault belongs to, then lets the process die of it.
- * Owns the handlers and one signal stack a thread. The handlers run on the faulting thread and touch only its own thread-local
- * words and shared memory, nothing that could be locked.
+ * Owns the handlers and one signal stack a thread. The handlers run on the faulting thread and touch only its own
+ * thread-local words and shared memory, nothing that could be locked.
  * Keeps: the process dies by the signal that hit it, after the note.
  * Does not try to go on: only the process boundary works. */
 #include "executor/fault.h"
@@ -46,7 +46,7 @@ static void on_fault(int signal, siginfo_t *info, void *context)
 
     leave_note(signal, info->si_code, info->si_addr);
     sigaction(signal, &by_default, NULL);
-    /* Blocked while we are in here, so it strikes when we return; a fault strikes again by itself, a kill() would not. */
+    /* Blocked while we are in here, so it strikes when we return. A fault would strike again by itself, a kill() not. */
     raise(signal);
 }
 

@@ -11,8 +11,8 @@
 /* Handlers for the signals of faults, and for exit() out of a plugin. [main, before threads] */
 int fault_init(struct back *back);
 
-/* A stack of its own for the handlers, so that an overflow of the thread's stack is noted too. Around a thread's work. [the
- * thread] */
+/* A stack of its own for the handlers, so that an overflow of the thread's stack is noted too. Around a thread's work.
+ * [the thread] */
 void fault_thread_begin(uint32_t worker);
 void fault_thread_end(void);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * main.c: wsd-executor: joins ring, pool and host. Started by wsd only; ring/control.h says how.
- * Owns the parts. The main thread is the control thread: it loads plugins and passes descriptors on; jobs run on the pool's
- * workers.
+ * Owns the parts. The main thread is the control thread: it loads plugins and passes descriptors on; jobs run on the
+ * pool's workers.
  * Keeps: what can hang or crash in a plugin's constructors or init, hangs or crashes here and nowhere else.
  * Does not decide anything about jobs: wsd does. */
 #include <errno.h>
@@ -33,7 +33,7 @@ struct arguments {
 
 static struct work work;
 
-/* --- start ------------------------------------------------------------------------------------------------------- */
+/* --- start -------------------------------------------------------------------------------------------------------- */
 
 static int parse_arguments(int argc, char **argv, struct arguments *ret)
 {
@@ -188,7 +188,7 @@ static int control_loop(struct loader *loader)
     return r;
 }
 
-/* --- all of it ------------------------------------------------------------------------------------------------------ */
+/* --- all of it ---------------------------------------------------------------------------------------------------- */
 
 static int prepare(const struct arguments *a, struct loader **ret_loader)
 {

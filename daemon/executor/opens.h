@@ -20,7 +20,7 @@ struct open_wait {
 
 struct opens {
     pthread_mutex_t lock;
-    struct list waiting; /* [lock] */
+    struct list waiting;  /* [lock] */
     uint32_t last_serial; /* [lock] */
 };
 
@@ -32,6 +32,6 @@ bool opens_answered(struct opens *o, struct open_wait *w); /* [worker] */
 /* Withdraws it. The result, or -ECANCELED where it was not answered. [worker] */
 int opens_end(struct opens *o, struct open_wait *w);
 
-/* An answer: error 0 and a descriptor (taken over), or a positive errno. serial RING_NONE: all requests of the job. One that nobody waits
- * for any more is let go. [control thread] */
+/* An answer: error 0 and a descriptor (taken over), or a positive errno. serial RING_NONE: all requests of the job. One
+ * that nobody waits for any more is let go. [control thread] */
 void opens_answer(struct opens *o, uint32_t slot, uint32_t generation, uint32_t serial, uint32_t error, int fd);

@@ -2,8 +2,9 @@
  *
  * output.c: the output of one job: small area, then runs of chunks.
  * Owns the open run of the job; a run that was sent is wsd's. [worker, under the job's output_lock]
- * Keeps: bytes leave in the order in which they were committed; a job holds at most RING_JOB_CHUNKS chunks, so that one
- * whose reader stands still stops no other; nothing is kept back that wsd would have to release before we can go on.
+ * Keeps: bytes leave in the order in which they were committed; a job holds at most RING_JOB_CHUNKS chunks, so that
+ * one whose reader stands still stops no other; nothing is kept back that wsd would have to release before we can go
+ * on.
  * Does not judge how much output is too much. */
 #include "executor/output.h"
 

@@ -2,8 +2,9 @@
  *
  * output.h: the output of one job, in place in the shared memory.
  *
- * It begins in the slot's small area, and most jobs end there. What does not fit moves into the first of the chunks; from then
- * on all output is chunks, sent as they are full, and the small area stays empty: so the order is always that of layout.h.
+ * It begins in the slot's small area, and most jobs end there. What does not fit moves into the first of the chunks;
+ * from then on all output is chunks, sent as they are full, and the small area stays empty: so the order is always that
+ * of layout.h.
  */
 #pragma once
 

@@ -94,7 +94,8 @@ int process_settle(int control_fd)
         return -errno;
     if (!parent_lives(control_fd))
         return -ESRCH;
-    if (prctl(PR_SET_DUMPABLE, 0) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || setrlimit(RLIMIT_CORE, &limit) < 0)
+    if (prctl(PR_SET_DUMPABLE, 0) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
+        setrlimit(RLIMIT_CORE, &limit) < 0)
         return -errno;
     /* each job may bring a descriptor, and each plugin keeps one */
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {

@@ -2,8 +2,8 @@
  *
  * work.c: the jobs of an executor: from the ring to the host and back.
  * Owns the slots' private halves. [worker] A slot belongs to the worker that claimed it, from there to finished().
- * Keeps: each claimed slot is completed exactly once, whatever its request says; nothing of a slot is touched after its completion
- * was pushed.
+ * Keeps: each claimed slot is completed exactly once, whatever its request says; nothing of a slot is touched after
+ * its completion was pushed.
  * Does not load plugins (main.c), and does not outlive a fault (fault.c). */
 #include "executor/work.h"
 
@@ -137,7 +137,8 @@ static void transport_message(struct host_job *job, int level, const char *text)
     c.text_size = (uint32_t)strlen(text) + 1;
     memcpy(c.text, text, c.text_size);
     if (control_send(s->work->control_fd, &c, -1) == 0) /* else wsd is gone, and nobody wants it */
-        atomic_fetch_add_explicit(&s->messages, 1, memory_order_relaxed); /* partner: transport_finished(), by the joins */
+        /* relaxed: partner is transport_finished(), after the joins */
+        atomic_fetch_add_explicit(&s->messages, 1, memory_order_relaxed);
 }
 
 static void transport_progress(struct host_job *job, uint64_t done, uint64_t total)
@@ -187,7 +188,7 @@ static const struct host_transport transport = {
     .finished = transport_finished,
 };
 
-/* --- one job -------------------------------------------------------------------------------------------------------- */
+/* --- one job ------------------------------------------------------------------------------------------------------ */
 
 static bool input_there(struct slot *s, void *arg)
 {
@@ -279,7 +280,7 @@ static void run_slot(struct pool_node *node, struct wsd_worker *self)
         host_job_run(&s->job, self);
 }
 
-/* --- the pool's source ------------------------------------------------------------------------------------------------- */
+/* --- the pool's source -------------------------------------------------------------------------------------------- */
 
 struct pool_node *work_take(void *context, bool *ret_more)
 {

@@ -16,7 +16,7 @@
 #include "pool/pool.h"
 #include "ring/ring.h"
 
-#define WORK_PLUGINS 4096u  /* numbers that wsd may give */
+#define WORK_PLUGINS 4096u /* numbers that wsd may give */
 
 struct work;
 
@@ -28,9 +28,9 @@ struct slot {
     _Atomic bool busy; /* [atomic: acquire by the taker, release at the end: the memory is free for the next job] */
     uint32_t number, generation;
     struct back_request request;
-    struct output output; /* [job's output_lock] */
-    void *input_map;      /* of a sealed memfd; NULL: none */
-    int input_pipe;       /* -1: none */
+    struct output output;      /* [job's output_lock] */
+    void *input_map;           /* of a sealed memfd; NULL: none */
+    int input_pipe;            /* -1: none */
     _Atomic uint32_t messages; /* sent by this job [atomic: relaxed; counted by its tasks, read after their joins] */
 };
 
@@ -50,6 +50,6 @@ void work_init(struct work *w, int control_fd);
 struct pool_node *work_take(void *work, bool *ret_more);
 bool work_ready(void *work);
 
-/* Waits until there() says yes: true; or until the job is cancelled: false. Whoever makes there() true, or cancels, notifies
- * up->space after. [worker] */
+/* Waits until there() says yes: true; or until the job is cancelled: false. Whoever makes there() true, or cancels,
+ * notifies up->space after. [worker] */
 bool slot_wait(struct slot *s, bool (*there)(struct slot *s, void *arg), void *arg);

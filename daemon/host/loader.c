@@ -2,9 +2,9 @@
  *
  * loader.c: finds, checks and loads plugins.
  * Owns the list of loaded plugins and the sealed copy of each file. [one thread]
- * Keeps: the bytes that are checked are the bytes that are loaded: the file is copied into a memfd, the memfd is sealed,
- * and everything after looks at the copy. The memfds stay open for ever, because the dynamic loader knows a library by
- * its name, and /proc/self/fd/N must never come to mean another one.
+ * Keeps: the bytes that are checked are the bytes that are loaded: the file is copied into a memfd, the memfd is
+ * sealed, and everything after looks at the copy. The memfds stay open for ever, because the dynamic loader knows a
+ * library by its name, and /proc/self/fd/N must never come to mean another one.
  * Does not unload, and does not defend this process against a plugin's own code: it runs with all that we may. */
 #include "host/loader.h"
 
@@ -169,7 +169,8 @@ static int not_found(const struct loader *l, const char *file, const struct erro
     for (size_t i = 0, at = 0; i < l->n_dirs && at < sizeof(dirs); i++)
         at += (size_t)snprintf(dirs + at, sizeof(dirs) - at, "%s%s", i ? ":" : "", l->dirs[i]);
     if (exists_in_directory(l, file))
-        return refuse(e, -ENOENT, "not in the plugin directories; for the one in the working directory write ./%s", file);
+        return refuse(e, -ENOENT, "not in the plugin directories; for the one in the working directory write ./%s",
+                      file);
     if (l->n_dirs == 0)
         return refuse(e, -ENOENT, "not found: there is no plugin directory");
     return refuse(e, -ENOENT, "not found in %s (a plugin elsewhere is named by its path, with a slash)", dirs);
@@ -375,8 +376,7 @@ static int load_code(const struct loader *l, struct loaded *d, const char *path,
     return 0;
 }
 
-int loader_load(struct loader *loader, const char *name, struct plugin **ret_plugin, char *ret_error,
-                size_t error_size)
+int loader_load(struct loader *loader, const char *name, struct plugin **ret_plugin, char *ret_error, size_t error_size)
 {
     const struct error e = {ret_error, error_size};
     _cleanup_(loaded_freep) struct loaded *d = NULL;

@@ -18,8 +18,8 @@
 #define LOADER_FILE_MAX (1024u * 1024u * 1024u) /* bytes of a plugin's file */
 #define LOADER_ERROR    512u                    /* room that every error text finds enough, with NUL */
 enum loader_flags {
-    LOADER_ANY_PATH = 1u << 0,  /* a name with a slash is opened as a path. Without it: plugin directories only, and what
-                                   is opened must be a file that no third user could have written */
+    LOADER_ANY_PATH = 1u << 0, /* a name with a slash is opened as a path. Without it: plugin directories only, and what
+                                  is opened must be a file that no third user could have written */
     LOADER_REAL_PATH = 1u << 1, /* the dynamic loader is given the file itself instead of the sealed copy, so that
                                    debuggers find it */
 };

@@ -23,7 +23,7 @@
 #include "host/loader.h"
 #include "host/run.h"
 
-#define OUTPUT_FLUSH (64u * 1024u)      /* output is handed on when so much has gathered */
+#define OUTPUT_FLUSH (64u * 1024u) /* output is handed on when so much has gathered */
 #define OUTPUT_ROOM  (WSD_RESERVE_MAX + OUTPUT_FLUSH)
 #define GRACE_USEC   (3u * 1000u * 1000u) /* after the timeout, for a job to heed it */
 
@@ -50,7 +50,7 @@ static struct local *from_job(struct host_job *job)
     return container_of(job, struct local, job);
 }
 
-/* --- transport -------------------------------------------------------------------------------------------------------- */
+/* --- transport ---------------------------------------------------------------------------------------------------- */
 
 static int transport_flush(struct host_job *job)
 {
@@ -150,7 +150,7 @@ static const struct host_transport transport = {
     .finished = transport_finished,
 };
 
-/* --- the run ---------------------------------------------------------------------------------------------------------- */
+/* --- the run ------------------------------------------------------------------------------------------------------ */
 
 static struct local *local_free(struct local *l)
 {
@@ -322,7 +322,8 @@ __attribute__((visibility("default"))) int wsctl_local_run(const struct local_re
 
     memset(ret, 0, sizeof(*ret));
     if (!l || request->size < sizeof(*request) || !request->plugin) {
-        snprintf(ret->error, sizeof(ret->error), "%s", l ? "wsctl and its module do not belong together" : "out of memory");
+        snprintf(ret->error, sizeof(ret->error), "%s",
+                 l ? "wsctl and its module do not belong together" : "out of memory");
         return l ? -EINVAL : -ENOMEM;
     }
     l->request = *request;

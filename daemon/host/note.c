@@ -68,10 +68,8 @@ static int scan_notes(const struct bytes *notes, uint64_t align, bool *found, ui
 
         memcpy(&note, notes->data + at, sizeof(note));
         uint64_t name = at + sizeof(note);
-        if (!inside(notes, name, note.n_namesz))
-            return NOTE_E_TRUNCATED;
         uint64_t desc = align_up(name + note.n_namesz, align);
-        if (!inside(notes, desc, note.n_descsz))
+        if (!inside(notes, desc, note.n_descsz)) /* so the name is inside too */
             return NOTE_E_TRUNCATED;
         if (note.n_type == WSD_ABI_NOTE_TYPE && note.n_namesz == 4 && memcmp(notes->data + name, "wsd", 4) == 0 &&
             note.n_descsz == sizeof(value)) {
@@ -95,8 +93,7 @@ static int check_header(const struct bytes *file, ElfW(Ehdr) *ret)
     if (file->size < sizeof(header))
         return NOTE_E_TRUNCATED;
     memcpy(&header, file->data, sizeof(header));
-    if (header.e_ident[EI_CLASS] != NATIVE_CLASS || header.e_ident[EI_DATA] != NATIVE_DATA ||
-        header.e_type != ET_DYN)
+    if (header.e_ident[EI_CLASS] != NATIVE_CLASS || header.e_ident[EI_DATA] != NATIVE_DATA || header.e_type != ET_DYN)
         return NOTE_E_FOREIGN;
 #ifdef NATIVE_MACHINE
     if (header.e_machine != NATIVE_MACHINE)

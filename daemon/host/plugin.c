@@ -2,7 +2,8 @@
  *
  * plugin.c: a plugin's descriptor, checked and copied.
  * Owns struct plugin. [any thread; const after plugin_new()]
- * Keeps: what the rest of the host reads has passed every promise of wsd/plugin.h; the plugin's own memory is read once.
+ * Keeps: what the rest of the host reads has passed every promise of wsd/plugin.h; the plugin's own memory is read
+ * once.
  * Does not load anything, and calls nothing in the plugin. */
 #include "host/plugin.h"
 
@@ -68,8 +69,9 @@ static int copy_function(struct plugin *p, const struct wsd_plugin *d, uint32_t 
         if (strcmp(p->functions[i].name, f.name) == 0)
             return refuse(ret_error, error_size, "bad descriptor: two functions are called %s", f.name);
     if (!text_ok(f.help, WSD_TEXT_MAX))
-        return refuse(ret_error, error_size, "bad descriptor: the help of function %s is not one line of at most %u bytes",
-                      f.name, WSD_TEXT_MAX - 1);
+        return refuse(ret_error, error_size,
+                      "bad descriptor: the help of function %s is not one line of at most %u bytes", f.name,
+                      WSD_TEXT_MAX - 1);
     if (!f.run)
         return refuse(ret_error, error_size, "bad descriptor: function %s has no run", f.name);
     strcpy(to->name, f.name);

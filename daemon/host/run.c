@@ -3,8 +3,8 @@
  * run.c: one job as one root task: argv, the service table, the rule about statuses, CPU time.
  * Owns what is in struct host_job; the transport owns what is under it. Everything runs on the workers of the job's
  * tasks; host_current() also in signal handlers.
- * Keeps: finished() is called exactly once for each begun job, after its function and all its tasks have returned; what is
- * told about a job is one line, of limited length, free of control characters.
+ * Keeps: finished() is called exactly once for each begun job, after its function and all its tasks have returned;
+ * what is told about a job is one line, of limited length, free of control characters.
  * Does not choose which job runs, where its bytes go, or what becomes of it. */
 #include "host/run.h"
 
@@ -60,7 +60,7 @@ uint64_t host_job_cpu_usec(const struct host_job *job)
     return atomic_load_explicit(&job->cpu_nsec, memory_order_relaxed) / 1000u;
 }
 
-/* --- texts ---------------------------------------------------------------------------------------------------------- */
+/* --- texts -------------------------------------------------------------------------------------------------------- */
 
 /* One line for somebody's terminal: no control characters, no half UTF-8 sequence where it was cut off. */
 __attribute__((format(printf, 2, 0))) static void format_text(char ret[WSD_TEXT_MAX], const char *format, va_list args)
@@ -116,7 +116,7 @@ static void service_vstatus(struct wsd_job *public, const char *format, va_list 
     set_text(from_public(public), from_public(public)->status, format, args);
 }
 
-/* --- output --------------------------------------------------------------------------------------------------------- */
+/* --- output ------------------------------------------------------------------------------------------------------- */
 
 static void *service_reserve(struct wsd_job *public, size_t min, size_t *ret_size)
 {
@@ -206,7 +206,7 @@ static int service_vprint(struct wsd_job *public, const char *format, va_list ar
     return n < 0 ? -EINVAL : service_write(public, text, (size_t)n);
 }
 
-/* --- the rest of the services ----------------------------------------------------------------------------------------- */
+/* --- the rest of the services ------------------------------------------------------------------------------------- */
 
 static int64_t service_read(struct wsd_job *public, void *data, size_t size)
 {
@@ -267,7 +267,7 @@ static const struct wsd_job_ops services = {
     .vprint = service_vprint,
 };
 
-/* --- one job ---------------------------------------------------------------------------------------------------------- */
+/* --- one job ------------------------------------------------------------------------------------------------------ */
 
 void host_job_init(struct host_job *job)
 {
@@ -282,8 +282,8 @@ void host_job_deinit(struct host_job *job)
     pthread_mutex_destroy(&job->text_lock);
 }
 
-/* argv points into the caller's bytes: nothing is copied. The count and the last NUL are checked, so no argument reaches
- * beyond them. */
+/* argv points into the caller's bytes: nothing is copied. The count and the last NUL are checked, so no argument
+ * reaches beyond them. */
 static int fill_argv(struct host_job *job, const struct host_request *q)
 {
     const char *at = q->args, *end = q->args_size ? q->args + q->args_size : q->args;

@@ -23,11 +23,11 @@
 
 struct host_job;
 
-/* What is under a job. reserve, commit and flush are called with the job's output lock held, so one at a time; the others
- * [worker, several at once]. */
+/* What is under a job. reserve, commit and flush are called with the job's output lock held, so one at a time; the
+ * others [worker, several at once]. */
 struct host_transport {
-    /* Room for at least min bytes (1 to WSD_RESERVE_MAX) of output behind what was committed. NULL: nobody will read it.
-     * May wait. What was reserved before and not committed is given up. */
+    /* Room for at least min bytes (1 to WSD_RESERVE_MAX) of output behind what was committed. NULL: nobody will read
+     * it. May wait. What was reserved before and not committed is given up. */
     void *(*reserve)(struct host_job *job, size_t min, size_t *ret_size);
     void (*commit)(struct host_job *job, size_t size); /* at most what was reserved; once a reservation */
     int (*flush)(struct host_job *job);                /* 0 or -ECANCELED */
@@ -37,8 +37,8 @@ struct host_transport {
     const char *(*directory)(struct host_job *job);      /* as wsd_job_directory() */
     void (*message)(struct host_job *job, int level, const char *text);
     void (*progress)(struct host_job *job, uint64_t done, uint64_t total);
-    /* The result is in the job's exit, error, status, started_usec, ended_usec and host_job_cpu_usec(). The job's memory
-     * may be used for the next one before this returns. [the worker of the root] */
+    /* The result is in the job's exit, error, status, started_usec, ended_usec and host_job_cpu_usec(). The job's
+     * memory may be used for the next one before this returns. [the worker of the root] */
     void (*finished)(struct host_job *job, struct wsd_worker *self);
 };
 
@@ -49,18 +49,18 @@ struct host_job {
     const struct plugin_function *function;
     const _Atomic uint32_t *cancel; /* [atomic: relaxed both sides; a flag that is polled] */
     pthread_mutex_t output_lock;
-    size_t reserved;            /* [lock output_lock] bytes of the open reservation */
-    bool output_lost;           /* [lock output_lock] a reservation was refused because nobody reads */
-    pthread_mutex_t text_lock;  /* taken inside nothing, nothing taken inside */
-    char error[WSD_TEXT_MAX];   /* [lock text_lock, free for all after the function] */
-    char status[WSD_TEXT_MAX];  /* the same */
-    _Atomic uint64_t cpu_nsec;  /* [atomic: relaxed; each join orders the children's additions before its return] */
-    const void *input;          /* memory that read() serves from; NULL: transport->read */
+    size_t reserved;           /* [lock output_lock] bytes of the open reservation */
+    bool output_lost;          /* [lock output_lock] a reservation was refused because nobody reads */
+    pthread_mutex_t text_lock; /* taken inside nothing, nothing taken inside */
+    char error[WSD_TEXT_MAX];  /* [lock text_lock, free for all after the function] */
+    char status[WSD_TEXT_MAX]; /* the same */
+    _Atomic uint64_t cpu_nsec; /* [atomic: relaxed; each join orders the children's additions before its return] */
+    const void *input;         /* memory that read() serves from; NULL: transport->read */
     uint64_t input_size;
-    uint64_t read_at;           /* [one task of the job at a time] */
+    uint64_t read_at;                  /* [one task of the job at a time] */
     uint64_t started_usec, ended_usec; /* CLOCK_MONOTONIC [worker of the root] */
     int exit;
-    const char **argv;          /* argv_inline, or owned */
+    const char **argv; /* argv_inline, or owned */
     const char *argv_inline[HOST_ARGV_INLINE];
 };
 
@@ -81,8 +81,8 @@ struct host_request {
 void host_job_init(struct host_job *job);
 void host_job_deinit(struct host_job *job);
 
-/* Fills the public half and argv. 0, or a negative errno with the words in job->error: -EINVAL (args are not argc texts),
- * -ENOMEM. In every case the job can then be given to host_job_fail(). [worker] */
+/* Fills the public half and argv. 0, or a negative errno with the words in job->error: -EINVAL (args are not argc
+ * texts), -ENOMEM. In every case the job can then be given to host_job_fail(). [worker] */
 int host_job_begin(struct host_job *job, const struct host_request *request);
 
 /* Runs the function, keeps the rule of wsd/plugin.h about its status, finishes. [worker, as a root of its pool] */
@@ -100,7 +100,7 @@ bool host_job_cancelled(const struct host_job *job);
 /* The job that this thread works for right now, or NULL. Async-signal-safe. [any] */
 struct host_job *host_current(void);
 
-/* The pool's hooks of these names (pool.h): whoever starts a pool for jobs passes them in its options, so that stolen tasks are
- * charged to their own job. [worker] */
+/* The pool's hooks of these names (pool.h): whoever starts a pool for jobs passes them in its options, so that stolen
+ * tasks are charged to their own job. [worker] */
 void host_task_enter(struct wsd_worker *self, void *task_context, void *outer, void *context);
 void host_task_leave(struct wsd_worker *self, void *task_context, void *outer, void *context);

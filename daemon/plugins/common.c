@@ -37,7 +37,7 @@ static bool needs_quotes(const char *name, size_t i)
         return i == 0 && !name[1];
     if (c == '#' || c == '~')
         return i == 0;
-    return strchr(" !\"$&()*;<=>[^`|'\\?", c);
+    return strchr(" !\"$&()*:;<=>[^`|'\\?", c);
 }
 
 /* What means itself inside of double quotes too, by the reckoning of the tools. */
@@ -172,6 +172,8 @@ static int64_t read_some(struct source *source, void *data, size_t size)
     return (int64_t)size;
 }
 
+#define READ_MAX (1024u * 1024) /* between two looks at the cancel flag */
+
 int64_t source_read(struct source *source, void *data, size_t size)
 {
     size_t done = 0;
@@ -180,7 +182,7 @@ int64_t source_read(struct source *source, void *data, size_t size)
         if (wsd_job_cancelled(source->job))
             return -ECANCELED;
 
-        int64_t n = read_some(source, (char *)data + done, size - done);
+        int64_t n = read_some(source, (char *)data + done, MIN(size - done, READ_MAX));
 
         if (n < 0)
             return n;
@@ -214,9 +216,9 @@ int64_t pread_full(int fd, void *data, size_t size, uint64_t offset)
     return (int64_t)done;
 }
 
-void cache_init(struct cache *cache, void *(*new)(void *context), void (*free)(void *object), void *context)
+void cache_init(struct cache *cache, void *(*make)(void *context), void (*destroy)(void *object), void *context)
 {
-    *cache = (struct cache){.lock = PTHREAD_MUTEX_INITIALIZER, .new = new, .free = free, .context = context};
+    *cache = (struct cache){.lock = PTHREAD_MUTEX_INITIALIZER, .make = make, .destroy = destroy, .context = context};
 }
 
 void *cache_take(struct cache *cache)
@@ -227,7 +229,7 @@ void *cache_take(struct cache *cache)
     if (cache->n_objects)
         object = cache->objects[--cache->n_objects];
     pthread_mutex_unlock(&cache->lock);
-    return object ? object : cache->new(cache->context);
+    return object ? object : cache->make(cache->context);
 }
 
 void cache_give(struct cache *cache, void *object)
@@ -237,13 +239,13 @@ void cache_give(struct cache *cache, void *object)
         cache->objects[cache->n_objects++] = TAKE(object);
     pthread_mutex_unlock(&cache->lock);
     if (object)
-        cache->free(object);
+        cache->destroy(object);
 }
 
 void cache_deinit(struct cache *cache)
 {
     while (cache->n_objects)
-        cache->free(cache->objects[--cache->n_objects]);
+        cache->destroy(cache->objects[--cache->n_objects]);
     pthread_mutex_destroy(&cache->lock);
 }
 

@@ -56,13 +56,13 @@ struct cache {
     pthread_mutex_t lock;
     void *objects[64];
     unsigned n_objects;
-    void *(*new)(void *context);
-    void (*free)(void *object);
+    void *(*make)(void *context);
+    void (*destroy)(void *object);
     void *context;
 };
 
-void cache_init(struct cache *cache, void *(*new)(void *context), void (*free)(void *object), void *context);
-/* NULL: new() failed. */
+void cache_init(struct cache *cache, void *(*make)(void *context), void (*destroy)(void *object), void *context);
+/* NULL: make() failed. */
 void *cache_take(struct cache *cache);
 void cache_give(struct cache *cache, void *object);
 void cache_deinit(struct cache *cache);

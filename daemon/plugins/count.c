@@ -224,7 +224,7 @@ static int count_memory(struct run *run, struct wsd_worker *self, struct file *f
     struct memory memory = {.run = run, .data = run->job->input, .size = run->job->input_size};
     size_t n = (size_t)((memory.size + PIECE - 1) / PIECE);
 
-    memory.tallies = calloc(n, sizeof(*memory.tallies));
+    memory.tallies = calloc(n + 1, sizeof(*memory.tallies));
     if (!memory.tallies)
         return -ENOMEM;
     wsd_for(self, 0, n, 1, count_memory_pieces, &memory);

@@ -17,8 +17,8 @@
 #include "wsd/task.h"
 
 #define WINDOW     (32u * 1024 * 1024)
-#define FRAMES     16u                 /* in parallel */
-#define FRAME_SIZE (8u * 1024 * 1024)  /* decompressed; larger ones are streamed */
+#define FRAMES     16u                /* in parallel */
+#define FRAME_SIZE (8u * 1024 * 1024) /* decompressed; larger ones are streamed */
 #define OUT_SIZE   (256u * 1024)
 
 struct frame {

@@ -101,8 +101,7 @@ static int set_attributes(posix_spawnattr_t *attributes)
 
     sigemptyset(&none);
     sigfillset(&all);
-    r = posix_spawnattr_setflags(attributes,
-                                 POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
+    r = posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
     if (!r)
         r = posix_spawnattr_setsigdefault(attributes, &all);
     if (!r)

@@ -142,6 +142,8 @@ WSD_VOID_TASK_5(sort_lines, struct wsd_job *, job, struct line *, lines, struct 
     WSD_SPAWN(sort_lines, job, lines, spare, half, !to_spare);
     WSD_CALL(sort_lines, job, lines + half, spare + half, n - half, !to_spare);
     WSD_SYNC(sort_lines);
+    if (wsd_job_cancelled(job))
+        return;
     if (to_spare)
         WSD_CALL(merge, lines, half, lines + half, n - half, spare);
     else

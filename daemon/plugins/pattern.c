@@ -20,11 +20,12 @@ struct parser {
     char *out;        /* the translation */
     char *run, *must; /* bytes in a row now, and the longest such run */
     size_t n_run, n_must;
-    unsigned depth;       /* of groups */
-    bool start;           /* nothing here that an operator could repeat */
-    bool swallowed;       /* ... and the last was dropped: glibc takes a ) behind it as a byte */
-    bool alternatives;    /* a | outside of groups */
-    bool plain;           /* bytes only so far */
+    unsigned depth;    /* of groups */
+    bool start;        /* nothing here that an operator could repeat */
+    bool swallowed;    /* ... and the last was dropped: glibc takes a ) behind it as a byte */
+    bool alternatives; /* a | outside of groups */
+    bool plain;        /* bytes only so far */
+    bool colons;       /* [:space:] */
 };
 
 static void end_run(struct parser *parser)
@@ -134,24 +135,27 @@ static void parse_operators(struct parser *parser)
 /* A bracket expression; an unfinished one is left to regcomp() to complain of. */
 static void parse_bracket(struct parser *parser)
 {
-    const char *s = parser->p + 1;
+    const char *first = parser->p + 1, *s;
+    bool only_bytes = true, other = false;
 
-    if (s < parser->end && *s == '^')
-        s++;
-    if (s < parser->end && *s == ']')
-        s++;
-    for (; s < parser->end && *s != ']'; s++) {
+    if (first < parser->end && *first == '^')
+        first++;
+    for (s = first; s < parser->end && (*s != ']' || s == first); s++) {
+        other |= *s != ':';
+        only_bytes &= *s != '-' || s == first;
         if (*s != '[' || s + 1 == parser->end || !strchr(":.=", s[1]))
             continue;
 
         char kind = s[1];
 
+        only_bytes = false;
         for (s += 2; s + 1 < parser->end && !(s[0] == kind && s[1] == ']'); s++)
             ;
         if (s + 1 >= parser->end)
             break;
         s++;
     }
+    parser->colons |= only_bytes && other && s < parser->end && *s == ']' && *first == ':' && s[-1] == ':';
     s = s < parser->end ? s + 1 : parser->end;
     put_other(parser, parser->p, (size_t)(s - parser->p));
     parser->p = s;
@@ -213,10 +217,8 @@ static void parse_one(struct parser *parser)
         parse_backslash(parser);
     else if (c == '^' || c == '$')
         parse_anchor(parser, 1);
-    else if (c == '.')
-        put_other(parser, parser->p++, 1);
-    else if (!start && c == '{' && parser->p + 1 < parser->end && parser->p[1] == '}')
-        put_other(parser, parser->p++, 1); /* the one that is refused; regcomp() has the message */
+    else if (c == '.' || (c == '{' && !start && parser->p + 1 < parser->end && parser->p[1] == '}'))
+        put_other(parser, parser->p++, 1); /* regcomp() refuses {} as grep does */
     else
         put_byte(parser, *parser->p++);
     parser->swallowed = start && c == '{';
@@ -232,15 +234,15 @@ int pattern_init(struct pattern *pattern, const char *text, size_t size, bool fo
         return -ENOMEM;
     while (parser.p < parser.end)
         parse_one(&parser);
+    if (parser.colons)
+        return PATTERN_E_CLASS;
     end_run(&parser);
     *parser.out = '\0';
     if (fold || parser.alternatives)
         parser.n_must = 0;
     must[parser.n_must] = '\0';
-    *pattern = (struct pattern){.source = TAKE(out),
-                                .literal = parser.plain && !fold,
-                                .must = TAKE(must),
-                                .must_size = parser.n_must};
+    *pattern = (struct pattern){
+        .source = TAKE(out), .literal = parser.plain && !fold, .must = TAKE(must), .must_size = parser.n_must};
     return 0;
 }
 

@@ -10,12 +10,18 @@
 #include <stddef.h>
 
 struct pattern {
-    char *source;        /* the pattern in the words of REG_EXTENDED */
-    bool literal;        /* nothing but the bytes of `must` */
-    char *must;          /* bytes that each matching line has; "" where none are known */
+    char *source; /* the pattern in the words of REG_EXTENDED */
+    bool literal; /* nothing but the bytes of `must` */
+    char *must;   /* bytes that each matching line has; "" where none are known */
     size_t must_size;
 };
 
-/* 0 or -ENOMEM. fold: letters match in both cases, so that no bytes are known. */
+/* What regcomp() takes and grep refuses. */
+enum {
+    PATTERN_E_CLASS = 1, /* [:space:] without the outer brackets */
+};
+
+/* 0, PATTERN_E_CLASS or -ENOMEM; nothing to deinit unless 0. fold: letters match in both cases, so that no bytes are
+ * known. */
 int pattern_init(struct pattern *pattern, const char *text, size_t size, bool fold);
 void pattern_deinit(struct pattern *pattern);

@@ -20,12 +20,12 @@
 #include "plugins/pattern.h"
 #include "wsd/task.h"
 
-#define READ        (96u * 1024)      /* grep's: decides what is printed of a file that turns out to be binary */
-#define WINDOW      (32u * READ)      /* of a big file in memory */
-#define PIECE       (128u * 1024)     /* for one task */
-#define SMALL       (256u * 1024)     /* a file searched by one task */
-#define SMALL_FILES 64u               /* in memory at once */
-#define POLL_LINES  1024u             /* between two looks at the cancel flag */
+#define READ        (96u * 1024)  /* grep's: decides what is printed of a file that turns out to be binary */
+#define WINDOW      (32u * READ)  /* of a big file in memory */
+#define PIECE       (128u * 1024) /* for one task */
+#define SMALL       (256u * 1024) /* a file searched by one task */
+#define SMALL_FILES 64u           /* in memory at once */
+#define POLL_LINES  1024u         /* between two looks at the cancel flag */
 
 struct match {
     uint64_t line; /* from 0, in its piece */
@@ -121,13 +121,15 @@ static void *set_new(void *context)
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED 1
 #elif defined(__has_feature)
-#define SANITIZED (__has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer))
+#define SANITIZED                                                                                                      \
+    (__has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer))
 #else
 #define SANITIZED 0
 #endif
 
 /* 1 yes, 0 no, or a negative errno. The line ends after size bytes, wherever a NUL may be: the regexec() of the
- * sanitizers does not know REG_STARTEND and would read on; re_search() is slower, since it also finds the match's end. */
+ * sanitizers does not know REG_STARTEND and would read on; re_search() is slower, since it also finds the match's end.
+ */
 static int regex_matches(struct set *set, size_t i, const char *line, size_t size)
 {
     regex_t *pattern = &set->patterns[i];
@@ -205,7 +207,8 @@ static size_t skip_lines(const struct pattern *pattern, const char *data, size_t
 
 static int search_lines(const struct run *run, struct set *set, struct piece *piece)
 {
-    const struct pattern *skip = run->n_patterns == 1 && !run->invert && run->patterns[0].must_size ? run->patterns : NULL;
+    const struct pattern *skip =
+        run->n_patterns == 1 && !run->invert && run->patterns[0].must_size ? run->patterns : NULL;
     unsigned polls = 0;
 
     for (size_t at = 0; at < piece->size;) {
@@ -542,7 +545,11 @@ static int take_patterns(struct run *run, const char *text)
     for (size_t i = 0; i < n; i++) {
         const char *end = strchrnul(text, '\n');
 
-        if (pattern_init(&run->patterns[i], text, (size_t)(end - text), run->fold))
+        int r = pattern_init(&run->patterns[i], text, (size_t)(end - text), run->fold);
+
+        if (r == PATTERN_E_CLASS)
+            return wsd_job_fail(run->job, 2, "character class syntax is [[:space:]], not [:space:]");
+        if (r)
             return wsd_job_fail(run->job, 2, "out of memory");
         run->n_patterns++;
         text = end + 1;

@@ -133,7 +133,7 @@ static void count_pieces(struct wsd_worker *self, uint64_t begin, uint64_t end, 
 {
     struct run *run = arg;
 
-    for (uint64_t i = begin; i < end; i++)
+    for (uint64_t i = begin; i < end && !wsd_job_cancelled(run->job); i++)
         run->pieces[i].n = lines_count(run->pieces[i].data, run->pieces[i].size);
 }
 
@@ -141,7 +141,7 @@ static void fill_pieces(struct wsd_worker *self, uint64_t begin, uint64_t end, v
 {
     struct run *run = arg;
 
-    for (uint64_t i = begin; i < end; i++)
+    for (uint64_t i = begin; i < end && !wsd_job_cancelled(run->job); i++)
         lines_find(run->pieces[i].data, run->pieces[i].size, run->lines + run->pieces[i].first);
 }
 
@@ -152,6 +152,8 @@ static int find_lines(struct run *run, struct wsd_worker *self)
     if (r)
         return r;
     wsd_for(self, 0, run->n_pieces, 1, count_pieces, run);
+    if (wsd_job_cancelled(run->job))
+        return -ECANCELED;
     for (size_t i = 0; i < run->n_pieces; i++) {
         run->pieces[i].first = run->n_lines;
         run->n_lines += run->pieces[i].n;

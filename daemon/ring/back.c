@@ -160,8 +160,8 @@ bool back_claim(struct back *b, uint32_t slot, uint32_t generation)
 
     /* Before the CAS: see layout.h. Where the CAS fails nobody looks at it. */
     atomic_store_explicit(&u->started_usec, clock_monotonic_usec(), memory_order_relaxed);
-    /* acquire: partner is the release store in front_submit(), which was after the down slot was filled; release: partner
-     * is the acquire load in front_running() */
+    /* acquire: partner is the release store in front_submit(), which was after the down slot was filled; release:
+     * partner is the acquire load in front_running() */
     if (atomic_compare_exchange_strong_explicit(&u->state, &word, ring_word(generation, RING_RUNNING),
                                                 memory_order_acq_rel, memory_order_relaxed))
         return true;
@@ -188,8 +188,8 @@ int back_read(struct back *b, uint32_t slot, uint32_t generation, struct back_re
     memcpy(ret->id, q.id, sizeof(q.id));
     uint64_t head = ((uint64_t)directory_size + args_size + BLOB_ALIGN - 1) & ~(uint64_t)(BLOB_ALIGN - 1);
     bool by_fd = q.flags & (DOWN_INPUT_FD | DOWN_INPUT_PIPE);
-    if (d->generation != generation || blob < b->down_arena || blob > b->down_size ||
-        head > b->down_size - blob || (!by_fd && input_size > b->down_size - blob - head))
+    if (d->generation != generation || blob < b->down_arena || blob > b->down_size || head > b->down_size - blob ||
+        (!by_fd && input_size > b->down_size - blob - head))
         return -EBADMSG;
     if ((directory_size && base[blob + directory_size - 1] != 0) ||
         (args_size && base[blob + directory_size + args_size - 1] != 0))

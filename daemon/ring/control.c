@@ -2,8 +2,8 @@
  *
  * control.c: one struct control a packet, with at most one descriptor.
  * Owns nothing but the descriptors of a packet until it has handed one over. [any; one receiver at a time]
- * Keeps: what control_receive() gives is whole and its text ends in NUL; no descriptor that came with a bad packet stays
- * open.
+ * Keeps: what control_receive() gives is whole and its text ends in NUL; no descriptor that came with a bad packet
+ * stays open.
  * Does not know what the packets mean. */
 #include "ring/control.h"
 

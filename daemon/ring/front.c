@@ -237,11 +237,14 @@ void front_progress(struct front *f, uint32_t slot, uint64_t *ret_done, uint64_t
 
 bool front_running(struct front *f, uint32_t slot, uint64_t *ret_started_usec)
 {
-    volatile struct up_slot *u = &f->up->slots[slot];
+    struct up_slot *u = &f->up->slots[slot];
 
-    *ret_started_usec = u->started_usec;
-    return atomic_load_explicit(&f->up->slots[slot].state, memory_order_relaxed) ==
-           ring_word(f->generation[slot], RING_RUNNING);
+    /* acquire: partner is the CAS in back_claim(), which comes after the time was written; in the other order it could be the time of
+     * the slot's job before */
+    bool running =
+        atomic_load_explicit(&u->state, memory_order_acquire) == ring_word(f->generation[slot], RING_RUNNING);
+    *ret_started_usec = atomic_load_explicit(&u->started_usec, memory_order_relaxed);
+    return running;
 }
 
 /* Copies the answer half. The worker is done with it; a liar may still write: each field is taken once. */

@@ -61,7 +61,7 @@ kill -HUP "$WSD_PID"
 check "SIGHUP: exec is off again" wait_until expect_exit 77 wsctl submit exec true
 background wsctl submit --timeout 60s "$TEST_PLUGINS/sleep.so" 60000
 check "a limit is kept: 75" wait_until expect_exit 75 wsctl submit fib 20
-kill -INT "$BACKGROUND_PID"
+kill -TERM "$BACKGROUND_PID"
 check "and below it there is room again" wait_until expect_output 6765 wsctl submit fib 20
 stop_wsd
 check "the socket is gone" test ! -e "$WSD_SOCKET"

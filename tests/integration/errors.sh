@@ -26,7 +26,7 @@ check "usage: unknown verb: 64" refused 64 "frobnicate" wsctl frobnicate
 check "usage: unknown option: 64" refused 64 "wsctl submit --help\|no-such" wsctl submit --no-such fib
 check "usage: no plugin: 64" refused 64 "PLUGIN\|plugin" wsctl submit
 check "usage: bad priority: 64" refused 64 "priority" wsctl submit --priority 101 fib 2
-check "usage: bad timeout: 64" refused 64 "timeout" wsctl submit --timeout soon fib 2
+check "usage: bad timeout: 64" refused 64 "duration" wsctl submit --timeout soon fib 2
 
 background "$BUILD/tests/support/other-version" "$WORK/other.sock"
 wait_until test -S "$WORK/other.sock"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * run-plugin.c: runs one job by wsctl-local.so, as `wsctl submit --local` does, but with nothing of the client:
- *     run-plugin [--workers N] [--timeout MSEC] [--plugin-dir DIR]... [--input FILE|-] [--verbose] PLUGIN[:FUNCTION] [ARG...]
- * Output on stdout, messages and error on stderr, the job's exit code. WSCTL_LOCAL names the module. */
+ *     run-plugin [--workers N] [--timeout MSEC] [--plugin-dir DIR]... [--input FILE|-] [--verbose] PLUGIN[:FUNCTION]
+ * [ARG...] Output on stdout, messages and error on stderr, the job's exit code. WSCTL_LOCAL names the module. */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -34,7 +34,8 @@ static _Noreturn void usage(void)
 int main(int argc, char **argv)
 {
     const char *dirs[DIRS_MAX];
-    struct local_request q = {.size = sizeof(q), .input_fd = -1, .plugin_dirs = dirs, .output = output, .message = message};
+    struct local_request q = {
+        .size = sizeof(q), .input_fd = -1, .plugin_dirs = dirs, .output = output, .message = message};
     struct local_result result;
     bool verbose = false;
     int i;

@@ -26,4 +26,5 @@ static int run(struct wsd_job *job, struct wsd_worker *self)
 }
 
 static const struct wsd_function functions[] = {{.name = "run", .help = "never runs", .run = run}};
-WSD_PLUGIN(.n_functions = 1, .functions = functions, .name = "bad-init", .version = "1", .help = "cannot start", .init = init);
+WSD_PLUGIN(.n_functions = 1, .functions = functions, .name = "bad-init", .version = "1", .help = "cannot start",
+           .init = init);

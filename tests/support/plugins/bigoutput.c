@@ -82,9 +82,31 @@ static int sizes(struct wsd_job *job, struct wsd_worker *self)
     return 0;
 }
 
+/* The largest reservations behind a little, used to the last byte. */
+static int largest(struct wsd_job *job, struct wsd_worker *self)
+{
+    unsigned char little[8];
+    uint64_t at = sizeof(little);
+
+    fill(little, sizeof(little), 0);
+    if (wsd_job_write(job, little, sizeof(little)) < 0)
+        return 1;
+    for (int i = 0; i < 2; i++, at += WSD_RESERVE_MAX) {
+        size_t room;
+        unsigned char *to = wsd_job_reserve(job, WSD_RESERVE_MAX, &room);
+        if (!to)
+            return 2;
+        fill(to, WSD_RESERVE_MAX, at);
+        if (wsd_job_commit(job, WSD_RESERVE_MAX) < 0)
+            return 3;
+    }
+    return 0;
+}
+
 static const struct wsd_function functions[] = {
     {.name = "bigoutput", .help = "BYTES: reserved and committed", .flags = WSD_FN_IDEMPOTENT, .run = reserved},
     {.name = "written", .help = "BYTES: written in odd pieces", .flags = WSD_FN_IDEMPOTENT, .run = written},
+    {.name = "largest", .help = "largest reservations", .flags = WSD_FN_IDEMPOTENT, .run = largest},
     {.name = "sizes", .help = "reservations of all sizes", .flags = WSD_FN_IDEMPOTENT, .run = sizes},
 };
-WSD_PLUGIN(.n_functions = 3, .functions = functions, .name = "bigoutput", .version = "1", .help = "much output");
+WSD_PLUGIN(.n_functions = 4, .functions = functions, .name = "bigoutput", .version = "1", .help = "much output");

@@ -93,7 +93,8 @@ static int once(struct wsd_job *job, struct wsd_worker *self)
     }
 
 static const struct wsd_function functions[] = {
-    BOTH("segv", segv), BOTH("abort", on_abort),   BOTH("exit", on_exit_call), BOTH("kill", killed),
-    BOTH("overflow", overflow), BOTH("stolen", stolen), BOTH("once", once),
+    BOTH("segv", segv),         BOTH("abort", on_abort), BOTH("exit", on_exit_call), BOTH("kill", killed),
+    BOTH("overflow", overflow), BOTH("stolen", stolen),  BOTH("once", once),
 };
-WSD_PLUGIN(.n_functions = 14, .functions = functions, .name = "crash", .version = "1", .help = "takes the process down");
+WSD_PLUGIN(.n_functions = 14, .functions = functions, .name = "crash", .version = "1",
+           .help = "takes the process down");

@@ -80,4 +80,5 @@ static const struct wsd_function functions[] = {
     {.name = "status", .help = "STATUS [TEXT]: ends with it", .run = status},
     {.name = "directory", .help = "the working directory", .run = directory},
 };
-WSD_PLUGIN(.n_functions = 5, .functions = functions, .name = "echo", .version = "1", .help = "gives back what it was given");
+WSD_PLUGIN(.n_functions = 5, .functions = functions, .name = "echo", .version = "1",
+           .help = "gives back what it was given");

@@ -100,7 +100,8 @@ END_TEST
 
 START_TEST(nonsense_limits_nothing)
 {
-    static const char *const nonsense[] = {"", "x y", "0 0", "5 0", "-5 100000", "100000 -1", "9223372036854775807 1", "7"};
+    static const char *const nonsense[] = {"", "x y", "0 0", "5 0", "-5 100000", "100000 -1", "9223372036854775807 1",
+                                           "7"};
 
     put("cgroup", "0::/a");
     for (size_t i = 0; i < sizeof(nonsense) / sizeof(*nonsense); i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test-loader.c: each way in which a plugin is refused, with its words, and the ways in which it is found. Every test works
- * in a directory of its own. */
+ * test-loader.c: each way in which a plugin is refused, with its words, and the ways in which it is found. Every test
+ * works in a directory of its own. */
 #include "host/loader.h"
 
 #include <check.h>
@@ -67,7 +67,8 @@ static void make(unsigned flags, const char *directory)
 
     loader_free(loader);
     ck_assert_int_eq(
-        loader_new(&loader, &(struct loader_options){.dirs = dirs, .n_dirs = 2, .flags = flags, .directory = directory}),
+        loader_new(&loader,
+                   &(struct loader_options){.dirs = dirs, .n_dirs = 2, .flags = flags, .directory = directory}),
         0);
 }
 
@@ -327,6 +328,9 @@ START_TEST(failed_init_fails_the_load)
     make(0, NULL);
     refuses("bad-init", ELIBBAD, "its init failed with 3");
     refuses("bad-init", ELIBBAD, "its init failed with 3");
+    /* what failed is still mapped, and must not be taken for the next one */
+    copy("echo", "a/echo.so");
+    ck_assert_str_eq(loads("echo")->name, "echo");
 }
 END_TEST
 
@@ -355,7 +359,8 @@ START_TEST(too_many_directories_are_refused)
 
     for (size_t i = 0; i <= LOADER_DIRS_MAX; i++)
         dirs[i] = "/nosuch";
-    ck_assert_int_eq(loader_new(&loader, &(struct loader_options){.dirs = dirs, .n_dirs = LOADER_DIRS_MAX + 1}), -EINVAL);
+    ck_assert_int_eq(loader_new(&loader, &(struct loader_options){.dirs = dirs, .n_dirs = LOADER_DIRS_MAX + 1}),
+                     -EINVAL);
     ck_assert_int_eq(loader_new(&loader, &(struct loader_options){.dirs = dirs, .n_dirs = LOADER_DIRS_MAX}), 0);
     refuses("x", ENOENT, "not found in /nosuch:");
     loader = loader_free(loader);

@@ -54,8 +54,13 @@ static void setup(void)
     ck_assert(run != NULL);
     dirs[0] = getenv("TEST_PLUGINS");
     out_limit = SIZE_MAX;
-    q = (struct local_request){.size = sizeof(q), .input_fd = -1, .plugin_dirs = dirs, .n_plugin_dirs = 1,
-                               .output = output, .message = message, .userdata = &q};
+    q = (struct local_request){.size = sizeof(q),
+                               .input_fd = -1,
+                               .plugin_dirs = dirs,
+                               .n_plugin_dirs = 1,
+                               .output = output,
+                               .message = message,
+                               .userdata = &q};
 }
 
 START_TEST(job_runs_and_its_result_is_told)

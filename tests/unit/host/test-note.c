@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test-note.c: the ABI note is found in good plugins, and nothing worse than an answer comes of bad bytes. The bytes lie at
- * the end of a page with nothing behind it, so that a read too far is a fault. */
+ * test-note.c: the ABI note is found in good plugins, and nothing worse than an answer comes of bad bytes. The bytes
+ * lie at the end of a page with nothing behind it, so that a read too far is a fault. */
 #include "host/note.h"
 
 #include <check.h>

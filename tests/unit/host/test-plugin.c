@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test-plugin.c: each promise of a descriptor is held against it, and strides of older and newer headers are honoured. */
+ * test-plugin.c: each promise of a descriptor is held against it, and strides of older and newer headers are honoured.
+ */
 #include "host/plugin.h"
 
 #include <check.h>
@@ -50,7 +51,7 @@ static int load(void)
 #define REFUSED(words)                                                                                                 \
     do {                                                                                                               \
         ck_assert_int_eq(load(), -ELIBBAD);                                                                            \
-        ck_assert_msg(strstr(error, words) != NULL, "\"%s\" does not say \"%s\"", error, words);                      \
+        ck_assert_msg(strstr(error, words) != NULL, "\"%s\" does not say \"%s\"", error, words);                       \
     } while (0)
 
 START_TEST(good_descriptor_is_copied)
@@ -109,8 +110,9 @@ END_TEST
 
 START_TEST(names_are_short_and_plain)
 {
-    static const char *const bad[] = {NULL, "", "a b", "a/b", "a.b", "\xc3\xa4", "a\n",
-                                      "0123456789012345678901234567890123456789012345678901234567890123"};
+    static const char *const bad[] = {
+        NULL,  "",         "a b", "a/b",
+        "a.b", "\xc3\xa4", "a\n", "0123456789012345678901234567890123456789012345678901234567890123"};
 
     for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
         good.name = bad[i];

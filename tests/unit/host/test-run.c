@@ -89,7 +89,7 @@ static void finished(struct host_job *job, struct wsd_worker *self)
     event_notify(&t.event, 1, false);
 }
 
-static const struct host_transport transport = {reserve, commit,    flush,   read_stream, open_file,
+static const struct host_transport transport = {reserve,   commit,  flush,    read_stream, open_file,
                                                 directory, message, progress, finished};
 
 static struct plugin_function function;
@@ -206,6 +206,13 @@ START_TEST(arguments_that_do_not_add_up_are_refused)
         ck_assert_int_eq(t.exit, 63);
         ck_assert_str_eq(t.job.error, "malformed arguments");
     }
+    char *many = calloc(1, 65536);
+    request.args = many;
+    request.args_size = 65536;
+    request.argc = UINT32_MAX;
+    ck_assert_int_eq(host_job_begin(&t.job, &request), -EINVAL);
+    host_job_fail(&t.job, NULL, NULL);
+    free(many);
     request.function = NULL;
     ck_assert_int_eq(host_job_begin(&t.job, &request), -EINVAL);
     host_job_fail(&t.job, NULL, "because of %d", 5);

@@ -66,6 +66,21 @@ START_TEST(folded_pattern_has_no_known_bytes)
 }
 END_TEST
 
+START_TEST(class_without_outer_brackets_is_refused)
+{
+    static const char *const refused[] = {"[:a:]", "[^:a:]", "x[:a:b:]", "[:[a:]"};
+    static const char *const fine[] = {"[:]", "[::]", "[:a]", "[a:]", "[:a-z:]", "[:[:alpha:]:]", "[:a"};
+    struct pattern pattern;
+
+    for (size_t i = 0; i < ARRAY_SIZE(refused); i++)
+        ck_assert_int_eq(pattern_init(&pattern, refused[i], strlen(refused[i]), false), PATTERN_E_CLASS);
+    for (size_t i = 0; i < ARRAY_SIZE(fine); i++) {
+        ck_assert_int_eq(pattern_init(&pattern, fine[i], strlen(fine[i]), false), 0);
+        pattern_deinit(&pattern);
+    }
+}
+END_TEST
+
 START_TEST(any_bytes_make_a_pattern_without_overrun)
 {
     static const char alphabet[] = "ab()[]{}*+?|^$\\.,1:-";
@@ -78,8 +93,11 @@ START_TEST(any_bytes_make_a_pattern_without_overrun)
 
         for (size_t i = 0; i < size; i++)
             text[i] = alphabet[(size_t)rand_r(&seed) % (sizeof(alphabet) - 1)];
-        ck_assert_int_eq(pattern_init(&pattern, text, size, false), 0);
-        pattern_deinit(&pattern);
+        int r = pattern_init(&pattern, text, size, false);
+
+        ck_assert(r == 0 || r == PATTERN_E_CLASS);
+        if (r == 0)
+            pattern_deinit(&pattern);
     }
 }
 END_TEST
@@ -91,6 +109,7 @@ int main(void)
 
     tcase_add_loop_test(tcase, pattern_is_translated, 0, (int)ARRAY_SIZE(patterns));
     tcase_add_test(tcase, folded_pattern_has_no_known_bytes);
+    tcase_add_test(tcase, class_without_outer_brackets_is_refused);
     tcase_add_loop_test(tcase, any_bytes_make_a_pattern_without_overrun, 0, 4);
     suite_add_tcase(suite, tcase);
 

@@ -115,16 +115,36 @@ START_TEST(regions_of_another_making_are_refused)
             uint64_t size, arena;
         } was = {up->magic, up->version, up->size, up->arena};
         switch (i) {
-        case 0: up->magic++; break;
-        case 1: up->version++; break;
-        case 2: up->size++; break;
-        case 3: up->arena = 0; break;
-        case 4: up->arena += 64; break; /* no room for all of it */
-        case 5: up->arena = sizeof(*up) - 64; break;
-        case 6: up->arena = UINT64_MAX - 63; break;
-        case 7: up->arena -= 1; break;
-        case 8: up->size = 0; break;
-        case 9: up->arena = UINT64_MAX; break;
+        case 0:
+            up->magic++;
+            break;
+        case 1:
+            up->version++;
+            break;
+        case 2:
+            up->size++;
+            break;
+        case 3:
+            up->arena = 0;
+            break;
+        case 4:
+            up->arena += 64;
+            break; /* no room for all of it */
+        case 5:
+            up->arena = sizeof(*up) - 64;
+            break;
+        case 6:
+            up->arena = UINT64_MAX - 63;
+            break;
+        case 7:
+            up->arena -= 1;
+            break;
+        case 8:
+            up->size = 0;
+            break;
+        case 9:
+            up->arena = UINT64_MAX;
+            break;
         }
         ck_assert_int_eq(back_init(&b, down_fd, up_fd, bell_fd), -EBADMSG);
         up->magic = was.magic;
@@ -406,6 +426,8 @@ END_TEST
 
 enum { THREADS = 4, JOBS = 200000 };
 
+static _Atomic uint32_t taken_entries;
+
 static void *worker(void *arg)
 {
     _Atomic bool *stop = arg;
@@ -419,6 +441,7 @@ static void *worker(void *arg)
                 return NULL;
             continue;
         }
+        atomic_fetch_add_explicit(&taken_entries, 1, memory_order_relaxed);
         if (!back_claim(back, slot, generation))
             continue;
         uint64_t serial;
@@ -453,7 +476,8 @@ START_TEST(workers_at_once_lose_and_double_nothing)
             submitted++;
             if (submitted % 7 == 0) { /* some are taken back, where that comes in time */
                 uint64_t word = ring_word(generation[slot], RING_QUEUED);
-                if (atomic_compare_exchange_strong(&up->slots[slot].state, &word, ring_word(generation[slot], RING_RECALLED)))
+                if (atomic_compare_exchange_strong(&up->slots[slot].state, &word,
+                                                   ring_word(generation[slot], RING_RECALLED)))
                     out[slot] = 2;
             }
         }
@@ -480,6 +504,7 @@ START_TEST(workers_at_once_lose_and_double_nothing)
     for (int i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
     ck_assert_uint_eq(atomic_load(&up->tail), head);
+    ck_assert_uint_eq(taken_entries, JOBS);
 }
 END_TEST
 

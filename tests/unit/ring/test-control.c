@@ -64,8 +64,16 @@ static int receive_bad(void)
 
 START_TEST(packet_arrives_as_it_was_sent)
 {
-    struct control c = {.kind = CONTROL_LOAD, .slot = 1, .generation = 2, .number = 3, .error = 4, .functions = 5,
-                        .flags = 6, .text_size = 6, .text = "hello"}, got;
+    struct control c = {.kind = CONTROL_LOAD,
+                        .slot = 1,
+                        .generation = 2,
+                        .number = 3,
+                        .error = 4,
+                        .functions = 5,
+                        .flags = 6,
+                        .text_size = 6,
+                        .text = "hello"},
+                   got;
     int fd;
 
     ck_assert_int_eq(control_send(theirs, &c, -1), 0);
