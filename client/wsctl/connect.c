@@ -26,8 +26,10 @@ int ctl_connect(const struct ctl *ctl, struct wsd_client **ret_client)
         snprintf(what, sizeof(what), "%s", ctl->socket);
     }
     if (r == -ENOENT || r == -ECONNREFUSED)
-        ctl_error(exit, what, "%s: no daemon there; start one (systemctl start wsd, or wsd --socket PATH) or say where it is "
-                  "with --socket PATH or WSD_SOCKET", why);
+        ctl_error(exit, what,
+                  "%s: no daemon there; start one (systemctl start wsd, or wsd --socket PATH) or say where it is "
+                  "with --socket PATH or WSD_SOCKET",
+                  why);
     else if (exit == EXIT_NO_DAEMON)
         ctl_error(exit, what, "%s; is it wsd that listens there?", why);
     else

@@ -17,8 +17,8 @@
 enum { OPT_SOCKET = 1000, OPT_JSON, OPT_QUIET, OPT_NO_PROGRESS, OPT_HELP };
 
 static const struct option common[] = {
-    {"socket", required_argument, NULL, OPT_SOCKET},        {"json", no_argument, NULL, OPT_JSON},
-    {"quiet", no_argument, NULL, OPT_QUIET},                {"no-progress", no_argument, NULL, OPT_NO_PROGRESS},
+    {"socket", required_argument, NULL, OPT_SOCKET}, {"json", no_argument, NULL, OPT_JSON},
+    {"quiet", no_argument, NULL, OPT_QUIET},         {"no-progress", no_argument, NULL, OPT_NO_PROGRESS},
     {"help", no_argument, NULL, OPT_HELP},
 };
 
@@ -145,9 +145,8 @@ int parse_duration(const char *text, uint64_t *ret_usec)
     static const struct {
         const char *name;
         double usec;
-    } units[] = {{"us", 1},        {"usec", 1},     {"ms", 1e3},      {"msec", 1e3}, {"s", 1e6},  {"sec", 1e6},
-                 {"", 1e6},        {"m", 60e6},     {"min", 60e6},    {"h", 3600e6}, {"hr", 3600e6},
-                 {"d", 86400e6},   {"day", 86400e6}};
+    } units[] = {{"us", 1},   {"usec", 1},   {"ms", 1e3},   {"msec", 1e3},  {"s", 1e6},     {"sec", 1e6},    {"", 1e6},
+                 {"m", 60e6}, {"min", 60e6}, {"h", 3600e6}, {"hr", 3600e6}, {"d", 86400e6}, {"day", 86400e6}};
     double sum = 0;
     const char *p = text;
 

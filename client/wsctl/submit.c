@@ -127,8 +127,8 @@ static int turn(struct submit *submit)
         r = input_read(&submit->input);
     if (r == 0)
         wsd_client_process(submit->client); /* where it fails, done has been told */
-    /* Behind it: the credit for more input has just come, and nothing would wake us for it again. What is fed here makes
-     * POLLOUT wake us at once. */
+    /* Behind it: the credit for more input has just come, and nothing would wake us for it again. What is fed here
+     * makes POLLOUT wake us at once. */
     if (r == 0 && !submit->done)
         r = input_feed(&submit->input, submit->client, submit->call);
     return r;
@@ -190,8 +190,7 @@ static int leave(struct submit *submit)
         return ctl_error(EXIT_CANCELLED, submit->options->name, "cancelled");
     /* What is in the socket is not yet with wsd, which may see that we are gone first. Frames are taken in order, so an
      * answer to one behind the input says that wsd has it all. */
-    if (submit->input.fd >= 0 && !submit->input.whole && !submit->done &&
-        wsd_client_ping(submit->client, NULL) < 0)
+    if (submit->input.fd >= 0 && !submit->input.whole && !submit->done && wsd_client_ping(submit->client, NULL) < 0)
         return ctl_client_error(submit->client, submit->options->name, NULL);
     return print_id(submit);
 }
@@ -232,10 +231,14 @@ end:
 enum { OPT_LOCAL = 256, OPT_WORKERS, OPT_PLUGIN_DIR };
 
 static const struct option long_options[] = {
-    {"input", required_argument, NULL, 'i'},     {"output", required_argument, NULL, 'o'},
-    {"detach", no_argument, NULL, 'd'},          {"timeout", required_argument, NULL, 't'},
-    {"priority", required_argument, NULL, 'p'},  {"local", no_argument, NULL, OPT_LOCAL},
-    {"workers", required_argument, NULL, OPT_WORKERS}, {"plugin-dir", required_argument, NULL, OPT_PLUGIN_DIR},
+    {"input", required_argument, NULL, 'i'},
+    {"output", required_argument, NULL, 'o'},
+    {"detach", no_argument, NULL, 'd'},
+    {"timeout", required_argument, NULL, 't'},
+    {"priority", required_argument, NULL, 'p'},
+    {"local", no_argument, NULL, OPT_LOCAL},
+    {"workers", required_argument, NULL, OPT_WORKERS},
+    {"plugin-dir", required_argument, NULL, OPT_PLUGIN_DIR},
     {0},
 };
 
@@ -295,7 +298,8 @@ static int parse(struct ctl *ctl, int argc, char **argv, struct submit_options *
     o->args = argv + optind;
     o->n_args = (size_t)(argc - optind);
     if (!o->local && (o->workers || o->n_plugin_dirs))
-        return ctl_error(EXIT_USAGE, o->workers ? "--workers" : "--plugin-dir", "only with --local; else it is wsd's to say");
+        return ctl_error(EXIT_USAGE, o->workers ? "--workers" : "--plugin-dir",
+                         "only with --local; else it is wsd's to say");
     if (o->local && o->detach)
         return ctl_error(EXIT_USAGE, "--detach", "not with --local");
     o->plugin = strdup(o->name);
