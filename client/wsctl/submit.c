@@ -284,6 +284,7 @@ static int set_option(struct submit_options *o, int c)
 
 static int parse(struct ctl *ctl, int argc, char **argv, struct submit_options *o)
 {
+    bool ended;
     int c, r;
 
     while ((c = ctl_getopt(ctl, argc, argv, "i:o:dt:p:", long_options, &r)) != CTL_END)
@@ -291,8 +292,9 @@ static int parse(struct ctl *ctl, int argc, char **argv, struct submit_options *
             return c == CTL_EXIT && r == 0 ? -1 : r;
     if (optind == argc)
         return ctl_error(EXIT_USAGE, "submit", "no plugin is named; usage: wsctl submit %s", ctl->verb->usage);
+    ended = strcmp(argv[optind - 1], "--") == 0;
     o->name = argv[optind++];
-    while ((c = ctl_getopt_behind(ctl, argc, argv, "i:o:dt:p:", long_options, &r)) != CTL_END)
+    while (!ended && (c = ctl_getopt_behind(ctl, argc, argv, "i:o:dt:p:", long_options, &r)) != CTL_END)
         if (c == CTL_EXIT || (r = set_option(o, c)) != 0)
             return c == CTL_EXIT && r == 0 ? -1 : r;
     o->args = argv + optind;
