@@ -39,6 +39,8 @@ static int on_output(struct wsd_call *call, const void *data, size_t size, void 
 {
     struct submit *submit = userdata;
 
+    if (submit->options->detach)
+        return 0; /* it was quicker than we left: the output is for whoever awaits it */
     progress_clear_for_stdout();
     if (submit->ctl->json && !submit->options->output) {
         if (buffer_put(&submit->gathered, data, size) == 0)
@@ -54,7 +56,7 @@ static void on_message(struct wsd_call *call, int level, const char *text, void 
 {
     const struct submit *submit = userdata;
 
-    if (!submit->ctl->quiet)
+    if (!submit->ctl->quiet && !submit->options->detach)
         print_message(NULL, text);
 }
 
@@ -75,6 +77,8 @@ static void on_done(struct wsd_call *call, int error, const struct wsd_job_info 
         submit->exit = ctl_client_error(submit->client, submit->options->name, submit->options->plugin);
         return;
     }
+    if (submit->options->detach)
+        return;
     submit->exit = info->exit;
     if (submit->ctl->json) {
         json_job(&json, info);
@@ -193,7 +197,7 @@ static int submit_remote(const struct ctl *ctl, const struct submit_options *opt
         r = turn(&submit);
     if (r == 0)
         r = submit.exit;
-    if (r == 0 && !submit.done && may_leave(&submit))
+    if (r == 0 && options->detach && submit.accepted)
         r = print_id(&submit);
     progress_clear();
     closed = output_close(&submit.output);

@@ -56,7 +56,7 @@ same_as_tool() { # UID DIR FILE...: checksum equals sha256sum, output, messages 
     in_dir "$dir" "$uid" sha256sum "$@" >"$WORK/b.out" 2>"$WORK/b.err" || b=$?
     cat "$WORK/a.out" "$WORK/a.err" "$WORK/b.err"
     # wsctl adds its own line about the status
-    grep -v '^wsctl: ' "$WORK/a.err" >"$WORK/a.lines"
+    grep -v '^wsctl: ' "$WORK/a.err" | sed 's/^checksum: /sha256sum: /' >"$WORK/a.lines"
     [ "$a" = "$b" ] && cmp "$WORK/a.out" "$WORK/b.out" && cmp "$WORK/a.lines" "$WORK/b.err"
 }
 

@@ -5,6 +5,7 @@
 # author would: every promised place, headers and pkg-config from there, soname, exported symbols, hardening.
 # Uses BUILD only to install from it.
 . "$(dirname "$0")/lib.sh"
+set +o pipefail # grep -q ends before nm and readelf do
 
 dest=$WORK/dest
 prefix=$(meson introspect "$BUILD" --buildoptions | python3 -c '

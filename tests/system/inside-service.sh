@@ -6,6 +6,7 @@
 SRC=/box BUILD=/box
 WSD=$PREFIX/sbin/wsd WSCTL=$PREFIX/bin/wsctl EXECUTOR=$PREFIX/libexec/wsd-executor
 . "$(dirname "$0")/../support/lib.sh"
+set +o pipefail # grep -q ends before journalctl does
 chmod 755 "$WORK"
 
 units=$PREFIX/lib/systemd/system
@@ -30,11 +31,6 @@ as() { # USER COMMAND...: with that user's groups
   local user=$1
   shift
   runuser -u "$user" -- env HOME="/home/$user" "$@"
-}
-# The journal's lines of wsd since the test began: PRIORITY TRANSPORT MESSAGE
-journal() {
-  journalctl --sync
-  journalctl -u "${1:-wsd.service}" -o verbose --output-fields=PRIORITY,_TRANSPORT,MESSAGE,SYSLOG_IDENTIFIER --no-pager
 }
 said() { # PRIORITY PATTERN: wsd itself has written such a line to the journal
   journalctl --sync

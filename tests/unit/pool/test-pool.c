@@ -426,29 +426,49 @@ START_TEST(all_workers_get_work_though_the_spawner_sits_in_a_leaf)
 }
 END_TEST
 
-/* The same where the others sit in a join: the outer children are stolen, and join long ones. */
-static void do_inner(struct wsd_worker *self, void *arg)
+/* The same where the other worker sleeps in a join: its child was stolen, and spawns only then. */
+static struct pool *late_pool;
+static _Atomic uint32_t late_owner;
+static _Atomic bool late_started;
+
+static uint64_t parks_of_late_owner(void)
 {
+    struct pool_counters c;
+
+    pool_worker_counters(late_pool, atomic_load(&late_owner), &c);
+    return c.parks;
+}
+
+static void do_late_child(struct wsd_worker *self, void *arg)
+{
+    uint64_t parks = parks_of_late_owner();
+
+    atomic_store(&late_started, true);
+    while (parks_of_late_owner() == parks)
+        sched_yield();
     do_meet(self, arg);
 }
 
 static void do_late(struct wsd_worker *self, void *arg)
 {
-    /* The thief of the first child is to be the one that spawns; our join must be woken by what he spawns late. */
-    wsd_spawn(self, do_inner, arg);
+    atomic_store(&late_owner, self->index);
+    wsd_spawn(self, do_late_child, arg);
+    while (!atomic_load(&late_started))
+        sched_yield();
     wsd_sync(self);
 }
 
 START_TEST(a_waiting_join_is_woken_by_work_that_comes_later)
 {
-    struct pool *pool = new_pool(2);
     uint32_t n = 2;
 
-    for (int i = 0; i < 500; i++) {
+    late_pool = new_pool(2);
+    for (int i = 0; i < 200; i++) {
         atomic_store(&inside, 0);
-        run_on(pool, do_late, &n);
+        atomic_store(&late_started, false);
+        run_on(late_pool, do_late, &n);
     }
-    pool_free(pool);
+    pool_free(late_pool);
 }
 END_TEST
 

@@ -370,6 +370,7 @@ START_TEST(a_root_that_joins_less_than_it_spawned_is_stopped)
     struct pool *pool = new_pool(1);
 
     run_on(pool, do_broken, NULL);
+    pool_free(pool); /* the worker looks after the root has told us that it is done */
 }
 END_TEST
 
@@ -383,6 +384,7 @@ START_TEST(a_sync_without_a_spawn_is_stopped)
     struct pool *pool = new_pool(1);
 
     run_on(pool, do_broken_sync, NULL);
+    pool_free(pool); /* the worker looks after the root has told us that it is done */
 }
 END_TEST
 
