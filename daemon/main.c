@@ -254,7 +254,7 @@ static bool finished(struct daemon *d)
     jobs_counters(d->jobs, &n);
     if (n.n_open > 0)
         return false;
-    if (frontend_quiet(d->frontend))
+    if (n.n_unread == 0 && frontend_quiet(d->frontend))
         return true;
     /* somebody does not read his answer */
     return d->ending && clock_monotonic_usec() - d->ending_usec > FLUSH_MAX_USEC;

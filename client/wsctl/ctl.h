@@ -59,8 +59,8 @@ int verb_version(struct ctl *ctl, int argc, char **argv);
 /* The next option of a verb: its own (values above 0, short ones by their letter) or one of the above. The common
  * options are dealt with. `own` ends with zeros. Options stop at the first argument. */
 int ctl_getopt(struct ctl *ctl, int argc, char **argv, const char *letters, const struct option *own, int *ret_exit);
-/* The same directly behind the plugin, where only long options, spelled out, are ours; anything else begins the
- * plugin's own arguments, and so does `--`, which is taken away. */
+/* The same directly behind the plugin, where only long options, spelled out, are ours; anything else, `--` too, begins
+ * the plugin's own arguments. Not to be called where `--` stood before the plugin: that ended our options. */
 int ctl_getopt_behind(struct ctl *ctl, int argc, char **argv, const char *letters, const struct option *own,
                       int *ret_exit);
 /* For verbs without options of their own: parses, and checks the number of arguments. Returns CTL_END or CTL_EXIT. */

@@ -14,7 +14,7 @@ static const struct verb verbs[] = {
      "as\n"
      "it comes, messages go to stderr, and the job's status is the exit code. Long options may also stand directly "
      "behind\n"
-     "PLUGIN; -- ends them, for plugins with options of the same names.\n\n"
+     "PLUGIN, unless -- stands before it (for plugins with options of the same names).\n\n"
      "  -i, --input FILE      bytes for the job; - is stdin\n"
      "  -o, --output FILE     where the output goes, instead of stdout\n"
      "  -d, --detach          print the job's id and leave; see wsctl await\n"

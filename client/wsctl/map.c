@@ -313,6 +313,7 @@ static int set_option(struct map *map, int c)
 /* Returns CTL_END, or CTL_EXIT with *ret_exit. */
 static int parse(struct map *map, int argc, char **argv, int *ret_exit)
 {
+    bool ended;
     int c, at;
 
     while ((c = ctl_getopt(map->ctl, argc, argv, "j:ukt:p:", long_options, ret_exit)) != CTL_END)
@@ -322,8 +323,9 @@ static int parse(struct map *map, int argc, char **argv, int *ret_exit)
         *ret_exit = ctl_error(EXIT_USAGE, "map", "no plugin is named; usage: wsctl map %s", map->ctl->verb->usage);
         return CTL_EXIT;
     }
+    ended = strcmp(argv[optind - 1], "--") == 0;
     map->batch.plugin = map->plugin = argv[optind++];
-    while ((c = ctl_getopt_behind(map->ctl, argc, argv, "j:ukt:p:", long_options, ret_exit)) != CTL_END)
+    while (!ended && (c = ctl_getopt_behind(map->ctl, argc, argv, "j:ukt:p:", long_options, ret_exit)) != CTL_END)
         if (c == CTL_EXIT || (*ret_exit = set_option(map, c)) != 0)
             return CTL_EXIT;
     if (parse_plugin(map->plugin, &map->function) < 0) {

@@ -101,14 +101,12 @@ int ctl_getopt_behind(struct ctl *ctl, int argc, char **argv, const char *letter
     const char *arg = optind < argc ? argv[optind] : "";
     bool ours = false;
 
-    if (strcmp(arg, "--") == 0)
-        optind++;
-    else if (strncmp(arg, "--", 2) == 0) {
-        for (const struct option *o = own; o->name; o++)
-            ours = ours || names(arg, o);
-        for (size_t i = 0; i < sizeof(common) / sizeof(*common); i++)
-            ours = ours || (common[i].val != OPT_HELP && names(arg, &common[i]));
-    }
+    if (strncmp(arg, "--", 2) != 0)
+        return CTL_END;
+    for (const struct option *o = own; o->name; o++)
+        ours = ours || names(arg, o);
+    for (size_t i = 0; i < sizeof(common) / sizeof(*common); i++)
+        ours = ours || (common[i].val != OPT_HELP && names(arg, &common[i]));
     return ours ? ctl_getopt(ctl, argc, argv, letters, own, ret_exit) : CTL_END;
 }
 

@@ -112,13 +112,16 @@ static void interrupted(struct submit *submit)
 /* One turn. Returns 0, or what ends the loop. */
 static int turn(struct submit *submit)
 {
+    /* before the wait: the credit for it may have come with what was processed last */
+    int r = input_feed(&submit->input, submit->client, submit->call);
     struct pollfd fds[] = {
         {.fd = wsd_client_fd(submit->client), .events = wsd_client_events(submit->client)},
         {.fd = signals_fd(), .events = POLLIN},
         {.fd = input_wants(&submit->input) ? submit->input.fd : -1, .events = POLLIN},
     };
-    int r = 0;
 
+    if (r != 0)
+        return r;
     if (poll(fds, 3, -1) < 0)
         return errno == EINTR ? 0 : ctl_error(EXIT_IO, "poll", "%s", strerror(errno));
     if (fds[1].revents && signals_take())
@@ -284,6 +287,7 @@ static int set_option(struct submit_options *o, int c)
 
 static int parse(struct ctl *ctl, int argc, char **argv, struct submit_options *o)
 {
+    bool ended;
     int c, r;
 
     while ((c = ctl_getopt(ctl, argc, argv, "i:o:dt:p:", long_options, &r)) != CTL_END)
@@ -291,8 +295,9 @@ static int parse(struct ctl *ctl, int argc, char **argv, struct submit_options *
             return c == CTL_EXIT && r == 0 ? -1 : r;
     if (optind == argc)
         return ctl_error(EXIT_USAGE, "submit", "no plugin is named; usage: wsctl submit %s", ctl->verb->usage);
+    ended = strcmp(argv[optind - 1], "--") == 0;
     o->name = argv[optind++];
-    while ((c = ctl_getopt_behind(ctl, argc, argv, "i:o:dt:p:", long_options, &r)) != CTL_END)
+    while (!ended && (c = ctl_getopt_behind(ctl, argc, argv, "i:o:dt:p:", long_options, &r)) != CTL_END)
         if (c == CTL_EXIT || (r = set_option(o, c)) != 0)
             return c == CTL_EXIT && r == 0 ? -1 : r;
     o->args = argv + optind;

@@ -24,7 +24,7 @@ struct call {
     struct peer *peer;
     enum call_kind kind;
     uint32_t tag;
-    uint64_t out_allowed;          /* offset up to which output may be sent */
+    uint64_t out_sent, out_allowed; /* output, in bytes of this call: one that joins a job late begins at 0 too */
     uint64_t in_sent, in_allowed;  /* input, likewise */
     struct plugin_query query;     /* PLUGINS */
     char *names;                   /* PLUGINS: those to come, each with its NUL */
@@ -147,15 +147,16 @@ static size_t on_output(struct watch *w, const void *data, size_t size)
     struct call *c = call_of(w);
     size_t done = 0;
 
-    while (done < size && w->offset + done < c->out_allowed) {
-        size_t n = MIN(MIN(size - done, c->out_allowed - w->offset - done), (size_t)FRAME_BODY_CHUNK);
-        struct msg m = {.type = FRAME_OUTPUT, .chunk = {.offset = w->offset + done}};
+    while (done < size && c->out_sent < c->out_allowed) {
+        size_t n = MIN(MIN(size - done, c->out_allowed - c->out_sent), (size_t)FRAME_BODY_CHUNK);
+        struct msg m = {.type = FRAME_OUTPUT, .chunk = {.offset = c->out_sent}};
 
         if (peer_full(c->peer)) {
             stall(c);
             break;
         }
         peer_send(c->peer, &m, c->tag, (const uint8_t *)data + done, n);
+        c->out_sent += n;
         done += n;
     }
     return done;

@@ -287,10 +287,9 @@ static int send_input(struct domain *d, struct job *job, uint32_t slot, uint32_t
     struct job_more *m = job->more;
     int r = executor_send(d->executor, &c, job->flags & JOB_PIPE ? m->pipe_fd : m->input_fd);
 
-    if (r >= 0 && job->flags & JOB_PIPE) {
-        m->pipe_fd = close_fd(m->pipe_fd);
+    /* our copy of the pipe's end stays open: a job that was not begun goes to the next executor with it */
+    if (r >= 0 && job->flags & JOB_PIPE)
         job->flags |= JOB_CONSUMED;
-    }
     return r;
 }
 

@@ -250,10 +250,22 @@ static void end_keep(struct job *job, const struct job_info *info)
     m->status = *info->status ? strdup(info->status) : NULL;
 }
 
+void watch_late(struct watch *w, bool late)
+{
+    struct jobs_counters *n = &w->job->domain->jobs->counters;
+
+    if (late && !w->late)
+        n->n_unread++;
+    if (!late && w->late)
+        n->n_unread--;
+    w->late = late;
+}
+
 static void watch_end(struct job *job, struct watch **at, const struct job_info *info)
 {
     struct watch *w = *at;
 
+    watch_late(w, false);
     *at = w->next;
     w->job = NULL;
     list_remove(&w->progress);
@@ -290,12 +302,13 @@ static void keep_result(struct job *job)
 {
     struct jobs *jobs = job->domain->jobs;
 
+    /* not while everything is walked over at the end; and before this job is one of them, which nobody may be reading */
+    if (job->user->n_kept >= JOBS_KEPT_PER_USER && !jobs->draining)
+        user_evict(job->user);
     job->flags |= JOB_KEPT;
     list_push_back(&job->user->kept, &job->link);
     jobs->counters.n_kept++;
-    /* not while everything is walked over at the end */
-    if (++job->user->n_kept > JOBS_KEPT_PER_USER && !jobs->draining)
-        user_evict(job->user);
+    job->user->n_kept++;
     timer_set(job, jobs->options.limits.keep_usec);
 }
 
@@ -323,6 +336,8 @@ void job_finish(struct job *job, enum job_state state, int exit, const char *err
         job_free(job);
         return;
     }
+    for (struct watch *w = job->watches; w; w = w->next)
+        watch_late(w, true);
     end_keep(job, &info);
     if (job->flags & JOB_DETACHED)
         keep_result(job);

@@ -69,7 +69,7 @@ struct plugin {
 struct job_more {
     struct event *timer; /* deadline, then grace, then expiry of a kept result */
     int input_fd;        /* memfd, or our end of the pipe */
-    int pipe_fd;         /* the executor's end, until it was sent */
+    int pipe_fd;         /* the executor's end */
     struct event *pipe_event;
     struct buffer early; /* input that came before the function was known, or that the pipe did not take */
     struct buffer output; /* the last bytes of what was received: not yet given to every watcher, or kept */
@@ -175,6 +175,7 @@ void job_free(struct job *job);
 void job_stop(struct job *job, enum job_stop why);
 void job_arm(struct job *job);    /* it was handed over: its time may run */
 void job_settle(struct job *job); /* final: tells the watches that have all output, frees what nobody wants */
+void watch_late(struct watch *w, bool late); /* counted while its job has ended without it */
 void job_describe(const struct job *job, struct job_info *ret);
 
 /* queue.c */

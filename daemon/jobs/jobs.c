@@ -287,6 +287,8 @@ int jobs_submit(struct jobs *jobs, const struct job_request *r, struct watch *ow
         return refuse(jobs, owner, code, text);
     if (plugin_request(r, &request) < 0)
         return -ENOMEM;
+    if (strlen(request) >= CONTROL_TEXT)
+        return refuse(jobs, owner, CODE_NOT_FOUND, "the path of the plugin is too long");
     struct plugin *p = plugin_get(d, request);
     if (!p)
         return refuse(jobs, owner, CODE_BUSY, "too many plugins in use: restart wsd to forget old ones");
@@ -333,6 +335,7 @@ int jobs_watch(struct jobs *jobs, const uint8_t id[16], uint32_t uid, struct wat
     watch_add(job, w);
     /* what others have had of a job that is not detached is gone */
     w->offset = job->flags & JOB_DETACHED ? 0 : job->received;
+    watch_late(w, job_final(job));
     output_pump(job);
     if (job_final(job))
         job_settle(job);
@@ -350,6 +353,7 @@ void jobs_unwatch(struct watch *w)
             *at = w->next;
             break;
         }
+    watch_late(w, false);
     w->job = NULL;
     list_remove(&w->progress);
     if (job_final(job)) {

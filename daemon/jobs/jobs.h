@@ -89,6 +89,7 @@ struct jobs_counters {
     uint64_t executors_started, executors_died, liars;
     uint64_t n_open; /* now, not final */
     uint64_t n_queued, n_handed, n_kept, n_executors;
+    uint64_t n_unread; /* watches of ended jobs that have not had all of the output */
 };
 
 /* What is told of a job; texts live for the time of the call. */
@@ -112,6 +113,7 @@ struct watch {
     uint64_t offset;     /* of the next output byte that it wants */
     bool owner;          /* its end cancels a job that is not detached */
     bool wants_progress;
+    bool late;           /* the job has ended, and it has not had all of the output */
     uint64_t last_done;
 };
 

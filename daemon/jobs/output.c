@@ -152,6 +152,9 @@ void output_discard(struct job *job)
 {
     output_free(job);
     job->received = 0;
+    /* nobody has had a byte; who joined behind what was gathered begins with the others now */
+    for (struct watch *w = job->watches; w; w = w->next)
+        w->offset = 0;
 }
 
 void output_free(struct job *job)

@@ -5,6 +5,7 @@
  * Keeps: a number means the same plugin in every life of the executor; entries live as long as the domain, so jobs may
  * point at functions.
  * Does not open or load plugin files: the executor does. */
+#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -180,6 +181,7 @@ void plugin_load(struct plugin *p)
     }
     if (!d->executor || p->state != PLUGIN_UNKNOWN)
         return; /* in the pause before the next start, which loads what is wanted; or that start has done so */
+    assert(c.text_size <= CONTROL_TEXT);
     memcpy(c.text, p->request, c.text_size);
     p->state = PLUGIN_LOADING;
     p->n_announced = 0;

@@ -98,6 +98,7 @@ static void classify(struct domain *d, struct job *job, const struct death *deat
     d->slots[job->slot] = NULL;
     if (state == RING_QUEUED) {
         job->attempts--; /* it was never touched */
+        job->flags &= (uint8_t)~JOB_CONSUMED;
         requeue(job);
         return;
     }

@@ -1,0 +1,520 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * corner.c: corners of the job table, each by a client that speaks the wire itself: it grants output when the case
+ * wants it, and not before. One case a run: prints `ok NAME` or `FAIL NAME: why`, exits 0 or 1.
+ *
+ *     corner CASE        WSD_SOCKET: where; WSD_PID: of that wsd, whose executors some cases kill */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "proto/codec.h"
+#include "proto/frame.h"
+
+#define WAIT_MSEC 20000
+
+static const char *name;
+
+__attribute__((noreturn, format(printf, 1, 2))) static void fail(const char *format, ...)
+{
+    va_list args;
+
+    printf("FAIL %s: ", name);
+    va_start(args, format);
+    vprintf(format, args);
+    va_end(args);
+    putchar('\n');
+    exit(1);
+}
+
+/* --- a connection --------------------------------------------------------------------------------------------------
+ */
+
+struct conn {
+    int fd;
+    uint8_t in[4 * FRAME_MAX];
+    size_t used, size; /* in[used..size) is not handled yet */
+    struct codec *codec;
+    struct frame frame; /* the last one */
+    struct msg msg;
+};
+
+static void put(struct conn *c, const struct msg *m, uint32_t tag, const void *body, size_t body_size)
+{
+    uint8_t bytes[FRAME_MAX];
+    size_t n = codec_encode(m, tag, body_size, bytes, sizeof(bytes));
+
+    if (!n)
+        fail("cannot encode a %s", codec_type_name(m->type));
+    if (body_size)
+        memcpy(bytes + n, body, body_size);
+    n += body_size;
+    for (size_t at = 0; at < n;) {
+        ssize_t w = send(c->fd, bytes + at, n - at, MSG_NOSIGNAL);
+
+        if (w < 0)
+            fail("send: %s", strerror(errno));
+        at += (size_t)w;
+    }
+}
+
+/* The next frame, or false where none comes in time; the end of the stream fails. */
+static bool next_in(struct conn *c, int msec)
+{
+    for (;;) {
+        size_t used;
+        int r = frame_parse(c->in + c->used, c->size - c->used, &c->frame, &used);
+
+        if (r == 0) {
+            c->used += used;
+            if (codec_decode(c->codec, &c->frame, &c->msg) != 0)
+                fail("wsd sent what cannot be decoded");
+            if (c->msg.type == FRAME_ERROR && c->frame.tag == 0)
+                fail("wsd closes: %s", c->msg.error.text.data);
+            return true;
+        }
+        if (r != FRAME_MORE)
+            fail("wsd sent what is no frame");
+        memmove(c->in, c->in + c->used, c->size - c->used);
+        c->size -= c->used;
+        c->used = 0;
+        struct pollfd p = {.fd = c->fd, .events = POLLIN};
+        if (poll(&p, 1, msec) <= 0)
+            return false;
+        ssize_t n = recv(c->fd, c->in + c->size, sizeof(c->in) - c->size, 0);
+        if (n <= 0)
+            fail("wsd hung up");
+        c->size += (size_t)n;
+    }
+}
+
+static void next(struct conn *c)
+{
+    if (!next_in(c, WAIT_MSEC))
+        fail("an answer does not come");
+}
+
+static void expect(struct conn *c, uint16_t type, uint32_t tag)
+{
+    next(c);
+    if (c->msg.type != type || c->frame.tag != tag)
+        fail("%s of tag %u came where %s of tag %u was expected%s%s", codec_type_name(c->msg.type), c->frame.tag,
+             codec_type_name(type), tag, c->msg.type == FRAME_ERROR ? ": " : "",
+             c->msg.type == FRAME_ERROR ? c->msg.error.text.data : "");
+}
+
+static struct conn *open_in(uint32_t window, const char *directory)
+{
+    struct sockaddr_un a = {.sun_family = AF_UNIX};
+    struct conn *c = calloc(1, sizeof(*c));
+
+    snprintf(a.sun_path, sizeof(a.sun_path), "%s", getenv("WSD_SOCKET"));
+    if (!c || codec_new(&c->codec) < 0)
+        fail("no memory");
+    c->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (c->fd < 0 || connect(c->fd, (struct sockaddr *)&a, sizeof(a)) < 0)
+        fail("connect: %s", strerror(errno));
+    put(c,
+        &(struct msg){.type = FRAME_HELLO,
+                      .hello = {.version_min = 1,
+                                .version_max = 1,
+                                .window = window,
+                                .directory = {directory, strlen(directory)}}},
+        0, NULL, 0);
+    expect(c, FRAME_WELCOME, 0);
+    return c;
+}
+
+static struct conn *open_conn(uint32_t window)
+{
+    return open_in(window, "/");
+}
+
+static void hang_up(struct conn *c)
+{
+    close(c->fd);
+    codec_free(c->codec);
+    free(c);
+}
+
+static void submit_input(struct conn *c, uint32_t tag, const char *plugin, const char *function, const char *arg,
+                         uint32_t flags, const void *input, size_t size)
+{
+    put(c,
+        &(struct msg){.type = FRAME_SUBMIT,
+                      .submit = {.plugin = {plugin, strlen(plugin)},
+                                 .function = {function, strlen(function)},
+                                 .args = {arg ? arg : "", arg ? strlen(arg) + 1 : 0},
+                                 .argc = arg ? 1 : 0,
+                                 .flags = flags}},
+        tag, input, size);
+}
+
+static void submit(struct conn *c, uint32_t tag, const char *plugin, const char *function, const char *arg,
+                   uint32_t flags)
+{
+    submit_input(c, tag, plugin, function, arg, flags, NULL, 0);
+}
+
+static void by_id(struct conn *c, uint16_t type, uint32_t tag, const uint8_t id[16])
+{
+    struct msg m = {.type = type, .id = {.has_id = id != NULL}};
+
+    if (id)
+        memcpy(m.id.id, id, 16);
+    put(c, &m, tag, NULL, 0);
+}
+
+static void accepted(struct conn *c, uint32_t tag, uint8_t ret_id[16])
+{
+    expect(c, FRAME_ACCEPTED, tag);
+    memcpy(ret_id, c->msg.id.id, 16);
+}
+
+static void credit(struct conn *c, uint32_t tag, uint64_t bytes)
+{
+    put(c, &(struct msg){.type = FRAME_CREDIT, .credit = {.bytes = bytes}}, tag, NULL, 0);
+}
+
+static uint64_t counter(struct conn *c, uint32_t tag, const char *counter_name)
+{
+    put(c, &(struct msg){.type = FRAME_STATS}, tag, NULL, 0);
+    expect(c, FRAME_COUNTERS, tag);
+    for (size_t i = 0; i < c->msg.stats.n_counters; i++)
+        if (strcmp(c->msg.stats.counters[i].name.data, counter_name) == 0)
+            return c->msg.stats.counters[i].value;
+    fail("there is no counter %s", counter_name);
+}
+
+static void pause_a_little(void)
+{
+    nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+}
+
+static void wait_for_counter(const char *counter_name, uint64_t value)
+{
+    struct conn *c = open_conn(0);
+    uint32_t tag = 1;
+
+    for (int i = 0; counter(c, tag, counter_name) != value; i++, tag++) {
+        if (i > WAIT_MSEC / 10)
+            fail("%s does not become %llu", counter_name, (unsigned long long)value);
+        pause_a_little();
+    }
+    hang_up(c);
+}
+
+static void wait_for_running(const uint8_t id[16], uint64_t usec)
+{
+    struct conn *c = open_conn(0);
+
+    for (uint32_t tag = 1;; tag++) {
+        by_id(c, FRAME_STATUS, tag, id);
+        expect(c, FRAME_JOB, tag);
+        if (c->msg.job.state == 4 && c->msg.job.run_usec >= usec)
+            break;
+        if (tag > WAIT_MSEC / 10)
+            fail("the job does not run");
+        pause_a_little();
+    }
+    hang_up(c);
+}
+
+static void kill_executors(void)
+{
+    char command[64];
+
+    snprintf(command, sizeof(command), "pkill -KILL -P %d", atoi(getenv("WSD_PID")));
+    if (system(command) != 0)
+        fail("there is no executor to kill");
+}
+
+/* --- output that is taken ------------------------------------------------------------------------------------------
+ */
+
+struct taken {
+    uint64_t bytes;
+    bool done;
+    uint32_t state;
+};
+
+static uint8_t pattern(uint64_t at)
+{
+    return (uint8_t)(at / 8 * 8 >> at % 8 * 8);
+}
+
+/* One frame of a call: OUTPUT is checked and, if wanted, granted again. first: where in the pattern it begins. */
+static void take(struct conn *c, uint32_t tag, struct taken *t, uint64_t first, bool grant)
+{
+    if (c->frame.tag != tag)
+        fail("a frame of tag %u", c->frame.tag);
+    if (c->msg.type == FRAME_DONE) {
+        t->done = true;
+        t->state = c->msg.job.state;
+    } else if (c->msg.type == FRAME_OUTPUT) {
+        if (c->msg.chunk.offset != t->bytes)
+            fail("output at offset %llu, where %llu bytes had come", (unsigned long long)c->msg.chunk.offset,
+                 (unsigned long long)t->bytes);
+        for (size_t i = 0; i < c->frame.body_size; i += 7)
+            if (c->frame.body[i] != pattern(first + t->bytes + i))
+                fail("a wrong byte at %llu", (unsigned long long)(t->bytes + i));
+        t->bytes += c->frame.body_size;
+        if (grant)
+            credit(c, tag, c->frame.body_size);
+    } else if (c->msg.type != FRAME_ACCEPTED) {
+        fail("%s", codec_type_name(c->msg.type));
+    }
+}
+
+/* Both connections until both calls are done. */
+static void take_both(struct conn *a, struct taken *ta, uint64_t first_a, struct conn *b, struct taken *tb,
+                      uint64_t first_b)
+{
+    for (int idle = 0; !ta->done || !tb->done;) {
+        bool any = false;
+
+        if (!ta->done && next_in(a, 5)) {
+            take(a, 1, ta, first_a, true);
+            any = true;
+        }
+        if (!tb->done && next_in(b, 5)) {
+            take(b, 1, tb, first_b, true);
+            any = true;
+        }
+        idle = any ? 0 : idle + 1;
+        if (idle > WAIT_MSEC / 10)
+            fail("both readers wait for ever: %llu and %llu bytes have come", (unsigned long long)ta->bytes,
+                 (unsigned long long)tb->bytes);
+    }
+}
+
+/* --- cases ---------------------------------------------------------------------------------------------------------
+ */
+
+/* Directory and relative plugin path are each within their limits; together they are longer than a path can be. */
+static void a_path_longer_than_a_packet(void)
+{
+    static char directory[4000], plugin[4000];
+
+    memset(directory, 'd', sizeof(directory) - 1);
+    memset(plugin, 'p', sizeof(plugin) - 1);
+    directory[0] = '/';
+    plugin[1] = '/';
+    struct conn *c = open_in(1 << 20, directory);
+    submit(c, 1, plugin, "", NULL, 0);
+    expect(c, FRAME_ERROR, 1);
+    if (c->msg.error.code != 66 && c->msg.error.code != 77)
+        fail("code %u", c->msg.error.code);
+    hang_up(c);
+    hang_up(open_conn(0));
+}
+
+/* Who follows a job from its middle on gets what is still to come, and its submitter all of it. */
+static void await_from_the_middle(void)
+{
+    struct conn *a = open_conn(65536), *b = open_conn(65536);
+    struct taken ta = {0}, tb = {0};
+    uint8_t id[16];
+
+    submit(a, 1, "bigoutput", "", "40000000", 0);
+    accepted(a, 1, id);
+    while (ta.bytes < 4000000) {
+        next(a);
+        take(a, 1, &ta, 0, true);
+    }
+    by_id(b, FRAME_AWAIT, 1, id);
+    /* it has joined when the job still runs and it is served: a question behind its AWAIT is answered */
+    put(b, &(struct msg){.type = FRAME_PING}, 2, NULL, 0);
+    for (;;) {
+        next(b);
+        if (b->msg.type == FRAME_PONG)
+            break;
+        if (b->msg.type != FRAME_OUTPUT || b->msg.chunk.offset != tb.bytes)
+            fail("%s at %llu", codec_type_name(b->msg.type), (unsigned long long)b->msg.chunk.offset);
+        tb.bytes += b->frame.body_size;
+        credit(b, 1, b->frame.body_size);
+    }
+    /* from here on without the pattern: where it joined is not ours to know */
+    for (int idle = 0; !ta.done || !tb.done;) {
+        bool any = false;
+
+        if (!ta.done && next_in(a, 5)) {
+            take(a, 1, &ta, 0, true);
+            any = true;
+        }
+        if (!tb.done && next_in(b, 5)) {
+            any = true;
+            if (b->msg.type == FRAME_DONE) {
+                tb.done = true;
+            } else {
+                if (b->msg.type != FRAME_OUTPUT || b->msg.chunk.offset != tb.bytes)
+                    fail("%s at %llu", codec_type_name(b->msg.type), (unsigned long long)b->msg.chunk.offset);
+                tb.bytes += b->frame.body_size;
+                credit(b, 1, b->frame.body_size);
+            }
+        }
+        idle = any ? 0 : idle + 1;
+        if (idle > WAIT_MSEC / 10)
+            fail("both readers wait for ever: %llu and %llu bytes have come", (unsigned long long)ta.bytes,
+                 (unsigned long long)tb.bytes);
+    }
+    if (ta.bytes != 40000000 || ta.state != 5)
+        fail("the submitter has %llu bytes, state %u", (unsigned long long)ta.bytes, ta.state);
+    if (tb.bytes == 0 || tb.bytes > 36000000)
+        fail("who came later has %llu bytes", (unsigned long long)tb.bytes);
+    hang_up(a);
+    hang_up(b);
+}
+
+/* Two readers, none of whom has had a byte; the executor dies and the job runs again: both get all of it. */
+static void output_that_was_thrown_away(void)
+{
+    struct conn *a = open_conn(0), *b = open_conn(1 << 20);
+    struct taken ta = {0}, tb = {0};
+    uint8_t id[16];
+
+    submit(a, 1, "bigoutput", "", "20000000", 0);
+    accepted(a, 1, id);
+    wait_for_running(id, 500000);
+    by_id(b, FRAME_AWAIT, 1, id);
+    put(b, &(struct msg){.type = FRAME_PING}, 2, NULL, 0);
+    expect(b, FRAME_PONG, 2);
+    kill_executors();
+    wait_for_counter("jobs_run_again", 1);
+    credit(a, 1, 65536);
+    credit(b, 1, 65536);
+    take_both(a, &ta, 0, b, &tb, 0);
+    if (ta.bytes != 20000000 || ta.state != 5 || tb.bytes != 20000000)
+        fail("%llu and %llu bytes, state %u", (unsigned long long)ta.bytes, (unsigned long long)tb.bytes, ta.state);
+    hang_up(a);
+    hang_up(b);
+}
+
+/* A streamed job that was handed over and not begun when the executor died: it runs on the next one, with its input.
+ * For --workers 1. whole: the input had come to its end before. */
+static void streamed_and_untouched(bool whole)
+{
+    struct conn *c = open_conn(1 << 20);
+    uint8_t blocker[16], id[16];
+    char got[64] = "";
+
+    submit(c, 1, "sleep", "sleep", "60000", 0);
+    accepted(c, 1, blocker);
+    wait_for_running(blocker, 1);
+    submit_input(c, 2, "echo", "stream", NULL, SUBMIT_MORE, "early ", 6);
+    accepted(c, 2, id);
+    if (whole)
+        put(c, &(struct msg){.type = FRAME_INPUT, .chunk = {.offset = 6, .last = true}}, 2, "late", 4);
+    wait_for_counter("jobs_handed_over", 2);
+    kill_executors();
+    bool first_done = false, done = false;
+    if (!whole)
+        put(c, &(struct msg){.type = FRAME_INPUT, .chunk = {.offset = 6, .last = true}}, 2, "late", 4);
+    while (!first_done || !done) {
+        next(c);
+        if (c->msg.type == FRAME_OUTPUT && c->frame.tag == 2 && c->msg.chunk.offset + c->frame.body_size < sizeof(got))
+            memcpy(got + c->msg.chunk.offset, c->frame.body, c->frame.body_size);
+        if (c->msg.type != FRAME_DONE)
+            continue;
+        if (c->frame.tag == 1)
+            first_done = true;
+        else if (c->msg.job.state != 5)
+            fail("it ends in state %u: %s", c->msg.job.state, c->msg.job.error.data);
+        else
+            done = true;
+    }
+    if (strcmp(got, "early late") != 0)
+        fail("it had the input: %s", got);
+    hang_up(c);
+}
+
+static void a_streamed_job_that_was_not_begun(void)
+{
+    streamed_and_untouched(true);
+    streamed_and_untouched(false);
+}
+
+/* The job has ended, its reader has not taken all of the output; wsd is told to stop and must not lose the rest. */
+static void drain_waits_for_a_slow_reader(void)
+{
+    struct conn *c = open_conn(65536);
+    struct taken t = {0};
+    uint8_t id[16];
+
+    submit(c, 1, "bigoutput", "", "2000000", 0);
+    accepted(c, 1, id);
+    while (t.bytes < 65536) {
+        next(c);
+        take(c, 1, &t, 0, false);
+    }
+    wait_for_counter("jobs_open", 0);
+    kill(atoi(getenv("WSD_PID")), SIGTERM);
+    expect(c, FRAME_GOODBYE, 0);
+    nanosleep(&(struct timespec){.tv_nsec = 300000000}, NULL); /* time to be wrong in */
+    credit(c, 1, 65536);
+    while (!t.done) {
+        next(c);
+        take(c, 1, &t, 0, true);
+    }
+    if (t.bytes != 2000000 || t.state != 5)
+        fail("%llu bytes, state %u", (unsigned long long)t.bytes, t.state);
+    hang_up(c);
+}
+
+/* More kept results than are kept of a user, all but the last of them being read by somebody who stands still. */
+static void kept_results_that_are_being_read(void)
+{
+    struct conn *c = open_conn(0), *d = open_conn(1 << 20);
+    uint8_t id[16];
+
+    for (uint32_t tag = 1; tag <= 10010; tag++)
+        submit(c, tag, "echo", "", "x", SUBMIT_DETACH);
+    wait_for_counter("results_kept", 10010);
+    for (uint32_t tag = 1; tag <= 20; tag++) {
+        submit(d, tag, "echo", "", "y", SUBMIT_DETACH);
+        accepted(d, tag, id);
+        for (next(d); d->msg.type != FRAME_DONE; next(d))
+            ;
+        if (d->msg.job.state != 5)
+            fail("state %u", d->msg.job.state);
+    }
+    hang_up(c);
+    hang_up(d);
+    hang_up(open_conn(0));
+}
+
+#define CASE(function)                                                                                                 \
+    {                                                                                                                  \
+#function, function                                                                                            \
+    }
+static const struct {
+    const char *name;
+    void (*run)(void);
+} cases[] = {
+    CASE(a_path_longer_than_a_packet),   CASE(await_from_the_middle),
+    CASE(output_that_was_thrown_away),   CASE(a_streamed_job_that_was_not_begun),
+    CASE(drain_waits_for_a_slow_reader), CASE(kept_results_that_are_being_read),
+};
+
+int main(int argc, char **argv)
+{
+    for (size_t i = 0; argc == 2 && i < sizeof(cases) / sizeof(cases[0]); i++)
+        if (strcmp(cases[i].name, argv[1]) == 0) {
+            name = cases[i].name;
+            cases[i].run();
+            printf("ok %s\n", name);
+            return 0;
+        }
+    fprintf(stderr, "usage: corner CASE\n");
+    return 64;
+}
