@@ -6,7 +6,7 @@
 # is part of it, too: his files reach the executor as descriptors.
 . "$(dirname "$0")/../support/lib.sh"
 
-# What the scripts take for run-plugin. Behind `--` nothing is wsctl's own.
+# What the scripts take for run-plugin. Behind `--` no option is wsctl's own.
 cat >"$WORK/bin/through-wsd" <<'END'
 #!/bin/bash
 options=()
@@ -16,7 +16,7 @@ while [[ $1 == -* ]]; do
 done
 name=$1
 shift
-exec wsctl submit "${options[@]}" "$name" -- "$@"
+exec wsctl submit "${options[@]}" -- "$name" "$@"
 END
 chmod +x "$WORK/bin/through-wsd"
 
