@@ -6,7 +6,7 @@
 # is part of it, too: his files reach the executor as descriptors.
 . "$(dirname "$0")/../support/lib.sh"
 
-# What the scripts take for run-plugin. What stands behind the plugin is the plugin's.
+# What the scripts take for run-plugin. Behind `--` no option is wsctl's own.
 cat >"$WORK/bin/through-wsd" <<'END'
 #!/bin/bash
 options=()
