@@ -112,7 +112,8 @@ static void interrupted(struct submit *submit)
 /* One turn. Returns 0, or what ends the loop. */
 static int turn(struct submit *submit)
 {
-    /* before the wait: the credit for it may have come with what was processed last */
+    /* Before the wait: the credit for it may have come with what was processed last, and nothing would wake us for it
+     * again. What is fed here makes POLLOUT wake us at once. */
     int r = input_feed(&submit->input, submit->client, submit->call);
     struct pollfd fds[] = {
         {.fd = wsd_client_fd(submit->client), .events = wsd_client_events(submit->client)},
@@ -130,10 +131,6 @@ static int turn(struct submit *submit)
         r = input_read(&submit->input);
     if (r == 0)
         wsd_client_process(submit->client); /* where it fails, done has been told */
-    /* Behind it: the credit for more input has just come, and nothing would wake us for it again. What is fed here
-     * makes POLLOUT wake us at once. */
-    if (r == 0 && !submit->done)
-        r = input_feed(&submit->input, submit->client, submit->call);
     return r;
 }
 

@@ -196,6 +196,8 @@ static int on_open(struct watch *w, uint32_t serial, const char *path)
 
     if (c->peer->failed)
         return -ENOTCONN;
+    if (peer_full(c->peer) || c->peer->n_opens >= PEER_OPENS)
+        return -EMFILE; /* who asks must not make the client owe without end */
     c->peer->n_opens++;
     peer_send(c->peer, &m, c->tag, NULL, 0);
     return 0;
@@ -498,6 +500,8 @@ static void do_stats(struct peer *p, uint32_t tag)
         {span("jobs_interrupted"), n.interrupted},
         {span("jobs_run_again"), n.rerun},
         {span("results_kept"), n.n_kept},
+        {span("results_being_read"), n.n_unread},
+        {span("bytes_charged"), n.n_bytes},
         {span("executors"), n.n_executors},
         {span("executors_started"), n.executors_started},
         {span("executors_died"), n.executors_died},

@@ -8,10 +8,12 @@
 #include "frontend/peer.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -19,6 +21,7 @@
 #include "base/log.h"
 
 #define READ_SIZE    (256u * 1024u) /* at most, a connection and turn */
+#define FDS_SPARED   32 /* descriptors that connections leave free, for an executor to start */
 #define SCRATCH_SIZE (FRAME_MAX + READ_SIZE)
 
 bool peer_full(const struct peer *p)
@@ -84,6 +87,8 @@ static void want_reading(struct peer *p, bool on)
         event_del(p->read_event);
 }
 
+static void resume(struct peer *p);
+
 /* Writes what the socket takes. */
 static void flush(struct peer *p)
 {
@@ -106,11 +111,14 @@ static void flush(struct peer *p)
         buffer_deinit(&p->out); /* a burst is over: an idle connection is small */
     }
     if (buffer_size(&p->out) <= FRONTEND_OUT_LOW) {
-        want_reading(p, true);
         dispatch_room(p);
-    } else if (peer_full(p)) {
-        want_reading(p, false);
+        if (p->held)
+            resume(p);
     }
+    if (p->held || peer_full(p))
+        want_reading(p, false);
+    else if (buffer_size(&p->out) <= FRONTEND_OUT_LOW)
+        want_reading(p, true);
 }
 
 static void on_writable(evutil_socket_t fd, short what, void *userdata)
@@ -159,13 +167,18 @@ static void take_fds(struct peer *p, struct msghdr *h)
         peer_fail(p, "descriptors that could not be received");
 }
 
-/* Handles every whole frame in the bytes; what is left stays for later. */
+/* Handles every whole frame in the bytes; what is left stays for later. So do frames behind one whose answer filled the
+ * output: a small question can have a large answer. */
 static void parse(struct peer *p, const uint8_t *data, size_t size)
 {
     struct frame frame;
     size_t used;
 
+    p->held = false;
     while (size && !p->failed) {
+        p->held = peer_full(p);
+        if (p->held)
+            break;
         int r = frame_parse(data, size, &frame, &used);
 
         if (r == FRAME_MORE)
@@ -181,7 +194,17 @@ static void parse(struct peer *p, const uint8_t *data, size_t size)
     }
     if (!p->failed && size && buffer_put(&p->in, data, size) < 0)
         p->failed = true;
-    half_watch(p, buffer_size(&p->in) || !p->greeted);
+    half_watch(p, (buffer_size(&p->in) && !p->held) || !p->greeted);
+}
+
+/* Goes on with the frames that were held back. */
+static void resume(struct peer *p)
+{
+    size_t size = buffer_size(&p->in);
+
+    memcpy(p->frontend->scratch, buffer_data(&p->in), size);
+    buffer_deinit(&p->in);
+    parse(p, p->frontend->scratch, size);
 }
 
 static void on_readable(evutil_socket_t fd, short what, void *userdata)
@@ -227,7 +250,7 @@ static int admit(struct peer *p)
     if (f->options.only_own_user && p->uid != f->options.own_uid && p->uid != 0) {
         peer_error(p, 0, 77, "this is another user's wsd");
         p->failed = true;
-    } else if (f->n_peers > FRONTEND_PEERS_MAX) {
+    } else if (f->n_peers > FRONTEND_PEERS_MAX || p->fd > f->max_fd) {
         peer_error(p, 0, 75, "too many connections");
         p->failed = true;
     }
@@ -293,10 +316,12 @@ struct peer *peer_free(struct peer *p)
 int frontend_new(struct frontend **ret_frontend, const struct frontend_options *options)
 {
     struct frontend *f = calloc(1, sizeof(*f));
+    struct rlimit l;
 
     if (!f)
         return -ENOMEM;
     f->options = *options;
+    f->max_fd = getrlimit(RLIMIT_NOFILE, &l) == 0 ? (int)MIN(l.rlim_cur, (rlim_t)1 << 30) - FDS_SPARED : INT_MAX;
     list_init(&f->peers);
     list_init(&f->dirty);
     list_init(&f->listeners);

@@ -11,6 +11,7 @@
 #include "proto/codec.h"
 #include "proto/frame.h"
 
+#define PEER_OPENS 1024u /* OPEN sent and not answered */
 #define PEER_FDS 16u /* descriptors received and not yet claimed by their OPENED */
 
 struct frontend {
@@ -23,6 +24,7 @@ struct frontend {
     struct event *accept_timer; /* no descriptors left: a pause before accepting again */
     uint8_t *scratch;  /* what is read goes here first; a connection keeps only half frames */
     bool draining;
+    int max_fd; /* the highest descriptor that a connection may have: executors need some too */
 };
 
 struct peer {
@@ -33,6 +35,7 @@ struct peer {
     uint32_t uid, gid;
     int32_t pid;
     bool greeted, reading, failed, listing;
+    bool held; /* `in` begins with a frame that waits for room in `out`: nothing is read meanwhile */
     struct directory *directory;
     uint32_t window; /* of output, for new calls */
     struct buffer in, out;

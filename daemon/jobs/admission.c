@@ -55,11 +55,13 @@ int user_charge(struct jobs *jobs, struct user *user, uint64_t bytes)
     if (user->n_bytes + bytes > jobs->options.limits.bytes_per_user)
         return -ENOSPC;
     user->n_bytes += bytes;
+    jobs->counters.n_bytes += bytes;
     return 0;
 }
 
-void user_refund(struct user *user, uint64_t bytes)
+void user_refund(struct jobs *jobs, struct user *user, uint64_t bytes)
 {
+    jobs->counters.n_bytes -= bytes;
     user->n_bytes -= bytes;
 }
 

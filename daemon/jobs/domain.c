@@ -15,21 +15,25 @@
 
 #define BATCH          256u     /* completions a domain and turn of the loop */
 #define DEATHS_FREE    2u       /* executors may die this often in a row before there are pauses */
-#define DEATHS_MAX     8u       /* and this often, before any was ready, until wsd gives up for now */
+#define DEATHS_MAX     8u       /* and this often, before any was of use, until wsd gives up for now */
 #define PAUSE_USEC     10000u   /* the first one; doubled up to */
 #define PAUSE_MAX_USEC 5000000u
+#define FINISH_USEC    2000000u /* for an executor to end in order */
 
 static void on_dead(struct executor *e, int code, int status, void *context)
 {
     recover(context, code, status);
 }
 
+static void idle_begins(struct domain *d);
+
 static void on_ready(struct executor *e, void *context)
 {
     struct domain *d = context;
 
-    d->n_deaths = 0;
     domain_pump(d);
+    if (!d->n_handed && !d->n_queued)
+        idle_begins(d); /* it may have been started for a question only */
 }
 
 static void on_bell(struct executor *e, void *context)
@@ -138,7 +142,7 @@ static void start_now(struct domain *d)
     };
     int r = executor_new(&d->executor, &o);
 
-    d->distrusted = false;
+    d->distrusted = d->finishing = d->useful = false;
     if (r < 0) {
         log_error("cannot start an executor: %s", strerror(-r));
         d->n_deaths++;
@@ -222,29 +226,48 @@ int domain_start(struct domain *d)
     return 0;
 }
 
+static void idle_timer_set(struct domain *d, uint64_t usec)
+{
+    struct timeval t = {.tv_sec = (time_t)(usec / 1000000), .tv_usec = (suseconds_t)(usec % 1000000)};
+
+    evtimer_add(d->idle_timer, &t);
+}
+
+void domain_finish(struct domain *d)
+{
+    if (!d->executor || d->finishing)
+        return;
+    d->finishing = true;
+    executor_finish(d->executor);
+    idle_timer_set(d, FINISH_USEC);
+}
+
 static void on_idle(evutil_socket_t fd, short what, void *userdata)
 {
     struct domain *d = userdata;
     uint64_t limit = d->jobs->options.limits.idle_usec, idle = clock_monotonic_usec() - d->idle_since_usec;
 
-    if (!d->executor || d->n_handed || domain_wanted(d))
-        return; /* busy again: the next end of a job arms the timer */
-    if (idle >= limit) {
-        executor_finish(d->executor);
+    if (!d->executor)
+        return;
+    if (d->finishing) { /* a plugin's last words take too long */
+        executor_kill(d->executor);
         return;
     }
-    struct timeval t = {.tv_sec = (time_t)((limit - idle) / 1000000), .tv_usec = (suseconds_t)((limit - idle) % 1000000)};
-    evtimer_add(d->idle_timer, &t);
+    if (d->n_handed || domain_wanted(d) || plugin_loading(d)) {
+        d->idle_since_usec = clock_monotonic_usec();
+        idle_timer_set(d, limit);
+    } else if (idle >= limit) {
+        domain_finish(d);
+    } else {
+        idle_timer_set(d, limit - idle);
+    }
 }
 
 static void idle_begins(struct domain *d)
 {
-    uint64_t limit = d->jobs->options.limits.idle_usec;
-    struct timeval t = {.tv_sec = (time_t)(limit / 1000000), .tv_usec = (suseconds_t)(limit % 1000000)};
-
     d->idle_since_usec = clock_monotonic_usec();
     if (!evtimer_pending(d->idle_timer, NULL))
-        evtimer_add(d->idle_timer, &t);
+        idle_timer_set(d, d->jobs->options.limits.idle_usec);
 }
 
 struct domain *domain_get(struct jobs *jobs, uint32_t uid)
@@ -365,8 +388,8 @@ void domain_pump(struct domain *d)
     for (struct job *job; (job = queue_first(d));) {
         if (!d->executor && (domain_start(d) < 0 || !d->executor))
             return;
-        if (!d->executor->ready)
-            return;
+        if (!d->executor->ready || d->finishing)
+            return; /* the next one takes them */
         if (!plugin_is_there(d, job)) {
             if (queue_first(d) == job)
                 break;
@@ -431,8 +454,11 @@ void domain_complete(struct domain *d, const struct front_completion *c)
     if (job && c->messages)
         executor_take_control(d->executor);
     slot_back(d, c->slot);
-    if (job)
+    if (job) {
+        d->useful = true;
+        d->n_deaths = 0;
         domain_done(job, c);
+    }
     front_retire(&d->executor->front, c->slot);
     if (!d->n_handed && !d->n_queued)
         idle_begins(d);

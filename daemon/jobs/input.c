@@ -152,10 +152,27 @@ void input_begin(struct job *job)
 
 int input_prepare(struct job *job, bool streaming)
 {
-    if (streaming)
-        return pipe_begin(job);
-    job->more->input_fd = memfd_create("wsd-input", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    return job->more->input_fd < 0 ? -errno : 0;
+    struct jobs *jobs = job->domain->jobs;
+    struct job_more *m = job->more;
+    uint8_t n = streaming ? 2 : 1;
+
+    /* inputs leave descriptors for connections and executors, and one user's some for another's */
+    if (job->user->n_fds + n > jobs->max_fd / 2)
+        return -EMFILE;
+    m->n_fds = n;
+    job->user->n_fds += n;
+    if (streaming) {
+        int r = pipe_begin(job);
+
+        if (r < 0)
+            return r;
+    } else {
+        m->input_fd = memfd_create("wsd-input", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+        if (m->input_fd < 0)
+            return -errno;
+    }
+    /* the kernel gives the lowest number that is free */
+    return MAX(m->input_fd, m->pipe_fd) > (int)jobs->max_fd ? -EMFILE : 0;
 }
 
 int input_take(struct job *job, const void *data, size_t size, bool last)
@@ -196,4 +213,6 @@ void input_free(struct job *job)
     pipe_close(job);
     m->pipe_fd = close_fd(m->pipe_fd);
     buffer_deinit(&m->early);
+    job->user->n_fds -= m->n_fds;
+    m->n_fds = 0;
 }

@@ -64,10 +64,13 @@ static void more_free(struct job *job)
     job->more = NULL;
 }
 
-static void refund(struct job *job)
+/* Gives back what is charged beyond `rest` bytes. */
+static void refund(struct job *job, uint64_t rest)
 {
-    user_refund(job->user, job->charged);
-    job->charged = 0;
+    if (job->charged <= rest)
+        return;
+    user_refund(job->domain->jobs, job->user, job->charged - rest);
+    job->charged = rest;
 }
 
 /* The end of being open: for a job that was refused, or has come to its final state. */
@@ -87,8 +90,9 @@ void job_free(struct job *job)
         jobs->counters.n_kept--;
     }
     hash_remove(&jobs->by_id, &job->by_id);
+    job->plugin->n_jobs--;
     more_free(job);
-    refund(job);
+    refund(job, 0);
     directory_unref(job->directory);
     free(job->blob);
     free(job->function_name);
@@ -330,6 +334,8 @@ void job_finish(struct job *job, enum job_state state, int exit, const char *err
         if (job->more->timer)
             evtimer_del(job->more->timer);
     }
+    /* arguments and input are gone */
+    refund(job, job->flags & JOB_DETACHED && job->more ? buffer_size(&job->more->output) : 0);
     close_account(job);
     bool told = tell_end(job, &info);
     if (told && !(job->flags & JOB_DETACHED)) {
@@ -357,7 +363,8 @@ static void stop_running(struct job *job, enum job_stop why)
     struct domain *d = job->domain;
     struct job_more *m = job_more(job);
 
-    if (front_recall(&d->executor->front, job->slot)) {
+    /* one whose output came has begun, whatever its slot says now: it must not end under whoever takes that output */
+    if (why != STOP_OUTPUT && front_recall(&d->executor->front, job->slot)) {
         d->slots[job->slot] = NULL; /* its completion RECALLED gives the slot back */
         job_finish(job, JOB_CANCELLED, CODE_CANCELLED, NULL, NULL);
         return;

@@ -26,6 +26,7 @@ struct user {
     uint32_t n_jobs;     /* not in a final state */
     struct list kept;    /* jobs in a final state whose result is kept, oldest first */
     uint32_t n_kept;
+    uint32_t n_fds;      /* descriptors of inputs */
     uint64_t n_bytes;    /* arguments, inputs and kept results */
 };
 
@@ -54,9 +55,12 @@ struct plugin {
     char *name, *version, *help, *path;
     struct plugin_function *functions;
     uint32_t n_functions, n_announced;
+    uint32_t n_jobs;   /* that point here */
+    bool settling;     /* those that waited are being told: it stays */
     uint64_t stamp[4]; /* device, inode, size, time of change of the file */
     int error;         /* positive errno of a load that failed */
     char *error_text;
+    uint64_t load_order;    /* LOADING: the executor takes them one after the other */
     uint32_t n_load_deaths; /* executors that died while it was being loaded, in a row */
     uint64_t retry_usec;    /* CLOCK_MONOTONIC: not tried again before */
     uint64_t checked_usec;  /* when the file was last looked at */
@@ -74,13 +78,14 @@ struct job_more {
     struct buffer early; /* input that came before the function was known, or that the pipe did not take */
     struct buffer output; /* the last bytes of what was received: not yet given to every watcher, or kept */
     struct list held;     /* pieces still in the executor's memory */
-    size_t held_size;
+    uint32_t held_chunks;
     char *error, *status;
     uint64_t timeout_usec, queued_usec, run_usec, cpu_usec;
     uint64_t done, total;
     char worker[24];
     int exit;
-    uint8_t stop; /* enum job_stop */
+    uint8_t n_fds; /* of the input, counted for the user */
+    uint8_t stop;  /* enum job_stop */
     bool input_last, input_broken;
 };
 
@@ -136,15 +141,17 @@ struct domain {
     struct event *idle_timer;  /* before an executor without work is ended */
     uint64_t idle_since_usec;
     struct list plugins;
-    uint32_t next_plugin;
+    uint64_t n_loads; /* sent so far */
     struct list queues[PRIORITIES];
     uint64_t queue_map[(PRIORITIES + 63) / 64]; /* which queues are not empty; bit 0 is the highest priority */
     uint64_t n_queued;
     struct list handed; /* in order */
     struct job *slots[RING_SLOTS];
     uint32_t n_handed;
-    uint32_t n_deaths; /* in a row, of executors that were not ready yet */
+    uint32_t n_deaths; /* in a row, of executors that were of no use */
     bool distrusted;   /* the executor told lies and is being ended */
+    bool finishing;    /* the executor was told to end: nothing goes to it any more */
+    bool useful;       /* the executor has brought something to its end: a job, or the suspicion of a plugin */
 };
 
 struct jobs {
@@ -157,6 +164,7 @@ struct jobs {
     uint64_t random[64];
     uint32_t random_at;
     uint32_t next_executor;
+    uint32_t max_fd; /* the highest descriptor that an input may have */
     bool draining;
 };
 
@@ -201,6 +209,7 @@ void output_free(struct job *job);
 /* plugins.c */
 /* The entry for a name or path, made where there is none or the file has changed. NULL: too many, or no memory. */
 struct plugin *plugin_get(struct domain *d, const char *request);
+struct plugin *plugin_loading(struct domain *d); /* what the executor loads now, or NULL */
 void plugin_load(struct plugin *p); /* sends LOAD to the executor, which is started where none runs */
 void plugin_control(struct domain *d, const struct control *c); /* LOADED, FUNCTION */
 /* The executor died; blame: nothing else explains it, so a plugin that was being loaded is suspected. */
@@ -215,6 +224,7 @@ struct domain *domain_get(struct jobs *jobs, uint32_t uid);
 /* Starts an executor where none runs and no pause is on. 0: there is one, or one will be; -EAGAIN: none can be had. */
 int domain_start(struct domain *d);
 void domain_pump(struct domain *d); /* hands over what fits */
+void domain_finish(struct domain *d); /* tells the executor to end, and ends it where it does not */
 void domain_free(struct domain *d);
 bool domain_poll(struct domain *d); /* takes a batch of completions; true: there may be more */
 void domain_complete(struct domain *d, const struct front_completion *c);
@@ -230,4 +240,4 @@ void recover(struct domain *d, int code, int status);
 struct user *user_get(struct jobs *jobs, uint32_t uid);
 bool user_evict(struct user *user); /* drops the oldest kept result that nobody reads */
 int user_charge(struct jobs *jobs, struct user *user, uint64_t bytes);
-void user_refund(struct user *user, uint64_t bytes);
+void user_refund(struct jobs *jobs, struct user *user, uint64_t bytes);

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -95,6 +96,16 @@ static void watch_add(struct job *job, struct watch *w)
         evtimer_add(jobs->progress_timer, &t);
 }
 
+/* The highest descriptor that inputs may have: three quarters of what wsd may open. */
+static uint32_t max_fd(void)
+{
+    struct rlimit l;
+
+    if (getrlimit(RLIMIT_NOFILE, &l) < 0)
+        return 0;
+    return (uint32_t)(MIN(l.rlim_cur, (rlim_t)1 << 30) / 4 * 3);
+}
+
 int jobs_new(struct jobs **ret_jobs, const struct jobs_options *options)
 {
     struct jobs *jobs = calloc(1, sizeof(*jobs));
@@ -103,6 +114,7 @@ int jobs_new(struct jobs **ret_jobs, const struct jobs_options *options)
         return -ENOMEM;
     jobs->options = *options;
     jobs->random_at = ARRAY_SIZE(jobs->random);
+    jobs->max_fd = max_fd();
     list_init(&jobs->domains);
     list_init(&jobs->progress);
     jobs->progress_timer = evtimer_new(options->base, on_progress, jobs);
@@ -168,8 +180,7 @@ void jobs_finish_executors(struct jobs *jobs)
     {
         struct domain *d = container_of(l, struct domain, link);
 
-        if (d->executor)
-            executor_finish(d->executor);
+        domain_finish(d);
     }
 }
 
@@ -291,18 +302,19 @@ int jobs_submit(struct jobs *jobs, const struct job_request *r, struct watch *ow
         return refuse(jobs, owner, CODE_NOT_FOUND, "the path of the plugin is too long");
     struct plugin *p = plugin_get(d, request);
     if (!p)
-        return refuse(jobs, owner, CODE_BUSY, "too many plugins in use: restart wsd to forget old ones");
+        return refuse(jobs, owner, CODE_BUSY, "too many plugins in use: try again later");
     if (user_charge(jobs, user, r->args_size + (r->more_input ? 0 : r->input_size)) < 0)
         return refuse(jobs, owner, CODE_BUSY,
                       "too many bytes of this user (max-bytes-per-user in wsd.conf): try again later");
     struct job *job = job_new(jobs, r, user);
     if (!job) {
-        user_refund(user, r->args_size + (r->more_input ? 0 : r->input_size));
+        user_refund(jobs, user, r->args_size + (r->more_input ? 0 : r->input_size));
         return -ENOMEM;
     }
     job->charged = r->args_size + job->input_size;
     job->domain = d;
     job->plugin = p;
+    p->n_jobs++;
     user->n_jobs++;
     jobs->counters.submitted++;
     jobs->counters.n_open++;

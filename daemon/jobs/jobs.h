@@ -89,6 +89,7 @@ struct jobs_counters {
     uint64_t executors_started, executors_died, liars;
     uint64_t n_open; /* now, not final */
     uint64_t n_queued, n_handed, n_kept, n_executors;
+    uint64_t n_bytes; /* charged to all users */
     uint64_t n_unread; /* watches of ended jobs that have not had all of the output */
 };
 

@@ -85,6 +85,11 @@ void output_add_chunk(struct job *job, const struct front_completion *c)
     struct job_more *m = job->more;
     bool slow = !(job->flags & (JOB_DETACHED | JOB_TRUNCATED)) &&
                 (buffered(job) >= JOBS_OUTPUT_WINDOW || (m && !list_empty(&m->held)));
+
+    if (slow && m->held_chunks + c->run > RING_JOB_CHUNKS) { /* more than it may have: the same again and again */
+        liar(job->domain, "more output than a job may have on its way");
+        return;
+    }
     struct held *h = slow ? malloc(sizeof(*h)) : NULL;
 
     if (!h) {
@@ -97,6 +102,7 @@ void output_add_chunk(struct job *job, const struct front_completion *c)
     h->chunk = c->chunk;
     h->run = c->run;
     h->size = c->size;
+    m->held_chunks += c->run;
     list_push_back(&m->held, &h->link);
 }
 
@@ -106,6 +112,7 @@ static void absorb_one(struct job *job)
 
     output_add(job, h->data, h->size);
     front_release(&job->domain->executor->front, h->chunk, h->run);
+    job->more->held_chunks -= h->run;
     free(h);
 }
 
@@ -150,6 +157,10 @@ void output_pump(struct job *job)
 
 void output_discard(struct job *job)
 {
+    if (job->flags & JOB_DETACHED) { /* as it was charged in keep() */
+        user_refund(job->domain->jobs, job->user, buffered(job));
+        job->charged -= buffered(job);
+    }
     output_free(job);
     job->received = 0;
     /* nobody has had a byte; who joined behind what was gathered begins with the others now */
@@ -169,5 +180,6 @@ void output_free(struct job *job)
         front_release(&job->domain->executor->front, h->chunk, h->run);
         free(h);
     }
+    m->held_chunks = 0;
     buffer_deinit(&m->output);
 }

@@ -83,15 +83,41 @@ static void answer(struct plugin *p, struct plugin_query *q)
     q->answer(q, &info, p->state == PLUGIN_FAILED ? p->error : 0);
 }
 
+struct plugin *plugin_loading(struct domain *d)
+{
+    struct plugin *first = NULL;
+
+    list_for_each(l, &d->plugins)
+    {
+        struct plugin *p = container_of(l, struct plugin, link);
+
+        if (p->state == PLUGIN_LOADING && (!first || p->load_order < first->load_order))
+            first = p;
+    }
+    return first;
+}
+
+/* The time limit is for one load: those behind it do not spend theirs yet. */
+static void load_timer_set(struct domain *d)
+{
+    struct timeval limit = {.tv_sec = JOBS_LOAD_USEC / 1000000, .tv_usec = JOBS_LOAD_USEC % 1000000};
+    struct plugin *p = plugin_loading(d);
+
+    if (p && !evtimer_pending(p->timer, NULL))
+        evtimer_add(p->timer, &limit);
+}
+
 /* The load has come to an end: everything that waited for it goes on. */
 static void settled(struct plugin *p)
 {
-    if (p->timer)
-        evtimer_del(p->timer);
+    p->settling = true;
+    evtimer_del(p->timer);
+    load_timer_set(p->domain);
     while (!list_empty(&p->waiting))
         job_resolve(container_of(p->waiting.next, struct job, link));
     while (!list_empty(&p->queries))
         answer(p, container_of(p->queries.next, struct plugin_query, link));
+    p->settling = false;
     domain_pump(p->domain);
 }
 
@@ -116,10 +142,54 @@ static void on_timer(evutil_socket_t fd, short what, void *userdata)
     executor_kill(p->domain->executor);
 }
 
+/* What could not be loaded, or is an older file that no executor has any more, and that nobody asks about. */
+static bool is_forgettable(const struct plugin *p)
+{
+    return !p->n_jobs && !p->settling && list_empty(&p->waiting) && list_empty(&p->queries) &&
+           ((p->state == PLUGIN_FAILED && clock_monotonic_usec() >= p->retry_usec) ||
+            (p->state == PLUGIN_UNKNOWN && p->stale));
+}
+
+/* Older files are forgotten with the executor that has them; one that does nothing can go now. */
+static void forget_stale_loads(struct domain *d)
+{
+    list_for_each(l, &d->plugins)
+    {
+        struct plugin *p = container_of(l, struct plugin, link);
+
+        if (p->stale && p->state == PLUGIN_READY && !p->n_jobs && !d->n_handed && !plugin_loading(d)) {
+            domain_finish(d);
+            return;
+        }
+    }
+}
+
+/* A number that no entry has, or RING_NONE. A number means something to an executor once it has loaded what goes with it, so one
+ * of a load that failed is free. */
+static uint32_t number_take(struct domain *d)
+{
+    bool used[JOBS_PLUGINS] = {false};
+
+    list_for_each(l, &d->plugins) used[container_of(l, struct plugin, link)->number] = true;
+    for (uint32_t i = 0; i < JOBS_PLUGINS; i++)
+        if (!used[i])
+            return i;
+    return RING_NONE;
+}
+
 static struct plugin *plugin_new(struct domain *d, const char *request)
 {
-    struct plugin *p = d->next_plugin < JOBS_PLUGINS ? calloc(1, sizeof(*p)) : NULL;
+    uint32_t number = number_take(d);
 
+    if (number == RING_NONE) {
+        list_for_each_safe(l, n, &d->plugins) if (is_forgettable(container_of(l, struct plugin, link)))
+            plugin_free(container_of(l, struct plugin, link));
+        number = number_take(d);
+    }
+    struct plugin *p = number != RING_NONE ? calloc(1, sizeof(*p)) : NULL;
+
+    if (number == RING_NONE)
+        forget_stale_loads(d);
     if (!p)
         return NULL;
     p->request = strdup(request);
@@ -133,7 +203,7 @@ static struct plugin *plugin_new(struct domain *d, const char *request)
         return NULL;
     }
     p->domain = d;
-    p->number = d->next_plugin++;
+    p->number = number;
     list_push_back(&d->plugins, &p->link);
     return p;
 }
@@ -170,7 +240,6 @@ struct plugin *plugin_get(struct domain *d, const char *request)
 void plugin_load(struct plugin *p)
 {
     struct control c = {.kind = CONTROL_LOAD, .number = p->number, .text_size = (uint32_t)strlen(p->request) + 1};
-    struct timeval limit = {.tv_sec = JOBS_LOAD_USEC / 1000000, .tv_usec = JOBS_LOAD_USEC % 1000000};
     struct domain *d = p->domain;
 
     if (p->state != PLUGIN_UNKNOWN)
@@ -179,13 +248,14 @@ void plugin_load(struct plugin *p)
         failed(p, EAGAIN, "no executor can be started: see wsd's log");
         return;
     }
-    if (!d->executor || p->state != PLUGIN_UNKNOWN)
-        return; /* in the pause before the next start, which loads what is wanted; or that start has done so */
+    if (!d->executor || d->finishing || p->state != PLUGIN_UNKNOWN)
+        return; /* the next start loads what is wanted; or it has done so just now */
     assert(c.text_size <= CONTROL_TEXT);
     memcpy(c.text, p->request, c.text_size);
     p->state = PLUGIN_LOADING;
     p->n_announced = 0;
-    evtimer_add(p->timer, &limit);
+    p->load_order = ++d->n_loads;
+    load_timer_set(d);
     executor_send(d->executor, &c, -1); /* a failure means that it is dying: plugin_executor_gone follows */
 }
 
@@ -271,22 +341,20 @@ void plugin_control(struct domain *d, const struct control *c)
 
 void plugin_executor_gone(struct domain *d, bool blame)
 {
+    struct plugin *suspect = blame ? plugin_loading(d) : NULL;
+
     list_for_each(l, &d->plugins)
     {
         struct plugin *p = container_of(l, struct plugin, link);
-        bool was_loading = p->state == PLUGIN_LOADING;
 
         evtimer_del(p->timer);
         if (p->state != PLUGIN_FAILED)
             p->state = PLUGIN_UNKNOWN;
-        if (was_loading && blame) {
-            blame = false; /* an executor loads one after the other: it was the first of those */
-            if (++p->n_load_deaths >= LOAD_DEATHS_MAX) {
-                p->n_load_deaths = 0;
-                p->retry_usec = clock_monotonic_usec() + RETRY_USEC;
-                failed(p, ELIBBAD, "crashed or hung while it was loaded; not tried again for 10 seconds");
-            }
-        }
+    }
+    if (suspect && ++suspect->n_load_deaths >= LOAD_DEATHS_MAX) {
+        suspect->n_load_deaths = 0;
+        suspect->retry_usec = clock_monotonic_usec() + RETRY_USEC;
+        failed(suspect, ELIBBAD, "crashed or hung while it was loaded; not tried again for 10 seconds");
     }
 }
 
@@ -317,13 +385,13 @@ struct plugin_function *plugin_find_function(struct plugin *p, const char *name)
 int jobs_plugin(struct jobs *jobs, uint32_t uid, const char *request, struct plugin_query *q)
 {
     struct domain *d = domain_get(jobs, uid);
-    struct plugin *p = d ? plugin_get(d, request) : NULL;
 
     list_init(&q->link);
-    if (!p)
-        return -ENOMEM;
     if (is_path(request) && !(jobs->options.user_daemon && uid == jobs->options.own_uid))
         return -EACCES;
+    struct plugin *p = d ? plugin_get(d, request) : NULL;
+    if (!p)
+        return -ENOMEM;
     list_push_back(&p->queries, &q->link);
     if (p->state == PLUGIN_UNKNOWN)
         plugin_load(p);

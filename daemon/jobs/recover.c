@@ -28,14 +28,16 @@ static void finished_answers(struct domain *d)
     struct front_completion c;
     int r;
 
-    if (d->distrusted)
-        return;
-    while ((r = front_next(&d->executor->front, &c)) != FRONT_NONE)
+    /* no more than the ring holds: a child of the executor's may still be there, and write */
+    for (uint32_t i = 0; i < RING_COMPLETIONS && !d->distrusted; i++) {
+        r = front_next(&d->executor->front, &c);
+        if (r == FRONT_NONE)
+            r = front_next_behind_hole(&d->executor->front, &c);
+        if (r == FRONT_NONE)
+            return;
         if (r == 0)
             domain_complete(d, &c);
-    while ((r = front_next_behind_hole(&d->executor->front, &c)) != FRONT_NONE)
-        if (r == 0)
-            domain_complete(d, &c);
+    }
 }
 
 static void crashed(struct job *job, const struct death *death)
@@ -70,6 +72,7 @@ static void requeue(struct job *job)
 
 static void was_running(struct job *job, const struct death *death)
 {
+    job->domain->useful = true; /* it ends, or has an attempt less */
     enum job_stop stop = job->more ? (enum job_stop)job->more->stop : STOP_NONE;
     char text[JOB_TEXT];
 
@@ -96,7 +99,8 @@ static void classify(struct domain *d, struct job *job, const struct death *deat
 
     list_remove(&job->link);
     d->slots[job->slot] = NULL;
-    if (state == RING_QUEUED) {
+    /* what has sent output, or was told to stop, had begun, whatever its slot says */
+    if (state == RING_QUEUED && !job->received && !(job->more && (job->more->held_chunks || job->more->stop))) {
         job->attempts--; /* it was never touched */
         job->flags &= (uint8_t)~JOB_CONSUMED;
         requeue(job);
@@ -150,11 +154,15 @@ void recover(struct domain *d, int code, int status)
     d->jobs->counters.n_handed -= d->n_handed;
     d->n_handed = 0;
     memset(d->slots, 0, sizeof(d->slots));
-    if (!e->ready)
-        d->n_deaths++;
     d->executor = NULL;
     d->jobs->counters.n_executors--;
     executor_free(e);
+    /* one after the other that dies and changes nothing: not without pauses, and not for ever. The suspicion of a
+     * plugin is something: it is counted too. */
+    if (d->useful || (blame && plugin_loading(d)))
+        d->n_deaths = 0;
+    else if (domain_wanted(d) || plugin_loading(d))
+        d->n_deaths++;
     plugin_executor_gone(d, blame);
     if (domain_wanted(d) && domain_start(d) == 0)
         domain_pump(d);

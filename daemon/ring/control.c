@@ -95,6 +95,8 @@ int control_receive(int socket, struct control *ret, int *ret_fd)
     if (more || m.msg_flags & (MSG_TRUNC | MSG_CTRUNC) || !is_whole(&c, (size_t)n))
         return -EBADMSG;
     memcpy(ret, &c, (size_t)n);
+    if (c.text_size == 0)
+        ret->text[0] = 0;
     *ret_fd = TAKE_FD(fd);
     return 0;
 }

@@ -55,7 +55,7 @@ struct control {
 /* Sends one packet, with a descriptor unless fd is -1. 0, -EAGAIN (only with nonblocking descriptors), -EPIPE, .. [any] */
 int control_send(int socket, const struct control *c, int fd);
 
-/* Receives one packet into *ret; *ret_fd is -1 or a descriptor (close-on-exec) that the caller owns. 0; -EAGAIN;
+/* Receives one packet into *ret, whose text is "" where it has none; *ret_fd is -1 or a descriptor (close-on-exec) that the caller owns. 0; -EAGAIN;
  * -ECONNRESET at the end; -EBADMSG where the packet is malformed (text not ending in NUL, sizes, two descriptors). [any,
  * one at a time] */
 int control_receive(int socket, struct control *ret, int *ret_fd);

@@ -25,6 +25,8 @@
 #define CONTROL_BATCH 64   /* packets taken a wake-up, so that a chatty executor cannot hold the loop */
 #define CONTROL_QUEUE 1024 /* above what a socket's buffer holds: all that was there when it was asked for */
 
+#define OUTBOX_MAX    4096 /* packets that wait: an executor that reads none of them is of no use, and must not cost memory */
+
 extern char **environ;
 
 struct packet {
@@ -163,6 +165,7 @@ static void outbox_flush(struct executor *e)
         if (r == -EAGAIN)
             return;
         list_remove(&p->link);
+        e->n_outbox--;
         close_fd(p->fd);
         free(p);
     }
@@ -290,10 +293,16 @@ int executor_send(struct executor *e, const struct control *c, int fd)
         if (r != -EAGAIN)
             return r;
     }
-    struct packet *p = malloc(sizeof(*p));
+    if (e->n_outbox >= OUTBOX_MAX) {
+        if (!e->killed)
+            log_warning("executor %u does not read what it is told: it is replaced", e->number);
+        executor_kill(e);
+        return -ENOBUFS;
+    }
+    struct packet *p = malloc(offsetof(struct packet, c) + CONTROL_HEADER + c->text_size);
     if (!p)
         return -ENOMEM;
-    p->c = *c;
+    memcpy(&p->c, c, CONTROL_HEADER + c->text_size);
     p->fd = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
     if (fd >= 0 && p->fd < 0) {
         int r = -errno;
@@ -302,6 +311,7 @@ int executor_send(struct executor *e, const struct control *c, int fd)
         return r;
     }
     list_push_back(&e->outbox, &p->link);
+    e->n_outbox++;
     event_add(e->control_write_event, NULL);
     return 0;
 }

@@ -48,6 +48,7 @@ struct executor {
     bool killed; /* by us */
     struct event *pid_event, *bell_event, *control_event, *control_write_event;
     struct list outbox; /* control packets that did not fit the socket */
+    uint32_t n_outbox;
     const struct executor_ops *ops;
     void *context;
 };

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# corners.sh: what only a client meets that speaks the wire itself: readers that stand still, executors that die at the
-# wrong moment, a drain while somebody still reads.
+# corners.sh: what only a client meets that speaks the wire itself, and what an executor may do that lies: readers that
+# stand still, executors that die at the wrong moment, a drain while somebody still reads, limits.
 . "$(dirname "$0")/../support/lib.sh"
 
 CORNER=$BUILD/tests/support/corner
+LIAR=$BUILD/tests/support/liar
 export WSD_PID
 
 one() { # CASE WORDS
@@ -17,9 +18,43 @@ one a_path_longer_than_a_packet "a plugin path that is too long once it is whole
 one await_from_the_middle "a second reader from the middle of a job: both get the rest"
 one output_that_was_thrown_away "a job that runs again gives all of its output to each reader"
 one a_streamed_job_that_was_not_begun "a streamed job that was not begun outlives its executor"
+one what_is_gone_is_not_charged "of a detached job that has ended only its output is charged"
+one names_that_are_no_plugins "hundreds of wrong names: the right ones go on"
 one kept_results_that_are_being_read "kept results that are being read stay"
 stop_wsd
 start_wsd --workers 1 --plugin-dir "$TEST_PLUGINS" || exit 1
 one drain_waits_for_a_slow_reader "a drain waits for who still reads his answer"
 check "and wsd ends" wait_for_exit "$WSD_PID"
 clean_log "$WSD_LOG"
+
+WSD_PREFIX=(prlimit --nofile=256:256)
+start_wsd --workers 1 --plugin-dir "$TEST_PLUGINS" || exit 1
+WSD_PREFIX=()
+one inputs_without_end "inputs without end leave descriptors for others"
+stop_wsd
+
+mkdir "$WORK/many"
+for i in {1..100}; do
+    ln -s "$TEST_PLUGINS/echo.so" "$WORK/many/echo-$i.so"
+done
+start_wsd --workers 1 --plugin-dir "$WORK/many" || exit 1
+one questions_of_one_who_does_not_read "small questions with large answers, and nobody reads: wsd stays small"
+one questions_of_one_who_reads_late "they are all answered where somebody reads in the end"
+stop_wsd
+
+printf '[limits]\nexecutor-idle = 200ms\ncancel-grace = 300ms\nmax-result = 1K\n' >"$WSD_CONFIG"
+start_wsd --workers 1 --plugin-dir "$TEST_PLUGINS" || exit 1
+one an_executor_that_was_only_asked "an executor that was only asked for plugins is ended when idle"
+stop_wsd
+EXECUTOR=$LIAR
+start_wsd --workers 1 || exit 1
+one state_that_changes_all_the_time "a liar: the state of a slot that changes all the time"
+one output_that_is_announced_for_ever "a liar: the same output again and again"
+one answers_that_are_not_read "a liar: answers that it does not read"
+one files_asked_for_without_end "a liar: files asked for without end"
+one a_child_that_goes_on_writing "a liar: its child goes on writing completions"
+one a_message_without_text "a liar: a message without text"
+one executors_that_die_at_once "executors that die at once: pauses, then an end"
+one an_executor_that_does_not_end "an executor that does not end when it is told to"
+one plugins_that_load_slowly_one_after_the_other "the time to load a plugin is its own"
+stop_wsd

@@ -493,6 +493,270 @@ static void kept_results_that_are_being_read(void)
     hang_up(open_conn(0));
 }
 
+/* Submits to a liar (tests/support/liar.c), reads to the end of the call; returns the final state, 0 for an ERROR. */
+static uint32_t lie(struct conn *c, uint32_t tag, const char *mode, uint32_t flags)
+{
+    submit(c, tag, mode, "", NULL, flags);
+    for (;;) {
+        next(c);
+        if (c->frame.tag == tag && (c->msg.type == FRAME_DONE || c->msg.type == FRAME_ERROR))
+            return c->msg.type == FRAME_DONE ? c->msg.job.state : 0;
+    }
+}
+
+static void expect_state(uint32_t is, uint32_t wanted)
+{
+    if (is != wanted)
+        fail("it ends in state %u, where %u was expected", is, wanted);
+}
+
+static void state_that_changes_all_the_time(void)
+{
+    struct conn *c = open_conn(0);
+
+    for (uint32_t tag = 1; tag <= 30; tag++)
+        if (lie(c, tag, "toggle", SUBMIT_DETACH) == 5)
+            fail("more was kept than may be");
+    hang_up(c);
+}
+
+static void output_that_is_announced_for_ever(void)
+{
+    struct conn *c = open_conn(0);
+
+    submit(c, 1, "held", "", NULL, 0);
+    wait_for_counter("jobs_open", 0);
+    hang_up(c);
+}
+
+static void answers_that_are_not_read(void)
+{
+    struct conn *c = open_conn(0);
+
+    expect_state(lie(c, 1, "opens", 0), 10);
+    hang_up(c);
+}
+
+static void files_asked_for_without_end(void)
+{
+    struct conn *c = open_conn(0);
+    uint32_t asked = 0;
+
+    submit(c, 1, "asks", "", NULL, 0);
+    wait_for_counter("jobs_open", 0);
+    for (next(c); c->msg.type != FRAME_DONE; next(c))
+        asked += c->msg.type == FRAME_OPEN;
+    if (asked > 2000)
+        fail("%u questions", asked);
+    hang_up(c);
+}
+
+static void a_child_that_goes_on_writing(void)
+{
+    struct conn *c = open_conn(0);
+    uint32_t state = lie(c, 1, "fork", 0);
+
+    if (state != 10 && state != 5)
+        fail("state %u", state);
+    hang_up(open_conn(0));
+    hang_up(c);
+}
+
+static void a_message_without_text(void)
+{
+    struct conn *c = open_conn(0);
+
+    submit(c, 1, "silent", "", NULL, 0);
+    for (next(c); c->msg.type != FRAME_DONE; next(c))
+        if (c->msg.type == FRAME_MESSAGE && c->msg.message.text.size)
+            fail("it has %zu bytes of text", c->msg.message.text.size);
+    hang_up(c);
+}
+
+static void executors_that_die_at_once(void)
+{
+    struct conn *c = open_conn(0);
+
+    submit(c, 1, "die", "", NULL, 0);
+    wait_for_counter("jobs_open", 0);
+    for (next(c); c->msg.type != FRAME_DONE; next(c))
+        ;
+    expect_state(c->msg.job.state, 10);
+    uint64_t n = counter(c, 9, "executors_started");
+    if (n > 100)
+        fail("%llu executors were started", (unsigned long long)n);
+    expect_state(lie(c, 10, "honest", 0), 5);
+    hang_up(c);
+}
+
+/* For executor-idle = 200ms. */
+static void an_executor_that_does_not_end(void)
+{
+    struct conn *c = open_conn(0);
+
+    expect_state(lie(c, 1, "stay", 0), 5);
+    nanosleep(&(struct timespec){.tv_nsec = 500000000}, NULL); /* it is told to end meanwhile */
+    expect_state(lie(c, 2, "stay", 0), 5);
+    expect_state(lie(c, 3, "honest", 0), 5);
+    hang_up(c);
+}
+
+static void plugins_that_load_slowly_one_after_the_other(void)
+{
+    struct conn *c = open_conn(0);
+    static const char *const names[] = {"slow1", "slow2", "slow3"};
+
+    for (uint32_t i = 0; i < 3; i++)
+        put(c, &(struct msg){.type = FRAME_PLUGINS, .plugins = {.name = {names[i], 5}}}, i + 1, NULL, 0);
+    for (int n = 0; n < 3; n += c->msg.type == FRAME_END) {
+        next(c);
+        if (c->msg.type == FRAME_ERROR)
+            fail("%s", c->msg.error.text.data);
+    }
+    hang_up(c);
+}
+
+static void an_executor_that_was_only_asked(void)
+{
+    struct conn *c = open_conn(0);
+
+    put(c, &(struct msg){.type = FRAME_PLUGINS, .plugins = {.name = {"echo", 4}}}, 1, NULL, 0);
+    expect(c, FRAME_PLUGIN, 1);
+    expect(c, FRAME_END, 1);
+    wait_for_counter("executors", 0);
+    hang_up(c);
+}
+
+static uint64_t memory_of_wsd(void)
+{
+    char path[64], line[128];
+    unsigned long long kib = 0;
+
+    snprintf(path, sizeof(path), "/proc/%d/status", atoi(getenv("WSD_PID")));
+    FILE *f = fopen(path, "r");
+    while (f && fgets(line, sizeof(line), f))
+        if (sscanf(line, "VmRSS: %llu", &kib) == 1)
+            break;
+    if (f)
+        fclose(f);
+    return kib * 1024;
+}
+
+/* Sixteen bytes a question, many kilobytes an answer, and nobody reads them. */
+static void questions_of_one_who_does_not_read(void)
+{
+    struct conn *c = open_conn(0);
+    uint64_t before, most = 0;
+
+    put(c, &(struct msg){.type = FRAME_PLUGINS}, 99999, NULL, 0); /* they are all loaded from here on */
+    do
+        next(c);
+    while (c->msg.type != FRAME_END);
+    before = memory_of_wsd();
+
+    for (uint32_t tag = 1, waits = 0; tag <= 40000 && waits <= 10;) {
+        static uint8_t many[4096 * FRAME_HEADER_SIZE];
+        struct pollfd p = {.fd = c->fd, .events = POLLOUT};
+
+        for (uint32_t i = 0; i < 4096; i++)
+            frame_put_header(many + i * FRAME_HEADER_SIZE, FRAME_PLUGINS, tag++, 0, 0);
+        for (size_t at = 0; at < sizeof(many) && waits <= 10;) {
+            ssize_t n =
+                poll(&p, 1, 100) > 0 ? send(c->fd, many + at, sizeof(many) - at, MSG_DONTWAIT | MSG_NOSIGNAL) : -1;
+            if (n > 0)
+                at += (size_t)n;
+            else
+                waits++;
+        }
+    }
+    hang_up(open_conn(0));
+    most = memory_of_wsd();
+    if (most > before + (100u << 20))
+        fail("wsd has grown by %llu MiB", (unsigned long long)(most - before) >> 20);
+    hang_up(c);
+}
+
+/* They are all answered once there is somebody who reads. */
+static void questions_of_one_who_reads_late(void)
+{
+    static uint8_t questions[2000 * FRAME_HEADER_SIZE]; /* fits the socket: this client does not read while it sends */
+    struct conn *c = open_conn(0);
+    uint32_t n = 2000, ends = 0;
+
+    for (uint32_t tag = 1; tag <= n; tag++)
+        frame_put_header(questions + (tag - 1) * FRAME_HEADER_SIZE, tag % 4 ? FRAME_STATS : FRAME_PLUGINS, tag, 0, 0);
+    if (send(c->fd, questions, sizeof(questions), MSG_NOSIGNAL) != (ssize_t)sizeof(questions))
+        fail("send: %s", strerror(errno));
+    while (ends < n) {
+        next(c);
+        ends += c->msg.type == FRAME_END || c->msg.type == FRAME_COUNTERS;
+    }
+    hang_up(c);
+}
+
+static void names_that_are_no_plugins(void)
+{
+    struct conn *c = open_conn(1 << 20);
+    char wrong[32];
+
+    for (uint32_t tag = 1; tag <= 600; tag++) {
+        snprintf(wrong, sizeof(wrong), "%snothing-%u", tag > 300 ? "/" : "", tag);
+        submit(c, tag, wrong, "", NULL, 0);
+        expect(c, FRAME_ERROR, tag);
+        if (c->msg.error.code != 66)
+            fail("name %u: code %u: %s", tag, c->msg.error.code, c->msg.error.text.data);
+    }
+    submit(c, 1000, "echo", "", "x", 0);
+    for (next(c); c->msg.type != FRAME_DONE; next(c))
+        if (c->msg.type == FRAME_ERROR)
+            fail("%s", c->msg.error.text.data);
+    hang_up(c);
+}
+
+/* For a wsd with 256 descriptors: inputs that never come to their end hold some, and leave enough for others. */
+static void inputs_without_end(void)
+{
+    struct conn *c = open_conn(0);
+    uint32_t refused = 0;
+
+    for (uint32_t tag = 1; tag <= 400; tag++) {
+        submit_input(c, tag, "echo", "", NULL, SUBMIT_MORE, "x", 1);
+        do
+            next(c);
+        while (c->frame.tag != tag || c->msg.type == FRAME_CREDIT);
+        if (c->msg.type == FRAME_ERROR && c->msg.error.code != 75)
+            fail("code %u: %s", c->msg.error.code, c->msg.error.text.data);
+        refused += c->msg.type == FRAME_ERROR;
+    }
+    if (refused == 0 || refused == 400)
+        fail("%u are refused", refused);
+    kill_executors();
+    struct conn *d = open_conn(1 << 20);
+    submit(d, 1, "sleep", "sleep", "1", 0);
+    for (next(d); d->msg.type != FRAME_DONE; next(d))
+        ;
+    expect_state(d->msg.job.state, 5);
+    hang_up(d);
+    hang_up(c);
+}
+
+/* Of a detached job that has ended only its output is charged. */
+static void what_is_gone_is_not_charged(void)
+{
+    static uint8_t input[60000];
+    struct conn *c = open_conn(1 << 20);
+    uint8_t id[16];
+
+    submit_input(c, 1, "echo", "", "x", SUBMIT_DETACH, input, sizeof(input));
+    accepted(c, 1, id);
+    for (next(c); c->msg.type != FRAME_DONE; next(c))
+        ;
+    uint64_t n = counter(c, 2, "bytes_charged");
+    if (n > 100)
+        fail("%llu bytes are charged", (unsigned long long)n);
+    hang_up(c);
+}
+
 #define CASE(function)                                                                                                 \
     {                                                                                                                  \
 #function, function                                                                                            \
@@ -501,9 +765,27 @@ static const struct {
     const char *name;
     void (*run)(void);
 } cases[] = {
-    CASE(a_path_longer_than_a_packet),   CASE(await_from_the_middle),
-    CASE(output_that_was_thrown_away),   CASE(a_streamed_job_that_was_not_begun),
-    CASE(drain_waits_for_a_slow_reader), CASE(kept_results_that_are_being_read),
+    CASE(a_path_longer_than_a_packet),
+    CASE(await_from_the_middle),
+    CASE(output_that_was_thrown_away),
+    CASE(a_streamed_job_that_was_not_begun),
+    CASE(drain_waits_for_a_slow_reader),
+    CASE(kept_results_that_are_being_read),
+    CASE(state_that_changes_all_the_time),
+    CASE(output_that_is_announced_for_ever),
+    CASE(answers_that_are_not_read),
+    CASE(files_asked_for_without_end),
+    CASE(a_child_that_goes_on_writing),
+    CASE(a_message_without_text),
+    CASE(executors_that_die_at_once),
+    CASE(an_executor_that_does_not_end),
+    CASE(plugins_that_load_slowly_one_after_the_other),
+    CASE(an_executor_that_was_only_asked),
+    CASE(questions_of_one_who_does_not_read),
+    CASE(questions_of_one_who_reads_late),
+    CASE(names_that_are_no_plugins),
+    CASE(inputs_without_end),
+    CASE(what_is_gone_is_not_charged),
 };
 
 int main(int argc, char **argv)
@@ -511,6 +793,7 @@ int main(int argc, char **argv)
     for (size_t i = 0; argc == 2 && i < sizeof(cases) / sizeof(cases[0]); i++)
         if (strcmp(cases[i].name, argv[1]) == 0) {
             name = cases[i].name;
+            alarm(120);
             cases[i].run();
             printf("ok %s\n", name);
             return 0;

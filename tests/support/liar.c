@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * liar.c: an executor that lies, for `wsd --executor`. It loads nothing: every plugin that is asked for is there, and
+ * its name says how its jobs are served:
+ *
+ *     honest   answered at once: exit 0, no output
+ *     toggle   answered while the state of the slot changes all the time
+ *     held     one piece of output, announced for ever
+ *     opens    asks for files for ever, and does not read the answers
+ *     fork     leaves a child behind that writes completions for ever, and ends
+ *     asks     asks its submitter for files for ever
+ *     slowN    takes four seconds to load
+ *     silent   says a message without text
+ *     die      ends as soon as a job is there, before it is touched
+ *     stay     as honest; does not end when it is told to
+ *     random   all of that, and scribbles over the shared memory */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "ring/control.h"
+#include "ring/ring.h"
+
+#define PLUGINS 256
+
+static struct back back;
+static char modes[PLUGINS][16];
+static uint64_t seed;
+static volatile bool stay;
+
+static uint64_t dice(uint64_t n)
+{
+    seed ^= seed << 13;
+    seed ^= seed >> 7;
+    seed ^= seed << 17;
+    return (seed >> 11) % n;
+}
+
+static void tell(struct control *c, int fd)
+{
+    (void)control_send(CONTROL_FD_CONTROL, c, fd);
+}
+
+static void load(const struct control *c)
+{
+    struct control r = {.kind = CONTROL_LOADED, .number = c->number, .functions = 1};
+    const char *name = c->text;
+
+    if (strncmp(name, "slow", 4) == 0)
+        sleep(4);
+    snprintf(modes[c->number % PLUGINS], sizeof(modes[0]), "%.15s", name);
+    stay |= strcmp(name, "stay") == 0;
+    r.text_size = (uint32_t)snprintf(r.text, sizeof(r.text), "%s%c1%chelp%c/%s", name, 0, 0, 0, name) + 1;
+    tell(&r, -1);
+    r = (struct control){.kind = CONTROL_FUNCTION, .number = c->number, .flags = 1};
+    r.text_size = (uint32_t)snprintf(r.text, sizeof(r.text), "%s%chelp", name, 0) + 1;
+    tell(&r, -1);
+}
+
+static void answer(uint32_t slot, uint32_t generation, int exit)
+{
+    struct up_slot *u = back_answer(&back, slot);
+
+    u->small_size = 0;
+    u->output_size = 0;
+    u->exit = exit;
+    u->messages = 0;
+    u->worker = 0;
+    u->ended_usec = u->started_usec;
+    back_done(&back, slot, generation);
+}
+
+static void set_state(uint32_t slot, uint32_t generation, enum ring_state state)
+{
+    atomic_store(&back.up->slots[slot].state, ring_word(generation, state));
+}
+
+struct toggled {
+    uint32_t slot, generation;
+};
+
+static void *toggle_thread(void *arg)
+{
+    struct toggled *t = arg;
+
+    for (;;) {
+        set_state(t->slot, t->generation, RING_QUEUED);
+        set_state(t->slot, t->generation, RING_DONE);
+    }
+    return NULL;
+}
+
+static void toggle(uint32_t slot, uint32_t generation)
+{
+    static struct toggled t;
+    pthread_t thread;
+    struct up_slot *u = back_answer(&back, slot);
+
+    t = (struct toggled){slot, generation};
+    u->small_size = RING_SMALL;
+    u->output_size = RING_SMALL;
+    u->exit = 0;
+    u->messages = 0;
+    pthread_create(&thread, NULL, toggle_thread, &t);
+    poll(NULL, 0, 5); /* it changes by now */
+    back_done(&back, slot, generation);
+}
+
+static void held(uint32_t slot, uint32_t generation)
+{
+    uint64_t serial;
+    uint32_t chunk = back_alloc(&back, RING_RUN_MAX, &serial);
+
+    for (uint64_t n = 0;; n++) {
+        back_output(&back, slot, generation, chunk, RING_RUN_MAX, RING_RUN_MAX * RING_CHUNK);
+        if (n % 1024 == 1023)
+            poll(NULL, 0, 1);
+    }
+}
+
+static void ask_for_ever(uint32_t slot, uint32_t generation)
+{
+    struct control c = {.kind = CONTROL_OPEN, .slot = slot, .generation = generation, .text_size = 2, .text = "x"};
+
+    for (c.number = 0;; c.number++)
+        tell(&c, -1);
+}
+
+/* Completions that look right, each as soon as wsd has taken one before it (its chunk is released then). */
+static void write_for_ever(uint32_t slot, uint32_t generation)
+{
+    struct up *u = back.up;
+
+    for (uint64_t at = 0;; at++) {
+        uint32_t chunk = (uint32_t)(at % RING_CHUNKS);
+
+        while (at >= RING_CHUNKS && atomic_load(&u->chunks[chunk].used))
+            ;
+        u->chunks[chunk].slot = slot;
+        u->chunks[chunk].size = 0;
+        u->chunks[chunk].run = 1;
+        atomic_store(&u->chunks[chunk].used, 1);
+        atomic_store(&u->completions[at % RING_COMPLETIONS].value,
+                     completion_word(COMPLETION_OUTPUT, chunk, generation));
+        atomic_store(&u->completions[at % RING_COMPLETIONS].seq, at + 1);
+    }
+}
+
+static void leave_a_child(unsigned seconds, uint32_t slot, uint32_t generation)
+{
+    if (fork() == 0) {
+        prctl(PR_SET_PDEATHSIG, 0);
+        close(CONTROL_FD_CONTROL);
+        close(CONTROL_FD_BELL);
+        alarm(seconds);
+        write_for_ever(slot, generation);
+    }
+}
+
+/* --- at random -----------------------------------------------------------------------------------------------------
+ */
+
+static uint32_t some_generation(uint32_t slot)
+{
+    return dice(4) ? back.down->slots[slot].generation : (uint32_t)dice(8);
+}
+
+static void random_packet(void)
+{
+    static const uint32_t kinds[] = {
+        CONTROL_LOADED, CONTROL_FUNCTION, CONTROL_OPEN, CONTROL_MESSAGE, CONTROL_READY, 0, 99};
+    uint32_t slot = (uint32_t)dice(dice(8) ? 4 : RING_SLOTS + 8);
+    struct control c = {.kind = kinds[dice(dice(20) ? 4 : 7)],
+                        .slot = slot,
+                        .generation = some_generation(slot % RING_SLOTS),
+                        .number = (uint32_t)dice(6),
+                        .error = dice(3) ? 0 : (uint32_t)dice(200),
+                        .functions = (uint32_t)dice(5),
+                        .flags = dice(16),
+                        .text_size = (uint32_t)dice(dice(4) ? 20 : CONTROL_TEXT)};
+
+    for (uint32_t i = 0; i < c.text_size; i++)
+        c.text[i] = (char)dice(dice(3) ? 256 : 2);
+    if (c.text_size && dice(10))
+        c.text[c.text_size - 1] = 0;
+    tell(&c, dice(10) ? -1 : 0);
+}
+
+static void random_scribble(void)
+{
+    uint32_t slot = (uint32_t)dice(dice(8) ? 4 : RING_SLOTS), chunk = (uint32_t)dice(dice(4) ? 8 : RING_CHUNKS);
+    struct up_slot *u = &back.up->slots[slot];
+    struct up_chunk *c = &back.up->chunks[chunk];
+
+    switch (dice(12)) {
+    case 0:
+        set_state(slot, some_generation(slot), (enum ring_state)dice(6));
+        break;
+    case 1:
+        u->small_size = (uint32_t)dice(RING_SMALL + 2);
+        break;
+    case 2:
+        u->output_size = dice(100000);
+        break;
+    case 3:
+        u->messages = (uint32_t)dice(3);
+        break;
+    case 4:
+        u->exit = (int)dice(300) - 100;
+        break;
+    case 5:
+        atomic_store(&u->started_usec, dice(2) ? dice(1u << 30) : UINT64_MAX);
+        break;
+    case 6:
+        c->slot = slot;
+        c->size = (uint32_t)dice(RING_CHUNK * 17);
+        c->run = (uint32_t)dice(18);
+        break;
+    case 7:
+        atomic_store(&c->used, (uint32_t)dice(3));
+        break;
+    case 8:
+        back_output(&back, slot, some_generation(slot), chunk, 1 + (uint32_t)dice(16), (uint32_t)dice(70000));
+        break;
+    case 9:
+        memset(u->error, (int)dice(256), sizeof(u->error));
+        break;
+    case 10:
+        atomic_store(&back.up->asleep, (uint32_t)dice(2));
+        break;
+    default:
+        memset(u->status, (int)dice(256), sizeof(u->status));
+        break;
+    }
+}
+
+static void random_disaster(void)
+{
+    struct up *u = back.up;
+
+    switch (dice(9)) {
+    case 0:
+        for (uint64_t *at = (uint64_t *)u, *end = (uint64_t *)(u + 1); at < end; at += 1 + dice(64))
+            *at = dice(2) ? dice(UINT64_MAX) : 0;
+        break;
+    case 1:
+        u->fault.slot = (uint32_t)dice(dice(2) ? 4 : 3000);
+        u->fault.generation = some_generation(u->fault.slot % RING_SLOTS);
+        u->fault.signal = (int)dice(70) - 2;
+        atomic_store(&u->fault.written, (uint32_t)dice(3));
+        _exit(1);
+    case 2:
+        abort();
+    case 3:
+        _exit(0);
+    case 4:
+        leave_a_child(1, 0, back.down->slots[0].generation);
+        _exit(0);
+    case 5:
+        memset(&u->completions[dice(RING_COMPLETIONS)], (int)dice(256), 16);
+        break;
+    case 6:
+        atomic_store(&u->tail, dice(UINT64_MAX));
+        break;
+    case 7:
+        close(CONTROL_FD_CONTROL);
+        break;
+    default:
+        kill(getpid(), SIGKILL);
+    }
+}
+
+static void random_job(uint32_t slot, uint32_t generation)
+{
+    uint64_t serial;
+    uint32_t chunk;
+
+    if (!dice(10))
+        set_state(slot, generation, RING_RUNNING);
+    switch (dice(8)) {
+    case 0:
+        return; /* never answered */
+    case 1:
+        chunk = back_alloc(&back, 1, &serial);
+        if (chunk != RING_NONE)
+            back_output(&back, slot, generation, chunk, 1, 1 + (uint32_t)dice(RING_CHUNK));
+        return;
+    case 2:
+        back_done(&back, slot, generation);
+        break; /* whatever stands there */
+    default:
+        break;
+    }
+    answer(slot, generation, dice(3) ? 0 : 1 + (int)dice(63));
+    if (!dice(20))
+        back_done(&back, slot, generation);
+}
+
+static void random_turn(void)
+{
+    if (!dice(3000))
+        random_disaster();
+    if (!dice(200))
+        random_scribble();
+    if (!dice(100))
+        random_packet();
+}
+
+/* --------------------------------------------------------------------------------------------------------------------
+ */
+
+static void serve(const char *mode, uint32_t slot, uint32_t generation)
+{
+    if (strcmp(mode, "die") == 0)
+        _exit(1);
+    if (strcmp(mode, "toggle") == 0) {
+        toggle(slot, generation);
+        return;
+    }
+    if (!back_claim(&back, slot, generation))
+        return;
+    if (strcmp(mode, "held") == 0) {
+        held(slot, generation);
+    } else if (strcmp(mode, "opens") == 0) {
+        ask_for_ever(slot, generation + 7);
+    } else if (strcmp(mode, "asks") == 0) {
+        ask_for_ever(slot, generation);
+    } else if (strcmp(mode, "fork") == 0) {
+        leave_a_child(20, slot, generation);
+        _exit(0);
+    } else if (strcmp(mode, "silent") == 0) {
+        struct control c = {.kind = CONTROL_MESSAGE, .slot = slot, .generation = generation, .number = 6};
+
+        tell(&c, -1);
+        back_answer(&back, slot)->messages = 1;
+        back_answer(&back, slot)->small_size = 0;
+        back_answer(&back, slot)->output_size = 0;
+        back_answer(&back, slot)->exit = 0;
+        back_done(&back, slot, generation);
+    } else if (strcmp(mode, "random") == 0) {
+        random_job(slot, generation);
+    } else {
+        answer(slot, generation, 0);
+    }
+}
+
+static bool control(void)
+{
+    struct pollfd p = {.fd = CONTROL_FD_CONTROL, .events = POLLIN};
+    struct control c;
+    int fd = -1;
+
+    if (poll(&p, 1, 0) <= 0)
+        return true;
+    if (control_receive(CONTROL_FD_CONTROL, &c, &fd) < 0)
+        return false;
+    if (fd >= 0)
+        close(fd);
+    if (c.kind == CONTROL_LOAD)
+        load(&c);
+    while (c.kind == CONTROL_FINISH && stay)
+        pause();
+    return c.kind != CONTROL_FINISH;
+}
+
+int main(int argc, char **argv)
+{
+    uint32_t generation, slot;
+    bool more, random = false;
+
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (argc != 5 || back_init(&back, CONTROL_FD_DOWN, CONTROL_FD_UP, CONTROL_FD_BELL) < 0)
+        return 64;
+    seed = (uint64_t)getpid() * 0x9e3779b97f4a7c15u | 1;
+    tell(&(struct control){.kind = CONTROL_READY, .number = 1}, -1);
+    while (control()) {
+        while ((slot = back_take(&back, &generation, &more)) != RING_NONE) {
+            const char *mode = modes[back.down->slots[slot].plugin % PLUGINS];
+
+            random |= strcmp(mode, "random") == 0;
+            serve(mode, slot, generation);
+        }
+        if (random)
+            random_turn();
+        else
+            poll(NULL, 0, 1);
+    }
+    return 0;
+}
