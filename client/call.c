@@ -4,8 +4,8 @@
  * Owns struct wsd_call from submit or attach until the user has freed it and wsd has ended it. One thread a handle.
  * Keeps: done is told exactly once and last; output is told in order, never more than was granted is accepted, and none
  * while the user holds it; input never exceeds what wsd granted.
- * A call that the user has freed lives on unseen until wsd ends it, so that its output is granted away and does not hold
- * up a detached job. */
+ * A call that the user has freed lives on unseen until wsd ends it, so that its output is granted away and does not
+ * hold up a detached job. */
 #include "client.h"
 
 #include <errno.h>
@@ -29,7 +29,8 @@ void call_destroy(struct wsd_call *call)
     free(call);
 }
 
-/* --- the end of a call ---------------------------------------------------------------------------------------------- */
+/* --- the end of a call ----------------------------------------------------------------------------------------------
+ */
 
 static void call_bury(struct wsd_call *call)
 {
@@ -75,7 +76,8 @@ static void call_broken(struct wsd_client *client, struct request *request)
     call_finish(call, -ECONNRESET);
 }
 
-/* --- output --------------------------------------------------------------------------------------------------------- */
+/* --- output ---------------------------------------------------------------------------------------------------------
+ */
 
 static void call_grant(struct wsd_call *call)
 {
@@ -122,8 +124,7 @@ static void call_drain(struct wsd_call *call)
 static void handle_output(struct wsd_client *client, struct wsd_call *call, const struct frame *frame,
                           const struct msg_chunk *chunk)
 {
-    if (chunk->offset != call->output_received ||
-        frame->body_size > call->output_granted - call->output_received) {
+    if (chunk->offset != call->output_received || frame->body_size > call->output_granted - call->output_received) {
         client_break_protocol(client, "wrong offset or too many bytes of", FRAME_OUTPUT);
         return;
     }
@@ -165,7 +166,8 @@ const void *wsd_call_output(const struct wsd_call *call, size_t *ret_size)
     return gathered ? (const void *)buffer_data(&call->output) : "";
 }
 
-/* --- frames ---------------------------------------------------------------------------------------------------------- */
+/* --- frames ----------------------------------------------------------------------------------------------------------
+ */
 
 static void handle_accepted(struct wsd_client *client, struct wsd_call *call, const struct msg_id *id)
 {
@@ -246,7 +248,8 @@ static void call_frame(struct wsd_client *client, struct request *request, const
     }
 }
 
-/* --- input ----------------------------------------------------------------------------------------------------------- */
+/* --- input -----------------------------------------------------------------------------------------------------------
+ */
 
 /* Sends as INPUT frames what window and buffer allow; `last` goes with the last byte. Returns the bytes taken, or a
  * negative errno. */
@@ -278,8 +281,7 @@ static int64_t send_input(struct wsd_call *call, const uint8_t *data, size_t siz
 
 void call_pump(struct wsd_client *client)
 {
-    list_for_each_safe(l, n, &client->feeding)
-    {
+    list_for_each_safe (l, n, &client->feeding) {
         struct wsd_call *call = container_of(l, struct wsd_call, feeding);
         int64_t taken = send_input(call, call->input, call->input_size, !call->stream);
 
@@ -310,7 +312,8 @@ int64_t wsd_call_feed(struct wsd_call *call, const void *data, size_t size, bool
     return taken;
 }
 
-/* --- making calls ---------------------------------------------------------------------------------------------------- */
+/* --- making calls ----------------------------------------------------------------------------------------------------
+ */
 
 static int call_new(struct wsd_client *client, const struct wsd_callbacks *callbacks, struct wsd_call **ret_call)
 {
@@ -366,16 +369,17 @@ static int make_submit(const struct wsd_submit *submit, const struct wsd_call *c
         return client_error(call->client, -EINVAL, 64, "no plugin is named");
     if (submit->flags & ~flags)
         return client_error(call->client, -EINVAL, 64, "unknown flags");
-    *ret = (struct msg){.type = FRAME_SUBMIT,
-                        .submit = {
-                            .plugin = {.data = submit->plugin, .size = strlen(submit->plugin)},
-                            .function = {.data = submit->function, .size = submit->function ? strlen(submit->function) : 0},
-                            .args = {.data = call->args, .size = call->args_size},
-                            .argc = (uint32_t)MIN(submit->n_args, UINT32_MAX),
-                            .timeout_usec = submit->timeout_usec,
-                            .priority = submit->priority,
-                            .flags = submit->flags & (SUBMIT_DETACH | SUBMIT_PROGRESS),
-                        }};
+    *ret = (struct msg){
+        .type = FRAME_SUBMIT,
+        .submit = {
+            .plugin = {.data = submit->plugin, .size = strlen(submit->plugin)},
+            .function = {.data = submit->function, .size = submit->function ? strlen(submit->function) : 0},
+            .args = {.data = call->args, .size = call->args_size},
+            .argc = (uint32_t)MIN(submit->n_args, UINT32_MAX),
+            .timeout_usec = submit->timeout_usec,
+            .priority = submit->priority,
+            .flags = submit->flags & (SUBMIT_DETACH | SUBMIT_PROGRESS),
+        }};
     problem = codec_problem(ret);
     if (problem)
         return client_error(call->client, -EINVAL, 64, "%s: above the limit", problem);
@@ -476,7 +480,8 @@ int wsd_client_attach(struct wsd_client *client, const struct wsd_id *id, const 
     return call_make(call, NULL, &msg, ret_call);
 }
 
-/* --- steering them ---------------------------------------------------------------------------------------------------- */
+/* --- steering them
+ * ---------------------------------------------------------------------------------------------------- */
 
 int wsd_call_cancel(struct wsd_call *call)
 {

@@ -129,7 +129,8 @@ void client_request_close(struct wsd_client *client, struct request *request)
     list_remove(&request->open);
 }
 
-/* --- frames in ----------------------------------------------------------------------------------------------------- */
+/* --- frames in -----------------------------------------------------------------------------------------------------
+ */
 
 static void handle_welcome(struct wsd_client *client, const struct msg_welcome *welcome)
 {
@@ -246,7 +247,8 @@ static void client_process_frames(struct wsd_client *client)
     }
 }
 
-/* --- bytes in ------------------------------------------------------------------------------------------------------ */
+/* --- bytes in ------------------------------------------------------------------------------------------------------
+ */
 
 /* wsd has no descriptors for us; what comes all the same is closed (what does not fit, by the kernel). */
 static void close_received(struct msghdr *header)
@@ -295,8 +297,8 @@ static size_t receive_once(struct wsd_client *client)
     return 0;
 }
 
-/* Inside a callback: the frames that were received together with the one that it was called for come first; nobody would
- * wake us for them. Returns whether there were any. */
+/* Inside a callback: the frames that were received together with the one that it was called for come first; nobody
+ * would wake us for them. Returns whether there were any. */
 static bool process_rest(struct wsd_client *client)
 {
     uint64_t before = client->n_frames;
@@ -322,7 +324,8 @@ static void receive(struct wsd_client *client)
     }
 }
 
-/* --- bytes out ------------------------------------------------------------------------------------------------------ */
+/* --- bytes out ------------------------------------------------------------------------------------------------------
+ */
 
 int client_send(struct wsd_client *client, const struct msg *msg, uint32_t tag, const void *body, size_t body_size)
 {
@@ -413,7 +416,8 @@ static void flush_and_pump(struct wsd_client *client)
     }
 }
 
-/* --- the event loop's calls ----------------------------------------------------------------------------------------- */
+/* --- the event loop's calls -----------------------------------------------------------------------------------------
+ */
 
 int wsd_client_fd(const struct wsd_client *client)
 {
@@ -489,7 +493,8 @@ void client_reap(struct wsd_client *client)
         call_destroy(container_of(l, struct wsd_call, link));
 }
 
-/* --- beginning and end ---------------------------------------------------------------------------------------------- */
+/* --- beginning and end ----------------------------------------------------------------------------------------------
+ */
 
 /* Writes the path of the socket, by the rule of the contract. */
 static int socket_path(const char *given, struct sockaddr_un *ret)
@@ -554,7 +559,8 @@ static int send_hello(struct wsd_client *client)
 
     client->directory_fd = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (!getcwd(client->directory, sizeof(client->directory)) || client->directory[0] != '/')
-        client->directory[0] = 0; /* removed, unreachable or too long: wsd gets no name for it, files open all the same */
+        client->directory[0] =
+            0; /* removed, unreachable or too long: wsd gets no name for it, files open all the same */
     msg.hello.directory.size = strlen(client->directory);
     msg.hello.program = (struct span){.data = program, .size = (size_t)MIN(n, (int)sizeof(program) - 1)};
     return client_send(client, &msg, 0, NULL, 0);

@@ -23,11 +23,11 @@
 
 #define PROTOCOL_VERSION_MIN 1u
 #define PROTOCOL_VERSION_MAX 1u
-#define OUTPUT_WINDOW        (1024u * 1024u)  /* bytes of output that wsd may send ahead, a call */
+#define OUTPUT_WINDOW        (1024u * 1024u)     /* bytes of output that wsd may send ahead, a call */
 #define OUTPUT_CREDIT        (OUTPUT_WINDOW / 4) /* granted in pieces of at least this */
-#define OUT_HIGH             (1024u * 1024u)  /* bytes waiting to be sent above which no input is taken */
-#define OPENED_MAX           64u              /* descriptors waiting to be sent */
-#define OPENED_ANSWERS_MAX   4096u            /* unsent answers to OPEN: a wsd that asks on without reading is broken */
+#define OUT_HIGH             (1024u * 1024u)     /* bytes waiting to be sent above which no input is taken */
+#define OPENED_MAX           64u                 /* descriptors waiting to be sent */
+#define OPENED_ANSWERS_MAX   4096u /* unsent answers to OPEN: a wsd that asks on without reading is broken */
 #define QUERY_TIMEOUT_USEC   (30u * 1000000u)
 #define CONNECT_TIMEOUT_USEC (5u * 1000000u)
 
@@ -57,7 +57,7 @@ struct wsd_client {
     int fd, directory_fd;
     char directory[CODEC_PATH_MAX];
     struct buffer in, out;
-    uint64_t sent; /* bytes, since the beginning */
+    uint64_t sent;     /* bytes, since the beginning */
     uint64_t n_frames; /* handled, since the beginning */
     struct opened opened[OPENED_MAX];
     size_t n_opened, n_answers;
@@ -125,8 +125,8 @@ int client_request_open(struct wsd_client *client, struct request *request);
 void client_request_unlist(struct wsd_client *client, struct request *request);
 /* Unlists it, and the end of the connection does not reach it either. */
 void client_request_close(struct wsd_client *client, struct request *request);
-/* Sends, waits until the deadline (CLOCK_MONOTONIC; UINT64_MAX: none), receives. 0 (also after a signal), -ETIMEDOUT, or
- * what ended the connection. */
+/* Sends, waits until the deadline (CLOCK_MONOTONIC; UINT64_MAX: none), receives. 0 (also after a signal), -ETIMEDOUT,
+ * or what ended the connection. */
 int client_step(struct wsd_client *client, uint64_t deadline_usec);
 uint64_t client_deadline(uint64_t timeout_usec);
 /* Destroys what was freed meanwhile, where nobody looks. */

@@ -12,7 +12,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* Does this argument name the path: is it the path, a directory above it, or an option with it (`--file=PATH`, `-fPATH`,
+/* Does this argument name the path: is it the path, a directory above it, or an option with it (`--file=PATH`,
+ * `-fPATH`,
  * `@PATH`)? */
 static bool argument_names(const char *arg, const char *path)
 {
@@ -21,8 +22,7 @@ static bool argument_names(const char *arg, const char *path)
     if (n_arg >= n_path) {
         size_t at = n_arg - n_path;
 
-        return strcmp(arg + at, path) == 0 &&
-               (at == 0 || strchr("=:,@", arg[at - 1]) || (at == 2 && arg[0] == '-'));
+        return strcmp(arg + at, path) == 0 && (at == 0 || strchr("=:,@", arg[at - 1]) || (at == 2 && arg[0] == '-'));
     }
     if (n_arg == 0 || strncmp(path, arg, n_arg) != 0 || (arg[n_arg - 1] != '/' && path[n_arg] != '/'))
         return false;

@@ -98,7 +98,8 @@ static struct msg id_message(uint16_t type, const struct wsd_id *id)
     return msg;
 }
 
-/* --- jobs ------------------------------------------------------------------------------------------------------------ */
+/* --- jobs ------------------------------------------------------------------------------------------------------------
+ */
 
 static int show_job(struct wsd_client *client, struct query *query, const struct msg *msg)
 {
@@ -155,7 +156,8 @@ int wsd_client_cancel(struct wsd_client *client, const struct wsd_id *id)
     return query_run(client, &msg, &query);
 }
 
-/* --- plugins ---------------------------------------------------------------------------------------------------------- */
+/* --- plugins
+ * ---------------------------------------------------------------------------------------------------------- */
 
 struct each_plugin {
     int (*each)(const struct wsd_plugin_info *info, void *userdata);
@@ -195,7 +197,8 @@ int wsd_client_plugins(struct wsd_client *client, const char *name,
     return query_run(client, &msg, &query);
 }
 
-/* --- counters, ping ---------------------------------------------------------------------------------------------------- */
+/* --- counters, ping
+ * ---------------------------------------------------------------------------------------------------- */
 
 struct each_counter {
     int (*each)(const char *name, uint64_t value, void *userdata);

@@ -11,16 +11,11 @@
 #include "config.h"
 
 static const char *const state_names[] = {
-    [WSD_JOB_HELD] = "held",
-    [WSD_JOB_DELAYED] = "delayed",
-    [WSD_JOB_QUEUED] = "queued",
-    [WSD_JOB_RUNNING] = "running",
-    [WSD_JOB_SUCCEEDED] = "succeeded",
-    [WSD_JOB_FAILED] = "failed",
-    [WSD_JOB_CANCELLED] = "cancelled",
-    [WSD_JOB_TIMED_OUT] = "timed-out",
-    [WSD_JOB_CRASHED] = "crashed",
-    [WSD_JOB_INTERRUPTED] = "interrupted",
+    [WSD_JOB_HELD] = "held",           [WSD_JOB_DELAYED] = "delayed",
+    [WSD_JOB_QUEUED] = "queued",       [WSD_JOB_RUNNING] = "running",
+    [WSD_JOB_SUCCEEDED] = "succeeded", [WSD_JOB_FAILED] = "failed",
+    [WSD_JOB_CANCELLED] = "cancelled", [WSD_JOB_TIMED_OUT] = "timed-out",
+    [WSD_JOB_CRASHED] = "crashed",     [WSD_JOB_INTERRUPTED] = "interrupted",
 };
 
 const char *wsd_job_state_name(enum wsd_job_state state)
@@ -119,7 +114,7 @@ static const struct {
     int exit;
 } errors[] = {
     /* The first with an exit code, or an errno, is the one taken. */
-    {EINVAL, 64},     {ENOENT, 66},          {EREMOTEIO, 70}, {EIO, 74},     {EAGAIN, 75},      {EPROTO, 76},
+    {EINVAL, 64},     {ENOENT, 66},          {EREMOTEIO, 70},   {EIO, 74},        {EAGAIN, 75},       {EPROTO, 76},
     {EACCES, 77},     {ETIME, 124},          {EOWNERDEAD, 125}, {ECANCELED, 130}, {ECONNREFUSED, 69}, {ECONNRESET, 69},
     {ETIMEDOUT, 124}, {EPROTONOSUPPORT, 76}, {EPERM, 77},
 };

@@ -29,7 +29,8 @@ struct codec {
 
 /* --- the arena -------------------------------------------------------------------------------------------------- */
 
-/* Every piece gets a NUL behind it, so that the `bytes` that protobuf-c copies out are C strings with no second copy. */
+/* Every piece gets a NUL behind it, so that the `bytes` that protobuf-c copies out are C strings with no second copy.
+ */
 static void *arena_alloc(void *data, size_t size)
 {
     struct codec *codec = data;

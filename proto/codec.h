@@ -33,7 +33,12 @@ struct span {
 enum submit_flags { SUBMIT_DETACH = 1, SUBMIT_PROGRESS = 2, SUBMIT_MORE = 4 };
 #define SUBMIT_FLAGS_ALL 7u
 
-struct msg_hello { uint32_t version_min, version_max; uint64_t features; struct span directory, program; uint32_t window; };
+struct msg_hello {
+    uint32_t version_min, version_max;
+    uint64_t features;
+    struct span directory, program;
+    uint32_t window;
+};
 struct msg_welcome { uint32_t version; uint64_t features; struct span program; uint32_t window; };
 struct msg_submit {
     struct span plugin, function;
@@ -101,10 +106,10 @@ enum {
     CODEC_E_LIMIT = 3,  /* a length, count or value is out of range */
 };
 
-/* Checks every length, count and enumeration, and gives plain values. DONE wants a final state; AWAIT, STATUS, ACCEPTED want
- * an id; a body is allowed in SUBMIT, INPUT, OUTPUT, PING and PONG only. Empty names, tags and the order of messages are
- * the caller's to check. *ret_msg and what it points to live until the next
- * decode with the same codec. Text with a NUL inside is CODEC_E_LIMIT. [one thread a codec] */
+/* Checks every length, count and enumeration, and gives plain values. DONE wants a final state; AWAIT, STATUS, ACCEPTED
+ * want an id; a body is allowed in SUBMIT, INPUT, OUTPUT, PING and PONG only. Empty names, tags and the order of messages
+ * are the caller's to check. *ret_msg and what it points to live until the next decode with the same codec. Text with a
+ * NUL inside is CODEC_E_LIMIT. [one thread a codec] */
 int codec_decode(struct codec *codec, const struct frame *frame, struct msg *ret_msg);
 
 /* Why the last codec_decode() said no, for the peer. */

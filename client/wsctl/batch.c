@@ -198,8 +198,7 @@ static void settle_ordered(struct batch *batch)
 
 static void settle_unordered(struct batch *batch)
 {
-    list_for_each_safe(l, n, &batch->items)
-    {
+    list_for_each_safe (l, n, &batch->items) {
         struct batch_item *item = container_of(l, struct batch_item, link);
 
         if (item->held && !batch->owner)
@@ -223,8 +222,7 @@ void batch_settle(struct batch *batch)
 
 void batch_cancel(struct batch *batch, uint64_t from)
 {
-    list_for_each(l, &batch->items)
-    {
+    list_for_each (l, &batch->items) {
         struct batch_item *item = container_of(l, struct batch_item, link);
 
         if (item->index < from || item->ignored)

@@ -2,8 +2,8 @@
  *
  * batch.h: many calls at once whose outputs come out one after the other: what map and await have in common.
  *
- * One item owns stdout and streams to it; others gather, and are held where they have gathered much. In order, the oldest
- * item that has not ended owns it; else whoever ends first, or overflows first.
+ * One item owns stdout and streams to it; others gather, and are held where they have gathered much. In order, the
+ * oldest item that has not ended owns it; else whoever ends first, or overflows first.
  */
 #pragma once
 
@@ -19,17 +19,17 @@ struct batch {
     struct wsd_client *client;
     struct output output;
     bool unordered;
-    bool named;      /* errors and messages name the item */
-    bool item_key;   /* JSON has a member `item` */
+    bool named;         /* errors and messages name the item */
+    bool item_key;      /* JSON has a member `item` */
     const char *plugin; /* for the hint where it is not found */
-    struct list items; /* oldest first */
+    struct list items;  /* oldest first */
     struct batch_item *owner;
     size_t n_items, n_running;
     uint64_t n_done, n_failed; /* ended, whether their turn has come or not; for the progress bar */
     uint64_t noticed;          /* index of the first that is known to have failed, before its turn */
-    uint64_t first_failed; /* index of the first item, in the order of arguments, that failed */
-    int exit;              /* its code */
-    bool lost;             /* the connection is over; it was said */
+    uint64_t first_failed;     /* index of the first item, in the order of arguments, that failed */
+    int exit;                  /* its code */
+    bool lost;                 /* the connection is over; it was said */
 };
 
 struct batch_item {

@@ -13,17 +13,23 @@
 int ctl_connect(const struct ctl *ctl, struct wsd_client **ret_client)
 {
     int r = wsd_client_open(ret_client, ctl->socket, 0), exit;
-    const char *what = ctl->socket ? ctl->socket : "wsd", *why = wsd_client_error(*ret_client);
-    size_t n = strlen(what);
+    const char *why = wsd_client_error(*ret_client), *colon = strstr(why, ": ");
+    char what[256] = "wsd";
 
     if (r == 0)
         return 0;
     exit = wsd_client_exit(*ret_client);
-    if (strncmp(why, what, n) == 0 && strncmp(why + n, ": ", 2) == 0)
-        why += n + 2; /* the library names the socket too */
+    if (colon && exit != 76) { /* the library names the socket first */
+        snprintf(what, sizeof(what), "%.*s", (int)(colon - why), why);
+        why = colon + 2;
+    } else if (ctl->socket) {
+        snprintf(what, sizeof(what), "%s", ctl->socket);
+    }
     if (r == -ENOENT || r == -ECONNREFUSED)
-        ctl_error(exit, what, "%s: no daemon there; start one (systemctl start wsd, or wsd --socket PATH) or say where it is "
-                  "with --socket PATH or WSD_SOCKET", why);
+        ctl_error(exit, what,
+                  "%s: no daemon there; start one (systemctl start wsd, or wsd --socket PATH) or say where it is "
+                  "with --socket PATH or WSD_SOCKET",
+                  why);
     else if (exit == EXIT_NO_DAEMON)
         ctl_error(exit, what, "%s; is it wsd that listens there?", why);
     else

@@ -56,9 +56,13 @@ int verb_version(struct ctl *ctl, int argc, char **argv);
 #define CTL_END  (-1) /* no more options: optind is the first argument */
 #define CTL_EXIT (-2) /* --help was answered or something was wrong: return *ret_exit */
 
-/* The next option of a verb: its own (values above 0, short ones by their letter) or one of the above. The common options
- * are dealt with. `own` ends with zeros. Options stop at the first argument. */
+/* The next option of a verb: its own (values above 0, short ones by their letter) or one of the above. The common
+ * options are dealt with. `own` ends with zeros. Options stop at the first argument. */
 int ctl_getopt(struct ctl *ctl, int argc, char **argv, const char *letters, const struct option *own, int *ret_exit);
+/* The same directly behind the plugin, where only long options, spelled out, are ours; anything else, `--` too, begins
+ * the plugin's own arguments. Not to be called where `--` stood before the plugin: that ended our options. */
+int ctl_getopt_behind(struct ctl *ctl, int argc, char **argv, const char *letters, const struct option *own,
+                      int *ret_exit);
 /* For verbs without options of their own: parses, and checks the number of arguments. Returns CTL_END or CTL_EXIT. */
 int ctl_arguments(struct ctl *ctl, int argc, char **argv, int min, int max, int *ret_exit);
 void ctl_help(const struct verb *verb);
@@ -88,7 +92,8 @@ int print_end(void);
 
 /* Connects, or says what is wrong and what to do. 0 or the exit code. */
 int ctl_connect(const struct ctl *ctl, struct wsd_client **ret_client);
-/* Says the client's last error; returns its exit code. plugin: where it may be in the working directory only; or NULL. */
+/* Says the client's last error; returns its exit code. plugin: where it may be in the working directory only; or NULL.
+ */
 int ctl_client_error(const struct wsd_client *client, const char *what, const char *plugin);
 /* The hint for a plugin that was not found: "" or how to name the one that is here. */
 const char *plugin_hint(const char *plugin, char *buffer, size_t size);
@@ -97,7 +102,8 @@ int ctl_id(const char *text, struct wsd_id *ret_id);
 
 /* --- signals.c ---------------------------------------------------------------------------------------------------- */
 
-/* From now on the first SIGINT, SIGTERM or SIGHUP only makes signals_fd() readable; the second ends wsctl at once with 130. */
+/* From now on the first SIGINT, SIGTERM or SIGHUP only makes signals_fd() readable; the second ends wsctl at once with
+ * 130. */
 int signals_init(void);
 int signals_fd(void);
 /* True once, after the first. */

@@ -26,7 +26,11 @@ static void puts_json(struct json *json, const char *text)
 /* Length of the UTF-8 sequence at p (NUL-terminated), 0 where there is none: RFC 3629, no surrogates, no overlong. */
 static size_t utf8_length(const unsigned char *p)
 {
-    size_t n = p[0] < 0x80 ? 1 : p[0] >= 0xc2 && p[0] < 0xe0 ? 2 : (p[0] & 0xf0) == 0xe0 ? 3 : p[0] >= 0xf0 && p[0] < 0xf5 ? 4 : 0;
+    size_t n = p[0] < 0x80                   ? 1
+               : p[0] >= 0xc2 && p[0] < 0xe0 ? 2
+               : (p[0] & 0xf0) == 0xe0       ? 3
+               : p[0] >= 0xf0 && p[0] < 0xf5 ? 4
+                                             : 0;
 
     for (size_t i = 1; i < n; i++)
         if ((p[i] & 0xc0) != 0x80)
@@ -103,7 +107,8 @@ void json_base64(struct json *json, const char *key, const void *data, size_t si
     put_key(json, key);
     put(json, "\"", 1);
     for (size_t i = 0; i < size; i += 3) {
-        uint32_t bits = (uint32_t)p[i] << 16 | (uint32_t)(i + 1 < size ? p[i + 1] : 0) << 8 | (i + 2 < size ? p[i + 2] : 0);
+        uint32_t bits =
+            (uint32_t)p[i] << 16 | (uint32_t)(i + 1 < size ? p[i + 1] : 0) << 8 | (i + 2 < size ? p[i + 2] : 0);
         char four[4] = {digits[bits >> 18], digits[bits >> 12 & 63], i + 1 < size ? digits[bits >> 6 & 63] : '=',
                         i + 2 < size ? digits[bits & 63] : '='};
 

@@ -67,7 +67,8 @@ static bool in_build_tree(const char *relative, char *buffer, size_t size)
 static __typeof__(&wsctl_local_run) load(void)
 {
     char path[4096];
-    const char *module = in_build_tree("../../daemon/host/wsctl-local.so", path, sizeof(path)) ? path : WSD_LOCAL_MODULE;
+    const char *module =
+        in_build_tree("../../daemon/host/wsctl-local.so", path, sizeof(path)) ? path : WSD_LOCAL_MODULE;
     void *handle = dlopen(module, RTLD_NOW | RTLD_LOCAL), *entry = handle ? dlsym(handle, "wsctl_local_run") : NULL;
     __typeof__(&wsctl_local_run) run = NULL;
 
@@ -143,8 +144,12 @@ int submit_local(const struct ctl *ctl, const struct submit_options *options)
         .args = (const char *const *)options->args,
         .n_args = options->n_args,
         .workers = options->workers,
-        .plugin_dirs = options->n_plugin_dirs ? options->plugin_dirs : in_tree ? dirs : dirs + 1,
-        .n_plugin_dirs = options->n_plugin_dirs ? options->n_plugin_dirs : in_tree ? 2 : 1,
+        .plugin_dirs = options->n_plugin_dirs ? options->plugin_dirs
+                       : in_tree              ? dirs
+                                              : dirs + 1,
+        .n_plugin_dirs = options->n_plugin_dirs ? options->n_plugin_dirs
+                         : in_tree              ? 2
+                                                : 1,
         .timeout_usec = options->timeout_usec,
         .output = on_output,
         .message = on_message,

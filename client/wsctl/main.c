@@ -10,8 +10,11 @@
 
 static const struct verb verbs[] = {
     {"submit", "[OPTION...] PLUGIN[:FUNCTION] [ARG...]", "Runs one job",
-     "PLUGIN is a name that wsd looks up in its plugin directories, or a path with a slash. The output goes to stdout as\n"
-     "it comes, messages go to stderr, and the job's status is the exit code.\n\n"
+     "PLUGIN is a name that wsd looks up in its plugin directories, or a path with a slash. The output goes to stdout "
+     "as\n"
+     "it comes, messages go to stderr, and the job's status is the exit code. Long options may also stand directly "
+     "behind\n"
+     "PLUGIN, unless -- stands before it (for plugins with options of the same names).\n\n"
      "  -i, --input FILE      bytes for the job; - is stdin\n"
      "  -o, --output FILE     where the output goes, instead of stdout\n"
      "  -d, --detach          print the job's id and leave; see wsctl await\n"
@@ -23,7 +26,8 @@ static const struct verb verbs[] = {
      "      --json            one object: the job, and its output in base64\n",
      verb_submit},
     {"map", "[OPTION...] PLUGIN[:FUNCTION] [ARG...] [::: ITEM...]", "Runs one job for each item",
-     "Items are the arguments behind :::, else the lines of stdin. {} in an ARG stands for the item; without any {} it is\n"
+     "Items are the arguments behind :::, else the lines of stdin. {} in an ARG stands for the item; without any {} it "
+     "is\n"
      "the last argument. Outputs come in the order of the items. After a failure no more are begun.\n\n"
      "  -j, --jobs N          so many at a time (64)\n"
      "  -u, --unordered       outputs as they come\n"
@@ -58,14 +62,15 @@ static int help(void)
     printf("usage: wsctl [OPTION...] VERB [ARGUMENT...]\n\nHands work to wsd, the resident pool of this machine.\n\n");
     for (size_t i = 0; i < N_VERBS; i++)
         printf("  %-8s  %s\n", verbs[i].name, verbs[i].help);
-    printf("\n      --socket PATH   where wsd is (else WSD_SOCKET, your own wsd, the system's)\n"
-           "      --json          one JSON object a line on stdout\n"
-           "  -q, --quiet         no messages of jobs, no headings\n"
-           "      --no-progress   no progress bar\n"
-           "  -h, --help          this, or wsctl VERB --help\n"
-           "  -V, --version\n\n"
-           "Exit codes: 0 done; 1-63 the job's own; 64 usage; 66 not found; 69 no daemon; 70 crashed; 74 I/O; 75 refused\n"
-           "for now; 76 protocol; 77 not permitted; 124 timed out; 125 interrupted; 130 cancelled.\n");
+    printf(
+        "\n      --socket PATH   where wsd is (else WSD_SOCKET, your own wsd, the system's)\n"
+        "      --json          one JSON object a line on stdout\n"
+        "  -q, --quiet         no messages of jobs, no headings\n"
+        "      --no-progress   no progress bar\n"
+        "  -h, --help          this, or wsctl VERB --help\n"
+        "  -V, --version\n\n"
+        "Exit codes: 0 done; 1-63 the job's own; 64 usage; 66 not found; 69 no daemon; 70 crashed; 74 I/O; 75 refused\n"
+        "for now; 76 protocol; 77 not permitted; 124 timed out; 125 interrupted; 130 cancelled.\n");
     return print_end();
 }
 

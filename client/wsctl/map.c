@@ -32,7 +32,8 @@ struct map {
     bool starved; /* no whole line is left */
 };
 
-/* --- items --------------------------------------------------------------------------------------------------------- */
+/* --- items ---------------------------------------------------------------------------------------------------------
+ */
 
 /* The next line of stdin, without its newline; NULL where none is whole. Valid until the next read. */
 static const char *next_line(struct map *map)
@@ -90,7 +91,8 @@ static int read_stdin(struct map *map)
     return 0;
 }
 
-/* --- jobs ------------------------------------------------------------------------------------------------------------ */
+/* --- jobs ------------------------------------------------------------------------------------------------------------
+ */
 
 /* arg with every {} replaced; to be freed. */
 static char *substitute(const char *arg, const char *item)
@@ -130,7 +132,8 @@ static int submit_args(struct map *map, struct batch_item *item, const char *con
     if (r == 0)
         map->batch.n_running++;
     else
-        batch_item_fail(item, wsd_client_exit(map->batch.client), map->batch.lost ? "" : wsd_client_error(map->batch.client));
+        batch_item_fail(item, wsd_client_exit(map->batch.client),
+                        map->batch.lost ? "" : wsd_client_error(map->batch.client));
     if (r == -ECONNRESET)
         map->batch.lost = true;
     return 0;
@@ -162,8 +165,7 @@ static int retry(struct map *map)
     bool again = map->batch.n_done != map->done_at_refusal;
     int r = 0;
 
-    list_for_each(l, &map->batch.items)
-    {
+    list_for_each (l, &map->batch.items) {
         struct batch_item *item = container_of(l, struct batch_item, link);
 
         if (!item->refused || r != 0)
@@ -185,7 +187,7 @@ static size_t count_refused(struct map *map)
 {
     size_t n = 0;
 
-    list_for_each(l, &map->batch.items)
+    list_for_each (l, &map->batch.items)
         n += container_of(l, struct batch_item, link)->refused;
     if (n > 0)
         map->jobs = MAX(1, MIN(map->jobs, map->batch.n_running));
@@ -198,8 +200,7 @@ static int begin_jobs(struct map *map)
     int r = 0;
 
     /* Items that wait for their turn to be printed count too, generously: their output is in memory. */
-    while (r == 0 && !map->stopping && map->batch.n_running < map->jobs &&
-           map->batch.n_items < map->jobs * 16 + 64) {
+    while (r == 0 && !map->stopping && map->batch.n_running < map->jobs && map->batch.n_items < map->jobs * 16 + 64) {
         name = next_item(map);
         map->starved = !name;
         if (!name)
@@ -213,7 +214,8 @@ static int begin_jobs(struct map *map)
     return r;
 }
 
-/* --- the loop --------------------------------------------------------------------------------------------------------- */
+/* --- the loop
+ * --------------------------------------------------------------------------------------------------------- */
 
 static void look_for_failures(struct map *map)
 {
@@ -271,11 +273,12 @@ static int run(struct map *map)
     return r;
 }
 
-/* --- options ---------------------------------------------------------------------------------------------------------- */
+/* --- options
+ * ---------------------------------------------------------------------------------------------------------- */
 
 static const struct option long_options[] = {
-    {"jobs", required_argument, NULL, 'j'},    {"unordered", no_argument, NULL, 'u'},
-    {"keep-going", no_argument, NULL, 'k'},    {"timeout", required_argument, NULL, 't'},
+    {"jobs", required_argument, NULL, 'j'},     {"unordered", no_argument, NULL, 'u'},
+    {"keep-going", no_argument, NULL, 'k'},     {"timeout", required_argument, NULL, 't'},
     {"priority", required_argument, NULL, 'p'}, {0},
 };
 
@@ -310,6 +313,7 @@ static int set_option(struct map *map, int c)
 /* Returns CTL_END, or CTL_EXIT with *ret_exit. */
 static int parse(struct map *map, int argc, char **argv, int *ret_exit)
 {
+    bool ended;
     int c, at;
 
     while ((c = ctl_getopt(map->ctl, argc, argv, "j:ukt:p:", long_options, ret_exit)) != CTL_END)
@@ -319,15 +323,19 @@ static int parse(struct map *map, int argc, char **argv, int *ret_exit)
         *ret_exit = ctl_error(EXIT_USAGE, "map", "no plugin is named; usage: wsctl map %s", map->ctl->verb->usage);
         return CTL_EXIT;
     }
-    map->batch.plugin = map->plugin = argv[optind];
+    ended = strcmp(argv[optind - 1], "--") == 0;
+    map->batch.plugin = map->plugin = argv[optind++];
+    while (!ended && (c = ctl_getopt_behind(map->ctl, argc, argv, "j:ukt:p:", long_options, ret_exit)) != CTL_END)
+        if (c == CTL_EXIT || (*ret_exit = set_option(map, c)) != 0)
+            return CTL_EXIT;
     if (parse_plugin(map->plugin, &map->function) < 0) {
         *ret_exit = ctl_error(EXIT_USAGE, map->plugin, "not the name of a plugin; write PLUGIN or PLUGIN:FUNCTION");
         return CTL_EXIT;
     }
-    map->args = argv + optind + 1;
-    for (at = optind + 1; at < argc && strcmp(argv[at], ":::") != 0; at++)
+    map->args = argv + optind;
+    for (at = optind; at < argc && strcmp(argv[at], ":::") != 0; at++)
         map->placeholder = map->placeholder || strstr(argv[at], "{}");
-    map->n_args = (size_t)(at - optind - 1);
+    map->n_args = (size_t)(at - optind);
     if (at < argc) {
         map->items = argv + at + 1;
         map->n_items = (size_t)(argc - at - 1);

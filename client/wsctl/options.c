@@ -17,8 +17,8 @@
 enum { OPT_SOCKET = 1000, OPT_JSON, OPT_QUIET, OPT_NO_PROGRESS, OPT_HELP };
 
 static const struct option common[] = {
-    {"socket", required_argument, NULL, OPT_SOCKET},        {"json", no_argument, NULL, OPT_JSON},
-    {"quiet", no_argument, NULL, OPT_QUIET},                {"no-progress", no_argument, NULL, OPT_NO_PROGRESS},
+    {"socket", required_argument, NULL, OPT_SOCKET}, {"json", no_argument, NULL, OPT_JSON},
+    {"quiet", no_argument, NULL, OPT_QUIET},         {"no-progress", no_argument, NULL, OPT_NO_PROGRESS},
     {"help", no_argument, NULL, OPT_HELP},
 };
 
@@ -33,7 +33,7 @@ void ctl_help(const struct verb *verb)
 static int bad_option(const struct ctl *ctl, int c, char **argv)
 {
     char letter[3] = {'-', (char)optopt, 0};
-    const char *what = optopt > 0 && optopt < 256 ? letter : argv[optind - 1];
+    const char *last = argv[optind - 1], *what = strncmp(last, "--", 2) == 0 ? last : letter;
     const char *verb = ctl->verb ? ctl->verb->name : "";
 
     if (c == ':')
@@ -88,6 +88,28 @@ int ctl_getopt(struct ctl *ctl, int argc, char **argv, const char *letters, cons
     }
 }
 
+static bool names(const char *arg, const struct option *o)
+{
+    size_t n = strlen(o->name);
+
+    return strncmp(arg + 2, o->name, n) == 0 && (arg[2 + n] == 0 || arg[2 + n] == '=');
+}
+
+int ctl_getopt_behind(struct ctl *ctl, int argc, char **argv, const char *letters, const struct option *own,
+                      int *ret_exit)
+{
+    const char *arg = optind < argc ? argv[optind] : "";
+    bool ours = false;
+
+    if (strncmp(arg, "--", 2) != 0)
+        return CTL_END;
+    for (const struct option *o = own; o->name; o++)
+        ours = ours || names(arg, o);
+    for (size_t i = 0; i < sizeof(common) / sizeof(*common); i++)
+        ours = ours || (common[i].val != OPT_HELP && names(arg, &common[i]));
+    return ours ? ctl_getopt(ctl, argc, argv, letters, own, ret_exit) : CTL_END;
+}
+
 int ctl_arguments(struct ctl *ctl, int argc, char **argv, int min, int max, int *ret_exit)
 {
     int r = ctl_getopt(ctl, argc, argv, "", NULL, ret_exit);
@@ -121,9 +143,8 @@ int parse_duration(const char *text, uint64_t *ret_usec)
     static const struct {
         const char *name;
         double usec;
-    } units[] = {{"us", 1},        {"usec", 1},     {"ms", 1e3},      {"msec", 1e3}, {"s", 1e6},  {"sec", 1e6},
-                 {"", 1e6},        {"m", 60e6},     {"min", 60e6},    {"h", 3600e6}, {"hr", 3600e6},
-                 {"d", 86400e6},   {"day", 86400e6}};
+    } units[] = {{"us", 1},   {"usec", 1},   {"ms", 1e3},   {"msec", 1e3},  {"s", 1e6},     {"sec", 1e6},    {"", 1e6},
+                 {"m", 60e6}, {"min", 60e6}, {"h", 3600e6}, {"hr", 3600e6}, {"d", 86400e6}, {"day", 86400e6}};
     double sum = 0;
     const char *p = text;
 

@@ -19,7 +19,9 @@
 
 static int open_exit(int error)
 {
-    return error == ENOENT || error == ENOTDIR ? EXIT_NOT_FOUND : error == EACCES || error == EPERM ? EXIT_NOT_PERMITTED : EXIT_IO;
+    return error == ENOENT || error == ENOTDIR ? EXIT_NOT_FOUND
+           : error == EACCES || error == EPERM ? EXIT_NOT_PERMITTED
+                                               : EXIT_IO;
 }
 
 int output_open(struct output *output, const char *path)
@@ -38,7 +40,8 @@ int output_open(struct output *output, const char *path)
 static int output_failed(struct output *output)
 {
     if (!output->failed)
-        ctl_error(EXIT_IO, output->name, "%s%s", strerror(errno), errno == ENOSPC ? "; the output is not complete" : "");
+        ctl_error(EXIT_IO, output->name, "%s%s", strerror(errno),
+                  errno == ENOSPC ? "; the output is not complete" : "");
     output->failed = true;
     return EXIT_IO;
 }

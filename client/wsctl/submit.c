@@ -23,7 +23,7 @@ struct submit {
     struct output output;
     struct buffer gathered; /* with --json */
     struct wsd_id id;
-    bool accepted, done;
+    bool accepted, done, interrupted;
     int exit;
 };
 
@@ -95,7 +95,7 @@ static void on_done(struct wsd_call *call, int error, const struct wsd_job_info 
 /* A detached job can be left alone when wsd has it and all its input is on the way. */
 static bool may_leave(const struct submit *submit)
 {
-    return submit->options->detach && submit->accepted &&
+    return submit->options->detach && submit->accepted && !submit->interrupted &&
            (submit->input.fd < 0 || submit->input.whole || submit->input.ended) &&
            !(wsd_client_events(submit->client) & POLLOUT);
 }
@@ -104,6 +104,7 @@ static void interrupted(struct submit *submit)
 {
     if (!submit->ctl->quiet)
         print_message("wsctl", "cancelling; once more to quit at once");
+    submit->interrupted = true;
     wsd_call_cancel(submit->call);
     submit->input.ended = submit->input.eof = true;
 }
@@ -111,21 +112,23 @@ static void interrupted(struct submit *submit)
 /* One turn. Returns 0, or what ends the loop. */
 static int turn(struct submit *submit)
 {
+    /* Before the wait: the credit for it may have come with what was processed last, and nothing would wake us for it
+     * again. What is fed here makes POLLOUT wake us at once. */
+    int r = input_feed(&submit->input, submit->client, submit->call);
     struct pollfd fds[] = {
         {.fd = wsd_client_fd(submit->client), .events = wsd_client_events(submit->client)},
         {.fd = signals_fd(), .events = POLLIN},
         {.fd = input_wants(&submit->input) ? submit->input.fd : -1, .events = POLLIN},
     };
-    int r = 0;
 
+    if (r != 0)
+        return r;
     if (poll(fds, 3, -1) < 0)
         return errno == EINTR ? 0 : ctl_error(EXIT_IO, "poll", "%s", strerror(errno));
     if (fds[1].revents && signals_take())
         interrupted(submit);
     if (fds[2].revents && input_wants(&submit->input))
         r = input_read(&submit->input);
-    if (r == 0 && !submit->done)
-        r = input_feed(&submit->input, submit->client, submit->call);
     if (r == 0)
         wsd_client_process(submit->client); /* where it fails, done has been told */
     return r;
@@ -181,6 +184,17 @@ static int print_id(const struct submit *submit)
     return json_end(&json) || print_end() ? EXIT_IO : 0;
 }
 
+static int leave(struct submit *submit)
+{
+    if (submit->interrupted)
+        return ctl_error(EXIT_CANCELLED, submit->options->name, "cancelled");
+    /* What is in the socket is not yet with wsd, which may see that we are gone first. Frames are taken in order, so an
+     * answer to one behind the input says that wsd has it all. */
+    if (submit->input.fd >= 0 && !submit->input.whole && !submit->done && wsd_client_ping(submit->client, NULL) < 0)
+        return ctl_client_error(submit->client, submit->options->name, NULL);
+    return print_id(submit);
+}
+
 static int submit_remote(const struct ctl *ctl, const struct submit_options *options)
 {
     struct submit submit = {.ctl = ctl, .options = options, .output = {.fd = -1}};
@@ -198,7 +212,7 @@ static int submit_remote(const struct ctl *ctl, const struct submit_options *opt
     if (r == 0)
         r = submit.exit;
     if (r == 0 && options->detach && submit.accepted)
-        r = print_id(&submit);
+        r = leave(&submit);
     progress_clear();
     closed = output_close(&submit.output);
     if (r == 0)
@@ -217,10 +231,14 @@ end:
 enum { OPT_LOCAL = 256, OPT_WORKERS, OPT_PLUGIN_DIR };
 
 static const struct option long_options[] = {
-    {"input", required_argument, NULL, 'i'},     {"output", required_argument, NULL, 'o'},
-    {"detach", no_argument, NULL, 'd'},          {"timeout", required_argument, NULL, 't'},
-    {"priority", required_argument, NULL, 'p'},  {"local", no_argument, NULL, OPT_LOCAL},
-    {"workers", required_argument, NULL, OPT_WORKERS}, {"plugin-dir", required_argument, NULL, OPT_PLUGIN_DIR},
+    {"input", required_argument, NULL, 'i'},
+    {"output", required_argument, NULL, 'o'},
+    {"detach", no_argument, NULL, 'd'},
+    {"timeout", required_argument, NULL, 't'},
+    {"priority", required_argument, NULL, 'p'},
+    {"local", no_argument, NULL, OPT_LOCAL},
+    {"workers", required_argument, NULL, OPT_WORKERS},
+    {"plugin-dir", required_argument, NULL, OPT_PLUGIN_DIR},
     {0},
 };
 
@@ -266,6 +284,7 @@ static int set_option(struct submit_options *o, int c)
 
 static int parse(struct ctl *ctl, int argc, char **argv, struct submit_options *o)
 {
+    bool ended;
     int c, r;
 
     while ((c = ctl_getopt(ctl, argc, argv, "i:o:dt:p:", long_options, &r)) != CTL_END)
@@ -273,18 +292,23 @@ static int parse(struct ctl *ctl, int argc, char **argv, struct submit_options *
             return c == CTL_EXIT && r == 0 ? -1 : r;
     if (optind == argc)
         return ctl_error(EXIT_USAGE, "submit", "no plugin is named; usage: wsctl submit %s", ctl->verb->usage);
+    ended = strcmp(argv[optind - 1], "--") == 0;
+    o->name = argv[optind++];
+    while (!ended && (c = ctl_getopt_behind(ctl, argc, argv, "i:o:dt:p:", long_options, &r)) != CTL_END)
+        if (c == CTL_EXIT || (r = set_option(o, c)) != 0)
+            return c == CTL_EXIT && r == 0 ? -1 : r;
+    o->args = argv + optind;
+    o->n_args = (size_t)(argc - optind);
     if (!o->local && (o->workers || o->n_plugin_dirs))
-        return ctl_error(EXIT_USAGE, o->workers ? "--workers" : "--plugin-dir", "only with --local; else it is wsd's to say");
+        return ctl_error(EXIT_USAGE, o->workers ? "--workers" : "--plugin-dir",
+                         "only with --local; else it is wsd's to say");
     if (o->local && o->detach)
         return ctl_error(EXIT_USAGE, "--detach", "not with --local");
-    o->name = argv[optind];
-    o->plugin = strdup(argv[optind]);
+    o->plugin = strdup(o->name);
     if (!o->plugin)
         return ctl_error(EXIT_IO, "submit", "out of memory");
     if (parse_plugin((char *)(uintptr_t)o->plugin, &o->function) < 0)
         return ctl_error(EXIT_USAGE, o->name, "not the name of a plugin; write PLUGIN or PLUGIN:FUNCTION");
-    o->args = argv + optind + 1;
-    o->n_args = (size_t)(argc - optind - 1);
     return 0;
 }
 

@@ -168,8 +168,9 @@ static void transport_finished(struct host_job *job, struct wsd_worker *self)
     u->worker = self->index;
     u->exit = job->exit;
     u->messages = atomic_load_explicit(&s->messages, memory_order_relaxed);
-    memcpy(u->error, job->error, sizeof(u->error));
-    memcpy(u->status, job->status, sizeof(u->status));
+    /* mostly empty: eight lines less that have to go from core to core */
+    memcpy(u->error, job->error, strlen(job->error) + 1);
+    memcpy(u->status, job->status, strlen(job->status) + 1);
     /* release: partner is the acquire in work_take(), in whoever gets this slot's next job. Before the completion: that
      * one lets wsd use the slot again. */
     atomic_store_explicit(&s->busy, false, memory_order_release);

@@ -3,7 +3,8 @@
  * wsd/client.h: hand jobs to a running wsd and get their results (libwsclient, pkg-config wsclient).
  *
  * A handle (struct wsd_client) is one connection. There is no global state: several threads may each use a handle of
- * their own; one handle is used by one thread at a time. Nothing is printed, no signal is touched, no thread is started.
+ * their own; one handle is used by one thread at a time. Nothing is printed, no signal is touched, no thread is
+ * started.
  *
  * Two ways to use it, which mix freely:
  *  - blocking: wsd_client_submit(), then wsd_call_wait(); wsd_client_job() and the others below just return the answer.
@@ -79,8 +80,8 @@ struct wsd_job_info {
     uint64_t done, total;    /* progress; total 0: not known */
 };
 
-/* Files: a job may want to read a file that its arguments name. Where wsd cannot open it by the submitter's rights, it asks
- * the library, which opens it for reading, relative to the directory that was the working directory at
+/* Files: a job may want to read a file that its arguments name. Where wsd cannot open it by the submitter's rights, it
+ * asks the library, which opens it for reading, relative to the directory that was the working directory at
  * wsd_client_open(), while the connection is processed. Only what an argument of that job names is opened (the path
  * itself, something below it, or `--option=PATH`), and only regular files and directories. */
 
@@ -88,8 +89,8 @@ struct wsd_job_info {
 
 /* Connects and shakes hands; blocks for at most timeout_usec (0: 5 seconds). socket NULL: WSD_SOCKET, else a user's own
  * wsd, else the system's (as wsctl does). On failure *ret_client may still be set (else it is NULL), for
- * wsd_client_error(); free it in either case. 0, -ENOENT, -ECONNREFUSED, -EACCES, -ETIMEDOUT, -EPROTONOSUPPORT, -EPROTO,
- * -EAGAIN, -ENOMEM, -ENAMETOOLONG, -ECONNRESET. Since 0.1. */
+ * wsd_client_error(); free it in either case. 0, -ENOENT, -ECONNREFUSED, -EACCES, -ETIMEDOUT, -EPROTONOSUPPORT,
+ * -EPROTO, -EAGAIN, -ENOMEM, -ENAMETOOLONG, -ECONNRESET. Since 0.1. */
 WSD_EXPORT int wsd_client_open(struct wsd_client **ret_client, const char *socket, uint64_t timeout_usec);
 
 /* Closes. Jobs of this connection that were not detached are cancelled by wsd. Calls still open get their done callback
@@ -110,8 +111,8 @@ WSD_EXPORT short wsd_client_events(const struct wsd_client *client);
  * is over and every open call has had its done callback. Since 0.1. */
 WSD_EXPORT int wsd_client_process(struct wsd_client *client);
 
-/* Waits until something happened and processes it, at most timeout_usec (UINT64_MAX: for ever). 0 (also after a signal),
- * -ETIMEDOUT, or as wsd_client_process(). Since 0.1. */
+/* Waits until something happened and processes it, at most timeout_usec (UINT64_MAX: for ever). 0 (also after a
+ * signal), -ETIMEDOUT, or as wsd_client_process(). Since 0.1. */
 WSD_EXPORT int wsd_client_wait(struct wsd_client *client, uint64_t timeout_usec);
 
 /* --- submitting ----------------------------------------------------------------------------------------------- */
@@ -138,10 +139,10 @@ struct wsd_submit {
     uint32_t flags;
 };
 
-/* What happens to a call, told on the thread that made one of the calls which process the connection: wsd_client_process(),
- * all that wait or ask, wsd_call_resume(), wsd_client_free(). Set size to sizeof(struct wsd_callbacks). Each may be NULL.
- * They may make any call on the handle but wsd_client_free(). One call's output callback is not entered again while it
- * runs. Fields are appended. Since 0.1. */
+/* What happens to a call, told on the thread that made one of the calls which process the connection:
+ * wsd_client_process(), all that wait or ask, wsd_call_resume(), wsd_client_free(). Set size to sizeof(struct
+ * wsd_callbacks). Each may be NULL. They may make any call on the handle but wsd_client_free(). One call's output
+ * callback is not entered again while it runs. Fields are appended. Since 0.1. */
 struct wsd_callbacks {
     size_t size;
     /* wsd has the job and will see it to its end. */
@@ -167,13 +168,13 @@ WSD_EXPORT int wsd_client_submit(struct wsd_client *client, const struct wsd_sub
 WSD_EXPORT int wsd_client_attach(struct wsd_client *client, const struct wsd_id *id,
                                  const struct wsd_callbacks *callbacks, struct wsd_call **ret_call);
 
-/* More input for a WSD_SUBMIT_STREAM call; takes (copies) what fits in the window that wsd has opened and returns how much;
- * 0 means: try again after wsd_client_process(). last with everything taken ends the input. -EPIPE: the input or the
- * call has ended; -EINVAL: no such call; -ENOMEM. Since 0.1. */
+/* More input for a WSD_SUBMIT_STREAM call; takes (copies) what fits in the window that wsd has opened and returns how
+ * much; 0 means: try again behind the next wsd_client_process(), which is when the window opens. last with everything
+ * taken ends the input. -EPIPE: the input or the call has ended; -EINVAL: no such call; -ENOMEM. Since 0.1. */
 WSD_EXPORT int64_t wsd_call_feed(struct wsd_call *call, const void *data, size_t size, bool last);
 
-/* Lets the output flow again: first what waits here, told before this returns, then the rest. Does nothing in the call's own
- * output callback, whose return value decides. 0. Since 0.1. */
+/* Lets the output flow again: first what waits here, told before this returns, then the rest. Does nothing in the
+ * call's own output callback, whose return value decides. 0. Since 0.1. */
 WSD_EXPORT int wsd_call_resume(struct wsd_call *call);
 
 /* Asks wsd to cancel the job; its end comes through done as ever. 0 (also where it has ended), -ENOMEM. Since 0.1. */
@@ -187,21 +188,22 @@ WSD_EXPORT int wsd_call_wait(struct wsd_call *call, uint64_t timeout_usec, const
 /* The output gathered so far; valid until the next call on the handle or wsd_call_free(). Since 0.1. */
 WSD_EXPORT const void *wsd_call_output(const struct wsd_call *call, size_t *ret_size);
 
-/* Forgets a call: no more callbacks. One that is not done is cancelled (an attached one, or a detached one whose input has
- * been sent, just goes on). NULL is fine; returns NULL; allowed in any callback, its own too. wsd_client_free() frees the
- * rest. Since 0.1. */
+/* Forgets a call: no more callbacks. One that is not done is cancelled (an attached one, or a detached one whose input
+ * has been sent, just goes on). NULL is fine; returns NULL; allowed in any callback, its own too. wsd_client_free()
+ * frees the rest. Since 0.1. */
 WSD_EXPORT struct wsd_call *wsd_call_free(struct wsd_call *call);
 
 /* --- asking: these block for at most 30 seconds ---------------------------------------------------------------- */
 
-/* One job by id. Set ret_info->size to sizeof(struct wsd_job_info) first. The texts live until the next wsd_client_job() on
- * the handle. 0, -ENOENT, -EACCES; as all of these -ETIMEDOUT, -ENOMEM, -ECONNRESET too. Since 0.1. */
+/* One job by id. Set ret_info->size to sizeof(struct wsd_job_info) first. The texts live until the next
+ * wsd_client_job() on the handle. 0, -ENOENT, -EACCES; as all of these -ETIMEDOUT, -ENOMEM, -ECONNRESET too. Since 0.1.
+ */
 WSD_EXPORT int wsd_client_job(struct wsd_client *client, const struct wsd_id *id, struct wsd_job_info *ret_info);
 
 /* The caller's jobs (root: everybody's), oldest first; each is shown for the time of the callback. A callback that
  * returns non-zero ends the listing with that value. Since 0.1. */
-WSD_EXPORT int wsd_client_list(struct wsd_client *client,
-                               int (*each)(const struct wsd_job_info *info, void *userdata), void *userdata);
+WSD_EXPORT int wsd_client_list(struct wsd_client *client, int (*each)(const struct wsd_job_info *info, void *userdata),
+                               void *userdata);
 
 /* Cancels by id: a queued job at once, a running one by its flag. 0 also where it had already ended. Since 0.1. */
 WSD_EXPORT int wsd_client_cancel(struct wsd_client *client, const struct wsd_id *id);
@@ -220,8 +222,8 @@ struct wsd_plugin_info {
     size_t n_functions;
 };
 
-/* The plugins of the plugin directories by name (name NULL), or the one named (also a path); each is shown for the time of the
- * callback. A callback that returns non-zero ends the listing with that value. -ENOENT. Since 0.1. */
+/* The plugins of the plugin directories by name (name NULL), or the one named (also a path); each is shown for the time
+ * of the callback. A callback that returns non-zero ends the listing with that value. -ENOENT. Since 0.1. */
 WSD_EXPORT int wsd_client_plugins(struct wsd_client *client, const char *name,
                                   int (*each)(const struct wsd_plugin_info *info, void *userdata), void *userdata);
 
@@ -232,7 +234,8 @@ WSD_EXPORT int wsd_client_stats(struct wsd_client *client,
 /* There and back; the time it took in *ret_usec, if wanted. Since 0.1. */
 WSD_EXPORT int wsd_client_ping(struct wsd_client *client, uint64_t *ret_usec);
 
-/* The daemon's name and version as it told them, as long as the handle lives; the version of this library. Since 0.1. */
+/* The daemon's name and version as it told them, as long as the handle lives; the version of this library. Since 0.1.
+ */
 WSD_EXPORT const char *wsd_client_daemon_version(const struct wsd_client *client);
 WSD_EXPORT const char *wsd_client_library_version(void);
 

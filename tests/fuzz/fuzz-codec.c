@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * fuzz-codec.c: any bytes through codec_decode(). Input: a byte of type, a byte of body size (times 256), the header.
- * Keeps: what decodes can be encoded again, and decodes to the same; every text ends in NUL and lies within its limit. */
+ * Keeps: what decodes can be encoded again, and decodes to the same; every text ends in NUL and lies within its limit.
+ */
 #include "fuzz.h"
 
 #include <string.h>

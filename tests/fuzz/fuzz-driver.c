@@ -2,9 +2,9 @@
  *
  * fuzz-driver.c: runs a fuzzer's entry point over its corpus and over mutations of it, with any compiler.
  * Owns the corpus in memory. Arguments: directories or files of the corpus.
- * WSD_FUZZ_RUNS: how many mutated inputs (1000000). WSD_FUZZ_SEED: where the random numbers begin (1), so that every run
- * can be had again; an input that crashes is written to WSD_FUZZ_CRASH, if set, before it is run (slow).
- * Does not look at coverage: that is libFuzzer's work. */
+ * WSD_FUZZ_RUNS: how many mutated inputs (1000000). WSD_FUZZ_SEED: where the random numbers begin (1), so that every
+ * run can be had again; an input that crashes is written to WSD_FUZZ_CRASH, if set, before it is run (slow). Does not
+ * look at coverage: that is libFuzzer's work. */
 #include "fuzz.h"
 
 #include <dirent.h>

@@ -201,10 +201,11 @@ cleanup() {
   for command in ${exit_commands[@]+"${exit_commands[@]}"}; do
     eval "$command"
   done
+  exec 2>/dev/null # bash would tell of each one that it sees killed
   for pid in ${started[@]+"${started[@]}"}; do
-    kill -KILL "$pid" 2>/dev/null
+    kill -KILL "$pid"
   done
-  wait 2>/dev/null
+  wait
   rm -rf --one-file-system "$WORK"
   [ "$n_failed" = 0 ] || [ "$status" != 0 ] || status=1
   exit "$status"

@@ -102,9 +102,19 @@ own_tmp() {
 }
 check "has a /tmp of its own" own_tmp
 read_only() {
-  nsenter -t "$(main_pid)" -m sh -c '! touch /usr/x 2>/dev/null && ! touch /etc/x 2>/dev/null && ! touch /run/wsd/x 2>/dev/null'
+  local where wrong=0
+  for where in /usr /etc; do
+    if nsenter -t "$(main_pid)" -m touch "$where/x" 2>/dev/null; then
+      echo "$where can be written"
+      wrong=1
+    fi
+  done
+  return "$wrong"
 }
-check "can write neither /usr nor /etc nor /run/wsd" read_only
+check "can write neither /usr nor /etc" read_only
+# so that it cannot put another socket in the place of its own
+check "nor beside the socket" expect_exit 1 nsenter -t "$(main_pid)" -m setpriv --reuid wsd --regid wsd --clear-groups \
+  touch /run/wsd/x
 writes_state() {
   nsenter -t "$(main_pid)" -m sh -c 'touch /var/lib/wsd/x && rm /var/lib/wsd/x'
 }

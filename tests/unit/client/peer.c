@@ -62,7 +62,8 @@ void peer_send_error(struct peer *peer, uint32_t tag, uint32_t code, const char 
 
 void peer_send_accepted(struct peer *peer, uint32_t tag)
 {
-    peer_send(peer, &(struct msg){.type = FRAME_ACCEPTED, .id = {.has_id = true, .id = {(uint8_t)tag, 1}}}, tag, NULL, 0);
+    peer_send(peer, &(struct msg){.type = FRAME_ACCEPTED, .id = {.has_id = true, .id = {(uint8_t)tag, 1}}}, tag, NULL,
+              0);
 }
 
 void peer_send_output(struct peer *peer, uint32_t tag, uint64_t offset, const void *data, size_t size)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * peer.h: the other end, scripted: a real Unix socket and real frames, played by the test itself. The handshake runs in a
- * thread, since wsd_client_open() blocks; from then on one thread plays both ends: peer_expect() lets the library process
- * until the frame is there.
+ * peer.h: the other end, scripted: a real Unix socket and real frames, played by the test itself. The handshake runs in
+ * a thread, since wsd_client_open() blocks; from then on one thread plays both ends: peer_expect() lets the library
+ * process until the frame is there.
  */
 #pragma once
 
@@ -18,14 +18,14 @@
 
 enum peer_greeting {
     PEER_WELCOME,
-    PEER_WRONG_VERSION,      /* WELCOME with a version that nobody asked for */
-    PEER_REFUSE_VERSION,     /* ERROR 76 */
-    PEER_REFUSE_BUSY,        /* ERROR 75 */
+    PEER_WRONG_VERSION,  /* WELCOME with a version that nobody asked for */
+    PEER_REFUSE_VERSION, /* ERROR 76 */
+    PEER_REFUSE_BUSY,    /* ERROR 75 */
     PEER_GARBAGE,
-    PEER_OTHER_HEADER,       /* magic right, another version of the fixed header */
+    PEER_OTHER_HEADER, /* magic right, another version of the fixed header */
     PEER_CLOSE,
     PEER_SILENCE,
-    PEER_WRONG_FRAME,        /* a JOB in place of WELCOME */
+    PEER_WRONG_FRAME, /* a JOB in place of WELCOME */
     PEER_WELCOME_BYTEWISE,
 };
 
@@ -62,8 +62,8 @@ void peer_send_output(struct peer *peer, uint32_t tag, uint64_t offset, const vo
 void peer_send_done(struct peer *peer, uint32_t tag, uint32_t state, uint32_t exit, const char *error);
 void peer_close(struct peer *peer);
 
-/* Processes the client (if any) until a frame of this type is there; it stays in peer->frame and peer->msg until the next
- * call. */
+/* Processes the client (if any) until a frame of this type is there; it stays in peer->frame and peer->msg until the
+ * next call. */
 void peer_expect(struct peer *peer, struct wsd_client *client, uint16_t type);
 /* Whether there is any frame after the client had its turn. */
 bool peer_quiet(struct peer *peer, struct wsd_client *client);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test-call.c: jobs in flight: their frames, flow control both ways, files, and one end each, whatever the other side does. */
+ * test-call.c: jobs in flight: their frames, flow control both ways, files, and one end each, whatever the other side
+ * does. */
 #include "peer.h"
 
 #include <errno.h>
@@ -142,7 +143,8 @@ static void check_output(struct buffer *output, const char *text)
     buffer_deinit(output);
 }
 
-/* --- a job from end to end -------------------------------------------------------------------------------------------- */
+/* --- a job from end to end
+ * -------------------------------------------------------------------------------------------- */
 
 START_TEST(submit_carries_everything)
 {
@@ -323,14 +325,15 @@ START_TEST(wait_gives_up_after_its_time)
 }
 END_TEST
 
-/* --- refusals and limits ------------------------------------------------------------------------------------------------ */
+/* --- refusals and limits
+ * ------------------------------------------------------------------------------------------------ */
 
 static const struct {
     uint32_t code;
     int error, exit;
 } refusals[] = {
-    {64, -EINVAL, 64}, {66, -ENOENT, 66},    {70, -EREMOTEIO, 70},  {74, -EIO, 74},       {75, -EAGAIN, 75},
-    {77, -EACCES, 77}, {76, -EPROTO, 76},    {125, -EOWNERDEAD, 125}, {3, -EREMOTEIO, 70}, {0, -EREMOTEIO, 70},
+    {64, -EINVAL, 64}, {66, -ENOENT, 66}, {70, -EREMOTEIO, 70},    {74, -EIO, 74},      {75, -EAGAIN, 75},
+    {77, -EACCES, 77}, {76, -EPROTO, 76}, {125, -EOWNERDEAD, 125}, {3, -EREMOTEIO, 70}, {0, -EREMOTEIO, 70},
 };
 
 START_TEST(refusal_is_told_with_its_code)
@@ -342,7 +345,8 @@ START_TEST(refusal_is_told_with_its_code)
     ck_assert_int_eq(wsd_call_wait(call, 5 * SECOND, NULL), refusals[_i].error);
     ck_assert_int_eq(wsd_client_exit(client), refusals[_i].exit);
     ck_assert_str_eq(wsd_client_error(client), "no, because");
-    ck_assert(seen.done == 1 && seen.accepted == 0 && seen.error == refusals[_i].error && seen.exit == refusals[_i].exit);
+    ck_assert(seen.done == 1 && seen.accepted == 0 && seen.error == refusals[_i].error &&
+              seen.exit == refusals[_i].exit);
     ck_assert_str_eq(seen.text, "no, because");
     ck_assert_int_eq(wsd_client_process(client), 0);
 }
@@ -393,9 +397,21 @@ START_TEST(limits_are_held_before_anything_is_sent)
 }
 END_TEST
 
-/* --- one end each --------------------------------------------------------------------------------------------------------- */
+/* --- one end each
+ * --------------------------------------------------------------------------------------------------------- */
 
-enum breakage { CLOSED, GARBAGE, HALF_FRAME, CONNECTION_ERROR, TOO_MUCH, WRONG_OFFSET, SECOND_ACCEPTED, WRONG_TYPE, FREED, N_BREAKAGES };
+enum breakage {
+    CLOSED,
+    GARBAGE,
+    HALF_FRAME,
+    CONNECTION_ERROR,
+    TOO_MUCH,
+    WRONG_OFFSET,
+    SECOND_ACCEPTED,
+    WRONG_TYPE,
+    FREED,
+    N_BREAKAGES
+};
 
 static void break_it(enum breakage how, uint32_t tag)
 {
@@ -580,7 +596,8 @@ START_TEST(question_inside_an_output_callback_keeps_order_and_data)
 }
 END_TEST
 
-/* --- cancel, free ----------------------------------------------------------------------------------------------------------- */
+/* --- cancel, free
+ * ----------------------------------------------------------------------------------------------------------- */
 
 START_TEST(cancel_is_asked_for_once)
 {
@@ -642,7 +659,8 @@ START_TEST(freed_detached_call_without_its_input_is_cancelled)
 }
 END_TEST
 
-/* --- output: flow --------------------------------------------------------------------------------------------------------- */
+/* --- output: flow
+ * --------------------------------------------------------------------------------------------------------- */
 
 START_TEST(output_is_granted_as_it_is_taken)
 {
@@ -720,7 +738,8 @@ START_TEST(resumed_output_is_granted_again)
 }
 END_TEST
 
-/* --- input: flow ------------------------------------------------------------------------------------------------------------ */
+/* --- input: flow
+ * ------------------------------------------------------------------------------------------------------------ */
 
 static char input[1000000];
 
@@ -848,7 +867,9 @@ START_TEST(feeding_a_call_that_does_not_stream_is_refused)
 }
 END_TEST
 
-/* --- files -------------------------------------------------------------------------------------------------------------------- */
+/* --- files
+ * --------------------------------------------------------------------------------------------------------------------
+ */
 
 static void ask_to_open(uint32_t tag, uint32_t serial, const char *path)
 {
@@ -912,10 +933,20 @@ START_TEST(files_are_opened_from_where_the_client_was)
         const char *path;
         int error;
     } cases[] = {
-        {"dir", 0}, {"dir/sub", 0}, {"list", 0}, {"dir/../some file", 0},
-        {"missing", ENOENT}, {"fifo", ENXIO}, {"/dev/null", ENXIO},
-        {"/etc/passwd", EPERM}, {"dir/../list2", EPERM}, {"dir/..", EPERM}, {"file", EPERM}, {"other", EPERM},
-        {"dirt", EPERM}, {"null", EPERM},
+        {"dir", 0},
+        {"dir/sub", 0},
+        {"list", 0},
+        {"dir/../some file", 0},
+        {"missing", ENOENT},
+        {"fifo", ENXIO},
+        {"/dev/null", ENXIO},
+        {"/etc/passwd", EPERM},
+        {"dir/../list2", EPERM},
+        {"dir/..", EPERM},
+        {"file", EPERM},
+        {"other", EPERM},
+        {"dirt", EPERM},
+        {"null", EPERM},
     };
 
     for (uint32_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -1001,7 +1032,9 @@ START_TEST(flood_of_wishes_for_files_is_bounded)
 }
 END_TEST
 
-/* --- anything ------------------------------------------------------------------------------------------------------------------- */
+/* --- anything
+ * -------------------------------------------------------------------------------------------------------------------
+ */
 
 START_TEST(mutated_answers_never_break_the_library)
 {

@@ -47,7 +47,8 @@ static int open_with(enum peer_greeting greeting)
     return r;
 }
 
-/* --- handshake ------------------------------------------------------------------------------------------------------ */
+/* --- handshake ------------------------------------------------------------------------------------------------------
+ */
 
 START_TEST(hello_tells_versions_directory_and_window)
 {
@@ -214,7 +215,8 @@ START_TEST(directory_that_is_gone_is_no_obstacle)
 }
 END_TEST
 
-/* --- an established connection breaks --------------------------------------------------------------------------------- */
+/* --- an established connection breaks
+ * --------------------------------------------------------------------------------- */
 
 static void check_broken(int exit)
 {
@@ -338,7 +340,8 @@ START_TEST(descriptors_that_nobody_asked_for_are_closed)
 }
 END_TEST
 
-/* --- questions: the peer answers before they are asked, with the tag that they will have -------------------------------- */
+/* --- questions: the peer answers before they are asked, with the tag that they will have
+ * -------------------------------- */
 
 START_TEST(ping_measures)
 {
@@ -576,7 +579,8 @@ START_TEST(name_above_the_limit_is_refused_here)
 }
 END_TEST
 
-/* --- helpers ----------------------------------------------------------------------------------------------------------- */
+/* --- helpers
+ * ----------------------------------------------------------------------------------------------------------- */
 
 START_TEST(ids_are_texts_of_32_digits)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test-codec.c: every message there and back, every limit below, at and above, and bytes that nobody should send. Limits
- * are tested on the way in with bytes written by hand (struct wire), since codec_encode() would refuse them. */
+ * test-codec.c: every message there and back, every limit below, at and above, and bytes that nobody should send.
+ * Limits are tested on the way in with bytes written by hand (struct wire), since codec_encode() would refuse them. */
 #include "proto/codec.h"
 
 #include <check.h>
@@ -273,8 +273,22 @@ START_TEST(job_survives)
 
     for (size_t i = 0; i < 2; i++) {
         struct msg m = {.type = jobs[i],
-                        .job = {{9, 8, 7}, span("p"), span("f"), span("e"), span("s"), span("1.2"), 10, 255, 3, 1000, 1,
-                                2, 3, 4, 5, 6}};
+                        .job = {{9, 8, 7},
+                                span("p"),
+                                span("f"),
+                                span("e"),
+                                span("s"),
+                                span("1.2"),
+                                10,
+                                255,
+                                3,
+                                1000,
+                                1,
+                                2,
+                                3,
+                                4,
+                                5,
+                                6}};
         struct msg r = round_trip(&m, 1, 0);
 
         ck_assert_mem_eq(r.job.id, m.job.id, 16);
@@ -350,13 +364,13 @@ static const struct text_limit {
     unsigned field;
     size_t room;
 } text_limits[] = {
-    {FRAME_HELLO, 4, CODEC_PATH_MAX},   {FRAME_HELLO, 5, CODEC_TEXT_MAX},   {FRAME_WELCOME, 3, CODEC_TEXT_MAX},
-    {FRAME_SUBMIT, 1, CODEC_PATH_MAX},  {FRAME_SUBMIT, 2, CODEC_NAME_MAX},  {FRAME_MESSAGE, 2, CODEC_TEXT_MAX},
-    {FRAME_JOB, 2, CODEC_PATH_MAX},     {FRAME_JOB, 3, CODEC_NAME_MAX},     {FRAME_JOB, 6, CODEC_TEXT_MAX},
-    {FRAME_JOB, 7, CODEC_TEXT_MAX},     {FRAME_JOB, 8, CODEC_NAME_MAX},     {FRAME_DONE, 6, CODEC_TEXT_MAX},
-    {FRAME_ERROR, 2, CODEC_TEXT_MAX},   {FRAME_GOODBYE, 2, CODEC_TEXT_MAX}, {FRAME_PLUGINS, 1, CODEC_PATH_MAX},
-    {FRAME_PLUGIN, 1, CODEC_NAME_MAX},  {FRAME_PLUGIN, 2, CODEC_TEXT_MAX},  {FRAME_PLUGIN, 3, CODEC_TEXT_MAX},
-    {FRAME_PLUGIN, 4, CODEC_PATH_MAX},  {FRAME_PLUGIN, 5, CODEC_TEXT_MAX},  {FRAME_OPEN, 2, CODEC_PATH_MAX},
+    {FRAME_HELLO, 4, CODEC_PATH_MAX},  {FRAME_HELLO, 5, CODEC_TEXT_MAX},   {FRAME_WELCOME, 3, CODEC_TEXT_MAX},
+    {FRAME_SUBMIT, 1, CODEC_PATH_MAX}, {FRAME_SUBMIT, 2, CODEC_NAME_MAX},  {FRAME_MESSAGE, 2, CODEC_TEXT_MAX},
+    {FRAME_JOB, 2, CODEC_PATH_MAX},    {FRAME_JOB, 3, CODEC_NAME_MAX},     {FRAME_JOB, 6, CODEC_TEXT_MAX},
+    {FRAME_JOB, 7, CODEC_TEXT_MAX},    {FRAME_JOB, 8, CODEC_NAME_MAX},     {FRAME_DONE, 6, CODEC_TEXT_MAX},
+    {FRAME_ERROR, 2, CODEC_TEXT_MAX},  {FRAME_GOODBYE, 2, CODEC_TEXT_MAX}, {FRAME_PLUGINS, 1, CODEC_PATH_MAX},
+    {FRAME_PLUGIN, 1, CODEC_NAME_MAX}, {FRAME_PLUGIN, 2, CODEC_TEXT_MAX},  {FRAME_PLUGIN, 3, CODEC_TEXT_MAX},
+    {FRAME_PLUGIN, 4, CODEC_PATH_MAX}, {FRAME_PLUGIN, 5, CODEC_TEXT_MAX},  {FRAME_OPEN, 2, CODEC_PATH_MAX},
 };
 
 static void put_needed(uint16_t type)
@@ -480,9 +494,16 @@ static const struct number_limit {
     unsigned field;
     uint64_t last;
 } number_limits[] = {
-    {FRAME_SUBMIT, 6, SUBMIT_FLAGS_ALL}, {FRAME_MESSAGE, 1, 7},  {FRAME_JOB, 4, 10},     {FRAME_DONE, 4, 10},
-    {FRAME_JOB, 5, 255},                 {FRAME_ERROR, 1, 255},  {FRAME_OPENED, 2, 4095}, {FRAME_CREDIT, 1, UINT32_MAX},
-    {FRAME_OUTPUT, 1, INT64_MAX},        {FRAME_INPUT, 1, INT64_MAX},
+    {FRAME_SUBMIT, 6, SUBMIT_FLAGS_ALL},
+    {FRAME_MESSAGE, 1, 7},
+    {FRAME_JOB, 4, 10},
+    {FRAME_DONE, 4, 10},
+    {FRAME_JOB, 5, 255},
+    {FRAME_ERROR, 1, 255},
+    {FRAME_OPENED, 2, 4095},
+    {FRAME_CREDIT, 1, UINT32_MAX},
+    {FRAME_OUTPUT, 1, INT64_MAX},
+    {FRAME_INPUT, 1, INT64_MAX},
 };
 
 START_TEST(numbers_are_limited_below_at_and_above)
@@ -551,9 +572,15 @@ START_TEST(functions_and_counters_are_limited)
             put_bytes(1, "", 0);
         ck_assert_int_eq(answer(FRAME_COUNTERS), n <= CODEC_COUNTERS ? 0 : CODEC_E_LIMIT);
     }
-    put_bytes(6, "\x0a\x03" "a\0b", 5); /* a function whose name has a NUL */
+    put_bytes(6,
+              "\x0a\x03"
+              "a\0b",
+              5); /* a function whose name has a NUL */
     ck_assert_int_eq(answer(FRAME_PLUGIN), CODEC_E_LIMIT);
-    put_bytes(1, "\x0a\x03" "a\0b", 5);
+    put_bytes(1,
+              "\x0a\x03"
+              "a\0b",
+              5);
     ck_assert_int_eq(answer(FRAME_COUNTERS), CODEC_E_LIMIT);
 }
 END_TEST

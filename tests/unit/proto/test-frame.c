@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test-frame.c: the fixed header, whole, in pieces, and hostile. Bytes are handed over in blocks of their exact size, so
- * that ASan and valgrind see a read beyond them. */
+ * test-frame.c: the fixed header, whole, in pieces, and hostile. Bytes are handed over in blocks of their exact size,
+ * so that ASan and valgrind see a read beyond them. */
 #include "proto/frame.h"
 
 #include <check.h>
