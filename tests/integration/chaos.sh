@@ -1,0 +1,84 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# chaos.sh: clients that do anything that is allowed in any order, executors that are killed or that lie: wsd stays, each
+# request is answered once, and when all have gone nothing is left of them: no job, no byte, no descriptor.
+. "$(dirname "$0")/../support/lib.sh"
+
+CHAOS=$BUILD/tests/support/chaos
+LIAR=$BUILD/tests/support/liar
+SECONDS_EACH=6
+[ -z "${WSD_THOROUGH:-}" ] || SECONDS_EACH=60
+HONEST=(echo echo:echo=hello echo:stream echo:status=3 bigoutput=300000 bigoutput=6000000 bigoutput:written=100000
+    sleep:sleep=50 sleep:again=50 spin:spin spin:again crash:segv crash:exit fib=15 echo:cat=/etc/hostname nothing)
+
+descriptors() {
+    local all=(/proc/"$WSD_PID"/fd/*)
+    echo ${#all[@]}
+}
+
+one_counter() { # NAME
+    wsctl --json stats | grep -o "\"$1\":[0-9]*\|\"name\":\"$1\",\"value\":[0-9]*" | grep -o '[0-9]*$'
+}
+
+all_zero() {
+    local name
+    for name in jobs_open jobs_queued jobs_handed_over results_kept results_being_read bytes_charged; do
+        [ "$(one_counter "$name")" = 0 ] || { echo "$name is $(one_counter "$name")"; return 1; }
+    done
+}
+
+as_before() {
+    all_zero && [ "$(one_counter executors)" = 0 ] && [ "$(descriptors)" -le "$before" ]
+}
+
+nothing_is_left() {
+    wait_until as_before && return 0
+    wsctl --json stats
+    echo "descriptors: $before before, $(descriptors) now"
+    ls -l /proc/"$WSD_PID"/fd
+    return 1
+}
+
+# Kills executors now and then while the command runs.
+while_executors_die() { # COMMAND...
+    local command
+    "$@" &
+    command=$!
+    started+=("$command")
+    while ! gone "$command"; do
+        sleep 0.3
+        pkill -KILL -P "$WSD_PID"
+    done
+    wait "$command"
+}
+
+reload_and_run() { # COMMAND...
+    local command
+    "$@" &
+    command=$!
+    started+=("$command")
+    while ! gone "$command"; do
+        sleep 0.05
+        kill -HUP "$WSD_PID"
+    done
+    wait "$command"
+}
+
+printf '[limits]\nexecutor-idle = 300ms\ncancel-grace = 200ms\nkeep-results = 700ms\nmax-result = 2M\nmax-bytes-per-user = 40M\n' >"$WSD_CONFIG"
+start_wsd --workers 2 --plugin-dir "$TEST_PLUGINS" || exit 1
+before=$(descriptors)
+check "anything in any order" "$CHAOS" -s "$SECONDS_EACH" -r $((RANDOM + 1)) "${HONEST[@]}"
+check "and nothing is left of it" nothing_is_left
+check "while executors are killed" while_executors_die "$CHAOS" -s "$SECONDS_EACH" -r $((RANDOM + 1)) "${HONEST[@]}"
+check "and nothing is left of that" nothing_is_left
+check "while the configuration is read again and again" reload_and_run "$CHAOS" -s 3 -r $((RANDOM + 1)) "${HONEST[@]}"
+check "and nothing is left of that either" nothing_is_left
+stop_wsd
+
+EXECUTOR=$LIAR
+start_wsd --workers 2 || exit 1
+before=$(descriptors)
+check "an executor that scribbles and lies at random" "$CHAOS" -s "$SECONDS_EACH" -r $((RANDOM + 1)) random random honest
+check "and nothing is left" nothing_is_left
+stop_wsd
