@@ -98,6 +98,8 @@ static void message(struct domain *d, const struct control *c)
 
 void liar(struct domain *d, const char *what)
 {
+    if (d->distrusted)
+        return; /* said once, and it is ending */
     log_warning("executor %u: %s: it is replaced", d->executor->number, what);
     d->jobs->counters.liars++;
     d->distrusted = true;

@@ -32,7 +32,14 @@ as_before() {
     all_zero && [ "$(one_counter executors)" = 0 ] && [ "$(descriptors)" -le "$before" ]
 }
 
+# Detached jobs go on without their clients, some for ever.
+cancel_all() {
+    wsctl --json list | grep -v '"cancelled"\|"succeeded"\|"failed"' | grep -o '"id":"[0-9a-f]*"' | cut -d '"' -f 4 |
+        xargs -r -n 200 wsctl cancel
+}
+
 nothing_is_left() {
+    cancel_all >"$WORK/cancelled" 2>&1
     wait_until as_before && return 0
     wsctl --json stats
     echo "descriptors: $before before, $(descriptors) now"
