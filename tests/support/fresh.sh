@@ -124,11 +124,11 @@ snapshot() {
 check "the work tree, as a repository in there" snapshot || exit
 check "git clone" run_inside "$WORK/clone.log" 'cd /root && git clone -q wsd.git wsd' || exit
 if [ -n "${1:-}" ]; then
-  run_inside "$WORK/log" "cd /root/wsd && $1"
+  check "$1" run_inside "$WORK/log" "cd /root/wsd && $1"
   cat "$WORK/log"
   exit
 fi
 check "packaging/quickstart" run_inside "$WORK/quickstart.log" 'cd /root && wsd/packaging/quickstart'
 tail -n 3 "$WORK/quickstart.log" | sed 's/^/  /'
 check "tests/run" run_inside "$WORK/run.log" 'cd /root && wsd/tests/run'
-tail -n 1 "$WORK/run.log" | sed 's/^/  /'
+sed -n '/^skipped:/,$p' "$WORK/run.log" | sed 's/^/  /'
