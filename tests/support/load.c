@@ -6,6 +6,8 @@
  *
  *     load [-p PROCESSES] [-n JOBS, all together] [-w IN_FLIGHT, each] [-b BYTES] PLUGIN[:FUNCTION]
  *
+ *     load -c CONNECTIONS: no jobs; holds that many open, says "held", until it is killed.
+ *
  * -t: a refusal or the end of the connection ends a process without being an error (the daemon is being stopped); jobs
  * that were accepted must be answered all the same. */
 #include <errno.h>
@@ -132,6 +134,20 @@ static int run(struct load *l)
     return r < 0 && !l->tolerant ? 1 : 0;
 }
 
+static int hold(unsigned n)
+{
+    struct wsd_client *client;
+
+    for (unsigned i = 0; i < n; i++)
+        if (wsd_client_open(&client, NULL, 0) < 0) { /* each stays open until we end */
+            fprintf(stderr, "load: %s\n", wsd_client_error(client));
+            return 1;
+        }
+    puts("held");
+    fflush(stdout);
+    return pause();
+}
+
 int main(int argc, char **argv)
 {
     unsigned processes = 8, window = 64, bytes = 24;
@@ -139,12 +155,13 @@ int main(int argc, char **argv)
     bool tolerant = false;
     int o, failed = 0;
 
-    while ((o = getopt(argc, argv, "p:n:w:b:t")) != -1)
+    while ((o = getopt(argc, argv, "p:n:w:b:tc:")) != -1)
         switch (o) {
         case 'p': processes = (unsigned)atoi(optarg); break;
         case 'n': jobs = strtoull(optarg, NULL, 10); break;
         case 'w': window = (unsigned)atoi(optarg); break;
         case 'b': bytes = (unsigned)atoi(optarg); break;
+        case 'c': return hold((unsigned)atoi(optarg));
         case 't': tolerant = true; break;
         default: return 64;
         }

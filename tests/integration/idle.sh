@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# idle.sh: an idle wsd burns nothing: with an executor up and 100 connections open no thread of either runs at all. Told
+# from the kernel's count of context switches: whoever makes a system call that waits, or is woken, is switched.
+. "$(dirname "$0")/../support/lib.sh"
+
+switches() { # of every thread of wsd and its executors, and how many threads there are
+    local pid
+    for pid in "$WSD_PID" $(pgrep -P "$WSD_PID"); do
+        cat /proc/"$pid"/task/*/status
+    done | awk '/ctxt_switches/ {n += $2} /^Pid:/ {threads++} END {print threads, n}'
+}
+
+settled() { # what a job has stirred up has come to rest
+    local before
+    before=$(switches)
+    sleep 0.2
+    [ "$(switches)" = "$before" ]
+}
+
+quiet_for_three_seconds() {
+    local before
+    before=$(switches)
+    sleep 3 # the length of the measurement
+    echo "$before before, $(switches) after"
+    [ "$(switches)" = "$before" ]
+}
+
+start_wsd --workers 2 || exit 1
+check "a job, so that an executor is there" expect_output 6765 wsctl submit fib 20
+background "$BUILD/tests/support/load" -c 100 >"$WORK/held"
+check "100 connections" wait_until grep -q held "$WORK/held"
+check "everything comes to rest" wait_until settled
+check "and then nothing runs" quiet_for_three_seconds
+check "a job after that" expect_output 6765 wsctl submit fib 20
+stop_wsd
