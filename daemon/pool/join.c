@@ -168,11 +168,13 @@ static void tell_published(struct worker *w)
         park_wake_task(&w->pool->park);
 }
 
-/* The long form: thieves want some, or the stack has room again. */
+/* The long form: thieves want some, or the stack has room again, or this is the child of a fork. */
 __attribute__((noinline)) static bool spawn_pushed(struct worker *w, struct wsd_task *t)
 {
-    bool published, pushed = deque_pushed_owner(&w->deque, t, &published);
+    bool published;
 
+    pool_check_fork();
+    bool pushed = deque_pushed_owner(&w->deque, t, &published);
     if (published)
         tell_published(w);
     return pushed;
@@ -310,6 +312,7 @@ __attribute__((noinline)) static struct wsd_task *sync_shared(struct worker *w, 
 {
     bool published;
 
+    pool_check_fork();
     if (t < w->deque.base)
         pool_broken("a sync without a spawn");
     bool mine = deque_popped_owner(&w->deque, t, &published);
@@ -353,6 +356,7 @@ WSD_VOID_TASK_5(for_piece, uint64_t, begin, uint64_t, end, uint64_t, grain, wsd_
 
 static void task_for(struct wsd_worker *self, uint64_t begin, uint64_t end, uint64_t grain, wsd_for_fn *body, void *arg)
 {
+    pool_check_fork();
     if (end <= begin)
         return;
     if (grain == 0)

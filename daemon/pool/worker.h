@@ -36,6 +36,7 @@ struct worker {
     uint64_t not_before; /* in ticks: no stealing until then */
     bool lent;           /* of a guest: in use. [guests_lock] */
     _Alignas(CACHE_LINE) struct joiner joiner; /* [park] */
+    struct batch batch;                        /* roots that it took at once; all take from it */
     _Alignas(CACHE_LINE) struct deque deque;
     /* [owner stores, any loads; relaxed] */
     _Alignas(CACHE_LINE) struct {
@@ -89,4 +90,6 @@ extern const struct wsd_task_ops worker_ops;
 void worker_run_stolen(struct worker *w, struct worker *victim, struct wsd_task *t, void *context);
 void worker_free_overflow(struct worker *w);
 bool worker_has_overflow(const struct worker *w);
+/* Stops where this is the child of a fork, which has one thread and no pool. [any] */
+void pool_check_fork(void);
 _Noreturn void pool_broken(const char *what);

@@ -122,8 +122,8 @@ struct wsd_worker {
  * again: the value stays in a register, and what it calls leaves top as it was. On x86-64, where stores become visible
  * in program order, only the compiler has to be held: each asm says which stores are due before it, and that a bound
  * may have changed; unlike an atomic access it lets the compiler go on knowing the value of top. Elsewhere, and for
- * ThreadSanitizer, these are the atomics that the table above speaks of. The slow paths are functions of their own:
- * what is left is small enough for gcc to inline a recursion into itself. */
+ * ThreadSanitizer, these are the atomics that the table above speaks of. The slow paths are functions of their own
+ * that end in a tail call: what is left is small enough for gcc to inline a recursion into itself, and no frame stays. */
 #if defined(__SANITIZE_THREAD__) || !defined(__x86_64__)
 #define WSD_TASK_ATOMIC_ 1
 #elif defined(__has_feature)
@@ -243,8 +243,10 @@ static inline void wsd_spawn(struct wsd_worker *self, wsd_task_fn *fn, void *arg
 
 WSD_TASK_SLOW_ void wsd_plain_slow_(struct wsd_worker *self, struct wsd_task *task)
 {
-    if (!self->ops->sync(self, task, 0))
-        wsd_plain_run_(self, task);
+    if (self->ops->sync(self, task, 0))
+        return;
+    struct wsd_plain_ p = *(struct wsd_plain_ *)WSD_DATA_(task);
+    p.fn(self, p.arg);
 }
 
 /* Joins the youngest child, which was spawned with wsd_spawn(). Since 0. */
@@ -315,9 +317,9 @@ static inline void wsd_for(struct wsd_worker *self, uint64_t begin, uint64_t end
     WSD_TASK_SLOW_ type name##_wsd_slow(struct wsd_worker *self, struct wsd_task *wsd_t_)                              \
     {                                                                                                                  \
         struct wsd_task *wsd_done_ = self->ops->sync(self, wsd_t_, (uint32_t)sizeof(struct name##_wsd_result));        \
-        if (!wsd_done_)                                                                                                \
-            name##_wsd_run(self, wsd_done_ = wsd_t_);                                                                  \
-        return ((struct name##_wsd_result *)WSD_DATA_(wsd_done_))->value;                                              \
+        if (wsd_done_)                                                                                                 \
+            return ((struct name##_wsd_result *)WSD_DATA_(wsd_done_))->value;                                          \
+        return name##_wsd_body(self);                                                                                  \
     }                                                                                                                  \
     WSD_TASK_INLINE_ type name##_wsd_sync(struct wsd_worker *self)                                                     \
     {                                                                                                                  \
@@ -357,8 +359,9 @@ static inline void wsd_for(struct wsd_worker *self, uint64_t begin, uint64_t end
     }                                                                                                                  \
     WSD_TASK_SLOW_ void name##_wsd_slow(struct wsd_worker *self, struct wsd_task *wsd_t_)                              \
     {                                                                                                                  \
-        if (!self->ops->sync(self, wsd_t_, 0))                                                                         \
-            name##_wsd_run(self, wsd_t_);                                                                              \
+        if (self->ops->sync(self, wsd_t_, 0))                                                                          \
+            return;                                                                                                    \
+        name##_wsd_body(self);                                                                                         \
     }                                                                                                                  \
     WSD_TASK_INLINE_ void name##_wsd_sync(struct wsd_worker *self)                                                     \
     {                                                                                                                  \
@@ -412,9 +415,10 @@ static inline void wsd_for(struct wsd_worker *self, uint64_t begin, uint64_t end
     WSD_TASK_SLOW_ type name##_wsd_slow(struct wsd_worker *self, struct wsd_task *wsd_t_)                              \
     {                                                                                                                  \
         struct wsd_task *wsd_done_ = self->ops->sync(self, wsd_t_, (uint32_t)sizeof(struct name##_wsd_result));        \
-        if (!wsd_done_)                                                                                                \
-            name##_wsd_run(self, wsd_done_ = wsd_t_);                                                                  \
-        return ((struct name##_wsd_result *)WSD_DATA_(wsd_done_))->value;                                              \
+        if (wsd_done_)                                                                                                 \
+            return ((struct name##_wsd_result *)WSD_DATA_(wsd_done_))->value;                                          \
+        struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
+        return name##_wsd_body(self, wsd_p_.a1);                                                                       \
     }                                                                                                                  \
     WSD_TASK_INLINE_ type name##_wsd_sync(struct wsd_worker *self)                                                     \
     {                                                                                                                  \
@@ -461,8 +465,10 @@ static inline void wsd_for(struct wsd_worker *self, uint64_t begin, uint64_t end
     }                                                                                                                  \
     WSD_TASK_SLOW_ void name##_wsd_slow(struct wsd_worker *self, struct wsd_task *wsd_t_)                              \
     {                                                                                                                  \
-        if (!self->ops->sync(self, wsd_t_, 0))                                                                         \
-            name##_wsd_run(self, wsd_t_);                                                                              \
+        if (self->ops->sync(self, wsd_t_, 0))                                                                          \
+            return;                                                                                                    \
+        struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
+        name##_wsd_body(self, wsd_p_.a1);                                                                              \
     }                                                                                                                  \
     WSD_TASK_INLINE_ void name##_wsd_sync(struct wsd_worker *self)                                                     \
     {                                                                                                                  \
@@ -518,9 +524,10 @@ static inline void wsd_for(struct wsd_worker *self, uint64_t begin, uint64_t end
     WSD_TASK_SLOW_ type name##_wsd_slow(struct wsd_worker *self, struct wsd_task *wsd_t_)                              \
     {                                                                                                                  \
         struct wsd_task *wsd_done_ = self->ops->sync(self, wsd_t_, (uint32_t)sizeof(struct name##_wsd_result));        \
-        if (!wsd_done_)                                                                                                \
-            name##_wsd_run(self, wsd_done_ = wsd_t_);                                                                  \
-        return ((struct name##_wsd_result *)WSD_DATA_(wsd_done_))->value;                                              \
+        if (wsd_done_)                                                                                                 \
+            return ((struct name##_wsd_result *)WSD_DATA_(wsd_done_))->value;                                          \
+        struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
+        return name##_wsd_body(self, wsd_p_.a1, wsd_p_.a2);                                                            \
     }                                                                                                                  \
     WSD_TASK_INLINE_ type name##_wsd_sync(struct wsd_worker *self)                                                     \
     {                                                                                                                  \
@@ -568,8 +575,10 @@ static inline void wsd_for(struct wsd_worker *self, uint64_t begin, uint64_t end
     }                                                                                                                  \
     WSD_TASK_SLOW_ void name##_wsd_slow(struct wsd_worker *self, struct wsd_task *wsd_t_)                              \
     {                                                                                                                  \
-        if (!self->ops->sync(self, wsd_t_, 0))                                                                         \
-            name##_wsd_run(self, wsd_t_);                                                                              \
+        if (self->ops->sync(self, wsd_t_, 0))                                                                          \
+            return;                                                                                                    \
+        struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
+        name##_wsd_body(self, wsd_p_.a1, wsd_p_.a2);                                                                   \
     }                                                                                                                  \
     WSD_TASK_INLINE_ void name##_wsd_sync(struct wsd_worker *self)                                                     \
     {                                                                                                                  \
@@ -626,9 +635,10 @@ static inline void wsd_for(struct wsd_worker *self, uint64_t begin, uint64_t end
     WSD_TASK_SLOW_ type name##_wsd_slow(struct wsd_worker *self, struct wsd_task *wsd_t_)                              \
     {                                                                                                                  \
         struct wsd_task *wsd_done_ = self->ops->sync(self, wsd_t_, (uint32_t)sizeof(struct name##_wsd_result));        \
-        if (!wsd_done_)                                                                                                \
-            name##_wsd_run(self, wsd_done_ = wsd_t_);                                                                  \
-        return ((struct name##_wsd_result *)WSD_DATA_(wsd_done_))->value;                                              \
+        if (wsd_done_)                                                                                                 \
+            return ((struct name##_wsd_result *)WSD_DATA_(wsd_done_))->value;                                          \
+        struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
+        return name##_wsd_body(self, wsd_p_.a1, wsd_p_.a2, wsd_p_.a3);                                                 \
     }                                                                                                                  \
     WSD_TASK_INLINE_ type name##_wsd_sync(struct wsd_worker *self)                                                     \
     {                                                                                                                  \
@@ -677,8 +687,10 @@ static inline void wsd_for(struct wsd_worker *self, uint64_t begin, uint64_t end
     }                                                                                                                  \
     WSD_TASK_SLOW_ void name##_wsd_slow(struct wsd_worker *self, struct wsd_task *wsd_t_)                              \
     {                                                                                                                  \
-        if (!self->ops->sync(self, wsd_t_, 0))                                                                         \
-            name##_wsd_run(self, wsd_t_);                                                                              \
+        if (self->ops->sync(self, wsd_t_, 0))                                                                          \
+            return;                                                                                                    \
+        struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
+        name##_wsd_body(self, wsd_p_.a1, wsd_p_.a2, wsd_p_.a3);                                                        \
     }                                                                                                                  \
     WSD_TASK_INLINE_ void name##_wsd_sync(struct wsd_worker *self)                                                     \
     {                                                                                                                  \
@@ -738,9 +750,10 @@ static inline void wsd_for(struct wsd_worker *self, uint64_t begin, uint64_t end
     WSD_TASK_SLOW_ type name##_wsd_slow(struct wsd_worker *self, struct wsd_task *wsd_t_)                              \
     {                                                                                                                  \
         struct wsd_task *wsd_done_ = self->ops->sync(self, wsd_t_, (uint32_t)sizeof(struct name##_wsd_result));        \
-        if (!wsd_done_)                                                                                                \
-            name##_wsd_run(self, wsd_done_ = wsd_t_);                                                                  \
-        return ((struct name##_wsd_result *)WSD_DATA_(wsd_done_))->value;                                              \
+        if (wsd_done_)                                                                                                 \
+            return ((struct name##_wsd_result *)WSD_DATA_(wsd_done_))->value;                                          \
+        struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
+        return name##_wsd_body(self, wsd_p_.a1, wsd_p_.a2, wsd_p_.a3, wsd_p_.a4);                                      \
     }                                                                                                                  \
     WSD_TASK_INLINE_ type name##_wsd_sync(struct wsd_worker *self)                                                     \
     {                                                                                                                  \
@@ -792,8 +805,10 @@ static inline void wsd_for(struct wsd_worker *self, uint64_t begin, uint64_t end
     }                                                                                                                  \
     WSD_TASK_SLOW_ void name##_wsd_slow(struct wsd_worker *self, struct wsd_task *wsd_t_)                              \
     {                                                                                                                  \
-        if (!self->ops->sync(self, wsd_t_, 0))                                                                         \
-            name##_wsd_run(self, wsd_t_);                                                                              \
+        if (self->ops->sync(self, wsd_t_, 0))                                                                          \
+            return;                                                                                                    \
+        struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
+        name##_wsd_body(self, wsd_p_.a1, wsd_p_.a2, wsd_p_.a3, wsd_p_.a4);                                             \
     }                                                                                                                  \
     WSD_TASK_INLINE_ void name##_wsd_sync(struct wsd_worker *self)                                                     \
     {                                                                                                                  \
@@ -854,9 +869,10 @@ static inline void wsd_for(struct wsd_worker *self, uint64_t begin, uint64_t end
     WSD_TASK_SLOW_ type name##_wsd_slow(struct wsd_worker *self, struct wsd_task *wsd_t_)                              \
     {                                                                                                                  \
         struct wsd_task *wsd_done_ = self->ops->sync(self, wsd_t_, (uint32_t)sizeof(struct name##_wsd_result));        \
-        if (!wsd_done_)                                                                                                \
-            name##_wsd_run(self, wsd_done_ = wsd_t_);                                                                  \
-        return ((struct name##_wsd_result *)WSD_DATA_(wsd_done_))->value;                                              \
+        if (wsd_done_)                                                                                                 \
+            return ((struct name##_wsd_result *)WSD_DATA_(wsd_done_))->value;                                          \
+        struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
+        return name##_wsd_body(self, wsd_p_.a1, wsd_p_.a2, wsd_p_.a3, wsd_p_.a4, wsd_p_.a5);                           \
     }                                                                                                                  \
     WSD_TASK_INLINE_ type name##_wsd_sync(struct wsd_worker *self)                                                     \
     {                                                                                                                  \
@@ -909,8 +925,10 @@ static inline void wsd_for(struct wsd_worker *self, uint64_t begin, uint64_t end
     }                                                                                                                  \
     WSD_TASK_SLOW_ void name##_wsd_slow(struct wsd_worker *self, struct wsd_task *wsd_t_)                              \
     {                                                                                                                  \
-        if (!self->ops->sync(self, wsd_t_, 0))                                                                         \
-            name##_wsd_run(self, wsd_t_);                                                                              \
+        if (self->ops->sync(self, wsd_t_, 0))                                                                          \
+            return;                                                                                                    \
+        struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
+        name##_wsd_body(self, wsd_p_.a1, wsd_p_.a2, wsd_p_.a3, wsd_p_.a4, wsd_p_.a5);                                  \
     }                                                                                                                  \
     WSD_TASK_INLINE_ void name##_wsd_sync(struct wsd_worker *self)                                                     \
     {                                                                                                                  \
@@ -972,9 +990,10 @@ static inline void wsd_for(struct wsd_worker *self, uint64_t begin, uint64_t end
     WSD_TASK_SLOW_ type name##_wsd_slow(struct wsd_worker *self, struct wsd_task *wsd_t_)                              \
     {                                                                                                                  \
         struct wsd_task *wsd_done_ = self->ops->sync(self, wsd_t_, (uint32_t)sizeof(struct name##_wsd_result));        \
-        if (!wsd_done_)                                                                                                \
-            name##_wsd_run(self, wsd_done_ = wsd_t_);                                                                  \
-        return ((struct name##_wsd_result *)WSD_DATA_(wsd_done_))->value;                                              \
+        if (wsd_done_)                                                                                                 \
+            return ((struct name##_wsd_result *)WSD_DATA_(wsd_done_))->value;                                          \
+        struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
+        return name##_wsd_body(self, wsd_p_.a1, wsd_p_.a2, wsd_p_.a3, wsd_p_.a4, wsd_p_.a5, wsd_p_.a6);                \
     }                                                                                                                  \
     WSD_TASK_INLINE_ type name##_wsd_sync(struct wsd_worker *self)                                                     \
     {                                                                                                                  \
@@ -1028,8 +1047,10 @@ static inline void wsd_for(struct wsd_worker *self, uint64_t begin, uint64_t end
     }                                                                                                                  \
     WSD_TASK_SLOW_ void name##_wsd_slow(struct wsd_worker *self, struct wsd_task *wsd_t_)                              \
     {                                                                                                                  \
-        if (!self->ops->sync(self, wsd_t_, 0))                                                                         \
-            name##_wsd_run(self, wsd_t_);                                                                              \
+        if (self->ops->sync(self, wsd_t_, 0))                                                                          \
+            return;                                                                                                    \
+        struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
+        name##_wsd_body(self, wsd_p_.a1, wsd_p_.a2, wsd_p_.a3, wsd_p_.a4, wsd_p_.a5, wsd_p_.a6);                       \
     }                                                                                                                  \
     WSD_TASK_INLINE_ void name##_wsd_sync(struct wsd_worker *self)                                                     \
     {                                                                                                                  \

@@ -4,6 +4,7 @@
  *
  *     bench-wsd BENCH WORKERS [TASKS.SO]      the task programs linked in, or from a plugin */
 #include <dlfcn.h>
+#include <stdbool.h>
 #include <unistd.h>
 
 #include "base/event.h"
@@ -208,12 +209,16 @@ static void nothing(struct root *r, struct wsd_worker *self)
 {
 }
 
-static double one(struct pool *pool, struct root *r)
+/* run: the waiter may run its own task. Else a worker does. */
+static double one(struct pool *pool, struct root *r, bool run)
 {
     uint64_t begin = now_nsec();
 
     *r = (struct root){.node = {.run = root_run}, .fn = nothing};
-    pool_submit(pool, &r->node);
+    if (run)
+        pool_run(pool, &r->node);
+    else
+        pool_submit(pool, &r->node);
     await(r);
     return (double)(now_nsec() - begin);
 }
@@ -227,14 +232,16 @@ static void bench_wake(void)
 
     if (pool_new(&pool, &o) != 0)
         exit(1);
-    for (uint32_t i = 0; i < WAKE_N; i++)
-        all[i] = one(pool, &roots[i]);
-    say(with("gap=0"), "ns/wake", median(all, WAKE_N));
-    for (uint32_t i = 0; i < WAKE_GAP_N; i++) {
-        usleep(1000);
-        all[i] = one(pool, &roots[i]);
+    for (int run = 0; run < 2; run++) {
+        for (uint32_t i = 0; i < WAKE_N; i++)
+            all[i] = one(pool, &roots[i], run);
+        say(with(run ? "gap=0,form=run" : "gap=0,form=submit"), "ns/wake", median(all, WAKE_N));
+        for (uint32_t i = 0; i < WAKE_GAP_N; i++) {
+            usleep(1000);
+            all[i] = one(pool, &roots[i], run);
+        }
+        say(with(run ? "gap=1ms,form=run" : "gap=1ms,form=submit"), "ns/wake", median(all, WAKE_GAP_N));
     }
-    say(with("gap=1ms"), "ns/wake", median(all, WAKE_GAP_N));
     pool_free(pool);
 }
 
