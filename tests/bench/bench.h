@@ -54,7 +54,7 @@ static inline uint64_t fib_calls(int n)
 
 #define FIB_N     34
 #define FIB_N_SLOW 26 /* of engines that take more than ten times as long */
-#define QUEENS_N  11
+#define QUEENS_N  13
 #define LOOP_SMALL 1000u
 #define LOOP_ROUNDS 3000u
 #define LOOP_LARGE 10000000u

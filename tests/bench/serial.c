@@ -139,7 +139,7 @@ int main(int argc, char **argv)
         const char *name, *params, *metric;
         int best_of;
     } benches[] = {{"fib", "n=34,workers=1", "ns/call", BEST_OF},
-                   {"nqueens", "n=11,workers=1", "ms", BEST_OF},
+                   {"nqueens", "n=13,workers=1", "ms", BEST_OF},
                    {"uts", "tree=T1,workers=1", "ns/node", 1},
                    {"uts3", "tree=T3,workers=1", "ns/node", 1},
                    {"loop", "n=10000000,workers=1", "ns/task", BEST_OF}};
