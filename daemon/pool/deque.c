@@ -11,14 +11,12 @@
 #include <assert.h>
 #include <errno.h>
 #include <linux/membarrier.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
-
-#define TRAP_HI ((struct wsd_task *)NULL)
-#define TRAP_LO ((struct wsd_task *)UINTPTR_MAX)
 
 static inline uint32_t word_tail(uint64_t word)
 {
@@ -61,11 +59,11 @@ int deque_init(struct deque *d, struct wsd_worker *owner, uint32_t slots, bool e
     *d = (struct deque){.owner = owner, .base = map, .mapped = bytes, .eager = eager};
     d->limit = d->base + (n - 1);
     d->contexts = (void **)(void *)(d->base + n);
-    d->soft = MIN(d->base + DEQUE_CHUNK, d->limit);
+    d->touched = d->level = d->base;
     pthread_mutex_init(&d->lock, NULL);
     atomic_init(&d->word, 0);
     owner->top = d->base;
-    owner->hi = TRAP_HI;
+    owner->hi = DEQUE_TRAP_HI;
     owner->lo = d->base;
     return 0;
 }
@@ -77,6 +75,25 @@ void deque_deinit(struct deque *d)
     munmap(d->base, d->mapped);
     pthread_mutex_destroy(&d->lock);
     d->base = NULL;
+}
+
+/* The owner's side of the lock. Either we see `revoking`, or the revoker, after his membarrier, sees `owner_in`. */
+static void enter_owner(struct deque *d)
+{
+    for (;;) {
+        atomic_store_explicit(&d->owner_in, true, memory_order_relaxed);
+        atomic_signal_fence(memory_order_seq_cst);
+        if (!atomic_load_explicit(&d->revoking, memory_order_acquire))
+            return;
+        atomic_store_explicit(&d->owner_in, false, memory_order_release);
+        pthread_mutex_lock(&d->lock);
+        pthread_mutex_unlock(&d->lock);
+    }
+}
+
+static void leave_owner(struct deque *d)
+{
+    atomic_store_explicit(&d->owner_in, false, memory_order_release);
 }
 
 /* Makes the older half of what is private public, if nothing is; or all. Returns whether it did. [lock] */
@@ -101,6 +118,13 @@ static bool publish(struct deque *d, const struct wsd_task *top, bool all)
     return true;
 }
 
+/* A bound that is right already is left alone: that wipes out no trap. */
+static void set_bound(struct wsd_task **bound, struct wsd_task *value)
+{
+    if (__atomic_load_n(bound, __ATOMIC_RELAXED) != value)
+        (void)__atomic_exchange_n(bound, value, __ATOMIC_SEQ_CST);
+}
+
 /* Sets the bounds for the word as it is, publishing first where thieves have nothing. A thief that empties the public
  * part stores the trap after its CAS; here the bounds are exchanged before the word is read again. So either our
  * exchange comes first and the trap stays, or we see the thief's CAS and go round again: a trap is never wiped out
@@ -113,32 +137,37 @@ static bool deque_bounds(struct deque *d, const struct wsd_task *top)
         published |= publish(d, top, d->eager);
         uint64_t word = atomic_load_explicit(&d->word, memory_order_seq_cst);
         bool empty = word_tail(word) == word_split(word);
-        struct wsd_task *lo = d->overflowed ? TRAP_LO : d->base + word_split(word);
-        struct wsd_task *hi = d->overflowed || d->eager || empty ? TRAP_HI : d->soft;
+        struct wsd_task *lo = MAX(d->base + word_split(word), d->level);
+        struct wsd_task *hi = d->eager || empty ? DEQUE_TRAP_HI : deque_bound_owner(d, word_tail(word));
 
-        (void)__atomic_exchange_n(&d->owner->lo, lo, __ATOMIC_SEQ_CST);
-        (void)__atomic_exchange_n(&d->owner->hi, hi, __ATOMIC_SEQ_CST);
+        set_bound(&d->owner->lo, lo);
+        set_bound(&d->owner->hi, hi);
         uint64_t again = atomic_load_explicit(&d->word, memory_order_seq_cst);
         if (word_tail(again) < word_split(again))
             return published;
-        if (hi == TRAP_HI && index_of(d, top) == word_split(again))
+        if (hi == DEQUE_TRAP_HI && index_of(d, top) == word_split(again))
             return published; /* nothing to give: the next push asks */
     }
 }
 
 bool deque_pushed_owner(struct deque *d, struct wsd_task *t, bool *ret_published)
 {
-    if (t >= d->limit) {
-        /* As a pop. A revoker that saw the longer stack cuts it off at limit. */
+    *ret_published = false;
+    if (deque_refuses_owner(d, t))
+        return false;
+    enter_owner(d);
+    uint64_t word = atomic_load_explicit(&d->word, memory_order_relaxed);
+    if (t >= d->limit || (t >= deque_bound_owner(d, word_tail(word)) && word_split(word) <= index_of(d, t))) {
+        /* Had a revoker published t, it would be below the split. At the limit he never does. */
         __atomic_store_n(&d->owner->top, t, __ATOMIC_RELEASE);
-        *ret_published = false;
+        *ret_published = deque_bounds(d, t);
+        leave_owner(d);
         return false;
     }
-    if (t >= d->soft)
-        d->soft = d->limit - d->soft > DEQUE_CHUNK ? d->soft + DEQUE_CHUNK : d->limit;
-    pthread_mutex_lock(&d->lock);
+    d->touched = MAX(d->touched, t + 1);
     *ret_published = deque_bounds(d, t + 1);
-    pthread_mutex_unlock(&d->lock);
+    d->touched = MAX(d->touched, __atomic_load_n(&d->owner->hi, __ATOMIC_RELAXED));
+    leave_owner(d);
     return true;
 }
 
@@ -163,12 +192,14 @@ bool deque_popped_owner(struct deque *d, struct wsd_task *t, bool *ret_published
 {
     bool mine;
 
-    pthread_mutex_lock(&d->lock);
+    *ret_published = false;
+    enter_owner(d);
     mine = reclaim(d, index_of(d, t));
-    if (!mine)
-        __atomic_store_n(&d->owner->top, t + 1, __ATOMIC_RELEASE);
-    *ret_published = deque_bounds(d, mine ? t : t + 1);
-    pthread_mutex_unlock(&d->lock);
+    if (mine)
+        *ret_published = deque_bounds(d, t);
+    else
+        __atomic_store_n(&d->owner->top, t + 1, __ATOMIC_RELEASE); /* and a trap, if there is one, stays */
+    leave_owner(d);
     return mine;
 }
 
@@ -176,41 +207,48 @@ void deque_joined_owner(struct deque *d, struct wsd_task *t)
 {
     uint32_t i = index_of(d, t);
 
-    pthread_mutex_lock(&d->lock);
+    enter_owner(d);
     assert(atomic_load_explicit(&d->word, memory_order_relaxed) == word_make(i + 1, i + 1));
     __atomic_store_n(&t->state, TASK_FREE, __ATOMIC_RELAXED);
     __atomic_store_n(&d->owner->top, t, __ATOMIC_RELEASE);
     /* Nobody else changes an empty word; a thief's stale CAS fails, for it expects one that is not empty. */
     atomic_store_explicit(&d->word, word_make(i, i), memory_order_seq_cst);
     deque_bounds(d, t);
-    pthread_mutex_unlock(&d->lock);
+    leave_owner(d);
 }
 
-void deque_set_overflowed_owner(struct deque *d, bool overflowed)
+void deque_lower_owner(struct deque *d, const struct wsd_task *t)
 {
-    pthread_mutex_lock(&d->lock);
-    d->overflowed = overflowed;
+    enter_owner(d);
+    deque_bounds(d, t);
+    leave_owner(d);
+}
+
+void deque_set_level_owner(struct deque *d, struct wsd_task *level)
+{
+    enter_owner(d);
+    d->level = level;
     deque_bounds(d, d->owner->top);
-    pthread_mutex_unlock(&d->lock);
+    leave_owner(d);
 }
 
 void deque_trim_owner(struct deque *d)
 {
     struct wsd_task *keep = MIN(d->base + DEQUE_CHUNK, d->limit);
 
-    if (d->soft <= keep)
+    if (d->touched <= keep)
         return;
     assert(d->owner->top == d->base);
     /* Page-aligned: the map is, and so is a chunk. The contexts stay: an eighth. */
-    madvise(keep, (size_t)((char *)d->soft - (char *)keep) & ~(size_t)4095, MADV_DONTNEED);
-    d->soft = keep;
+    madvise(keep, (size_t)((char *)d->touched - (char *)keep) & ~(size_t)4095, MADV_DONTNEED);
+    d->touched = keep;
 }
 
 static void trap(struct deque *d)
 {
     /* Relaxed would do for the owner's own reads; seq_cst: partner is the exchange in deque_bounds(). */
-    __atomic_store_n(&d->owner->lo, TRAP_LO, __ATOMIC_SEQ_CST);
-    __atomic_store_n(&d->owner->hi, TRAP_HI, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&d->owner->lo, DEQUE_TRAP_LO, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&d->owner->hi, DEQUE_TRAP_HI, __ATOMIC_SEQ_CST);
 }
 
 struct wsd_task *deque_steal_any(struct deque *d, void **ret_context, bool *ret_more)
@@ -247,15 +285,20 @@ bool deque_revoke_any(struct deque *d)
     if (d->eager)
         return false;
     pthread_mutex_lock(&d->lock);
+    atomic_store_explicit(&d->revoking, true, memory_order_relaxed);
     trap(d);
-    /* From here on the owner either sees the trap, and waits for the lock, or we see its top. */
+    /* From here on the owner either sees the trap, and then `revoking`, and waits for the lock, or we see its top; and
+     * where he is in his slow path already, we see that, too. */
     deque_settle();
+    while (atomic_load_explicit(&d->owner_in, memory_order_acquire))
+        sched_yield();
     /* Acquire: partner is the release of a push or pop; the slots and the context below top are there to read. */
     struct wsd_task *top = __atomic_load_n(&d->owner->top, __ATOMIC_ACQUIRE);
     uint64_t word = atomic_load_explicit(&d->word, memory_order_relaxed);
     top = MIN(top, d->limit);
     /* While the owner waits for the lock in a pop, top may be below the split. All: he is away, nobody else will. */
-    published = index_of(d, top) > word_split(word) && publish(d, top, true);
+    published = top > d->base + word_split(word) && publish(d, top, true);
+    atomic_store_explicit(&d->revoking, false, memory_order_release);
     pthread_mutex_unlock(&d->lock);
     return published;
 }

@@ -1,24 +1,43 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * injector.h: the common queue of roots, first in first out.
+ * injector.h: the common queue of roots, first in first out, and what a worker took of it at once.
  *
- *         | push | take | any | close       all [any thread], all at once; one lock
+ * Pushing is one compare-and-swap (Vyukov's intrusive queue of many producers: the new node becomes the tail, then its
+ * predecessor is linked to it); taking is under a lock, many at a time. What was taken in one go lies in the worker's
+ * batch, from which every worker takes, the oldest first, so that nothing hides behind a long root.
+ *
+ *             | push | take | any | close | batch_take | batch_fill
+ *  push       | yes  | yes  | yes |  yes  |    yes     |    yes         [any thread]
+ *  take       | yes  | lock | yes |  yes  |    yes     |    yes         [worker]
+ *  batch_take | yes  | yes  | yes |  yes  |    yes     |  yes, by generation
+ *  batch_fill | yes  | yes  | yes |  yes  |    yes     |  no: the batch's owner, when it is empty
  */
 #pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "pool/pool.h"
 
+/* Roots that a worker takes at once. */
+#define BATCH_MAX 64u
+
 struct injector {
-    pthread_mutex_t lock;
-    struct pool_node *head, **tail; /* [lock] */
-    bool closed;                    /* [lock] */
-    /* Relaxed: a hint. That no root is overlooked is the business of park.h: a push comes before the pusher's
-     * park_wake_*(), and a look after the looker's own RMW there. [atomic: stored under lock] */
-    _Atomic bool some;
+    /* The youngest node, or the stub; the lowest bit: closed to the outside. [atomic: push's seq_cst CAS publishes the
+     * node and is what park.h asks of a publication; partner is the seq_cst load of a look] */
+    _Alignas(64) _Atomic uintptr_t tail;
+    _Alignas(64) pthread_mutex_t lock;
+    /* The oldest, or the stub. [stored under lock; relaxed load by a look] */
+    _Atomic(struct pool_node *) head;
+    struct pool_node stub;
+};
+
+struct batch {
+    /* generation << 32 | next << 16 | end. [atomic: the owner's release makes the nodes visible, CAS by takers] */
+    _Alignas(64) _Atomic uint64_t word;
+    _Atomic(struct pool_node *) nodes[BATCH_MAX]; /* relaxed: the word's generation says whether what was read counts */
 };
 
 void injector_init(struct injector *i);
@@ -27,8 +46,16 @@ void injector_deinit(struct injector *i);
 /* 0, or -ESHUTDOWN where closed and not `inside`. */
 int injector_push(struct injector *i, struct pool_node *node, bool inside);
 
-/* NULL: empty. *ret_more: not empty yet. */
-struct pool_node *injector_take(struct injector *i, bool *ret_more);
+/* Takes at most max of the oldest, but only a share of them where there are fewer than max: one of `sharers`. Returns
+ * how many. *ret_more: not empty yet. 0 with *ret_more: a push is under way. */
+uint32_t injector_take(struct injector *i, struct pool_node **nodes, uint32_t max, uint32_t sharers, bool *ret_more);
 
 bool injector_any(const struct injector *i);
 void injector_close(struct injector *i);
+
+void batch_init(struct batch *b);
+/* Puts n nodes into an empty batch. [owner of the batch] */
+void batch_fill_owner(struct batch *b, struct pool_node *const *nodes, uint32_t n);
+/* The oldest, or NULL. */
+struct pool_node *batch_take_any(struct batch *b, bool *ret_more);
+bool batch_has_any(const struct batch *b);

@@ -29,6 +29,12 @@ struct overflow_chunk {
     _Alignas(OVERFLOW_ALIGN) unsigned char data[OVERFLOW_CHUNK];
 };
 
+/* So many children that ran inside their spawn lie, in the order of spawns, below slot `at`. */
+struct overflow_level {
+    struct wsd_task *at;
+    uint64_t count;
+};
+
 void pool_broken(const char *what)
 {
     fprintf(stderr, "wsd: a task broke the rules of wsd/task.h: %s\n", what);
@@ -40,35 +46,90 @@ static struct worker *worker_of(struct wsd_worker *self)
     return (struct worker *)(void *)self;
 }
 
-/* Keeps the result of a child that ran inside its spawn until the sync. */
-static void overflow_push(struct worker *w, const struct wsd_task *t, uint32_t size)
+static _Noreturn void out_of_memory(void)
 {
-    size_t room = (size + OVERFLOW_ALIGN - 1) / OVERFLOW_ALIGN * OVERFLOW_ALIGN;
-    struct overflow_chunk *c = w->overflow;
-
-    if (w->overflow_count++ == 0)
-        deque_set_overflowed_owner(&w->deque, true);
-    if (room == 0)
-        return;
-    if (!c || c->used + room > OVERFLOW_CHUNK) {
-        c = malloc(sizeof(*c));
-        if (!c) {
-            /* The result has no other place, and a spawn cannot fail. */
-            fputs("wsd: out of memory for the results of spawned tasks\n", stderr);
-            abort();
-        }
-        c->older = w->overflow;
-        c->used = 0;
-        w->overflow = c;
-    }
-    memcpy(c->data + c->used, t->data, size);
-    c->used += room;
+    /* The result has no other place, and a spawn cannot fail. */
+    fputs("wsd: out of memory for the results of spawned tasks\n", stderr);
+    abort();
 }
 
-/* Gives back the youngest such result, in the scratch slot. */
-static struct wsd_task *overflow_pop(struct worker *w, uint32_t size)
+static size_t overflow_room(uint32_t size)
 {
-    size_t room = (size + OVERFLOW_ALIGN - 1) / OVERFLOW_ALIGN * OVERFLOW_ALIGN;
+    return (size + OVERFLOW_ALIGN - 1) / OVERFLOW_ALIGN * OVERFLOW_ALIGN;
+}
+
+/* Whole rooms: less than a call of memcpy() where the size is not known before. */
+static void copy16(unsigned char *to, const unsigned char *from, size_t room)
+{
+    for (size_t i = 0; i < room; i += OVERFLOW_ALIGN)
+        memcpy(to + i, from + i, OVERFLOW_ALIGN);
+}
+
+static void overflow_grow(struct worker *w)
+{
+    struct overflow_chunk *c = w->overflow_spare ? w->overflow_spare : malloc(sizeof(*c));
+
+    if (!c)
+        out_of_memory();
+    w->overflow_spare = NULL;
+    c->older = w->overflow;
+    c->used = 0;
+    w->overflow = c;
+}
+
+/* levels[0] is below all. */
+static void level_push(struct worker *w, struct wsd_task *at)
+{
+    uint32_t n = w->levels ? (uint32_t)(w->level - w->levels) + 1 : 1;
+
+    if (n >= w->levels_room) {
+        uint32_t room = w->levels_room ? 2 * w->levels_room : 64;
+        struct overflow_level *levels = realloc(w->levels, room * sizeof(*levels));
+        if (!levels)
+            out_of_memory();
+        levels[0] = (struct overflow_level){.at = NULL};
+        w->levels = levels;
+        w->levels_room = room;
+    }
+    w->level = &w->levels[n];
+    *w->level = (struct overflow_level){.at = at};
+    deque_set_level_owner(&w->deque, at);
+}
+
+static void level_pop(struct worker *w)
+{
+    w->level--;
+    deque_set_level_owner(&w->deque, w->level == w->levels ? w->deque.base : w->level->at);
+}
+
+/* Whether the youngest child of a task whose stack ends at top ran inside its spawn. */
+static inline bool overflow_is_top(const struct worker *w, const struct wsd_task *top)
+{
+    return w->level && w->level->at == top;
+}
+
+bool worker_has_overflow(const struct worker *w)
+{
+    return w->level && w->level != w->levels;
+}
+
+/* Keeps the result of a child that ran inside its spawn until the sync. */
+__attribute__((noinline)) static void overflow_push(struct worker *w, struct wsd_task *t, size_t room)
+{
+    if (!overflow_is_top(w, t))
+        level_push(w, t);
+    w->level->count++;
+    if (room == 0)
+        return;
+    if (!w->overflow || w->overflow->used + room > OVERFLOW_CHUNK)
+        overflow_grow(w);
+    copy16(w->overflow->data + w->overflow->used, t->data, room);
+    w->overflow->used += room;
+}
+
+/* Gives it back, in the scratch slot. */
+__attribute__((noinline)) static struct wsd_task *overflow_pop(struct worker *w, size_t room)
+{
     struct wsd_task *t = w->deque.limit;
 
     if (room) {
@@ -76,19 +137,22 @@ static struct wsd_task *overflow_pop(struct worker *w, uint32_t size)
         if (!c || c->used < room)
             pool_broken("a sync is not that of the youngest spawn");
         c->used -= room;
-        memcpy(t->data, c->data + c->used, size);
+        copy16(t->data, c->data + c->used, room);
         if (c->used == 0) {
             w->overflow = c->older;
-            free(c);
+            free(w->overflow_spare);
+            w->overflow_spare = c;
         }
     }
-    if (--w->overflow_count == 0)
-        deque_set_overflowed_owner(&w->deque, false);
+    if (--w->level->count == 0)
+        level_pop(w);
     return t;
 }
 
 void worker_free_overflow(struct worker *w)
 {
+    free(w->levels);
+    free(w->overflow_spare);
     while (w->overflow) {
         struct overflow_chunk *c = w->overflow;
         w->overflow = c->older;
@@ -96,21 +160,40 @@ void worker_free_overflow(struct worker *w)
     }
 }
 
+static void tell_published(struct worker *w)
+{
+    COUNT(w, published);
+    /* The loads suffice: the CAS that published is seq_cst, as a sleeper's announcement is. */
+    if (park_has_sleepers(&w->pool->park))
+        park_wake_task(&w->pool->park);
+}
+
+/* The long form: thieves want some, or the stack has room again, or this is the child of a fork. */
+__attribute__((noinline)) static bool spawn_pushed(struct worker *w, struct wsd_task *t)
+{
+    bool published;
+
+    pool_check_fork();
+    bool pushed = deque_pushed_owner(&w->deque, t, &published);
+    if (published)
+        tell_published(w);
+    return pushed;
+}
+
 static void task_spawn(struct wsd_worker *self, struct wsd_task *t, uint32_t result_size)
 {
     struct worker *w = worker_of(self);
-    bool published;
 
-    if (!deque_pushed_owner(&w->deque, t, &published)) {
-        COUNT(w, overflows);
-        t->run(self, t);
-        overflow_push(w, t, result_size);
+    if (!deque_refuses_owner(&w->deque, t) && spawn_pushed(w, t))
         return;
-    }
-    if (published) {
-        COUNT(w, published);
-        park_wake_task(&w->pool->park);
-    }
+    COUNT(w, overflows);
+    uint32_t outer = deque_inside_begin_owner(&w->deque);
+    t->run(self, t);
+    deque_inside_end_owner(&w->deque, t, outer);
+    if (result_size == 0 && overflow_is_top(w, t))
+        w->level->count++;
+    else
+        overflow_push(w, t, overflow_room(result_size));
 }
 
 void worker_run_stolen(struct worker *w, struct worker *victim, struct wsd_task *t, void *context)
@@ -124,7 +207,9 @@ void worker_run_stolen(struct worker *w, struct worker *victim, struct wsd_task 
     w->public.context = context;
     if (o->task_enter)
         o->task_enter(&w->public, context, outer, o->context);
+    uint64_t begin = worker_ticks();
     t->run(&w->public, t);
+    worker_weigh(w, worker_ticks() - begin);
     if (w->public.top != top)
         pool_broken("a task returned without joining its children");
     if (o->task_leave)
@@ -223,26 +308,34 @@ static void join_stolen(struct worker *w, struct wsd_task *t)
     deque_joined_owner(&w->deque, t);
 }
 
-static struct wsd_task *task_sync(struct wsd_worker *self, struct wsd_task *t, uint32_t result_size)
+__attribute__((noinline)) static struct wsd_task *sync_shared(struct worker *w, struct wsd_task *t)
 {
-    struct worker *w = worker_of(self);
     bool published;
 
-    if (w->overflow_count) {
-        __atomic_store_n(&self->top, t + 1, __ATOMIC_RELEASE);
-        return overflow_pop(w, result_size);
-    }
+    pool_check_fork();
     if (t < w->deque.base)
         pool_broken("a sync without a spawn");
     bool mine = deque_popped_owner(&w->deque, t, &published);
-    if (published) {
-        COUNT(w, published);
-        park_wake_task(&w->pool->park);
-    }
+    if (published)
+        tell_published(w);
     if (mine)
         return NULL;
     join_stolen(w, t);
     return t;
+}
+
+static struct wsd_task *task_sync(struct wsd_worker *self, struct wsd_task *t, uint32_t result_size)
+{
+    struct worker *w = worker_of(self);
+
+    if (!overflow_is_top(w, t + 1))
+        return sync_shared(w, t);
+    __atomic_store_n(&self->top, t + 1, __ATOMIC_RELEASE);
+    if (result_size == 0 && w->level->count > 1) {
+        w->level->count--;
+        return t;
+    }
+    return overflow_pop(w, overflow_room(result_size));
 }
 
 WSD_VOID_TASK_5(for_piece, uint64_t, begin, uint64_t, end, uint64_t, grain, wsd_for_fn *, body, void *, arg)
@@ -263,6 +356,7 @@ WSD_VOID_TASK_5(for_piece, uint64_t, begin, uint64_t, end, uint64_t, grain, wsd_
 
 static void task_for(struct wsd_worker *self, uint64_t begin, uint64_t end, uint64_t grain, wsd_for_fn *body, void *arg)
 {
+    pool_check_fork();
     if (end <= begin)
         return;
     if (grain == 0)

@@ -14,6 +14,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -23,6 +24,12 @@
 #define STACK_DEFAULT ((size_t)8 * 1024 * 1024)
 /* Of an outside thread's stack, whose size is dear to find out. */
 #define GUEST_STACK ((ptrdiff_t)256 * 1024)
+/* Ticks are nanoseconds, or a third of one. A task below the first is tiny; after so many in a row a thief holds back
+ * for so long. */
+#define TINY_TICKS     600u
+#define TINY_STREAK    8u
+#define HOLD_TICKS_MIN 1000u
+#define HOLD_TICKS_MAX 40000u
 /* How long the one searching worker goes on while others run tasks. */
 #define SEARCH_SPIN_USEC 20
 
@@ -37,6 +44,36 @@ void worker_relax(void)
 #endif
 }
 
+uint64_t worker_ticks(void)
+{
+#if defined(__x86_64__)
+    return __builtin_ia32_rdtsc();
+#else
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+#endif
+}
+
+/* A steal costs thief and owner about a hundred nanoseconds each, in lines that move between their caches. Where task
+ * after task is not worth that, the thief holds back, longer each time: the owner is faster alone. Below what issue and
+ * README promise for hidden tasks. */
+void worker_weigh(struct worker *w, uint64_t ticks)
+{
+    if (ticks >= TINY_TICKS) {
+        w->tiny = 0;
+        return;
+    }
+    if (++w->tiny >= TINY_STREAK)
+        w->not_before = worker_ticks() + MIN(HOLD_TICKS_MIN << MIN(w->tiny - TINY_STREAK, 16u), HOLD_TICKS_MAX);
+}
+
+static bool holds_back(const struct worker *w)
+{
+    return w->tiny >= TINY_STREAK && worker_ticks() < w->not_before;
+}
+
 static uint32_t next_random(struct worker *w)
 {
     /* xorshift32: one state a worker, never 0 */
@@ -48,13 +85,46 @@ static uint32_t next_random(struct worker *w)
     return w->random = x;
 }
 
+/* --- fork --- */
+
+static bool forked; /* [the child's only thread] */
+
+static void in_child(void)
+{
+    forked = true;
+    if (!worker_current)
+        return;
+    /* So that its next spawn or sync asks. */
+    __atomic_store_n(&worker_current->public.hi, DEQUE_TRAP_HI, __ATOMIC_RELAXED);
+    __atomic_store_n(&worker_current->public.lo, DEQUE_TRAP_LO, __ATOMIC_RELAXED);
+}
+
+static void watch_forks(void)
+{
+    pthread_atfork(NULL, NULL, in_child);
+}
+
+void pool_check_fork(void)
+{
+    if (!forked)
+        return;
+    fputs("wsd: a child of fork() called into the pool, which it does not have: exec, or start a job instead\n", stderr);
+    abort();
+}
+
 /* --- stealing --- */
 
 static bool has_roots(struct pool *pool)
 {
     const struct pool_source *s = &pool->options.source;
 
-    return injector_any(&pool->injector) || (s->take && s->ready(s->context));
+    if (injector_any(&pool->injector) || (s->take && s->ready(s->context)))
+        return true;
+    uint32_t n = atomic_load_explicit(&pool->victims, memory_order_acquire);
+    for (uint32_t i = 0; i < n; i++)
+        if (batch_has_any(&pool->all[i]->batch))
+            return true;
+    return false;
 }
 
 static bool has_tasks(struct pool *pool)
@@ -114,7 +184,7 @@ struct wsd_task *worker_steal_from(struct worker *w, struct worker *victim, void
         settle(w->pool);
         more = deque_has_private_any(&victim->deque);
     }
-    if (more)
+    if (more && park_has_sleepers(&w->pool->park))
         park_wake_task(&w->pool->park);
     return t;
 }
@@ -166,14 +236,42 @@ bool worker_look(struct worker *w, struct worker *only)
 
 /* --- a worker's life --- */
 
+/* From its own batch, from what another took and has not come to, then a new batch. */
+static struct pool_node *take_injected(struct worker *w, bool *ret_more)
+{
+    struct pool *pool = w->pool;
+    uint32_t n = atomic_load_explicit(&pool->victims, memory_order_acquire);
+    struct pool_node *nodes[BATCH_MAX], *node = batch_take_any(&w->batch, ret_more);
+
+    for (uint32_t i = 0; i < n && !node; i++)
+        node = batch_take_any(&pool->all[i]->batch, ret_more);
+    if (node)
+        return node;
+    /* A guest takes one: he runs no more. */
+    uint32_t took = injector_take(&pool->injector, nodes, w->public.index < pool->options.workers ? BATCH_MAX : 1,
+                                  pool->options.workers, ret_more);
+    if (took > 1) {
+        batch_fill_owner(&w->batch, nodes + 1, took - 1);
+        *ret_more = true;
+    } else if (took == 0 && *ret_more) {
+        sched_yield(); /* a push is under way, perhaps on this CPU */
+    }
+    return took ? nodes[0] : NULL;
+}
+
 static struct pool_node *take_root(struct worker *w)
 {
     struct pool *pool = w->pool;
     const struct pool_source *s = &pool->options.source;
     bool more = false;
-    struct pool_node *node = injector_take(&pool->injector, &more);
+    struct pool_node *node = take_injected(w, &more);
 
-    if (!node && s->take)
+    if (node) {
+        if (more && park_has_sleepers(&pool->park))
+            park_wake_root(&pool->park);
+        return node;
+    }
+    if (s->take)
         node = s->take(s->context, &more);
     if (node && more)
         park_wake_root(&pool->park);
@@ -186,7 +284,7 @@ static void run_root(struct worker *w, struct pool_node *node)
     w->public.context = NULL;
     node->run(node, &w->public); /* node is its owner's again from here on, and may be gone */
     w->public.context = NULL;
-    if (w->public.top != w->deque.base || w->overflow_count)
+    if (w->public.top != w->deque.base || worker_has_overflow(w))
         pool_broken("a root returned without joining its children");
 }
 
@@ -201,7 +299,7 @@ struct found {
 static bool find_once(struct worker *w, struct found *f)
 {
     f->root = NULL;
-    f->task = worker_steal(w, &f->victim, &f->context);
+    f->task = holds_back(w) ? NULL : worker_steal(w, &f->victim, &f->context);
     if (!f->task)
         f->root = take_root(w);
     return f->task || f->root;
@@ -224,6 +322,13 @@ static bool search(struct worker *w, struct found *f)
 
     park_search_begin(&pool->park);
     while (!(found = find_once(w, f))) {
+        if (holds_back(w)) {
+            if (pool->crowded)
+                sched_yield();
+            for (int i = 0; i < 16; i++)
+                worker_relax();
+            continue;
+        }
         /* One spinner at most, and none where nobody else is awake. Relaxed: only a guess. */
         if (atomic_load_explicit(&pool->busy, memory_order_relaxed) <= 1 ||
             atomic_load_explicit(&pool->park.seek, memory_order_relaxed) != 1)
@@ -336,6 +441,7 @@ static int worker_new(struct worker **ret_worker, struct pool *pool, uint32_t in
     w->public = (struct wsd_worker){.size = sizeof(w->public), .index = index, .ops = &worker_ops};
     list_init(&w->joiner.link);
     event_init(&w->joiner.event);
+    batch_init(&w->batch);
     r = deque_init(&w->deque, &w->public, pool->options.task_slots, pool->eager);
     if (r < 0) {
         free(w);
@@ -388,14 +494,24 @@ static int start_workers(struct pool *pool)
     return -r;
 }
 
+/* That this process may use. */
+static int cpus(void)
+{
+    cpu_set_t set;
+
+    return sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
 int pool_new(struct pool **ret_pool, const struct pool_options *options)
 {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
     uint32_t n = options->workers;
     struct pool *pool;
     int r = 0;
 
     if (n < 1 || n > POOL_WORKERS_MAX || (options->source.take && !options->source.ready))
         return -EINVAL;
+    pthread_once(&once, watch_forks);
     pool = aligned_alloc(CACHE_LINE, (sizeof(*pool) + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE);
     if (!pool)
         return -ENOMEM;
@@ -405,6 +521,7 @@ int pool_new(struct pool **ret_pool, const struct pool_options *options)
     park_init(&pool->park, options->event ? options->event : &pool->own_event, options->event && options->event_shared);
     pthread_mutex_init(&pool->close_lock, NULL);
     pthread_mutex_init(&pool->guests_lock, NULL);
+    pool->crowded = n > (uint32_t)cpus();
     atomic_init(&pool->busy, n);
     atomic_init(&pool->victims, n);
     pool->all = calloc(n + POOL_GUESTS_MAX, sizeof(struct worker *));
@@ -424,15 +541,18 @@ int pool_new(struct pool **ret_pool, const struct pool_options *options)
 
 int pool_submit(struct pool *pool, struct pool_node *node)
 {
+    pool_check_fork();
     int r = injector_push(&pool->injector, node, worker_current && worker_current->pool == pool);
 
-    if (r == 0)
+    /* The loads suffice: the push is a seq_cst CAS, as a sleeper's announcement is. */
+    if (r == 0 && park_has_sleepers(&pool->park))
         park_wake_root(&pool->park);
     return r;
 }
 
 void pool_close(struct pool *pool)
 {
+    pool_check_fork();
     assert(!worker_current || worker_current->pool != pool);
     pthread_mutex_lock(&pool->close_lock);
     if (!pool->joined)
@@ -482,32 +602,103 @@ static void guest_return(struct worker *w)
     pthread_mutex_unlock(&w->pool->guests_lock);
 }
 
+/* Runs what f holds on the calling thread, which is w meanwhile. */
+static void guest_run(struct worker *w, const struct found *f)
+{
+    struct worker *outer = worker_current;
+
+    worker_current = w;
+    w->stack_floor = (char *)__builtin_frame_address(0) - GUEST_STACK;
+    run_found(w, f);
+    worker_current = outer;
+}
+
+/* The last thing that a guest does. A worker that found nothing while we were busy may be the one to end the pool. */
+static void guest_leave(struct pool *pool)
+{
+    bool last = atomic_fetch_sub_explicit(&pool->busy, 1, memory_order_acq_rel) == 1;
+
+    if (last && atomic_load_explicit(&pool->closing, memory_order_seq_cst))
+        event_notify(pool->park.event, UINT32_MAX, pool->park.shared);
+}
+
 bool pool_try_run_one(struct pool *pool)
 {
-    struct worker *outer = worker_current, *w;
     struct found f = {0};
 
-    assert(!outer || outer->pool != pool);
+    assert(!worker_current || worker_current->pool != pool);
     if (!has_roots(pool) && !has_tasks(pool))
         return false;
-    w = guest_borrow(pool);
+    struct worker *w = guest_borrow(pool);
     if (!w)
         return false;
     atomic_fetch_add_explicit(&pool->busy, 1, memory_order_acq_rel);
-    worker_current = w;
-    w->stack_floor = (char *)__builtin_frame_address(0) - GUEST_STACK;
     f.root = take_root(w);
     if (!f.root)
         f.task = worker_steal(w, &f.victim, &f.context);
     if (f.root || f.task)
-        run_found(w, &f);
-    worker_current = outer;
+        guest_run(w, &f);
     guest_return(w);
-    /* The last thing. A worker that found nothing while we were busy may be the one to end the pool now. */
-    bool last = atomic_fetch_sub_explicit(&pool->busy, 1, memory_order_acq_rel) == 1;
-    if (last && atomic_load_explicit(&pool->closing, memory_order_seq_cst))
-        event_notify(pool->park.event, UINT32_MAX, pool->park.shared);
+    guest_leave(pool);
     return f.root || f.task;
+}
+
+/* A root that somebody waits for. */
+struct awaited {
+    struct pool_node node; /* first */
+    struct pool_node *what;
+    struct event event;
+    _Atomic uint32_t done; /* 1: it has run; 2: nobody touches this any more */
+};
+
+static void run_awaited(struct pool_node *node, struct wsd_worker *self)
+{
+    struct awaited *a = (struct awaited *)(void *)node;
+
+    a->what->run(a->what, self);
+    atomic_store_explicit(&a->done, 1, memory_order_seq_cst);
+    event_notify(&a->event, 1, false);
+    atomic_store_explicit(&a->done, 2, memory_order_release);
+}
+
+static int submit_and_wait(struct pool *pool, struct pool_node *node)
+{
+    struct awaited a = {.node = {.run = run_awaited}, .what = node};
+    int r = pool_submit(pool, &a.node);
+
+    if (r < 0)
+        return r;
+    while (atomic_load_explicit(&a.done, memory_order_seq_cst) == 0) {
+        uint32_t epoch = event_prepare(&a.event);
+        if (atomic_load_explicit(&a.done, memory_order_seq_cst))
+            event_cancel(&a.event);
+        else
+            event_wait(&a.event, epoch, UINT64_MAX, false);
+    }
+    while (atomic_load_explicit(&a.done, memory_order_acquire) != 2)
+        sched_yield();
+    return 0;
+}
+
+int pool_run(struct pool *pool, struct pool_node *node)
+{
+    struct found f = {.root = node};
+    int r = 0;
+
+    pool_check_fork();
+    assert(!worker_current || worker_current->pool != pool);
+    struct worker *w = guest_borrow(pool);
+    if (!w)
+        return submit_and_wait(pool, node);
+    /* seq_cst: partner is the closer's store; the pool does not end while we are counted. */
+    atomic_fetch_add_explicit(&pool->busy, 1, memory_order_seq_cst);
+    if (atomic_load_explicit(&pool->closing, memory_order_seq_cst))
+        r = -ESHUTDOWN;
+    else
+        guest_run(w, &f);
+    guest_return(w);
+    guest_leave(pool);
+    return r;
 }
 
 /* --- counters --- */

@@ -76,6 +76,11 @@ struct pool *pool_free(struct pool *pool);
  * worker_start. At least 256 KiB of stack should be free. Not at the same time as pool_free(). [any but workers] */
 bool pool_try_run_one(struct pool *pool);
 
+/* Runs the root at once on the calling outside thread, as pool_try_run_one() would, and returns when it has run: no
+ * other thread is woken for it, and its children may be stolen. Where 16 threads do so already it is submitted, and the
+ * caller sleeps. 0 or -ESHUTDOWN. [any but workers] */
+int pool_run(struct pool *pool, struct pool_node *node);
+
 /* Per-worker counters; each is a relaxed load, the owner's store is relaxed too. [any] */
 struct pool_counters {
     uint64_t roots;

@@ -20,6 +20,7 @@
 #define POOL_GUESTS_MAX 16u
 
 struct overflow_chunk;
+struct overflow_level;
 
 struct worker {
     struct wsd_worker public; /* first: the pointer that tasks hold is the pointer to this */
@@ -28,11 +29,15 @@ struct worker {
     /* [owner] */
     char *stack_floor; /* below it a join takes no unrelated work */
     uint32_t random, last_victim;
-    struct overflow_chunk *overflow; /* results of children that ran inside their spawn */
-    uint64_t overflow_count;
-    bool lent;            /* of a guest: in use. [guests_lock] */
-    struct joiner joiner; /* [park] */
-    struct deque deque;
+    struct overflow_chunk *overflow, *overflow_spare; /* results of children that ran inside their spawn */
+    struct overflow_level *levels, *level;            /* where on the stack they belong; the youngest. NULL: none */
+    uint32_t levels_room;
+    uint32_t tiny;       /* stolen tasks one after the other that were not worth it */
+    uint64_t not_before; /* in ticks: no stealing until then */
+    bool lent;           /* of a guest: in use. [guests_lock] */
+    _Alignas(CACHE_LINE) struct joiner joiner; /* [park] */
+    struct batch batch;                        /* roots that it took at once; all take from it */
+    _Alignas(CACHE_LINE) struct deque deque;
     /* [owner stores, any loads; relaxed] */
     _Alignas(CACHE_LINE) struct {
         _Atomic uint64_t roots, published, stolen, failed_steals, parks, wakeups, helped, overflows, revoked;
@@ -47,7 +52,8 @@ struct worker {
 struct pool {
     struct pool_options options; /* [const] */
     struct event own_event;
-    bool eager; /* [const] */
+    bool eager;   /* [const] */
+    bool crowded; /* more workers than CPUs: a waiting one must not keep a running one off [const] */
     struct injector injector;
     struct park park;
     /* Workers that run or search, and guests. At 0, while closing, all is done: whoever brings it there has looked
@@ -74,10 +80,16 @@ struct wsd_task *worker_steal(struct worker *w, struct worker **ret_victim, void
  * in a long leaf. [owner of w] */
 bool worker_look(struct worker *w, struct worker *only);
 void worker_relax(void);
+/* How long a stolen task took, so that thieves leave alone what is not worth their while. [owner of w] */
+uint64_t worker_ticks(void);
+void worker_weigh(struct worker *w, uint64_t ticks);
 
 /* join.c */
 extern const struct wsd_task_ops worker_ops;
 /* Runs a stolen task and tells its owner. [owner of w] */
 void worker_run_stolen(struct worker *w, struct worker *victim, struct wsd_task *t, void *context);
 void worker_free_overflow(struct worker *w);
+bool worker_has_overflow(const struct worker *w);
+/* Stops where this is the child of a fork, which has one thread and no pool. [any] */
+void pool_check_fork(void);
 _Noreturn void pool_broken(const char *what);

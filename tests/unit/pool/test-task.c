@@ -2,6 +2,8 @@
  *
  * test-task.c: what wsd/task.h promises to tasks, on pools of every size. */
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "support.h"
 
@@ -151,11 +153,44 @@ START_TEST(recursion_of_100000_works)
 {
     struct pool_options o = {.workers = sizes[_i], .stack_size = (size_t)256 << 20};
     struct pool *pool;
-    int n = 100000;
+    int depth = SANITIZED ? 20000 : 100000, n = depth; /* ThreadSanitizer's own stack ends at 65,536 calls */
 
     ck_assert_int_eq(pool_new(&pool, &o), 0);
     run_on(pool, do_deep, &n);
-    ck_assert_int_eq(n, 100000);
+    ck_assert_int_eq(n, depth);
+    pool_free(pool);
+}
+END_TEST
+
+/* --- fork --- */
+
+static void do_fork(struct wsd_worker *self, void *arg)
+{
+    int what = *(int *)arg, status;
+    pid_t child = fork();
+
+    ck_assert_int_ge(child, 0);
+    if (child == 0) {
+        alarm(20);
+        close(STDERR_FILENO);
+        if (what == 1)
+            WSD_SPAWN(deep, 1);
+        if (what == 2)
+            wsd_for(self, 0, 10, 1, NULL, NULL);
+        _exit(7); /* what == 0: a child that calls nothing, as before an exec, is fine */
+    }
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    if (what == 0)
+        ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 7);
+    else
+        ck_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+}
+
+START_TEST(a_forked_child_stops_at_its_first_call)
+{
+    struct pool *pool = new_pool(2);
+
+    run_on(pool, do_fork, &_i);
     pool_free(pool);
 }
 END_TEST
@@ -417,6 +452,7 @@ int main(void)
     tcase_add_loop_test(t, fib_is_right_without_membarrier, 0, 4);
     tcase_add_loop_test(t, fib_is_right_when_the_task_stack_is_tiny, 0, 4);
     tcase_add_loop_test(t, ten_million_flat_spawns_keep_their_results, 0, 2);
+    tcase_add_loop_test(t, a_forked_child_stops_at_its_first_call, 0, 3);
     tcase_add_loop_test(t, overflowing_spawns_run_at_once_and_sync, 0, 2);
     tcase_add_loop_test(t, recursion_of_100000_works, 0, 4);
     tcase_add_loop_test(t, tasks_of_every_kind_carry_arguments_and_results, 0, 4);

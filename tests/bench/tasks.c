@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * tasks.c: the task programs over wsd/task.h: linked into bench-wsd, and built as a plugin. A task each step, no
+ * cut-off. */
+#include "tasks.h"
+
+#include "bench.h"
+#include "plugins/tree.h"
+#include "wsd/task.h"
+
+WSD_TASK_1(uint64_t, fib, int, n)
+{
+    if (n < 2)
+        return (uint64_t)n;
+    WSD_SPAWN(fib, n - 1);
+    uint64_t b = WSD_CALL(fib, n - 2);
+    return WSD_SYNC(fib) + b;
+}
+
+static uint64_t do_fib(struct wsd_worker *self, int n)
+{
+    return WSD_CALL(fib, n);
+}
+
+struct plain {
+    int n;
+    uint64_t value;
+};
+
+static void plain_fib(struct wsd_worker *self, void *arg)
+{
+    struct plain *p = arg;
+
+    if (p->n < 2) {
+        p->value = (uint64_t)p->n;
+        return;
+    }
+    struct plain a = {.n = p->n - 1}, b = {.n = p->n - 2};
+    wsd_spawn(self, plain_fib, &a);
+    plain_fib(self, &b);
+    wsd_sync(self);
+    p->value = a.value + b.value;
+}
+
+static uint64_t do_plain(struct wsd_worker *self, int n)
+{
+    struct plain p = {.n = n};
+
+    plain_fib(self, &p);
+    return p.value;
+}
+
+WSD_TASK_4(uint64_t, place, uint32_t, all, uint32_t, columns, uint32_t, left, uint32_t, right)
+{
+    uint32_t free = all & ~(columns | left | right);
+    unsigned n = 0;
+    uint64_t found = 0;
+
+    if (columns == all)
+        return 1;
+    for (; free; free &= free - 1, n++) {
+        uint32_t bit = free & -free;
+        WSD_SPAWN(place, all, columns | bit, (left | bit) << 1, (right | bit) >> 1);
+    }
+    while (n--)
+        found += WSD_SYNC(place);
+    return found;
+}
+
+static uint64_t do_nqueens(struct wsd_worker *self, int n)
+{
+    return WSD_CALL(place, (1u << n) - 1, 0, 0, 0);
+}
+
+WSD_TASK_3(uint64_t, visit, const struct tree *, tree, const struct node *, parent, uint32_t, index)
+{
+    struct node node;
+    uint64_t nodes = 1;
+
+    if (index == UINT32_MAX)
+        node = *parent;
+    else
+        node_child(&node, parent, index);
+    unsigned n = node_children(&node, tree);
+    for (unsigned i = 0; i < n; i++)
+        WSD_SPAWN(visit, tree, &node, i);
+    for (unsigned i = 0; i < n; i++)
+        nodes += WSD_SYNC(visit);
+    return nodes;
+}
+
+static uint64_t do_uts(struct wsd_worker *self, const char *name)
+{
+    const struct tree *tree = trees;
+    struct node root;
+
+    while (tree->name && strcmp(tree->name, name))
+        tree++;
+    node_root(&root, tree);
+    return WSD_CALL(visit, tree, &root, UINT32_MAX);
+}
+
+WSD_VOID_TASK_1(leaf, uint64_t, i)
+{
+    __asm__ volatile("" : : "r"(i));
+}
+
+static uint64_t do_loop(struct wsd_worker *self, uint64_t n, uint64_t rounds)
+{
+    for (uint64_t r = 0; r < rounds; r++) {
+        for (uint64_t i = 0; i < n; i++)
+            WSD_SPAWN(leaf, i);
+        for (uint64_t i = 0; i < n; i++)
+            WSD_SYNC(leaf);
+    }
+    return n * rounds;
+}
+
+WSD_VOID_TASK_1(burn, uint64_t, nsec)
+{
+    uint64_t end = now_nsec() + nsec;
+
+    while (now_nsec() < end)
+        ;
+}
+
+static uint64_t do_hidden(struct wsd_worker *self)
+{
+    uint64_t begin = now_nsec();
+
+    WSD_SPAWN(burn, 1000000);
+    WSD_SPAWN(burn, 50000000);
+    WSD_CALL(burn, 50000000);
+    WSD_SYNC(burn);
+    WSD_SYNC(burn);
+    return now_nsec() - begin;
+}
+
+const struct bench_tasks bench_tasks = {
+    .fib = do_fib,
+    .fib_plain = do_plain,
+    .nqueens = do_nqueens,
+    .uts = do_uts,
+    .loop = do_loop,
+    .hidden = do_hidden,
+};
