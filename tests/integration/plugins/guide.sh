@@ -28,7 +28,10 @@ else
   echo "skip man has no warnings: no man here"
 fi
 
-flags=$(pkg-config --cflags wsd-plugin 2>/dev/null) || flags=-I$top/include
+flags=("-I$top/include")
+if pkg-config --exists wsd-plugin 2>/dev/null; then
+  read -ra flags < <(pkg-config --cflags wsd-plugin)
+fi
 cp "$source" "$work/mine.c"
 cd "$work"
 for compiler in ${CC:-cc} gcc clang; do
@@ -36,9 +39,7 @@ for compiler in ${CC:-cc} gcc clang; do
     echo "skip built by $compiler: not here"
     continue
   fi
-  # The flags are several words.
-  # shellcheck disable=SC2086
-  "$compiler" -Wall -Wextra -Wno-unused-parameter -Werror -g -O2 -shared -fPIC $flags -o mine.so mine.c
+  "$compiler" -Wall -Wextra -Wno-unused-parameter -Werror -g -O2 -shared -fPIC "${flags[@]}" -o mine.so mine.c
   good "built by $compiler"
 done
 
