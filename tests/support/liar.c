@@ -103,16 +103,16 @@ static void *toggle_thread(void *arg)
 
 static void toggle(uint32_t slot, uint32_t generation)
 {
-    static struct toggled t;
+    struct toggled *t = malloc(sizeof(*t)); /* the thread's, which ends with the process */
     pthread_t thread;
     struct up_slot *u = back_answer(&back, slot);
 
-    t = (struct toggled){slot, generation};
+    *t = (struct toggled){slot, generation};
     u->small_size = RING_SMALL;
     u->output_size = RING_SMALL;
     u->exit = 0;
     u->messages = 0;
-    pthread_create(&thread, NULL, toggle_thread, &t);
+    pthread_create(&thread, NULL, toggle_thread, t);
     poll(NULL, 0, 5); /* it changes by now */
     back_done(&back, slot, generation);
 }
