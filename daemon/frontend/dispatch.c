@@ -280,10 +280,10 @@ static void plugin_ask(struct call *c, const char *name)
     struct frontend *f = c->peer->frontend;
 
     c->query.answer = on_plugin;
-    int r = jobs_plugin(f->options.jobs, c->peer->uid, name, &c->query);
+    int r = jobs_plugin(f->options.jobs, c->peer->uid, name, c->peer->directory, &c->query);
     if (r == 0)
         return;
-    peer_error(c->peer, c->tag, r == -EACCES ? 77 : 75,
+    peer_error(c->peer, c->tag, r == -EACCES ? 77 : r == -ENAMETOOLONG ? 66 : 75,
                r == -EACCES ? "plugins by path are for a user's own wsd" : strerror(-r));
     call_free(c);
 }

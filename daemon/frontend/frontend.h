@@ -44,4 +44,3 @@ void frontend_goodbye(struct frontend *f);
 bool frontend_quiet(const struct frontend *f);
 /* Another limit from now on, as frame_usec. */
 void frontend_set_frame_usec(struct frontend *f, uint64_t usec);
-uint32_t frontend_peers(const struct frontend *f);

@@ -373,7 +373,6 @@ void frontend_goodbye(struct frontend *f)
     static const char text[] = "wsd is draining: open calls will end, new ones are refused";
     struct msg m = {.type = FRAME_GOODBYE, .error = {.code = 75, .text = {text, sizeof(text) - 1}}};
 
-    f->draining = true;
     list_for_each(l, &f->peers)
     {
         struct peer *p = container_of(l, struct peer, link);
@@ -398,9 +397,4 @@ bool frontend_quiet(const struct frontend *f)
 void frontend_set_frame_usec(struct frontend *f, uint64_t usec)
 {
     f->options.frame_usec = usec;
-}
-
-uint32_t frontend_peers(const struct frontend *f)
-{
-    return f->n_peers;
 }

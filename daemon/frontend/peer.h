@@ -23,7 +23,6 @@ struct frontend {
     struct hash calls; /* by peer and tag */
     struct event *accept_timer; /* no descriptors left: a pause before accepting again */
     uint8_t *scratch;  /* what is read goes here first; a connection keeps only half frames */
-    bool draining;
     int max_fd; /* the highest descriptor that a connection may have: executors need some too */
 };
 

@@ -207,6 +207,9 @@ void output_discard(struct job *job); /* before it runs again */
 void output_free(struct job *job);
 
 /* plugins.c */
+/* What a plugin is asked for as: a relative path begins at its submitter's working directory (NULL: not known). 0,
+ * -ENOMEM, -ENAMETOOLONG (it would not fit a LOAD). */
+int plugin_request(const char *plugin, const struct directory *directory, char **ret_request);
 /* The entry for a name or path, made where there is none or the file has changed. NULL: too many, or no memory. */
 struct plugin *plugin_get(struct domain *d, const char *request);
 struct plugin *plugin_loading(struct domain *d); /* what the executor loads now, or NULL */

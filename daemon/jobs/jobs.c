@@ -223,16 +223,6 @@ static const char *refusal(struct jobs *jobs, const struct job_request *r, const
     return NULL;
 }
 
-/* A path is the submitter's, so it begins at the submitter's working directory. */
-static int plugin_request(const struct job_request *r, char **ret)
-{
-    int n = r->plugin[0] != '/' && strchr(r->plugin, '/') && r->directory
-                ? asprintf(ret, "%s/%s", r->directory->path, r->plugin)
-                : asprintf(ret, "%s", r->plugin);
-
-    return n < 0 ? -ENOMEM : 0;
-}
-
 static struct job *job_new(struct jobs *jobs, const struct job_request *r, struct user *user)
 {
     bool inline_input = !r->more_input;
@@ -296,10 +286,11 @@ int jobs_submit(struct jobs *jobs, const struct job_request *r, struct watch *ow
     text = refusal(jobs, r, user, &code);
     if (text)
         return refuse(jobs, owner, code, text);
-    if (plugin_request(r, &request) < 0)
-        return -ENOMEM;
-    if (strlen(request) >= CONTROL_TEXT)
+    int named = plugin_request(r->plugin, r->directory, &request);
+    if (named == -ENAMETOOLONG)
         return refuse(jobs, owner, CODE_NOT_FOUND, "the path of the plugin is too long");
+    if (named < 0)
+        return named;
     struct plugin *p = plugin_get(d, request);
     if (!p)
         return refuse(jobs, owner, CODE_BUSY, "too many plugins in use: try again later");

@@ -185,7 +185,10 @@ struct plugin_query {
     struct list link; /* in no list: answered */
     void (*answer)(struct plugin_query *q, const struct plugin_info *info, int error);
 };
-int jobs_plugin(struct jobs *jobs, uint32_t uid, const char *request, struct plugin_query *q);
+/* 0; -EACCES (a path, where only names are allowed), -ENAMETOOLONG, -ENOMEM: then there is no answer. directory: where a
+ * relative path begins; NULL: not known. */
+int jobs_plugin(struct jobs *jobs, uint32_t uid, const char *plugin, const struct directory *directory,
+                struct plugin_query *q);
 void jobs_plugin_forget(struct plugin_query *q);
 /* The names of the plugins in the plugin directories, sorted, one behind the other, each with its NUL. The caller frees. */
 int jobs_plugin_names(struct jobs *jobs, char **ret_names, size_t *ret_size);
@@ -205,4 +208,3 @@ void jobs_counters(struct jobs *jobs, struct jobs_counters *ret);
 struct directory *directory_new(const char *path);
 struct directory *directory_ref(struct directory *d);
 struct directory *directory_unref(struct directory *d);
-const char *job_state_name(enum job_state state);

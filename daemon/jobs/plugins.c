@@ -382,13 +382,30 @@ struct plugin_function *plugin_find_function(struct plugin *p, const char *name)
     return NULL;
 }
 
-int jobs_plugin(struct jobs *jobs, uint32_t uid, const char *request, struct plugin_query *q)
+int plugin_request(const char *plugin, const struct directory *directory, char **ret_request)
+{
+    bool relative = is_path(plugin) && plugin[0] != '/' && directory;
+    int n = relative ? asprintf(ret_request, "%s/%s", directory->path, plugin) : asprintf(ret_request, "%s", plugin);
+
+    if (n < 0) {
+        *ret_request = NULL;
+        return -ENOMEM;
+    }
+    return (size_t)n < CONTROL_TEXT ? 0 : -ENAMETOOLONG;
+}
+
+int jobs_plugin(struct jobs *jobs, uint32_t uid, const char *plugin, const struct directory *directory,
+                struct plugin_query *q)
 {
     struct domain *d = domain_get(jobs, uid);
+    _cleanup_(freep) char *request = NULL;
 
     list_init(&q->link);
-    if (is_path(request) && !(jobs->options.user_daemon && uid == jobs->options.own_uid))
+    if (is_path(plugin) && !(jobs->options.user_daemon && uid == jobs->options.own_uid))
         return -EACCES;
+    int r = plugin_request(plugin, directory, &request);
+    if (r < 0)
+        return r;
     struct plugin *p = d ? plugin_get(d, request) : NULL;
     if (!p)
         return -ENOMEM;

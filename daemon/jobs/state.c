@@ -25,11 +25,3 @@ void job_move(struct job *job, enum job_state state)
     assert(legal[job->state] & M(state));
     job->state = (uint8_t)state;
 }
-
-const char *job_state_name(enum job_state state)
-{
-    static const char *const names[] = {"new",    "held",      "delayed",   "queued",  "running",    "succeeded",
-                                        "failed", "cancelled", "timed-out", "crashed", "interrupted"};
-
-    return (size_t)state < sizeof(names) / sizeof(*names) ? names[state] : "?";
-}

@@ -95,11 +95,6 @@ void service_ready(struct service *s, const char *status)
     sd_notifyf(0, "READY=1\nSTATUS=%s", status);
 }
 
-void service_status(struct service *s, const char *status)
-{
-    sd_notifyf(0, "STATUS=%s", status);
-}
-
 void service_stopping(struct service *s)
 {
     sd_notify(0, "STOPPING=1\nSTATUS=draining: running and queued jobs end, new ones are refused");

@@ -22,6 +22,5 @@ struct service *service_free(struct service *s);
 
 /* Told to systemd, where it started us. */
 void service_ready(struct service *s, const char *status);
-void service_status(struct service *s, const char *status);
 void service_stopping(struct service *s);
 void service_reloading(struct service *s);

@@ -41,6 +41,7 @@ check "missing plugin: 66" refused 66 "no-such-plugin" wsctl submit no-such-plug
 check "missing function: 66" refused 66 "plugin show fib" wsctl submit fib:nothing
 check "only here: 66, and says to write ./" refused 66 "\./mine.so" wsctl submit mine.so 20
 check "by path it works" expect_output 6765 wsctl submit ./mine.so 20
+check "plugin show by a relative path, too" sh -c 'wsctl plugin show ./mine.so | grep -q "^fib "'
 check "another ABI: 66" refused 66 "ABI" wsctl submit wrong-abi
 check "no plugin: 66" refused 66 "not a plugin\|no plugin" wsctl submit not-a-plugin
 check "no ELF file: 66" refused 66 "text.so" wsctl submit ./text.so

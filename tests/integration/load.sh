@@ -81,12 +81,17 @@ no_job_is_left() {
     wsctl --json stats | grep -q '"jobs_open":0\b\|"name":"jobs_open","value":0'
 }
 
+enough_answers() { # well under way
+    [ "$(wsctl --json stats | grep -o '"jobs_succeeded":[0-9]*' | grep -o '[0-9]*$')" -gt "$under_way" ]
+}
+
 term_under_load_answers_what_was_accepted() {
+    local under_way
+    under_way=$(($(wsctl --json stats | grep -o '"jobs_succeeded":[0-9]*' | grep -o '[0-9]*$') + 5000))
     "$LOAD" -t -p 8 -n 100000000 echo >"$WORK/load" &
     local load=$!
     started+=("$load")
-    wait_until pgrep -P "$load"
-    sleep 0.3
+    wait_until enough_answers || return 1
     stop_wsd || return 1
     wait "$load"
     local status=$?
