@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * deque.c: the task stack of one worker.
- * Owns the slots and contexts; never what the arguments point to.
+ * Owns the slots and entries; never what the arguments point to.
  * The owner pushes and pops inline (wsd/task.h) and comes here when a bound says so; thieves and revokers are [any].
  * Keeps: a task leaves exactly once; tail <= split <= top; while private tasks exist, either public ones exist or the
  * trap is set or being set.
@@ -33,9 +33,22 @@ static inline uint64_t word_make(uint32_t tail, uint32_t split)
     return (uint64_t)split << 32 | tail;
 }
 
-static inline uint32_t index_of(const struct deque *d, const struct wsd_task *t)
+static inline struct wsd_task *split_at(const struct deque *d)
 {
-    return (uint32_t)(t - d->base);
+    return atomic_load_explicit(&d->split_at, memory_order_relaxed);
+}
+
+static inline void set_split(struct deque *d, struct wsd_task *t)
+{
+    atomic_store_explicit(&d->split_at, t, memory_order_relaxed);
+}
+
+/* Of a slot that nobody has stolen. */
+static inline struct wsd_task *next_of(struct wsd_task *t)
+{
+    const struct wsd_task_type *type = (const void *)__atomic_load_n(&t->word, __ATOMIC_RELAXED);
+
+    return wsd_task_at_(t, (ptrdiff_t)type->size);
 }
 
 static long membarrier(int command)
@@ -48,20 +61,24 @@ bool deque_revoke_available(void)
     return membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0;
 }
 
-int deque_init(struct deque *d, struct wsd_worker *owner, uint32_t slots, bool eager)
+int deque_init(struct deque *d, struct wsd_worker *owner, size_t bytes, bool eager)
 {
-    size_t n = (slots ? slots : DEQUE_SLOTS) + (size_t)1;
-    size_t bytes = n * (sizeof(struct wsd_task) + sizeof(void *));
-    void *map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    size_t room = bytes ? bytes : DEQUE_BYTES;
+    size_t slots = (room + DEQUE_SLOT_MAX + 4095) / 4096 * 4096;
+    size_t n = bytes ? bytes / sizeof(struct wsd_task) + 1 : DEQUE_ENTRIES; /* of a small one never too few */
+    void *map = mmap(NULL, slots + n * sizeof(struct deque_entry), PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
     if (map == MAP_FAILED)
         return -ENOMEM;
-    *d = (struct deque){.owner = owner, .base = map, .mapped = bytes, .eager = eager};
-    d->limit = d->base + (n - 1);
-    d->contexts = (void **)(void *)(d->base + n);
-    d->touched = d->level = d->base;
+    *d = (struct deque){.owner = owner, .base = map, .mapped = slots + n * sizeof(struct deque_entry), .eager = eager};
+    d->limit = wsd_task_at_(d->base, (ptrdiff_t)room);
+    d->entries = (struct deque_entry *)((char *)map + slots);
+    d->n_entries = (uint32_t)n;
+    d->touched = d->base;
     pthread_mutex_init(&d->lock, NULL);
     atomic_init(&d->word, 0);
+    atomic_init(&d->split_at, d->base);
     owner->top = d->base;
     owner->hi = DEQUE_TRAP_HI;
     owner->lo = d->base;
@@ -96,21 +113,35 @@ static void leave_owner(struct deque *d)
     atomic_store_explicit(&d->owner_in, false, memory_order_release);
 }
 
+/* How many private tasks to publish: the older half, or all, of at most so many. */
+static uint32_t count_private(const struct deque *d, const struct wsd_task *top, bool all, uint32_t most)
+{
+    uint32_t n = 0;
+
+    if (!all)
+        most *= 2;
+    for (struct wsd_task *t = split_at(d); t < top && n < most; t = next_of(t))
+        n++;
+    return all ? n : (n + 1) / 2;
+}
+
 /* Makes the older half of what is private public, if nothing is; or all. Returns whether it did. [lock] */
 static bool publish(struct deque *d, const struct wsd_task *top, bool all)
 {
     /* Relaxed: while tail == split only holders of the lock change the word, and else we leave it alone. */
     uint64_t word = atomic_load_explicit(&d->word, memory_order_relaxed);
-    uint32_t split = word_split(word), n = index_of(d, top) - split;
+    uint32_t split = word_split(word);
+    struct wsd_task *t = split_at(d);
 
-    if (word_tail(word) < split && !d->eager)
+    if ((word_tail(word) < split && !d->eager) || t >= top)
         return false;
+    uint32_t room = d->n_entries - split;
+    uint32_t n = count_private(d, top, all, d->eager ? room : MIN(room, DEQUE_PUBLISH_MAX));
     if (n == 0)
         return false;
-    if (!d->eager)
-        n = MIN(all ? n : (n + 1) / 2, DEQUE_PUBLISH_MAX);
-    for (uint32_t i = 0; i < n; i++)
-        d->contexts[split + i] = d->owner->context;
+    for (uint32_t i = 0; i < n; i++, t = next_of(t))
+        d->entries[split + i] = (struct deque_entry){.task = t, .context = d->owner->context, .origin = d->origin};
+    set_split(d, t);
     /* A CAS loop for the eager kind, where thieves may move the tail meanwhile. seq_cst: partner is the thief's CAS. */
     while (!atomic_compare_exchange_weak_explicit(&d->word, &word, word_make(word_tail(word), split + n),
                                                   memory_order_seq_cst, memory_order_relaxed))
@@ -133,20 +164,21 @@ static bool deque_bounds(struct deque *d, const struct wsd_task *top)
 {
     bool published = false;
 
+    d->owner->refuse = NULL;
     for (;;) {
         published |= publish(d, top, d->eager);
         uint64_t word = atomic_load_explicit(&d->word, memory_order_seq_cst);
         bool empty = word_tail(word) == word_split(word);
-        struct wsd_task *lo = MAX(d->base + word_split(word), d->level);
-        struct wsd_task *hi = d->eager || empty ? DEQUE_TRAP_HI : deque_bound_owner(d, word_tail(word));
+        struct wsd_task *lo = MAX(split_at(d), d->owner->level);
+        struct wsd_task *hi = d->eager || empty ? DEQUE_TRAP_HI : deque_bound_owner(d, word);
 
         set_bound(&d->owner->lo, lo);
         set_bound(&d->owner->hi, hi);
         uint64_t again = atomic_load_explicit(&d->word, memory_order_seq_cst);
         if (word_tail(again) < word_split(again))
             return published;
-        if (hi == DEQUE_TRAP_HI && index_of(d, top) == word_split(again))
-            return published; /* nothing to give: the next push asks */
+        if (hi == DEQUE_TRAP_HI && (split_at(d) >= top || word_split(again) == d->n_entries))
+            return published; /* nothing to give, or no entry to say so: the next push asks */
     }
 }
 
@@ -157,15 +189,16 @@ bool deque_pushed_owner(struct deque *d, struct wsd_task *t, bool *ret_published
         return false;
     enter_owner(d);
     uint64_t word = atomic_load_explicit(&d->word, memory_order_relaxed);
-    if (t >= d->limit || (t >= deque_bound_owner(d, word_tail(word)) && word_split(word) <= index_of(d, t))) {
+    if (t >= d->limit || (t >= deque_bound_owner(d, word) && split_at(d) <= t)) {
         /* Had a revoker published t, it would be below the split. At the limit he never does. */
         __atomic_store_n(&d->owner->top, t, __ATOMIC_RELEASE);
         *ret_published = deque_bounds(d, t);
         leave_owner(d);
         return false;
     }
-    d->touched = MAX(d->touched, t + 1);
-    *ret_published = deque_bounds(d, t + 1);
+    struct wsd_task *top = d->owner->top;
+    d->touched = MAX(d->touched, top);
+    *ret_published = deque_bounds(d, top);
     d->touched = MAX(d->touched, __atomic_load_n(&d->owner->hi, __ATOMIC_RELAXED));
     leave_owner(d);
     return true;
@@ -173,73 +206,92 @@ bool deque_pushed_owner(struct deque *d, struct wsd_task *t, bool *ret_published
 
 /* Takes the public task t, the youngest, back into the private part, with half of the others. False: stolen.
  * [lock, owner] */
-static bool reclaim(struct deque *d, uint32_t t)
+static bool reclaim(struct deque *d, struct wsd_task *t)
 {
     uint64_t word = atomic_load_explicit(&d->word, memory_order_relaxed);
 
-    while (word_split(word) > t) {
-        uint32_t tail = word_tail(word);
-        if (tail > t)
+    while (split_at(d) > t) {
+        uint32_t tail = word_tail(word), last = word_split(word) - 1;
+        assert(d->entries[last].task == t); /* else a sync is not that of the youngest spawn */
+        if (tail > last)
             return false;
+        uint32_t split = tail + (last - tail + 1) / 2;
         /* acq_rel: partner is the thief's CAS; whoever comes first has the task. */
-        atomic_compare_exchange_weak_explicit(&d->word, &word, word_make(tail, tail + (t - tail + 1) / 2),
-                                              memory_order_acq_rel, memory_order_relaxed);
+        if (atomic_compare_exchange_weak_explicit(&d->word, &word, word_make(tail, split), memory_order_acq_rel,
+                                                  memory_order_relaxed))
+            set_split(d, d->entries[split].task);
     }
     return true;
 }
 
-bool deque_popped_owner(struct deque *d, struct wsd_task *t, bool *ret_published)
+bool deque_popped_owner(struct deque *d, struct wsd_task *t, struct wsd_task *next, bool *ret_published)
 {
     bool mine;
 
     *ret_published = false;
     enter_owner(d);
-    mine = reclaim(d, index_of(d, t));
+    mine = reclaim(d, t);
     if (mine)
         *ret_published = deque_bounds(d, t);
     else
-        __atomic_store_n(&d->owner->top, t + 1, __ATOMIC_RELEASE); /* and a trap, if there is one, stays */
+        __atomic_store_n(&d->owner->top, next, __ATOMIC_RELEASE); /* and a trap, if there is one, stays */
     leave_owner(d);
     return mine;
 }
 
+struct deque_entry *deque_stolen_owner(struct deque *d)
+{
+    uint64_t word = atomic_load_explicit(&d->word, memory_order_relaxed);
+
+    assert(word_tail(word) == word_split(word) && word_tail(word) > 0);
+    return &d->entries[word_tail(word) - 1];
+}
+
 void deque_joined_owner(struct deque *d, struct wsd_task *t)
 {
-    uint32_t i = index_of(d, t);
-
     enter_owner(d);
-    assert(atomic_load_explicit(&d->word, memory_order_relaxed) == word_make(i + 1, i + 1));
-    __atomic_store_n(&t->state, TASK_FREE, __ATOMIC_RELAXED);
+    uint32_t i = word_tail(atomic_load_explicit(&d->word, memory_order_relaxed)) - 1;
+    assert(deque_stolen_owner(d)->task == t);
     __atomic_store_n(&d->owner->top, t, __ATOMIC_RELEASE);
+    set_split(d, t);
     /* Nobody else changes an empty word; a thief's stale CAS fails, for it expects one that is not empty. */
     atomic_store_explicit(&d->word, word_make(i, i), memory_order_seq_cst);
     deque_bounds(d, t);
     leave_owner(d);
 }
 
-void deque_lower_owner(struct deque *d, const struct wsd_task *t)
+void deque_lower_owner(struct deque *d)
 {
     enter_owner(d);
-    deque_bounds(d, t);
+    deque_bounds(d, d->owner->top);
     leave_owner(d);
 }
 
 void deque_set_level_owner(struct deque *d, struct wsd_task *level)
 {
     enter_owner(d);
-    d->level = level;
+    d->owner->level = level;
     deque_bounds(d, d->owner->top);
     leave_owner(d);
 }
 
+bool deque_publish_owner(struct deque *d)
+{
+    enter_owner(d);
+    publish(d, d->owner->top, true);
+    deque_bounds(d, d->owner->top);
+    leave_owner(d);
+    return deque_has_public_any(d);
+}
+
 void deque_trim_owner(struct deque *d)
 {
-    struct wsd_task *keep = MIN(d->base + DEQUE_CHUNK, d->limit);
+    struct wsd_task *keep = MIN(wsd_task_at_(d->base, (ptrdiff_t)DEQUE_CHUNK), d->limit);
 
     if (d->touched <= keep)
         return;
     assert(d->owner->top == d->base);
-    /* Page-aligned: the map is, and so is a chunk. The contexts stay: an eighth. */
+    /* Page-aligned: the map is, and so is a chunk. The entries stay. */
     madvise(keep, (size_t)((char *)d->touched - (char *)keep) & ~(size_t)4095, MADV_DONTNEED);
     d->touched = keep;
 }
@@ -251,26 +303,26 @@ static void trap(struct deque *d)
     __atomic_store_n(&d->owner->hi, DEQUE_TRAP_HI, __ATOMIC_SEQ_CST);
 }
 
-struct wsd_task *deque_steal_any(struct deque *d, void **ret_context, bool *ret_more)
+bool deque_steal_any(struct deque *d, struct deque_entry *ret, bool *ret_more)
 {
     uint64_t word = atomic_load_explicit(&d->word, memory_order_relaxed);
 
     for (int i = 0; i < 4; i++) {
         uint32_t tail = word_tail(word), split = word_split(word);
         if (tail >= split)
-            return NULL;
-        /* The slot is read after the CAS only, so it does not matter how often the word has come back to this value.
-         * seq_cst: acquire for slot and context; the total order is for the trap, see deque_bounds(). */
+            return false;
+        /* The entry is read after the CAS only, so it does not matter how often the word has come back to this value.
+         * seq_cst: acquire for slot and entry; the total order is for the trap, see deque_bounds(). */
         if (!atomic_compare_exchange_strong_explicit(&d->word, &word, word_make(tail + 1, split), memory_order_seq_cst,
                                                      memory_order_relaxed))
             continue;
         if (tail + 1 == split)
             trap(d);
-        *ret_context = d->contexts[tail];
+        *ret = d->entries[tail];
         *ret_more = tail + 1 < split;
-        return d->base + tail;
+        return true;
     }
-    return NULL; /* others are at it: somebody else's turn */
+    return false; /* others are at it: somebody else's turn */
 }
 
 void deque_settle(void)
@@ -294,10 +346,8 @@ bool deque_revoke_any(struct deque *d)
         sched_yield();
     /* Acquire: partner is the release of a push or pop; the slots and the context below top are there to read. */
     struct wsd_task *top = __atomic_load_n(&d->owner->top, __ATOMIC_ACQUIRE);
-    uint64_t word = atomic_load_explicit(&d->word, memory_order_relaxed);
-    top = MIN(top, d->limit);
     /* While the owner waits for the lock in a pop, top may be below the split. All: he is away, nobody else will. */
-    published = top > d->base + word_split(word) && publish(d, top, true);
+    published = publish(d, MIN(top, d->limit), true);
     atomic_store_explicit(&d->revoking, false, memory_order_release);
     pthread_mutex_unlock(&d->lock);
     return published;
@@ -312,7 +362,5 @@ bool deque_has_public_any(const struct deque *d)
 
 bool deque_has_private_any(const struct deque *d)
 {
-    uint64_t word = atomic_load_explicit(&d->word, memory_order_acquire);
-
-    return !d->eager && __atomic_load_n(&d->owner->top, __ATOMIC_RELAXED) > d->base + word_split(word);
+    return !d->eager && __atomic_load_n(&d->owner->top, __ATOMIC_RELAXED) > split_at(d);
 }

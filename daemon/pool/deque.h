@@ -2,16 +2,18 @@
  *
  * deque.h: one worker's task stack, split into a public old part and a private young part.
  *
- *      base            tail            split                top              hi          limit
+ *      base                           split_at              top              hi          limit
  *       | stolen        | public        | private            | free           | not touched |
+ *        entries 0 ..    tail ..   split
  *
+ * Slots differ in size, so what is public is listed: entry i says where the i-th public task is and what it belongs to.
  * The owner pushes and pops at top without asking anybody while it stays in the private part (inline, wsd/task.h).
- * Thieves take at tail. tail and split are one 64-bit word, so that every change of either is decided by one
+ * Thieves take entry `tail`. tail and split are one 64-bit word, so that every change of either is decided by one
  * compare-and-swap. A thief that takes the last public task sets a trap (hi, lo), so that the owner's next push or pop
  * publishes more; where the owner does not come by, deque_revoke_any() publishes for it.
  *
- * The owner keeps DEQUE_WINDOW tasks that nobody has stolen. Beyond them a push says no, as on a full stack, and the
- * child runs inside its spawn: thieves have enough to take, and the tasks stay in the cache.
+ * The owner keeps DEQUE_WINDOW bytes of tasks that nobody has stolen. Beyond them a push says no, as on a full stack,
+ * and the child runs inside its spawn: thieves have enough to take, and the tasks stay in the cache.
  *
  *             | owner's inline push/pop | _owner | steal_any | revoke_any | hint_any
  *  inline     |     no (one thread)     |   no   |    yes    |    yes     |   yes
@@ -33,33 +35,45 @@
 
 /* Public at most so many at once: bounds the time under the lock and the lines that are touched. */
 #define DEQUE_PUBLISH_MAX 256u
-/* Tasks that are kept and not stolen (512 KiB), and so many more for each child that runs inside its spawn, so that its
+/* Bytes of tasks that are kept and not stolen, and so many more for each child that runs inside its spawn, so that its
  * own children need not. */
-#define DEQUE_WINDOW 8192u
-#define DEQUE_NEST   256u
-/* What is touched above so many slots (1 MiB) is given back to the kernel when the worker parks. */
-#define DEQUE_CHUNK 16384u
-/* 224 MiB of slots and 28 MiB of contexts, reserved and not touched. */
-#define DEQUE_SLOTS 3670016u
+#define DEQUE_WINDOW ((size_t)512 * 1024)
+#define DEQUE_NEST   ((size_t)16 * 1024)
+/* What is touched above so many bytes is given back to the kernel when the worker parks. */
+#define DEQUE_CHUNK ((size_t)1024 * 1024)
+/* Bytes of slots; and entries, which are 24 bytes each: reserved and not touched. */
+#define DEQUE_BYTES   ((size_t)96 * 1024 * 1024)
+#define DEQUE_ENTRIES ((size_t)4 * 1024 * 1024)
+/* The largest slot. */
+#define DEQUE_SLOT_MAX (sizeof(struct wsd_task) + WSD_TASK_DATA)
 
-/* State of a slot. Anything else is the thief, a struct worker. */
-#define TASK_FREE ((uintptr_t)0)
-#define TASK_DONE ((uintptr_t)1)
+/* The word of a slot that was stolen: TASK_STOLEN | the thief, a struct worker; then TASK_DONE. Before, its type. */
+#define TASK_STOLEN ((uintptr_t)1)
+#define TASK_DONE   ((uintptr_t)2)
 
 #define DEQUE_TRAP_HI ((struct wsd_task *)NULL)
 #define DEQUE_TRAP_LO ((struct wsd_task *)UINTPTR_MAX)
 
+/* A public task. [written under lock before it is public; read after stealing it] */
+struct deque_entry {
+    struct wsd_task *task;
+    void *context;
+    uint64_t origin; /* of its owner when it was published */
+};
+
 struct deque {
     /* [const after init] */
     struct wsd_worker *owner;
-    struct wsd_task *base, *limit; /* limit itself is a slot too: scratch for what overflows */
-    void **contexts;               /* by slot. [written under lock before the slot is public; read after stealing it] */
+    struct wsd_task *base, *limit; /* a slot may begin below limit, and end behind it */
+    struct deque_entry *entries;
+    uint32_t n_entries;
     size_t mapped;
     bool eager; /* no membarrier here: nothing is ever private */
     /* [owner] */
     struct wsd_task *touched; /* no slot at or above it was ever used */
-    struct wsd_task *level;   /* results wait beside the stack, below this slot: a pop of the one below asks */
-    uint32_t inside_spawns;   /* children that run inside their spawn now */
+    /* What the tasks on the stack descend from, of all that this worker ever began: its root, or what it helps with in
+     * a join and was not stolen back from its own thief. [owner; read by revokers under lock] */
+    uint64_t origin;
     /* The lock between owner and revokers is biased: the owner says that he is in, and waits only where a revoker said
      * so before. membarrier makes it right, as with the traps. word is changed by the owner or a revoker under it, by
      * thieves without.
@@ -67,30 +81,42 @@ struct deque {
     _Atomic bool owner_in, revoking;
     pthread_mutex_t lock; /* revokers among themselves, and for the owner to wait for one */
     /* tail | split << 32. On a line of its own: thieves poll it.
-     * [atomic: the owner's and revoker's release CAS publishes slots and contexts; partner is the thief's acquire CAS;
+     * [atomic: the owner's and revoker's release CAS publishes slots and entries; partner is the thief's acquire CAS;
      * seq_cst where a trap must not be lost, see deque_bounds()] */
     _Alignas(CACHE_LINE) _Atomic uint64_t word;
+    /* Where the private part begins. [atomic: stored under lock, relaxed; a hint for others, exact where they have had
+     * every CPU pass a barrier, see deque_settle()] */
+    _Atomic(struct wsd_task *) split_at;
 };
 
-/* slots 0: DEQUE_SLOTS. 0 or -ENOMEM. */
-int deque_init(struct deque *d, struct wsd_worker *owner, uint32_t slots, bool eager);
+/* bytes of slots, 0: DEQUE_BYTES. 0 or -ENOMEM. */
+int deque_init(struct deque *d, struct wsd_worker *owner, size_t bytes, bool eager);
 void deque_deinit(struct deque *d);
 
 /* Up to where the owner may push without asking. [owner, revoker] */
-static inline struct wsd_task *deque_bound_owner(const struct deque *d, uint32_t tail)
+static inline struct wsd_task *deque_bound_owner(const struct deque *d, uint64_t word)
 {
-    size_t n = (size_t)tail + DEQUE_WINDOW + (size_t)DEQUE_NEST * d->inside_spawns;
+    uint32_t tail = (uint32_t)word;
+    const struct wsd_task *oldest = tail < (uint32_t)(word >> 32)
+                                        ? d->entries[tail].task
+                                        : atomic_load_explicit(&d->split_at, memory_order_relaxed);
+    size_t room = DEQUE_WINDOW + DEQUE_NEST * d->owner->inside;
 
-    return n < (size_t)(d->limit - d->base) ? d->base + n : d->limit;
+    return room < (size_t)((const char *)d->limit - (const char *)oldest)
+               ? (struct wsd_task *)(void *)((char *)(uintptr_t)oldest + room)
+               : d->limit;
 }
 
 /* After a push that found the bound: publishes if thieves have nothing, sets the bounds. False: there is enough on the
  * stack, and the task is not pushed. *ret_published: wake somebody. [owner] */
 bool deque_pushed_owner(struct deque *d, struct wsd_task *t, bool *ret_published);
 
-/* After a pop that found the bound. True: the task is the owner's again. False: it was stolen; top is above it again.
- * [owner] */
-bool deque_popped_owner(struct deque *d, struct wsd_task *t, bool *ret_published);
+/* After a pop that found the bound. True: the task is the owner's again. False: it was stolen; top is `next`, above it,
+ * again. [owner] */
+bool deque_popped_owner(struct deque *d, struct wsd_task *t, struct wsd_task *next, bool *ret_published);
+
+/* The entry of the stolen task on top. [owner] */
+struct deque_entry *deque_stolen_owner(struct deque *d);
 
 /* The stolen task on top was joined: takes it off. [owner] */
 void deque_joined_owner(struct deque *d, struct wsd_task *t);
@@ -100,46 +126,34 @@ void deque_joined_owner(struct deque *d, struct wsd_task *t);
  * his membarrier, and published t, and then we see his trap; or he sees the shorter one. [owner] */
 static inline bool deque_refuses_owner(struct deque *d, struct wsd_task *t)
 {
-    /* Relaxed: thieves move only the tail, and an old one errs on the side of running the child here. */
-    uint32_t tail = (uint32_t)atomic_load_explicit(&d->word, memory_order_relaxed);
+    /* Acquire: partner is a revoker, who wrote the entry; an old word errs on the side of running the child here. */
+    uint64_t word = atomic_load_explicit(&d->word, memory_order_acquire);
 
-    if (t < deque_bound_owner(d, tail) || t >= d->limit)
+    if (t < deque_bound_owner(d, word) || t >= d->limit)
         return false;
-    __atomic_store_n(&d->owner->top, t, __ATOMIC_RELEASE);
-    atomic_signal_fence(memory_order_seq_cst);
-    if (__atomic_load_n(&d->owner->lo, __ATOMIC_RELAXED) != DEQUE_TRAP_LO)
+    struct wsd_task *next = d->owner->top;
+    wsd_task_top_(d->owner, t);
+    if (!wsd_task_shared_(d->owner, DEQUE_TRAP_LO - 1))
         return true;
-    __atomic_store_n(&d->owner->top, t + 1, __ATOMIC_RELEASE);
+    wsd_task_top_(d->owner, next);
     return false;
 }
 
-/* A child runs inside its spawn, where it would have been pushed at t: begin gives what end wants. [owner] */
-static inline uint32_t deque_inside_begin_owner(struct deque *d)
-{
-    uint32_t outer = d->inside_spawns;
+/* A child that ran inside its spawn, where it would have been pushed at the owner's top, is done: the bound of the outer
+ * one, where its children have raised it. [owner] */
+void deque_lower_owner(struct deque *d);
 
-    d->inside_spawns = outer + 1;
-    return outer;
-}
-
-void deque_lower_owner(struct deque *d, const struct wsd_task *t);
-
-static inline void deque_inside_end_owner(struct deque *d, const struct wsd_task *t, uint32_t outer)
-{
-    d->inside_spawns = outer;
-    /* Where its children have raised the bound. Relaxed: our own, or a trap. */
-    if (__builtin_expect(__atomic_load_n(&d->owner->hi, __ATOMIC_RELAXED) > t, 0))
-        deque_lower_owner(d, t);
-}
-
-/* From now on the pop of the slot below `level` asks; base: none does. [owner] */
+/* From now on the pop of the slot below `level` asks; NULL: none does. [owner] */
 void deque_set_level_owner(struct deque *d, struct wsd_task *level);
+
+/* Makes all that is private public, for a worker that goes to wait; whether anything is public. [owner] */
+bool deque_publish_owner(struct deque *d);
 
 /* Gives memory back to the kernel; the deque is empty. [owner] */
 void deque_trim_owner(struct deque *d);
 
-/* Takes the oldest public task and its context, or NULL. *ret_more: more are public. [any but the owner] */
-struct wsd_task *deque_steal_any(struct deque *d, void **ret_context, bool *ret_more);
+/* Takes the oldest public task, or says no. *ret_more: more are public. [any but the owner] */
+bool deque_steal_any(struct deque *d, struct deque_entry *ret, bool *ret_more);
 
 /* Publishes private tasks of an owner that does not come by. True: some are public now. [any but the owner] */
 bool deque_revoke_any(struct deque *d);

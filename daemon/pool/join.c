@@ -21,7 +21,6 @@
 #define JOIN_RELAX_ROUNDS 64
 
 #define OVERFLOW_CHUNK 65536u
-#define OVERFLOW_ALIGN 16u
 
 struct overflow_chunk {
     struct overflow_chunk *older;
@@ -32,7 +31,7 @@ struct overflow_chunk {
 /* So many children that ran inside their spawn lie, in the order of spawns, below slot `at`. */
 struct overflow_level {
     struct wsd_task *at;
-    uint64_t count;
+    uint64_t done;
 };
 
 void pool_broken(const char *what)
@@ -59,7 +58,7 @@ static size_t overflow_room(uint32_t size)
 }
 
 /* Whole rooms: less than a call of memcpy() where the size is not known before. */
-static void copy16(unsigned char *to, const unsigned char *from, size_t room)
+static void copy_rooms(unsigned char *to, const unsigned char *from, size_t room)
 {
     for (size_t i = 0; i < room; i += OVERFLOW_ALIGN)
         memcpy(to + i, from + i, OVERFLOW_ALIGN);
@@ -77,74 +76,66 @@ static void overflow_grow(struct worker *w)
     w->overflow = c;
 }
 
-/* levels[0] is below all. */
 static void level_push(struct worker *w, struct wsd_task *at)
 {
-    uint32_t n = w->levels ? (uint32_t)(w->level - w->levels) + 1 : 1;
-
-    if (n >= w->levels_room) {
+    if (w->n_levels == w->levels_room) {
         uint32_t room = w->levels_room ? 2 * w->levels_room : 64;
         struct overflow_level *levels = realloc(w->levels, room * sizeof(*levels));
         if (!levels)
             out_of_memory();
-        levels[0] = (struct overflow_level){.at = NULL};
         w->levels = levels;
         w->levels_room = room;
     }
-    w->level = &w->levels[n];
-    *w->level = (struct overflow_level){.at = at};
+    w->levels[w->n_levels++] = (struct overflow_level){.at = w->public.level, .done = w->public.done};
+    w->public.done = 0;
     deque_set_level_owner(&w->deque, at);
 }
 
 static void level_pop(struct worker *w)
 {
-    w->level--;
-    deque_set_level_owner(&w->deque, w->level == w->levels ? w->deque.base : w->level->at);
-}
+    const struct overflow_level *outer = &w->levels[--w->n_levels];
 
-/* Whether the youngest child of a task whose stack ends at top ran inside its spawn. */
-static inline bool overflow_is_top(const struct worker *w, const struct wsd_task *top)
-{
-    return w->level && w->level->at == top;
+    w->public.done = outer->done;
+    deque_set_level_owner(&w->deque, outer->at);
 }
 
 bool worker_has_overflow(const struct worker *w)
 {
-    return w->level && w->level != w->levels;
+    return w->public.level;
 }
 
 /* Keeps the result of a child that ran inside its spawn until the sync. */
-__attribute__((noinline)) static void overflow_push(struct worker *w, struct wsd_task *t, size_t room)
+static void overflow_push(struct worker *w, struct wsd_task *t, size_t room)
 {
-    if (!overflow_is_top(w, t))
+    if (w->public.level != t)
         level_push(w, t);
-    w->level->count++;
+    w->public.done++;
     if (room == 0)
         return;
     if (!w->overflow || w->overflow->used + room > OVERFLOW_CHUNK)
         overflow_grow(w);
-    copy16(w->overflow->data + w->overflow->used, t->data, room);
+    copy_rooms(w->overflow->data + w->overflow->used, WSD_DATA_(t), room);
     w->overflow->used += room;
 }
 
 /* Gives it back, in the scratch slot. */
-__attribute__((noinline)) static struct wsd_task *overflow_pop(struct worker *w, size_t room)
+static struct wsd_task *overflow_pop(struct worker *w, size_t room)
 {
-    struct wsd_task *t = w->deque.limit;
+    struct wsd_task *t = (struct wsd_task *)w->scratch;
 
     if (room) {
         struct overflow_chunk *c = w->overflow;
         if (!c || c->used < room)
             pool_broken("a sync is not that of the youngest spawn");
         c->used -= room;
-        copy16(t->data, c->data + c->used, room);
+        copy_rooms(WSD_DATA_(t), c->data + c->used, room);
         if (c->used == 0) {
             w->overflow = c->older;
             free(w->overflow_spare);
             w->overflow_spare = c;
         }
     }
-    if (--w->level->count == 0)
+    if (--w->public.done == 0)
         level_pop(w);
     return t;
 }
@@ -180,57 +171,70 @@ __attribute__((noinline)) static bool spawn_pushed(struct worker *w, struct wsd_
     return pushed;
 }
 
-static void task_spawn(struct wsd_worker *self, struct wsd_task *t, uint32_t result_size)
+static void task_spawn(struct wsd_worker *self, struct wsd_task *t)
 {
     struct worker *w = worker_of(self);
+    const struct wsd_task_type *type = (const void *)__atomic_load_n(&t->word, __ATOMIC_RELAXED);
 
     if (!deque_refuses_owner(&w->deque, t) && spawn_pushed(w, t))
         return;
     COUNT(w, overflows);
-    uint32_t outer = deque_inside_begin_owner(&w->deque);
-    t->run(self, t);
-    deque_inside_end_owner(&w->deque, t, outer);
-    if (result_size == 0 && overflow_is_top(w, t))
-        w->level->count++;
-    else
-        overflow_push(w, t, overflow_room(result_size));
+    self->inside++;
+    self->refuse = NULL;
+    type->run(self, t);
+    self->inside--;
+    overflow_push(w, t, overflow_room(type->result_size));
+    /* Where its children have raised the bound. Relaxed: our own, or a trap. */
+    if (__atomic_load_n(&self->hi, __ATOMIC_RELAXED) > t)
+        deque_lower_owner(&w->deque);
+    self->refuse = t;
 }
 
-void worker_run_stolen(struct worker *w, struct worker *victim, struct wsd_task *t, void *context)
+static void task_lower(struct wsd_worker *self)
 {
-    const struct pool_options *o = &w->pool->options;
-    struct wsd_task *top = w->public.top;
-    void *outer = w->public.context;
+    struct worker *w = worker_of(self);
+    struct wsd_task *refuse = self->refuse;
 
-    /* Release: partner is the owner's acquire in his join, who steals back from us. */
-    __atomic_store_n(&t->state, (uintptr_t)w, __ATOMIC_RELEASE);
-    w->public.context = context;
-    if (o->task_enter)
-        o->task_enter(&w->public, context, outer, o->context);
-    uint64_t begin = worker_ticks();
-    t->run(&w->public, t);
-    worker_weigh(w, worker_ticks() - begin);
-    if (w->public.top != top)
-        pool_broken("a task returned without joining its children");
-    if (o->task_leave)
-        o->task_leave(&w->public, context, outer, o->context);
-    w->public.context = outer;
-    /* Release: partner is the owner's acquire in his join, who then reads the result. The slot is his from here on. */
-    __atomic_store_n(&t->state, TASK_DONE, __ATOMIC_RELEASE);
-    event_notify(&victim->joiner.event, 1, false);
+    deque_lower_owner(&w->deque);
+    self->refuse = refuse;
 }
 
 static bool is_done(const struct wsd_task *t)
 {
-    return __atomic_load_n(&t->state, __ATOMIC_ACQUIRE) == TASK_DONE;
+    return __atomic_load_n(&t->word, __ATOMIC_ACQUIRE) == TASK_DONE;
 }
 
 /* Who runs t, or NULL where he has not said so yet. */
 static struct worker *thief_of(const struct wsd_task *t)
 {
-    uintptr_t state = __atomic_load_n(&t->state, __ATOMIC_ACQUIRE);
+    uintptr_t word = __atomic_load_n(&t->word, __ATOMIC_ACQUIRE);
 
-    return state == TASK_DONE || state == TASK_FREE ? NULL : (struct worker *)state;
+    return word & TASK_STOLEN ? (struct worker *)(word & ~TASK_STOLEN) : NULL;
+}
+
+void worker_run_stolen(struct worker *w, const struct stolen *s)
+{
+    const struct pool_options *o = &w->pool->options;
+    struct wsd_task *t = s->entry.task, *top = w->public.top;
+    const struct wsd_task_type *type = (const void *)__atomic_load_n(&t->word, __ATOMIC_RELAXED);
+    void *outer = w->public.context;
+
+    /* Release: partner is the owner's acquire in his join, who steals back from us. */
+    __atomic_store_n(&t->word, (uintptr_t)w | TASK_STOLEN, __ATOMIC_RELEASE);
+    w->public.context = s->entry.context;
+    if (o->task_enter)
+        o->task_enter(&w->public, s->entry.context, outer, o->context);
+    uint64_t begin = worker_ticks();
+    type->run(&w->public, t);
+    worker_weigh(w, worker_ticks() - begin);
+    if (w->public.top != top)
+        pool_broken("a task returned without joining its children");
+    if (o->task_leave)
+        o->task_leave(&w->public, s->entry.context, outer, o->context);
+    w->public.context = outer;
+    /* Release: partner is the owner's acquire in his join, who then reads the result. The slot is his from here on. */
+    __atomic_store_n(&t->word, TASK_DONE, __ATOMIC_RELEASE);
+    event_notify(&s->victim->joiner.event, 1, false);
 }
 
 /* Whether this worker may take tasks that have nothing to do with what it waits for: they pile up on both stacks. What
@@ -246,18 +250,13 @@ static bool has_room(const struct worker *w)
 /* Runs one task while t is not done: its thief's first. */
 static bool help(struct worker *w, const struct wsd_task *t)
 {
-    struct worker *victim = thief_of(t);
-    struct wsd_task *other = NULL;
-    void *context;
+    struct worker *thief = thief_of(t);
+    struct stolen s;
 
-    if (victim)
-        other = worker_steal_from(w, victim, &context);
-    if (!other && has_room(w))
-        other = worker_steal(w, &victim, &context);
-    if (!other)
+    if (!(thief && worker_steal_from(w, thief, &s)) && !(has_room(w) && worker_steal(w, &s)))
         return false;
     COUNT(w, helped);
-    worker_run_stolen(w, victim, other, context);
+    worker_run_stolen(w, &s);
     return true;
 }
 
@@ -308,14 +307,15 @@ static void join_stolen(struct worker *w, struct wsd_task *t)
     deque_joined_owner(&w->deque, t);
 }
 
-__attribute__((noinline)) static struct wsd_task *sync_shared(struct worker *w, struct wsd_task *t)
+__attribute__((noinline)) static struct wsd_task *sync_shared(struct worker *w, struct wsd_task *t,
+                                                              struct wsd_task *next)
 {
     bool published;
 
     pool_check_fork();
     if (t < w->deque.base)
         pool_broken("a sync without a spawn");
-    bool mine = deque_popped_owner(&w->deque, t, &published);
+    bool mine = deque_popped_owner(&w->deque, t, next, &published);
     if (published)
         tell_published(w);
     if (mine)
@@ -324,18 +324,58 @@ __attribute__((noinline)) static struct wsd_task *sync_shared(struct worker *w, 
     return t;
 }
 
-static struct wsd_task *task_sync(struct wsd_worker *self, struct wsd_task *t, uint32_t result_size)
+static struct wsd_task *task_sync(struct wsd_worker *self, struct wsd_task *t, const struct wsd_task_type *type)
 {
     struct worker *w = worker_of(self);
+    struct wsd_task *next = wsd_task_at_(t, (ptrdiff_t)type->size);
 
-    if (!overflow_is_top(w, t + 1))
-        return sync_shared(w, t);
-    __atomic_store_n(&self->top, t + 1, __ATOMIC_RELEASE);
-    if (result_size == 0 && w->level->count > 1) {
-        w->level->count--;
-        return t;
+    if (self->level != next)
+        return sync_shared(w, t, next);
+    wsd_task_top_(self, next);
+    return overflow_pop(w, overflow_room(type->result_size));
+}
+
+/* --- the table for other languages --- */
+
+struct word {
+    wsd_word_fn *fn;
+    uint64_t value; /* the argument, then the result */
+};
+
+static void word_run(struct wsd_worker *self, struct wsd_task *t)
+{
+    struct word *word = WSD_DATA_(t);
+    uint64_t value = word->fn(self, word->value);
+
+    word->fn = NULL;
+    word->value = value;
+}
+
+static const struct wsd_task_type word_type = {word_run, WSD_SLOT_(struct word), sizeof(struct word)};
+
+static void task_spawn_word(struct wsd_worker *self, wsd_word_fn *fn, uint64_t arg)
+{
+    struct wsd_task *t = self->top;
+    struct word *word = WSD_DATA_(t);
+
+    word->fn = fn;
+    word->value = arg;
+    if (WSD_UNLIKELY_(wsd_task_push_(self, t, &word_type, WSD_SLOT_(struct word))))
+        task_spawn(self, t);
+}
+
+static uint64_t task_sync_word(struct wsd_worker *self)
+{
+    struct wsd_task *t = wsd_task_at_(self->top, -(ptrdiff_t)WSD_SLOT_(struct word));
+    struct word *word = WSD_DATA_(t);
+
+    wsd_task_top_(self, t);
+    if (WSD_UNLIKELY_(wsd_task_shared_(self, t))) {
+        struct wsd_task *done = task_sync(self, t, &word_type);
+        if (done)
+            return ((struct word *)WSD_DATA_(done))->value;
     }
-    return overflow_pop(w, overflow_room(result_size));
+    return word->fn(self, word->value);
 }
 
 WSD_VOID_TASK_5(for_piece, uint64_t, begin, uint64_t, end, uint64_t, grain, wsd_for_fn *, body, void *, arg)
@@ -368,5 +408,8 @@ const struct wsd_task_ops worker_ops = {
     .size = sizeof(struct wsd_task_ops),
     .spawn = task_spawn,
     .sync = task_sync,
+    .lower = task_lower,
     .for_range = task_for,
+    .spawn_word = task_spawn_word,
+    .sync_word = task_sync_word,
 };

@@ -168,16 +168,16 @@ static void wake_if_left(struct worker *w)
         park_wake_root(&pool->park);
 }
 
-struct wsd_task *worker_steal_from(struct worker *w, struct worker *victim, void **ret_context)
+bool worker_steal_from(struct worker *w, struct worker *victim, struct stolen *ret)
 {
     bool more;
-    struct wsd_task *t = deque_steal_any(&victim->deque, ret_context, &more);
 
-    if (!t) {
+    if (!deque_steal_any(&victim->deque, &ret->entry, &more)) {
         COUNT(w, failed_steals);
-        return NULL;
+        return false;
     }
     COUNT(w, stolen);
+    ret->victim = victim;
     w->last_victim = victim->public.index;
     if (!more && park_has_sleepers(&w->pool->park)) {
         /* The owner was just told to publish, but may be in a long leaf by now, with more that nobody sees. */
@@ -186,10 +186,10 @@ struct wsd_task *worker_steal_from(struct worker *w, struct worker *victim, void
     }
     if (more && park_has_sleepers(&w->pool->park))
         park_wake_task(&w->pool->park);
-    return t;
+    return true;
 }
 
-struct wsd_task *worker_steal(struct worker *w, struct worker **ret_victim, void **ret_context)
+bool worker_steal(struct worker *w, struct stolen *ret)
 {
     struct pool *pool = w->pool;
     uint32_t n = atomic_load_explicit(&pool->victims, memory_order_acquire);
@@ -197,15 +197,10 @@ struct wsd_task *worker_steal(struct worker *w, struct worker **ret_victim, void
 
     for (uint32_t i = 0; i <= n; i++) {
         struct worker *victim = pool->all[i == 0 ? w->last_victim : (start + i) % n];
-        if (victim == w || !deque_has_public_any(&victim->deque))
-            continue;
-        struct wsd_task *t = worker_steal_from(w, victim, ret_context);
-        if (t) {
-            *ret_victim = victim;
-            return t;
-        }
+        if (victim != w && deque_has_public_any(&victim->deque) && worker_steal_from(w, victim, ret))
+            return true;
     }
-    return NULL;
+    return false;
 }
 
 /* Whether there is something to steal, having published what the owner hides. */
@@ -290,27 +285,25 @@ static void run_root(struct worker *w, struct pool_node *node)
 
 /* What a worker found to do. */
 struct found {
-    struct pool_node *root;
-    struct wsd_task *task;
-    struct worker *victim;
-    void *context;
+    struct pool_node *root; /* or, where it is NULL: */
+    struct stolen task;
 };
 
 static bool find_once(struct worker *w, struct found *f)
 {
     f->root = NULL;
-    f->task = holds_back(w) ? NULL : worker_steal(w, &f->victim, &f->context);
-    if (!f->task)
-        f->root = take_root(w);
-    return f->task || f->root;
+    if (!holds_back(w) && worker_steal(w, &f->task))
+        return true;
+    f->root = take_root(w);
+    return f->root;
 }
 
 static void run_found(struct worker *w, const struct found *f)
 {
-    if (f->task)
-        worker_run_stolen(w, f->victim, f->task, f->context);
-    else
+    if (f->root)
         run_root(w, f->root);
+    else
+        worker_run_stolen(w, &f->task);
 }
 
 /* Looks for work as a registered searcher; goes on for a moment while others run tasks, which may spawn. */
@@ -442,7 +435,7 @@ static int worker_new(struct worker **ret_worker, struct pool *pool, uint32_t in
     list_init(&w->joiner.link);
     event_init(&w->joiner.event);
     batch_init(&w->batch);
-    r = deque_init(&w->deque, &w->public, pool->options.task_slots, pool->eager);
+    r = deque_init(&w->deque, &w->public, pool->options.task_bytes, pool->eager);
     if (r < 0) {
         free(w);
         return r;
@@ -634,13 +627,12 @@ bool pool_try_run_one(struct pool *pool)
         return false;
     atomic_fetch_add_explicit(&pool->busy, 1, memory_order_acq_rel);
     f.root = take_root(w);
-    if (!f.root)
-        f.task = worker_steal(w, &f.victim, &f.context);
-    if (f.root || f.task)
+    bool found = f.root || worker_steal(w, &f.task);
+    if (found)
         guest_run(w, &f);
     guest_return(w);
     guest_leave(pool);
-    return f.root || f.task;
+    return found;
 }
 
 /* A root that somebody waits for. */

@@ -53,7 +53,7 @@ struct pool_options {
      * to the task's context at leave. The task's root cannot return before leave has. May be NULL. [worker] */
     void (*task_enter)(struct wsd_worker *self, void *task_context, void *outer, void *context);
     void (*task_leave)(struct wsd_worker *self, void *task_context, void *outer, void *context);
-    uint32_t task_slots; /* tasks that a worker keeps before a spawn runs the child at once; 0: 3.5 million */
+    size_t task_bytes; /* of task stack before a spawn runs the child at once, 16 to 56 a task; 0: 96 MiB */
     bool eager;          /* make each spawned task stealable at once, as where the kernel has no membarrier: slower */
 };
 

@@ -19,6 +19,7 @@
 /* Outside threads that may help at once. */
 #define POOL_GUESTS_MAX 16u
 
+#define OVERFLOW_ALIGN 8u
 struct overflow_chunk;
 struct overflow_level;
 
@@ -30,8 +31,10 @@ struct worker {
     char *stack_floor; /* below it a join takes no unrelated work */
     uint32_t random, last_victim;
     struct overflow_chunk *overflow, *overflow_spare; /* results of children that ran inside their spawn */
-    struct overflow_level *levels, *level;            /* where on the stack they belong; the youngest. NULL: none */
-    uint32_t levels_room;
+    /* Where on the stack they belong: the youngest is public.level and public.done, the outer ones are here. */
+    struct overflow_level *levels;
+    uint32_t n_levels, levels_room;
+    _Alignas(OVERFLOW_ALIGN) unsigned char scratch[DEQUE_SLOT_MAX + OVERFLOW_ALIGN]; /* a slot for a result of those */
     uint32_t tiny;       /* stolen tasks one after the other that were not worth it */
     uint64_t not_before; /* in ticks: no stealing until then */
     bool lent;           /* of a guest: in use. [guests_lock] */
@@ -72,10 +75,15 @@ struct pool {
 extern __thread struct worker *worker_current; /* [the thread's own] NULL outside */
 
 /* pool.c */
-/* Takes one task from `victim`, or NULL. [owner of w] */
-struct wsd_task *worker_steal_from(struct worker *w, struct worker *victim, void **ret_context);
-/* From anybody: the last victim that had work, then from a random one round. *ret_victim: whose it is. [owner of w] */
-struct wsd_task *worker_steal(struct worker *w, struct worker **ret_victim, void **ret_context);
+/* A task that was taken from somebody's stack. */
+struct stolen {
+    struct worker *victim;
+    struct deque_entry entry;
+};
+/* Takes one task from `victim`, or says no. [owner of w] */
+bool worker_steal_from(struct worker *w, struct worker *victim, struct stolen *ret);
+/* From anybody: the last victim that had work, then from a random one round. [owner of w] */
+bool worker_steal(struct worker *w, struct stolen *ret);
 /* The look before sleeping: whether anybody, or only `only`, has a task to steal; publishes for those who hide theirs
  * in a long leaf. [owner of w] */
 bool worker_look(struct worker *w, struct worker *only);
@@ -87,7 +95,7 @@ void worker_weigh(struct worker *w, uint64_t ticks);
 /* join.c */
 extern const struct wsd_task_ops worker_ops;
 /* Runs a stolen task and tells its owner. [owner of w] */
-void worker_run_stolen(struct worker *w, struct worker *victim, struct wsd_task *t, void *context);
+void worker_run_stolen(struct worker *w, const struct stolen *s);
 void worker_free_overflow(struct worker *w);
 bool worker_has_overflow(const struct worker *w);
 /* Stops where this is the child of a fork, which has one thread and no pool. [any] */

@@ -19,20 +19,20 @@
  * Spawns and syncs pair up like brackets: a sync joins the youngest spawn of this task that was not joined yet, and a
  * task joins every child before it returns. A spawned task may run on this worker or on another one, before or at its
  * sync. A sync whose child was stolen runs other tasks meanwhile; it never blocks a worker that has something to do.
- * So a task must not hold a lock across a sync.
+ * So a task must not hold a lock across a sync, except between wsd_own_begin() and wsd_own_end().
  *
  * `self` is the worker that runs the task: the macros take it from the scope, under this name. It is good for this task
  * on this thread only: never keep it, never give it to a child (the child gets its own).
  *
- * A task carries its arguments by value, at most WSD_TASK_DATA bytes together; so does its result. What is larger is
- * passed by pointer. A pointer to a local of the spawning task is fine until the sync. C++: arguments and results are
- * trivially copyable, and no exception leaves a task.
+ * A task carries its arguments by value, at most WSD_TASK_DATA bytes together, aligned to WSD_TASK_ALIGN; so does its
+ * result. What is larger is passed by pointer. A pointer to a local of the spawning task is fine until the sync. C++:
+ * arguments and results are trivially copyable, and no exception leaves a task.
  *
  * Depth and number of tasks have no limit but memory. A spawn never fails: where the worker's task stack is full, the
  * child runs at once, inside the spawn.
  *
  * Works in C11 and C++17, gcc and clang. All of it may be called from tasks only. A plugin links against nothing
- * for it.
+ * for it. Other languages call the table in `self->ops`: spawn_word and sync_word, for_range.
  */
 #ifndef WSD_TASK_H
 #define WSD_TASK_H
@@ -45,19 +45,19 @@
 #define WSD_STATIC_ASSERT_(x, why) static_assert(x, why)
 #define WSD_FITS_(type, what)                                                                                          \
     WSD_STATIC_ASSERT_(sizeof(type) <= WSD_TASK_DATA && alignof(type) <= WSD_TASK_ALIGN,                               \
-                       "the " what " of a task may take at most 48 bytes: put it into a structure and pass a pointer");\
+                       "the " what " of a task may take at most 48 bytes, aligned to 8: point to a structure");   \
     WSD_STATIC_ASSERT_(__is_trivially_copyable(type), "the " what " of a task must be trivially copyable")
 extern "C" {
 #else
 #define WSD_STATIC_ASSERT_(x, why) _Static_assert(x, why)
 #define WSD_FITS_(type, what)                                                                                          \
     WSD_STATIC_ASSERT_(sizeof(type) <= WSD_TASK_DATA && _Alignof(type) <= WSD_TASK_ALIGN,                              \
-                       "the " what " of a task may take at most 48 bytes: put it into a structure and pass a pointer")
+                       "the " what " of a task may take at most 48 bytes, aligned to 8: point to a structure")
 #endif
 
 /* The bytes that the arguments of a task may take together, and its result; and their largest alignment. Since 0. */
 #define WSD_TASK_DATA  48
-#define WSD_TASK_ALIGN 16
+#define WSD_TASK_ALIGN 8
 
 struct wsd_worker;
 struct wsd_task;
@@ -65,27 +65,42 @@ struct wsd_task;
 /* A task without type, for wsd_spawn(). Since 0. */
 typedef void wsd_task_fn(struct wsd_worker *self, void *arg);
 
+/* A task for other languages: one word in, one word out. Since 0. */
+typedef uint64_t wsd_word_fn(struct wsd_worker *self, uint64_t arg);
+
 /* A piece of a wsd_for(): runs begin <= i < end. Since 0. */
 typedef void wsd_for_fn(struct wsd_worker *self, uint64_t begin, uint64_t end, void *arg);
 
-/* One slot of a task stack: 64 bytes. Not for use by hand. */
-struct wsd_task {
-    /* Takes the arguments from data, leaves the result there. */
+/* What all tasks of one name share. Not for use by hand. */
+struct wsd_task_type {
+    /* Takes the arguments from behind the slot's word, leaves the result there. */
     void (*run)(struct wsd_worker *self, struct wsd_task *task);
-    uintptr_t state; /* the pool's: 0, who stole it, or done */
-    __attribute__((aligned(WSD_TASK_ALIGN))) unsigned char data[WSD_TASK_DATA];
+    uint32_t size;        /* bytes of a slot: word and data, a multiple of 8 */
+    uint32_t result_size; /* 0: none */
 };
 
-/* The slow paths, in the pool. Not for use by hand. Fields are appended, never moved. Since 0. */
+/* One slot of a task stack; arguments, and later the result, follow. Not for use by hand. */
+struct wsd_task {
+    uintptr_t word; /* its struct wsd_task_type until somebody steals it; then the pool's: who, or done */
+};
+
+/* Slow paths, and the table for other languages. Fields are appended, never moved. Since 0. */
 struct wsd_task_ops {
     uint32_t size; /* bytes of this structure that the pool fills */
     uint32_t reserved;
-    /* The task was pushed, and hi said to ask. */
-    void (*spawn)(struct wsd_worker *self, struct wsd_task *task, uint32_t result_size);
-    /* The task was popped, and lo said to ask: NULL where the caller is to run it himself, else where its result is. */
-    struct wsd_task *(*sync)(struct wsd_worker *self, struct wsd_task *task, uint32_t result_size);
+    /* The task was pushed, and hi said to ask. Not for use by hand. */
+    void (*spawn)(struct wsd_worker *self, struct wsd_task *task);
+    /* The task was popped, and lo said to ask: NULL where the caller is to run it himself, else where its result is.
+     * Not for use by hand. */
+    struct wsd_task *(*sync)(struct wsd_worker *self, struct wsd_task *task, const struct wsd_task_type *type);
+    /* A child that ran inside its spawn has pushed above it. Not for use by hand. */
+    void (*lower)(struct wsd_worker *self);
+    /* wsd_for(). */
     void (*for_range)(struct wsd_worker *self, uint64_t begin, uint64_t end, uint64_t grain, wsd_for_fn *body,
                       void *arg);
+    /* Spawns fn(arg) as a child; joins the youngest child, which was spawned so, and gives its result. */
+    void (*spawn_word)(struct wsd_worker *self, wsd_word_fn *fn, uint64_t arg);
+    uint64_t (*sync_word)(struct wsd_worker *self);
 };
 
 /* One worker. A plugin uses the macros and `context`; the rest is between the macros and the pool. Fields are appended,
@@ -96,7 +111,11 @@ struct wsd_task_ops {
  *        below). Popping stores top, then loads lo: a revoking thief stores lo, then has every CPU
  *        of the process pass a barrier (membarrier), then loads top. So one of the two sees the other.
  *   hi   a spawn asks the pool when its slot is at or above hi. Relaxed; 0 is a trap that anybody may set.
- *   lo   a sync asks the pool when its slot is below lo. Relaxed; all ones is a trap that anybody may set. */
+ *   lo   a sync asks the pool when its slot is below lo. Relaxed; all ones is a trap that anybody may set, after which
+ *        he sets hi.
+ * The rest is the owner's alone. Where the stack is full, children run inside their spawn; how many of them lie below
+ * slot `level` is in `done`, and while `refuse` is that slot, the macros do for tasks without result what the pool
+ * would do. */
 struct wsd_worker {
     uint32_t size;                  /* bytes of this structure that the pool fills [const] */
     uint32_t index;                 /* 0 to workers - 1, or above for a guest [const] */
@@ -105,25 +124,32 @@ struct wsd_worker {
     struct wsd_task *lo;            /* [atomic: see above] */
     const struct wsd_task_ops *ops; /* [const] */
     void *context;                  /* what the running root belongs to: the host's [owner] */
+    struct wsd_task *level;         /* [owner] */
+    struct wsd_task *refuse;        /* [owner] */
+    uint64_t done;                  /* [owner] */
+    uint32_t inside;                /* children that run inside their spawn now [owner] */
+    uint32_t own;                   /* wsd_own_begin() without its end [owner] */
 };
 
 #define WSD_UNUSED_       __attribute__((unused))
 #define WSD_TASK_FN_      __attribute__((unused)) static inline
 #define WSD_TASK_INLINE_  __attribute__((unused, always_inline)) static inline
 #define WSD_TASK_SLOW_    __attribute__((unused, noinline, cold)) static
+#define WSD_TASK_FULL_    __attribute__((unused, noinline)) static
 #define WSD_UNLIKELY_(x)  __builtin_expect(!!(x), 0)
 /* A last argument that nobody looks at: ISO C and C++17 want one for `...`, also where a task has none. */
 #define WSD_END_             __attribute__((unused)) int wsd_end_
 #define WSD_SPAWN_(name, ...) name##_wsd_spawn(self, __VA_ARGS__)
 #define WSD_CALL_(name, ...)  name##_wsd_call(self, __VA_ARGS__)
-#define WSD_DATA_(task)   ((void *)(task)->data)
+#define WSD_DATA_(task)   ((void *)((task) + 1))
+#define WSD_SLOT_(type)   ((uint32_t)(sizeof(struct wsd_task) + (sizeof(type) + 7) / 8 * 8))
 
 /* How the owner touches top, hi and lo. The stack is balanced, so that a task knows where top is without reading it
- * again: the value stays in a register, and what it calls leaves top as it was. On x86-64, where stores become visible
- * in program order, only the compiler has to be held: each asm says which stores are due before it, and that a bound
- * may have changed; unlike an atomic access it lets the compiler go on knowing the value of top. Elsewhere, and for
- * ThreadSanitizer, these are the atomics that the table above speaks of. The slow paths are functions of their own
- * that end in a tail call: what is left is small enough for gcc to inline a recursion into itself, and no frame stays. */
+ * again: the value is handed on from caller to callee and stays in a register, and what it calls leaves top as it was.
+ * On x86-64, where stores become visible in program order, only the compiler has to be held: each asm says which stores
+ * are due before it, and that a bound may have changed; unlike an atomic access it lets the compiler go on knowing the
+ * value of top. Elsewhere, and for ThreadSanitizer, these are the atomics that the table above speaks of. The slow
+ * paths are functions of their own: what is left is small enough for gcc to inline a recursion into itself. */
 #if defined(__SANITIZE_THREAD__) || !defined(__x86_64__)
 #define WSD_TASK_ATOMIC_ 1
 #elif defined(__has_feature)
@@ -135,29 +161,26 @@ struct wsd_worker {
 #define WSD_TASK_ATOMIC_ 0
 #endif
 
-WSD_TASK_SLOW_ void wsd_task_pushed_(struct wsd_worker *self, struct wsd_task *task, uint32_t result_size)
+static inline struct wsd_task *wsd_task_at_(struct wsd_task *task, ptrdiff_t bytes)
 {
-    self->ops->spawn(self, task, result_size);
+    return (struct wsd_task *)(void *)((char *)task + bytes);
 }
 
 #if WSD_TASK_ATOMIC_
 
-static inline void wsd_task_push_(struct wsd_worker *self, struct wsd_task *task,
-                                  void (*run)(struct wsd_worker *self, struct wsd_task *task), uint32_t result_size)
+/* Whether the pool wants to be asked. */
+static inline bool wsd_task_push_(struct wsd_worker *self, struct wsd_task *task, const struct wsd_task_type *type,
+                                  uint32_t size)
 {
-    task->run = run;
-    __atomic_store_n(&self->top, task + 1, __ATOMIC_RELEASE);
-    if (WSD_UNLIKELY_(task >= __atomic_load_n(&self->hi, __ATOMIC_RELAXED)))
-        wsd_task_pushed_(self, task, result_size);
+    __atomic_store_n(&task->word, (uintptr_t)type, __ATOMIC_RELAXED);
+    __atomic_store_n(&self->top, wsd_task_at_(task, size), __ATOMIC_RELEASE);
+    return task >= __atomic_load_n(&self->hi, __ATOMIC_RELAXED);
 }
 
-static inline struct wsd_task *wsd_task_pop_(struct wsd_worker *self)
+static inline void wsd_task_top_(struct wsd_worker *self, struct wsd_task *top)
 {
-    struct wsd_task *task = self->top - 1;
-
-    __atomic_store_n(&self->top, task, __ATOMIC_RELEASE);
+    __atomic_store_n(&self->top, top, __ATOMIC_RELEASE);
     __atomic_signal_fence(__ATOMIC_SEQ_CST); /* the compiler keeps the order, membarrier the CPU */
-    return task;
 }
 
 static inline bool wsd_task_shared_(const struct wsd_worker *self, const struct wsd_task *task)
@@ -165,38 +188,38 @@ static inline bool wsd_task_shared_(const struct wsd_worker *self, const struct 
     return task < __atomic_load_n(&self->lo, __ATOMIC_RELAXED);
 }
 
+static inline void wsd_task_stored_(const void *arg)
+{
+    (void)arg;
+}
+
 static inline void wsd_task_back_(struct wsd_worker *self, struct wsd_task *top)
 {
     (void)self;
     (void)top;
 }
 
+#define wsd_task_enter_ wsd_task_back_
+#define wsd_task_know_  wsd_task_back_
+
 #else
 
-static inline void wsd_task_push_(struct wsd_worker *self, struct wsd_task *task,
-                                  void (*run)(struct wsd_worker *self, struct wsd_task *task), uint32_t result_size)
+static inline bool wsd_task_push_(struct wsd_worker *self, struct wsd_task *task, const struct wsd_task_type *type,
+                                  uint32_t size)
 {
-    struct wsd_task *next = task + 1;
-
-    task->run = run;
-    __asm__ volatile("" : "+r"(next) : "m"(*task)); /* the slot, then top */
-    self->top = next;
+    task->word = (uintptr_t)type;
+    /* the slot, then top */
+    __asm__ volatile("" : "+m"(self->top) : "m"(*(const char(*)[sizeof(*task) + WSD_TASK_DATA])(const void *)task));
+    self->top = wsd_task_at_(task, size);
     __asm__ volatile("" : "+m"(self->hi) : "m"(self->top)); /* top, then hi; nor may top be kept back */
-    if (WSD_UNLIKELY_(task >= self->hi)) {
-        wsd_task_pushed_(self, task, result_size);
-        next = self->top; /* not task + 1 where the stack was full */
-    }
-    if (self->top != next)
-        __builtin_unreachable();
+    return task >= self->hi;
 }
 
-static inline struct wsd_task *wsd_task_pop_(struct wsd_worker *self)
+/* What a pop does first, and whoever takes a task off the stack again. */
+static inline void wsd_task_top_(struct wsd_worker *self, struct wsd_task *top)
 {
-    struct wsd_task *task = self->top - 1;
-
-    self->top = task;
+    self->top = top;
     __asm__ volatile("" : "+m"(self->lo) : "m"(self->top)); /* top, then lo; membarrier has the CPU do the same */
-    return task;
 }
 
 static inline bool wsd_task_shared_(const struct wsd_worker *self, const struct wsd_task *task)
@@ -204,63 +227,142 @@ static inline bool wsd_task_shared_(const struct wsd_worker *self, const struct 
     return task < self->lo;
 }
 
-/* What was called has returned. A store that changes nothing, and spares gcc a load that would have to wait for the
- * last store of the callee: 1.4 against 0.9 ns a call of fib. (clang: 1.7 without, 3.1 with it.) */
-static inline void wsd_task_back_(struct wsd_worker *self, struct wsd_task *top)
+/* An argument is in its slot: each by a store of its own, not gathered in a vector register first. */
+static inline void wsd_task_stored_(const void *arg)
 {
-#ifdef __clang__
-    (void)self;
-    (void)top;
-#else
-    self->top = top;
-#endif
+    __asm__ volatile("" : : "m"(*(const char(*)[1])arg));
 }
 
+#ifdef __clang__
+
+static inline void wsd_task_know_(struct wsd_worker *self, struct wsd_task *top)
+{
+    __builtin_assume(self->top == top);
+}
+
+#define wsd_task_back_  wsd_task_know_
+#define wsd_task_enter_ wsd_task_know_
+
+#else
+
+/* A macro: of a function gcc would throw the condition away before it is inlined. */
+#define wsd_task_know_(self, top_is)                                                                                   \
+    do {                                                                                                               \
+        if ((self)->top != (top_is))                                                                                   \
+            __builtin_unreachable();                                                                                   \
+    } while (0)
+
+/* What was called has returned. A store that changes nothing, and spares gcc a load that would have to wait for the
+ * last store of the callee: 1.4 against 0.9 ns a call of fib. */
+static inline void wsd_task_back_(struct wsd_worker *self, struct wsd_task *top)
+{
+    self->top = top;
+}
+
+/* A task begins, and its caller says where top is: the same, again 10 % of fib. */
+#define wsd_task_enter_ wsd_task_back_
+
 #endif
+#endif
+
+/* A spawn was told to ask. Afterwards top is where it was before, if the stack is full and the child has run. */
+WSD_TASK_SLOW_ void wsd_task_pushed_(struct wsd_worker *self, struct wsd_task *task)
+{
+    self->ops->spawn(self, task);
+}
+
+/* The same for tasks without result, which need no place for it: begin takes the task off the stack and says whether
+ * the caller is to run it here. */
+static inline bool wsd_task_full_begin_(struct wsd_worker *self, struct wsd_task *task, struct wsd_task *next)
+{
+    if (task != self->refuse)
+        return false;
+    wsd_task_top_(self, task);
+    if (WSD_UNLIKELY_(wsd_task_shared_(self, next))) { /* a thief asks for more, and may have this one */
+        wsd_task_top_(self, next);
+        return false;
+    }
+    self->refuse = NULL;
+    self->inside++;
+    return true;
+}
+
+static inline void wsd_task_full_end_(struct wsd_worker *self, struct wsd_task *task)
+{
+    self->inside--;
+    self->done++;
+    self->refuse = task;
+    if (WSD_UNLIKELY_(__atomic_load_n(&self->hi, __ATOMIC_RELAXED) > task))
+        self->ops->lower(self);
+}
+
+/* A sync without result was told to ask: whether its child has run inside its spawn, and others of that kind remain. */
+static inline bool wsd_task_done_(struct wsd_worker *self, struct wsd_task *next)
+{
+    if (next != self->level || self->done <= 1)
+        return false;
+    self->done--;
+    wsd_task_top_(self, next);
+    return true;
+}
 
 struct wsd_plain_ {
     wsd_task_fn *fn;
     void *arg;
 };
 
-WSD_TASK_FN_ void wsd_plain_run_(struct wsd_worker *self, struct wsd_task *task)
+WSD_UNUSED_ static void wsd_plain_run_(struct wsd_worker *self, struct wsd_task *task)
 {
     struct wsd_plain_ p = *(struct wsd_plain_ *)WSD_DATA_(task);
 
     p.fn(self, p.arg);
+}
+
+WSD_UNUSED_ static const struct wsd_task_type wsd_plain_type_ = {wsd_plain_run_, WSD_SLOT_(struct wsd_plain_), 0};
+
+WSD_TASK_FULL_ void wsd_plain_pushed_(struct wsd_worker *self, struct wsd_task *task)
+{
+    if (wsd_task_full_begin_(self, task, wsd_task_at_(task, WSD_SLOT_(struct wsd_plain_)))) {
+        wsd_plain_run_(self, task);
+        wsd_task_full_end_(self, task);
+    } else {
+        wsd_task_pushed_(self, task);
+    }
 }
 
 /* Spawns fn(arg) as a child. Since 0. */
 static inline void wsd_spawn(struct wsd_worker *self, wsd_task_fn *fn, void *arg)
 {
-    struct wsd_task *task = self->top;
+    struct wsd_task *task = self->top, *next = wsd_task_at_(task, WSD_SLOT_(struct wsd_plain_));
     struct wsd_plain_ *p = (struct wsd_plain_ *)WSD_DATA_(task);
 
     p->fn = fn;
     p->arg = arg;
-    wsd_task_push_(self, task, wsd_plain_run_, 0);
+    if (WSD_UNLIKELY_(wsd_task_push_(self, task, &wsd_plain_type_, WSD_SLOT_(struct wsd_plain_))))
+        next = (wsd_plain_pushed_(self, task), self->top);
+    wsd_task_know_(self, next);
 }
 
 WSD_TASK_SLOW_ void wsd_plain_slow_(struct wsd_worker *self, struct wsd_task *task)
 {
-    if (self->ops->sync(self, task, 0))
-        return;
-    struct wsd_plain_ p = *(struct wsd_plain_ *)WSD_DATA_(task);
-    p.fn(self, p.arg);
+    if (!self->ops->sync(self, task, &wsd_plain_type_))
+        wsd_plain_run_(self, task);
 }
 
 /* Joins the youngest child, which was spawned with wsd_spawn(). Since 0. */
 static inline void wsd_sync(struct wsd_worker *self)
 {
-    struct wsd_task *task = wsd_task_pop_(self);
+    struct wsd_task *next = self->top, *task = wsd_task_at_(next, -(ptrdiff_t)WSD_SLOT_(struct wsd_plain_));
 
+    wsd_task_top_(self, task);
     if (WSD_UNLIKELY_(wsd_task_shared_(self, task))) {
-        wsd_plain_slow_(self, task);
+        if (!wsd_task_done_(self, next))
+            wsd_plain_slow_(self, task);
+        task = self->top; /* next where it had run inside its spawn */
     } else {
-        struct wsd_plain_ p = *(struct wsd_plain_ *)WSD_DATA_(task);
-        p.fn(self, p.arg);
-        wsd_task_back_(self, task);
+        wsd_plain_run_(self, task);
     }
+    wsd_task_back_(self, task);
 }
 
 /* Runs body over begin <= i < end, in pieces of at most grain that may run in parallel and in any order; returns when
@@ -270,6 +372,20 @@ static inline void wsd_for(struct wsd_worker *self, uint64_t begin, uint64_t end
                            void *arg)
 {
     self->ops->for_range(self, begin, end, grain, body, arg);
+}
+
+/* Between these a sync on this worker runs nothing but what it waits for: its own child and that child's descendants;
+ * where they give it nothing to do it sleeps, and another worker takes the CPU. So a lock may be held across such a
+ * sync: no task that wants the same lock is run on top of its holder. In pairs, in the same task; they nest. The sync
+ * costs more where the child was stolen. After TBB's this_task_arena::isolate. Since 0. */
+static inline void wsd_own_begin(struct wsd_worker *self)
+{
+    self->own++;
+}
+
+static inline void wsd_own_end(struct wsd_worker *self)
+{
+    self->own--;
 }
 
 /* WSD_SPAWN(NAME, arguments...): spawns the task NAME with these arguments as a child. Since 0. */
@@ -292,782 +408,290 @@ static inline void wsd_for(struct wsd_worker *self, uint64_t begin, uint64_t end
  *
  * and WSD_VOID_TASK_DECL_n, WSD_VOID_TASK_IMPL_n. A task is local to its source file. Since 0. */
 
-#define WSD_TASK_DECL_0(type, name)                                                                                    \
+#define WSD_DECL_(type, name, fields, params, pass, store, load)                                                       \
+    struct name##_wsd_args {                                                                                           \
+        fields                                                                                                         \
+    };                                                                                                                 \
     struct name##_wsd_result {                                                                                         \
         type value;                                                                                                    \
     };                                                                                                                 \
+    union name##_wsd_data {                                                                                            \
+        struct name##_wsd_args args;                                                                                   \
+        struct name##_wsd_result result;                                                                               \
+    };                                                                                                                 \
+    WSD_FITS_(struct name##_wsd_args, "arguments");                                                                    \
     WSD_FITS_(struct name##_wsd_result, "result");                                                                     \
-    WSD_TASK_FN_ type name##_wsd_body(struct wsd_worker *self);                                                        \
+    WSD_TASK_INLINE_ type name##_wsd_body(struct wsd_worker *self params);                                             \
+    WSD_TASK_FN_ type name##_wsd_enter(struct wsd_worker *self, struct wsd_task *wsd_t_ params)                        \
+    {                                                                                                                  \
+        wsd_task_enter_(self, wsd_t_);                                                                                 \
+        return name##_wsd_body(self pass);                                                                             \
+    }                                                                                                                  \
     WSD_UNUSED_ static void name##_wsd_run(struct wsd_worker *self, struct wsd_task *wsd_t_)                           \
     {                                                                                                                  \
-        ((struct name##_wsd_result *)WSD_DATA_(wsd_t_))->value = name##_wsd_body(self);                                \
+        struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
+        (void)wsd_p_;                                                                                                  \
+        type wsd_value_ = name##_wsd_enter(self, self->top load);                                                      \
+        ((struct name##_wsd_result *)WSD_DATA_(wsd_t_))->value = wsd_value_;                                           \
     }                                                                                                                  \
-    WSD_TASK_INLINE_ void name##_wsd_spawn(struct wsd_worker *self, WSD_END_)                                          \
+    WSD_UNUSED_ static const struct wsd_task_type name##_wsd_type = {                                                  \
+        name##_wsd_run, WSD_SLOT_(union name##_wsd_data), (uint32_t)sizeof(struct name##_wsd_result)};                 \
+    WSD_TASK_INLINE_ void name##_wsd_spawn(struct wsd_worker *self params, WSD_END_)                                   \
+    {                                                                                                                  \
+        struct wsd_task *wsd_t_ = self->top, *wsd_next_ = wsd_task_at_(wsd_t_, WSD_SLOT_(union name##_wsd_data));      \
+        struct name##_wsd_args *wsd_p_ = (struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
+        (void)wsd_p_;                                                                                                  \
+        store if (WSD_UNLIKELY_(wsd_task_push_(self, wsd_t_, &name##_wsd_type, WSD_SLOT_(union name##_wsd_data))))     \
+            wsd_next_ = (wsd_task_pushed_(self, wsd_t_), self->top);                                                   \
+        wsd_task_know_(self, wsd_next_);                                                                               \
+    }                                                                                                                  \
+    WSD_TASK_INLINE_ type name##_wsd_call(struct wsd_worker *self params, WSD_END_)                                    \
     {                                                                                                                  \
         struct wsd_task *wsd_t_ = self->top;                                                                           \
-        wsd_task_push_(self, wsd_t_, name##_wsd_run, (uint32_t)sizeof(struct name##_wsd_result));                      \
-    }                                                                                                                  \
-    WSD_TASK_INLINE_ type name##_wsd_call(struct wsd_worker *self, WSD_END_)                                           \
-    {                                                                                                                  \
-        struct wsd_task *wsd_t_ = self->top;                                                                           \
-        type wsd_value_ = name##_wsd_body(self);                                                                       \
+        type wsd_value_ = name##_wsd_enter(self, wsd_t_ pass);                                                         \
         wsd_task_back_(self, wsd_t_);                                                                                  \
         return wsd_value_;                                                                                             \
     }                                                                                                                  \
     WSD_TASK_SLOW_ type name##_wsd_slow(struct wsd_worker *self, struct wsd_task *wsd_t_)                              \
     {                                                                                                                  \
-        struct wsd_task *wsd_done_ = self->ops->sync(self, wsd_t_, (uint32_t)sizeof(struct name##_wsd_result));        \
+        struct wsd_task *wsd_done_ = self->ops->sync(self, wsd_t_, &name##_wsd_type);                                  \
         if (wsd_done_)                                                                                                 \
             return ((struct name##_wsd_result *)WSD_DATA_(wsd_done_))->value;                                          \
-        return name##_wsd_body(self);                                                                                  \
+        struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
+        (void)wsd_p_;                                                                                                  \
+        return name##_wsd_enter(self, wsd_t_ load);                                                                    \
     }                                                                                                                  \
     WSD_TASK_INLINE_ type name##_wsd_sync(struct wsd_worker *self)                                                     \
     {                                                                                                                  \
-        struct wsd_task *wsd_t_ = wsd_task_pop_(self);                                                                 \
+        struct wsd_task *wsd_t_ = wsd_task_at_(self->top, -(ptrdiff_t)WSD_SLOT_(union name##_wsd_data));               \
+        wsd_task_top_(self, wsd_t_);                                                                                   \
         if (WSD_UNLIKELY_(wsd_task_shared_(self, wsd_t_)))                                                             \
             return name##_wsd_slow(self, wsd_t_);                                                                      \
-        type wsd_value_ = name##_wsd_body(self);                                                                       \
+        struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
+        (void)wsd_p_;                                                                                                  \
+        type wsd_value_ = name##_wsd_enter(self, wsd_t_ load);                                                         \
         wsd_task_back_(self, wsd_t_);                                                                                  \
         return wsd_value_;                                                                                             \
     }                                                                                                                  \
     WSD_STATIC_ASSERT_(1, "")
 
-#define WSD_TASK_IMPL_0(type, name)                                                                                    \
-    WSD_TASK_FN_ type name##_wsd_body(WSD_UNUSED_ struct wsd_worker *self)
-
-#define WSD_TASK_0(type, name)                                                                                         \
-    WSD_TASK_DECL_0(type, name);                                                                                       \
-    WSD_TASK_IMPL_0(type, name)
-
-#define WSD_VOID_TASK_DECL_0(name)                                                                                     \
-    WSD_TASK_FN_ void name##_wsd_body(struct wsd_worker *self);                                                        \
+#define WSD_VOID_DECL_(name, fields, params, pass, store, load)                                                        \
+    struct name##_wsd_args {                                                                                           \
+        fields                                                                                                         \
+    };                                                                                                                 \
+    WSD_FITS_(struct name##_wsd_args, "arguments");                                                                    \
+    WSD_TASK_INLINE_ void name##_wsd_body(struct wsd_worker *self params);                                             \
+    WSD_TASK_FN_ void name##_wsd_enter(struct wsd_worker *self, struct wsd_task *wsd_t_ params)                        \
+    {                                                                                                                  \
+        wsd_task_enter_(self, wsd_t_);                                                                                 \
+        name##_wsd_body(self pass);                                                                                    \
+    }                                                                                                                  \
     WSD_UNUSED_ static void name##_wsd_run(struct wsd_worker *self, struct wsd_task *wsd_t_)                           \
     {                                                                                                                  \
-        (void)wsd_t_;                                                                                                  \
-        name##_wsd_body(self);                                                                                         \
+        struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
+        (void)wsd_p_;                                                                                                  \
+        name##_wsd_enter(self, self->top load);                                                                        \
     }                                                                                                                  \
-    WSD_TASK_INLINE_ void name##_wsd_spawn(struct wsd_worker *self, WSD_END_)                                          \
+    WSD_UNUSED_ static const struct wsd_task_type name##_wsd_type = {                                                  \
+        name##_wsd_run, WSD_SLOT_(struct name##_wsd_args), 0};                                                         \
+    WSD_TASK_FULL_ void name##_wsd_pushed(struct wsd_worker *self, struct wsd_task *wsd_t_)                            \
+    {                                                                                                                  \
+        if (wsd_task_full_begin_(self, wsd_t_, wsd_task_at_(wsd_t_, WSD_SLOT_(struct name##_wsd_args)))) {             \
+            struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                              \
+            (void)wsd_p_;                                                                                              \
+            name##_wsd_enter(self, wsd_t_ load);                                                                       \
+            wsd_task_full_end_(self, wsd_t_);                                                                          \
+        } else {                                                                                                       \
+            wsd_task_pushed_(self, wsd_t_);                                                                            \
+        }                                                                                                              \
+    }                                                                                                                  \
+    WSD_TASK_INLINE_ void name##_wsd_spawn(struct wsd_worker *self params, WSD_END_)                                   \
+    {                                                                                                                  \
+        struct wsd_task *wsd_t_ = self->top, *wsd_next_ = wsd_task_at_(wsd_t_, WSD_SLOT_(struct name##_wsd_args));     \
+        struct name##_wsd_args *wsd_p_ = (struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
+        (void)wsd_p_;                                                                                                  \
+        store if (WSD_UNLIKELY_(wsd_task_push_(self, wsd_t_, &name##_wsd_type, WSD_SLOT_(struct name##_wsd_args))))    \
+            wsd_next_ = (name##_wsd_pushed(self, wsd_t_), self->top);                                                  \
+        wsd_task_know_(self, wsd_next_);                                                                               \
+    }                                                                                                                  \
+    WSD_TASK_INLINE_ void name##_wsd_call(struct wsd_worker *self params, WSD_END_)                                    \
     {                                                                                                                  \
         struct wsd_task *wsd_t_ = self->top;                                                                           \
-        wsd_task_push_(self, wsd_t_, name##_wsd_run, 0);                                                               \
-    }                                                                                                                  \
-    WSD_TASK_INLINE_ void name##_wsd_call(struct wsd_worker *self, WSD_END_)                                           \
-    {                                                                                                                  \
-        struct wsd_task *wsd_t_ = self->top;                                                                           \
-        name##_wsd_body(self);                                                                                         \
+        name##_wsd_enter(self, wsd_t_ pass);                                                                           \
         wsd_task_back_(self, wsd_t_);                                                                                  \
     }                                                                                                                  \
     WSD_TASK_SLOW_ void name##_wsd_slow(struct wsd_worker *self, struct wsd_task *wsd_t_)                              \
     {                                                                                                                  \
-        if (self->ops->sync(self, wsd_t_, 0))                                                                          \
+        if (self->ops->sync(self, wsd_t_, &name##_wsd_type))                                                           \
             return;                                                                                                    \
-        name##_wsd_body(self);                                                                                         \
+        struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
+        (void)wsd_p_;                                                                                                  \
+        name##_wsd_enter(self, wsd_t_ load);                                                                           \
     }                                                                                                                  \
     WSD_TASK_INLINE_ void name##_wsd_sync(struct wsd_worker *self)                                                     \
     {                                                                                                                  \
-        struct wsd_task *wsd_t_ = wsd_task_pop_(self);                                                                 \
+        struct wsd_task *wsd_next_ = self->top;                                                                        \
+        struct wsd_task *wsd_t_ = wsd_task_at_(wsd_next_, -(ptrdiff_t)WSD_SLOT_(struct name##_wsd_args));              \
+        wsd_task_top_(self, wsd_t_);                                                                                   \
         if (WSD_UNLIKELY_(wsd_task_shared_(self, wsd_t_))) {                                                           \
-            name##_wsd_slow(self, wsd_t_);                                                                             \
-            return;                                                                                                    \
+            if (!wsd_task_done_(self, wsd_next_))                                                                      \
+                name##_wsd_slow(self, wsd_t_);                                                                         \
+            wsd_t_ = self->top; /* wsd_next_ where it had run inside its spawn */                                      \
+        } else {                                                                                                       \
+            struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                              \
+            (void)wsd_p_;                                                                                              \
+            name##_wsd_enter(self, wsd_t_ load);                                                                       \
         }                                                                                                              \
-        name##_wsd_body(self);                                                                                         \
         wsd_task_back_(self, wsd_t_);                                                                                  \
     }                                                                                                                  \
     WSD_STATIC_ASSERT_(1, "")
 
-#define WSD_VOID_TASK_IMPL_0(name)                                                                                     \
-    WSD_TASK_FN_ void name##_wsd_body(WSD_UNUSED_ struct wsd_worker *self)
+/* Lists for 0 to 6 arguments: members of a structure, parameters, arguments from these, stores into the slot, arguments
+ * from a copy of it. */
+#define WSD_FIELDS_0_() char none;
+#define WSD_PARAMS_0_()
+#define WSD_PASS_0_
+#define WSD_STORE_0_
+#define WSD_LOAD_0_
+#define WSD_FIELDS_1_(t1) t1 a1;
+#define WSD_PARAMS_1_(t1) WSD_PARAMS_0_(), t1 wsd_a1
+#define WSD_PASS_1_ WSD_PASS_0_, wsd_a1
+#define WSD_STORE_1_ WSD_STORE_0_ wsd_p_->a1 = wsd_a1; wsd_task_stored_(&wsd_p_->a1);
+#define WSD_LOAD_1_ WSD_LOAD_0_, wsd_p_.a1
+#define WSD_FIELDS_2_(t1, t2) WSD_FIELDS_1_(t1) t2 a2;
+#define WSD_PARAMS_2_(t1, t2) WSD_PARAMS_1_(t1), t2 wsd_a2
+#define WSD_PASS_2_ WSD_PASS_1_, wsd_a2
+#define WSD_STORE_2_ WSD_STORE_1_ wsd_p_->a2 = wsd_a2; wsd_task_stored_(&wsd_p_->a2);
+#define WSD_LOAD_2_ WSD_LOAD_1_, wsd_p_.a2
+#define WSD_FIELDS_3_(t1, t2, t3) WSD_FIELDS_2_(t1, t2) t3 a3;
+#define WSD_PARAMS_3_(t1, t2, t3) WSD_PARAMS_2_(t1, t2), t3 wsd_a3
+#define WSD_PASS_3_ WSD_PASS_2_, wsd_a3
+#define WSD_STORE_3_ WSD_STORE_2_ wsd_p_->a3 = wsd_a3; wsd_task_stored_(&wsd_p_->a3);
+#define WSD_LOAD_3_ WSD_LOAD_2_, wsd_p_.a3
+#define WSD_FIELDS_4_(t1, t2, t3, t4) WSD_FIELDS_3_(t1, t2, t3) t4 a4;
+#define WSD_PARAMS_4_(t1, t2, t3, t4) WSD_PARAMS_3_(t1, t2, t3), t4 wsd_a4
+#define WSD_PASS_4_ WSD_PASS_3_, wsd_a4
+#define WSD_STORE_4_ WSD_STORE_3_ wsd_p_->a4 = wsd_a4; wsd_task_stored_(&wsd_p_->a4);
+#define WSD_LOAD_4_ WSD_LOAD_3_, wsd_p_.a4
+#define WSD_FIELDS_5_(t1, t2, t3, t4, t5) WSD_FIELDS_4_(t1, t2, t3, t4) t5 a5;
+#define WSD_PARAMS_5_(t1, t2, t3, t4, t5) WSD_PARAMS_4_(t1, t2, t3, t4), t5 wsd_a5
+#define WSD_PASS_5_ WSD_PASS_4_, wsd_a5
+#define WSD_STORE_5_ WSD_STORE_4_ wsd_p_->a5 = wsd_a5; wsd_task_stored_(&wsd_p_->a5);
+#define WSD_LOAD_5_ WSD_LOAD_4_, wsd_p_.a5
+#define WSD_FIELDS_6_(t1, t2, t3, t4, t5, t6) WSD_FIELDS_5_(t1, t2, t3, t4, t5) t6 a6;
+#define WSD_PARAMS_6_(t1, t2, t3, t4, t5, t6) WSD_PARAMS_5_(t1, t2, t3, t4, t5), t6 wsd_a6
+#define WSD_PASS_6_ WSD_PASS_5_, wsd_a6
+#define WSD_STORE_6_ WSD_STORE_5_ wsd_p_->a6 = wsd_a6; wsd_task_stored_(&wsd_p_->a6);
+#define WSD_LOAD_6_ WSD_LOAD_5_, wsd_p_.a6
 
+#define WSD_DECL_N_(n, type, name, ...)                                                                                \
+    WSD_DECL_(type, name, WSD_FIELDS_##n##_(__VA_ARGS__), WSD_PARAMS_##n##_(__VA_ARGS__), WSD_PASS_##n##_,             \
+              WSD_STORE_##n##_, WSD_LOAD_##n##_)
+#define WSD_VOID_DECL_N_(n, name, ...)                                                                                 \
+    WSD_VOID_DECL_(name, WSD_FIELDS_##n##_(__VA_ARGS__), WSD_PARAMS_##n##_(__VA_ARGS__), WSD_PASS_##n##_,              \
+                   WSD_STORE_##n##_, WSD_LOAD_##n##_)
+
+#define WSD_TASK_DECL_0(type, name)                                                                                    \
+    WSD_DECL_N_(0, type, name, )
+#define WSD_TASK_IMPL_0(type, name)                                                                                    \
+    WSD_TASK_INLINE_ type name##_wsd_body(WSD_UNUSED_ struct wsd_worker *self)
+#define WSD_TASK_0(type, name)                                                                                         \
+    WSD_TASK_DECL_0(type, name);                                                                                       \
+    WSD_TASK_IMPL_0(type, name)
+#define WSD_VOID_TASK_DECL_0(name)                                                                                     \
+    WSD_VOID_DECL_N_(0, name, )
+#define WSD_VOID_TASK_IMPL_0(name)                                                                                     \
+    WSD_TASK_INLINE_ void name##_wsd_body(WSD_UNUSED_ struct wsd_worker *self)
 #define WSD_VOID_TASK_0(name)                                                                                          \
     WSD_VOID_TASK_DECL_0(name);                                                                                        \
     WSD_VOID_TASK_IMPL_0(name)
 
-#define WSD_TASK_DECL_1(type, name, t1)                                                                                \
-    struct name##_wsd_args {                                                                                           \
-        t1 a1;                                                                                                         \
-    };                                                                                                                 \
-    struct name##_wsd_result {                                                                                         \
-        type value;                                                                                                    \
-    };                                                                                                                 \
-    WSD_FITS_(struct name##_wsd_args, "arguments");                                                                    \
-    WSD_FITS_(struct name##_wsd_result, "result");                                                                     \
-    WSD_TASK_FN_ type name##_wsd_body(struct wsd_worker *self, t1);                                                    \
-    WSD_UNUSED_ static void name##_wsd_run(struct wsd_worker *self, struct wsd_task *wsd_t_)                           \
-    {                                                                                                                  \
-        struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
-        type wsd_value_ = name##_wsd_body(self, wsd_p_.a1);                                                            \
-        ((struct name##_wsd_result *)WSD_DATA_(wsd_t_))->value = wsd_value_;                                           \
-    }                                                                                                                  \
-    WSD_TASK_INLINE_ void name##_wsd_spawn(struct wsd_worker *self, t1 wsd_a1, WSD_END_)                               \
-    {                                                                                                                  \
-        struct wsd_task *wsd_t_ = self->top;                                                                           \
-        struct name##_wsd_args *wsd_p_ = (struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
-        wsd_p_->a1 = wsd_a1;                                                                                           \
-        wsd_task_push_(self, wsd_t_, name##_wsd_run, (uint32_t)sizeof(struct name##_wsd_result));                      \
-    }                                                                                                                  \
-    WSD_TASK_INLINE_ type name##_wsd_call(struct wsd_worker *self, t1 wsd_a1, WSD_END_)                                \
-    {                                                                                                                  \
-        struct wsd_task *wsd_t_ = self->top;                                                                           \
-        type wsd_value_ = name##_wsd_body(self, wsd_a1);                                                               \
-        wsd_task_back_(self, wsd_t_);                                                                                  \
-        return wsd_value_;                                                                                             \
-    }                                                                                                                  \
-    WSD_TASK_SLOW_ type name##_wsd_slow(struct wsd_worker *self, struct wsd_task *wsd_t_)                              \
-    {                                                                                                                  \
-        struct wsd_task *wsd_done_ = self->ops->sync(self, wsd_t_, (uint32_t)sizeof(struct name##_wsd_result));        \
-        if (wsd_done_)                                                                                                 \
-            return ((struct name##_wsd_result *)WSD_DATA_(wsd_done_))->value;                                          \
-        struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
-        return name##_wsd_body(self, wsd_p_.a1);                                                                       \
-    }                                                                                                                  \
-    WSD_TASK_INLINE_ type name##_wsd_sync(struct wsd_worker *self)                                                     \
-    {                                                                                                                  \
-        struct wsd_task *wsd_t_ = wsd_task_pop_(self);                                                                 \
-        if (WSD_UNLIKELY_(wsd_task_shared_(self, wsd_t_)))                                                             \
-            return name##_wsd_slow(self, wsd_t_);                                                                      \
-        struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
-        type wsd_value_ = name##_wsd_body(self, wsd_p_.a1);                                                            \
-        wsd_task_back_(self, wsd_t_);                                                                                  \
-        return wsd_value_;                                                                                             \
-    }                                                                                                                  \
-    WSD_STATIC_ASSERT_(1, "")
-
+#define WSD_TASK_DECL_1(type, name, ...)                                                                               \
+    WSD_DECL_N_(1, type, name, __VA_ARGS__)
 #define WSD_TASK_IMPL_1(type, name, t1, a1)                                                                            \
-    WSD_TASK_FN_ type name##_wsd_body(WSD_UNUSED_ struct wsd_worker *self, t1 a1)
-
+    WSD_TASK_INLINE_ type name##_wsd_body(WSD_UNUSED_ struct wsd_worker *self, t1 a1)
 #define WSD_TASK_1(type, name, t1, a1)                                                                                 \
     WSD_TASK_DECL_1(type, name, t1);                                                                                   \
     WSD_TASK_IMPL_1(type, name, t1, a1)
-
-#define WSD_VOID_TASK_DECL_1(name, t1)                                                                                 \
-    struct name##_wsd_args {                                                                                           \
-        t1 a1;                                                                                                         \
-    };                                                                                                                 \
-    WSD_FITS_(struct name##_wsd_args, "arguments");                                                                    \
-    WSD_TASK_FN_ void name##_wsd_body(struct wsd_worker *self, t1);                                                    \
-    WSD_UNUSED_ static void name##_wsd_run(struct wsd_worker *self, struct wsd_task *wsd_t_)                           \
-    {                                                                                                                  \
-        struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
-        name##_wsd_body(self, wsd_p_.a1);                                                                              \
-    }                                                                                                                  \
-    WSD_TASK_INLINE_ void name##_wsd_spawn(struct wsd_worker *self, t1 wsd_a1, WSD_END_)                               \
-    {                                                                                                                  \
-        struct wsd_task *wsd_t_ = self->top;                                                                           \
-        struct name##_wsd_args *wsd_p_ = (struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
-        wsd_p_->a1 = wsd_a1;                                                                                           \
-        wsd_task_push_(self, wsd_t_, name##_wsd_run, 0);                                                               \
-    }                                                                                                                  \
-    WSD_TASK_INLINE_ void name##_wsd_call(struct wsd_worker *self, t1 wsd_a1, WSD_END_)                                \
-    {                                                                                                                  \
-        struct wsd_task *wsd_t_ = self->top;                                                                           \
-        name##_wsd_body(self, wsd_a1);                                                                                 \
-        wsd_task_back_(self, wsd_t_);                                                                                  \
-    }                                                                                                                  \
-    WSD_TASK_SLOW_ void name##_wsd_slow(struct wsd_worker *self, struct wsd_task *wsd_t_)                              \
-    {                                                                                                                  \
-        if (self->ops->sync(self, wsd_t_, 0))                                                                          \
-            return;                                                                                                    \
-        struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
-        name##_wsd_body(self, wsd_p_.a1);                                                                              \
-    }                                                                                                                  \
-    WSD_TASK_INLINE_ void name##_wsd_sync(struct wsd_worker *self)                                                     \
-    {                                                                                                                  \
-        struct wsd_task *wsd_t_ = wsd_task_pop_(self);                                                                 \
-        if (WSD_UNLIKELY_(wsd_task_shared_(self, wsd_t_))) {                                                           \
-            name##_wsd_slow(self, wsd_t_);                                                                             \
-            return;                                                                                                    \
-        }                                                                                                              \
-        struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
-        name##_wsd_body(self, wsd_p_.a1);                                                                              \
-        wsd_task_back_(self, wsd_t_);                                                                                  \
-    }                                                                                                                  \
-    WSD_STATIC_ASSERT_(1, "")
-
+#define WSD_VOID_TASK_DECL_1(name, ...)                                                                                \
+    WSD_VOID_DECL_N_(1, name, __VA_ARGS__)
 #define WSD_VOID_TASK_IMPL_1(name, t1, a1)                                                                             \
-    WSD_TASK_FN_ void name##_wsd_body(WSD_UNUSED_ struct wsd_worker *self, t1 a1)
-
+    WSD_TASK_INLINE_ void name##_wsd_body(WSD_UNUSED_ struct wsd_worker *self, t1 a1)
 #define WSD_VOID_TASK_1(name, t1, a1)                                                                                  \
     WSD_VOID_TASK_DECL_1(name, t1);                                                                                    \
     WSD_VOID_TASK_IMPL_1(name, t1, a1)
 
-#define WSD_TASK_DECL_2(type, name, t1, t2)                                                                            \
-    struct name##_wsd_args {                                                                                           \
-        t1 a1; t2 a2;                                                                                                  \
-    };                                                                                                                 \
-    struct name##_wsd_result {                                                                                         \
-        type value;                                                                                                    \
-    };                                                                                                                 \
-    WSD_FITS_(struct name##_wsd_args, "arguments");                                                                    \
-    WSD_FITS_(struct name##_wsd_result, "result");                                                                     \
-    WSD_TASK_FN_ type name##_wsd_body(struct wsd_worker *self, t1, t2);                                                \
-    WSD_UNUSED_ static void name##_wsd_run(struct wsd_worker *self, struct wsd_task *wsd_t_)                           \
-    {                                                                                                                  \
-        struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
-        type wsd_value_ = name##_wsd_body(self, wsd_p_.a1, wsd_p_.a2);                                                 \
-        ((struct name##_wsd_result *)WSD_DATA_(wsd_t_))->value = wsd_value_;                                           \
-    }                                                                                                                  \
-    WSD_TASK_INLINE_ void name##_wsd_spawn(struct wsd_worker *self, t1 wsd_a1, t2 wsd_a2, WSD_END_)                    \
-    {                                                                                                                  \
-        struct wsd_task *wsd_t_ = self->top;                                                                           \
-        struct name##_wsd_args *wsd_p_ = (struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
-        wsd_p_->a1 = wsd_a1;                                                                                           \
-        wsd_p_->a2 = wsd_a2;                                                                                           \
-        wsd_task_push_(self, wsd_t_, name##_wsd_run, (uint32_t)sizeof(struct name##_wsd_result));                      \
-    }                                                                                                                  \
-    WSD_TASK_INLINE_ type name##_wsd_call(struct wsd_worker *self, t1 wsd_a1, t2 wsd_a2, WSD_END_)                     \
-    {                                                                                                                  \
-        struct wsd_task *wsd_t_ = self->top;                                                                           \
-        type wsd_value_ = name##_wsd_body(self, wsd_a1, wsd_a2);                                                       \
-        wsd_task_back_(self, wsd_t_);                                                                                  \
-        return wsd_value_;                                                                                             \
-    }                                                                                                                  \
-    WSD_TASK_SLOW_ type name##_wsd_slow(struct wsd_worker *self, struct wsd_task *wsd_t_)                              \
-    {                                                                                                                  \
-        struct wsd_task *wsd_done_ = self->ops->sync(self, wsd_t_, (uint32_t)sizeof(struct name##_wsd_result));        \
-        if (wsd_done_)                                                                                                 \
-            return ((struct name##_wsd_result *)WSD_DATA_(wsd_done_))->value;                                          \
-        struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
-        return name##_wsd_body(self, wsd_p_.a1, wsd_p_.a2);                                                            \
-    }                                                                                                                  \
-    WSD_TASK_INLINE_ type name##_wsd_sync(struct wsd_worker *self)                                                     \
-    {                                                                                                                  \
-        struct wsd_task *wsd_t_ = wsd_task_pop_(self);                                                                 \
-        if (WSD_UNLIKELY_(wsd_task_shared_(self, wsd_t_)))                                                             \
-            return name##_wsd_slow(self, wsd_t_);                                                                      \
-        struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
-        type wsd_value_ = name##_wsd_body(self, wsd_p_.a1, wsd_p_.a2);                                                 \
-        wsd_task_back_(self, wsd_t_);                                                                                  \
-        return wsd_value_;                                                                                             \
-    }                                                                                                                  \
-    WSD_STATIC_ASSERT_(1, "")
-
+#define WSD_TASK_DECL_2(type, name, ...)                                                                               \
+    WSD_DECL_N_(2, type, name, __VA_ARGS__)
 #define WSD_TASK_IMPL_2(type, name, t1, a1, t2, a2)                                                                    \
-    WSD_TASK_FN_ type name##_wsd_body(WSD_UNUSED_ struct wsd_worker *self, t1 a1, t2 a2)
-
+    WSD_TASK_INLINE_ type name##_wsd_body(WSD_UNUSED_ struct wsd_worker *self, t1 a1, t2 a2)
 #define WSD_TASK_2(type, name, t1, a1, t2, a2)                                                                         \
     WSD_TASK_DECL_2(type, name, t1, t2);                                                                               \
     WSD_TASK_IMPL_2(type, name, t1, a1, t2, a2)
-
-#define WSD_VOID_TASK_DECL_2(name, t1, t2)                                                                             \
-    struct name##_wsd_args {                                                                                           \
-        t1 a1; t2 a2;                                                                                                  \
-    };                                                                                                                 \
-    WSD_FITS_(struct name##_wsd_args, "arguments");                                                                    \
-    WSD_TASK_FN_ void name##_wsd_body(struct wsd_worker *self, t1, t2);                                                \
-    WSD_UNUSED_ static void name##_wsd_run(struct wsd_worker *self, struct wsd_task *wsd_t_)                           \
-    {                                                                                                                  \
-        struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
-        name##_wsd_body(self, wsd_p_.a1, wsd_p_.a2);                                                                   \
-    }                                                                                                                  \
-    WSD_TASK_INLINE_ void name##_wsd_spawn(struct wsd_worker *self, t1 wsd_a1, t2 wsd_a2, WSD_END_)                    \
-    {                                                                                                                  \
-        struct wsd_task *wsd_t_ = self->top;                                                                           \
-        struct name##_wsd_args *wsd_p_ = (struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
-        wsd_p_->a1 = wsd_a1;                                                                                           \
-        wsd_p_->a2 = wsd_a2;                                                                                           \
-        wsd_task_push_(self, wsd_t_, name##_wsd_run, 0);                                                               \
-    }                                                                                                                  \
-    WSD_TASK_INLINE_ void name##_wsd_call(struct wsd_worker *self, t1 wsd_a1, t2 wsd_a2, WSD_END_)                     \
-    {                                                                                                                  \
-        struct wsd_task *wsd_t_ = self->top;                                                                           \
-        name##_wsd_body(self, wsd_a1, wsd_a2);                                                                         \
-        wsd_task_back_(self, wsd_t_);                                                                                  \
-    }                                                                                                                  \
-    WSD_TASK_SLOW_ void name##_wsd_slow(struct wsd_worker *self, struct wsd_task *wsd_t_)                              \
-    {                                                                                                                  \
-        if (self->ops->sync(self, wsd_t_, 0))                                                                          \
-            return;                                                                                                    \
-        struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
-        name##_wsd_body(self, wsd_p_.a1, wsd_p_.a2);                                                                   \
-    }                                                                                                                  \
-    WSD_TASK_INLINE_ void name##_wsd_sync(struct wsd_worker *self)                                                     \
-    {                                                                                                                  \
-        struct wsd_task *wsd_t_ = wsd_task_pop_(self);                                                                 \
-        if (WSD_UNLIKELY_(wsd_task_shared_(self, wsd_t_))) {                                                           \
-            name##_wsd_slow(self, wsd_t_);                                                                             \
-            return;                                                                                                    \
-        }                                                                                                              \
-        struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
-        name##_wsd_body(self, wsd_p_.a1, wsd_p_.a2);                                                                   \
-        wsd_task_back_(self, wsd_t_);                                                                                  \
-    }                                                                                                                  \
-    WSD_STATIC_ASSERT_(1, "")
-
+#define WSD_VOID_TASK_DECL_2(name, ...)                                                                                \
+    WSD_VOID_DECL_N_(2, name, __VA_ARGS__)
 #define WSD_VOID_TASK_IMPL_2(name, t1, a1, t2, a2)                                                                     \
-    WSD_TASK_FN_ void name##_wsd_body(WSD_UNUSED_ struct wsd_worker *self, t1 a1, t2 a2)
-
+    WSD_TASK_INLINE_ void name##_wsd_body(WSD_UNUSED_ struct wsd_worker *self, t1 a1, t2 a2)
 #define WSD_VOID_TASK_2(name, t1, a1, t2, a2)                                                                          \
     WSD_VOID_TASK_DECL_2(name, t1, t2);                                                                                \
     WSD_VOID_TASK_IMPL_2(name, t1, a1, t2, a2)
 
-#define WSD_TASK_DECL_3(type, name, t1, t2, t3)                                                                        \
-    struct name##_wsd_args {                                                                                           \
-        t1 a1; t2 a2; t3 a3;                                                                                           \
-    };                                                                                                                 \
-    struct name##_wsd_result {                                                                                         \
-        type value;                                                                                                    \
-    };                                                                                                                 \
-    WSD_FITS_(struct name##_wsd_args, "arguments");                                                                    \
-    WSD_FITS_(struct name##_wsd_result, "result");                                                                     \
-    WSD_TASK_FN_ type name##_wsd_body(struct wsd_worker *self, t1, t2, t3);                                            \
-    WSD_UNUSED_ static void name##_wsd_run(struct wsd_worker *self, struct wsd_task *wsd_t_)                           \
-    {                                                                                                                  \
-        struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
-        type wsd_value_ = name##_wsd_body(self, wsd_p_.a1, wsd_p_.a2, wsd_p_.a3);                                      \
-        ((struct name##_wsd_result *)WSD_DATA_(wsd_t_))->value = wsd_value_;                                           \
-    }                                                                                                                  \
-    WSD_TASK_INLINE_ void name##_wsd_spawn(struct wsd_worker *self, t1 wsd_a1, t2 wsd_a2, t3 wsd_a3, WSD_END_)         \
-    {                                                                                                                  \
-        struct wsd_task *wsd_t_ = self->top;                                                                           \
-        struct name##_wsd_args *wsd_p_ = (struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
-        wsd_p_->a1 = wsd_a1;                                                                                           \
-        wsd_p_->a2 = wsd_a2;                                                                                           \
-        wsd_p_->a3 = wsd_a3;                                                                                           \
-        wsd_task_push_(self, wsd_t_, name##_wsd_run, (uint32_t)sizeof(struct name##_wsd_result));                      \
-    }                                                                                                                  \
-    WSD_TASK_INLINE_ type name##_wsd_call(struct wsd_worker *self, t1 wsd_a1, t2 wsd_a2, t3 wsd_a3, WSD_END_)          \
-    {                                                                                                                  \
-        struct wsd_task *wsd_t_ = self->top;                                                                           \
-        type wsd_value_ = name##_wsd_body(self, wsd_a1, wsd_a2, wsd_a3);                                               \
-        wsd_task_back_(self, wsd_t_);                                                                                  \
-        return wsd_value_;                                                                                             \
-    }                                                                                                                  \
-    WSD_TASK_SLOW_ type name##_wsd_slow(struct wsd_worker *self, struct wsd_task *wsd_t_)                              \
-    {                                                                                                                  \
-        struct wsd_task *wsd_done_ = self->ops->sync(self, wsd_t_, (uint32_t)sizeof(struct name##_wsd_result));        \
-        if (wsd_done_)                                                                                                 \
-            return ((struct name##_wsd_result *)WSD_DATA_(wsd_done_))->value;                                          \
-        struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
-        return name##_wsd_body(self, wsd_p_.a1, wsd_p_.a2, wsd_p_.a3);                                                 \
-    }                                                                                                                  \
-    WSD_TASK_INLINE_ type name##_wsd_sync(struct wsd_worker *self)                                                     \
-    {                                                                                                                  \
-        struct wsd_task *wsd_t_ = wsd_task_pop_(self);                                                                 \
-        if (WSD_UNLIKELY_(wsd_task_shared_(self, wsd_t_)))                                                             \
-            return name##_wsd_slow(self, wsd_t_);                                                                      \
-        struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
-        type wsd_value_ = name##_wsd_body(self, wsd_p_.a1, wsd_p_.a2, wsd_p_.a3);                                      \
-        wsd_task_back_(self, wsd_t_);                                                                                  \
-        return wsd_value_;                                                                                             \
-    }                                                                                                                  \
-    WSD_STATIC_ASSERT_(1, "")
-
+#define WSD_TASK_DECL_3(type, name, ...)                                                                               \
+    WSD_DECL_N_(3, type, name, __VA_ARGS__)
 #define WSD_TASK_IMPL_3(type, name, t1, a1, t2, a2, t3, a3)                                                            \
-    WSD_TASK_FN_ type name##_wsd_body(WSD_UNUSED_ struct wsd_worker *self, t1 a1, t2 a2, t3 a3)
-
+    WSD_TASK_INLINE_ type name##_wsd_body(WSD_UNUSED_ struct wsd_worker *self, t1 a1, t2 a2, t3 a3)
 #define WSD_TASK_3(type, name, t1, a1, t2, a2, t3, a3)                                                                 \
     WSD_TASK_DECL_3(type, name, t1, t2, t3);                                                                           \
     WSD_TASK_IMPL_3(type, name, t1, a1, t2, a2, t3, a3)
-
-#define WSD_VOID_TASK_DECL_3(name, t1, t2, t3)                                                                         \
-    struct name##_wsd_args {                                                                                           \
-        t1 a1; t2 a2; t3 a3;                                                                                           \
-    };                                                                                                                 \
-    WSD_FITS_(struct name##_wsd_args, "arguments");                                                                    \
-    WSD_TASK_FN_ void name##_wsd_body(struct wsd_worker *self, t1, t2, t3);                                            \
-    WSD_UNUSED_ static void name##_wsd_run(struct wsd_worker *self, struct wsd_task *wsd_t_)                           \
-    {                                                                                                                  \
-        struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
-        name##_wsd_body(self, wsd_p_.a1, wsd_p_.a2, wsd_p_.a3);                                                        \
-    }                                                                                                                  \
-    WSD_TASK_INLINE_ void name##_wsd_spawn(struct wsd_worker *self, t1 wsd_a1, t2 wsd_a2, t3 wsd_a3, WSD_END_)         \
-    {                                                                                                                  \
-        struct wsd_task *wsd_t_ = self->top;                                                                           \
-        struct name##_wsd_args *wsd_p_ = (struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
-        wsd_p_->a1 = wsd_a1;                                                                                           \
-        wsd_p_->a2 = wsd_a2;                                                                                           \
-        wsd_p_->a3 = wsd_a3;                                                                                           \
-        wsd_task_push_(self, wsd_t_, name##_wsd_run, 0);                                                               \
-    }                                                                                                                  \
-    WSD_TASK_INLINE_ void name##_wsd_call(struct wsd_worker *self, t1 wsd_a1, t2 wsd_a2, t3 wsd_a3, WSD_END_)          \
-    {                                                                                                                  \
-        struct wsd_task *wsd_t_ = self->top;                                                                           \
-        name##_wsd_body(self, wsd_a1, wsd_a2, wsd_a3);                                                                 \
-        wsd_task_back_(self, wsd_t_);                                                                                  \
-    }                                                                                                                  \
-    WSD_TASK_SLOW_ void name##_wsd_slow(struct wsd_worker *self, struct wsd_task *wsd_t_)                              \
-    {                                                                                                                  \
-        if (self->ops->sync(self, wsd_t_, 0))                                                                          \
-            return;                                                                                                    \
-        struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
-        name##_wsd_body(self, wsd_p_.a1, wsd_p_.a2, wsd_p_.a3);                                                        \
-    }                                                                                                                  \
-    WSD_TASK_INLINE_ void name##_wsd_sync(struct wsd_worker *self)                                                     \
-    {                                                                                                                  \
-        struct wsd_task *wsd_t_ = wsd_task_pop_(self);                                                                 \
-        if (WSD_UNLIKELY_(wsd_task_shared_(self, wsd_t_))) {                                                           \
-            name##_wsd_slow(self, wsd_t_);                                                                             \
-            return;                                                                                                    \
-        }                                                                                                              \
-        struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
-        name##_wsd_body(self, wsd_p_.a1, wsd_p_.a2, wsd_p_.a3);                                                        \
-        wsd_task_back_(self, wsd_t_);                                                                                  \
-    }                                                                                                                  \
-    WSD_STATIC_ASSERT_(1, "")
-
+#define WSD_VOID_TASK_DECL_3(name, ...)                                                                                \
+    WSD_VOID_DECL_N_(3, name, __VA_ARGS__)
 #define WSD_VOID_TASK_IMPL_3(name, t1, a1, t2, a2, t3, a3)                                                             \
-    WSD_TASK_FN_ void name##_wsd_body(WSD_UNUSED_ struct wsd_worker *self, t1 a1, t2 a2, t3 a3)
-
+    WSD_TASK_INLINE_ void name##_wsd_body(WSD_UNUSED_ struct wsd_worker *self, t1 a1, t2 a2, t3 a3)
 #define WSD_VOID_TASK_3(name, t1, a1, t2, a2, t3, a3)                                                                  \
     WSD_VOID_TASK_DECL_3(name, t1, t2, t3);                                                                            \
     WSD_VOID_TASK_IMPL_3(name, t1, a1, t2, a2, t3, a3)
 
-#define WSD_TASK_DECL_4(type, name, t1, t2, t3, t4)                                                                    \
-    struct name##_wsd_args {                                                                                           \
-        t1 a1; t2 a2; t3 a3; t4 a4;                                                                                    \
-    };                                                                                                                 \
-    struct name##_wsd_result {                                                                                         \
-        type value;                                                                                                    \
-    };                                                                                                                 \
-    WSD_FITS_(struct name##_wsd_args, "arguments");                                                                    \
-    WSD_FITS_(struct name##_wsd_result, "result");                                                                     \
-    WSD_TASK_FN_ type name##_wsd_body(struct wsd_worker *self, t1, t2, t3, t4);                                        \
-    WSD_UNUSED_ static void name##_wsd_run(struct wsd_worker *self, struct wsd_task *wsd_t_)                           \
-    {                                                                                                                  \
-        struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
-        type wsd_value_ = name##_wsd_body(self, wsd_p_.a1, wsd_p_.a2, wsd_p_.a3, wsd_p_.a4);                           \
-        ((struct name##_wsd_result *)WSD_DATA_(wsd_t_))->value = wsd_value_;                                           \
-    }                                                                                                                  \
-    WSD_TASK_INLINE_ void name##_wsd_spawn(struct wsd_worker *self, t1 wsd_a1, t2 wsd_a2, t3 wsd_a3, t4 wsd_a4,        \
-                                           WSD_END_)                                                                   \
-    {                                                                                                                  \
-        struct wsd_task *wsd_t_ = self->top;                                                                           \
-        struct name##_wsd_args *wsd_p_ = (struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
-        wsd_p_->a1 = wsd_a1;                                                                                           \
-        wsd_p_->a2 = wsd_a2;                                                                                           \
-        wsd_p_->a3 = wsd_a3;                                                                                           \
-        wsd_p_->a4 = wsd_a4;                                                                                           \
-        wsd_task_push_(self, wsd_t_, name##_wsd_run, (uint32_t)sizeof(struct name##_wsd_result));                      \
-    }                                                                                                                  \
-    WSD_TASK_INLINE_ type name##_wsd_call(struct wsd_worker *self, t1 wsd_a1, t2 wsd_a2, t3 wsd_a3, t4 wsd_a4,         \
-                                          WSD_END_)                                                                    \
-    {                                                                                                                  \
-        struct wsd_task *wsd_t_ = self->top;                                                                           \
-        type wsd_value_ = name##_wsd_body(self, wsd_a1, wsd_a2, wsd_a3, wsd_a4);                                       \
-        wsd_task_back_(self, wsd_t_);                                                                                  \
-        return wsd_value_;                                                                                             \
-    }                                                                                                                  \
-    WSD_TASK_SLOW_ type name##_wsd_slow(struct wsd_worker *self, struct wsd_task *wsd_t_)                              \
-    {                                                                                                                  \
-        struct wsd_task *wsd_done_ = self->ops->sync(self, wsd_t_, (uint32_t)sizeof(struct name##_wsd_result));        \
-        if (wsd_done_)                                                                                                 \
-            return ((struct name##_wsd_result *)WSD_DATA_(wsd_done_))->value;                                          \
-        struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
-        return name##_wsd_body(self, wsd_p_.a1, wsd_p_.a2, wsd_p_.a3, wsd_p_.a4);                                      \
-    }                                                                                                                  \
-    WSD_TASK_INLINE_ type name##_wsd_sync(struct wsd_worker *self)                                                     \
-    {                                                                                                                  \
-        struct wsd_task *wsd_t_ = wsd_task_pop_(self);                                                                 \
-        if (WSD_UNLIKELY_(wsd_task_shared_(self, wsd_t_)))                                                             \
-            return name##_wsd_slow(self, wsd_t_);                                                                      \
-        struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
-        type wsd_value_ = name##_wsd_body(self, wsd_p_.a1, wsd_p_.a2, wsd_p_.a3, wsd_p_.a4);                           \
-        wsd_task_back_(self, wsd_t_);                                                                                  \
-        return wsd_value_;                                                                                             \
-    }                                                                                                                  \
-    WSD_STATIC_ASSERT_(1, "")
-
+#define WSD_TASK_DECL_4(type, name, ...)                                                                               \
+    WSD_DECL_N_(4, type, name, __VA_ARGS__)
 #define WSD_TASK_IMPL_4(type, name, t1, a1, t2, a2, t3, a3, t4, a4)                                                    \
-    WSD_TASK_FN_ type name##_wsd_body(WSD_UNUSED_ struct wsd_worker *self, t1 a1, t2 a2, t3 a3, t4 a4)
-
+    WSD_TASK_INLINE_ type name##_wsd_body(WSD_UNUSED_ struct wsd_worker *self, t1 a1, t2 a2, t3 a3, t4 a4)
 #define WSD_TASK_4(type, name, t1, a1, t2, a2, t3, a3, t4, a4)                                                         \
     WSD_TASK_DECL_4(type, name, t1, t2, t3, t4);                                                                       \
     WSD_TASK_IMPL_4(type, name, t1, a1, t2, a2, t3, a3, t4, a4)
-
-#define WSD_VOID_TASK_DECL_4(name, t1, t2, t3, t4)                                                                     \
-    struct name##_wsd_args {                                                                                           \
-        t1 a1; t2 a2; t3 a3; t4 a4;                                                                                    \
-    };                                                                                                                 \
-    WSD_FITS_(struct name##_wsd_args, "arguments");                                                                    \
-    WSD_TASK_FN_ void name##_wsd_body(struct wsd_worker *self, t1, t2, t3, t4);                                        \
-    WSD_UNUSED_ static void name##_wsd_run(struct wsd_worker *self, struct wsd_task *wsd_t_)                           \
-    {                                                                                                                  \
-        struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
-        name##_wsd_body(self, wsd_p_.a1, wsd_p_.a2, wsd_p_.a3, wsd_p_.a4);                                             \
-    }                                                                                                                  \
-    WSD_TASK_INLINE_ void name##_wsd_spawn(struct wsd_worker *self, t1 wsd_a1, t2 wsd_a2, t3 wsd_a3, t4 wsd_a4,        \
-                                           WSD_END_)                                                                   \
-    {                                                                                                                  \
-        struct wsd_task *wsd_t_ = self->top;                                                                           \
-        struct name##_wsd_args *wsd_p_ = (struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
-        wsd_p_->a1 = wsd_a1;                                                                                           \
-        wsd_p_->a2 = wsd_a2;                                                                                           \
-        wsd_p_->a3 = wsd_a3;                                                                                           \
-        wsd_p_->a4 = wsd_a4;                                                                                           \
-        wsd_task_push_(self, wsd_t_, name##_wsd_run, 0);                                                               \
-    }                                                                                                                  \
-    WSD_TASK_INLINE_ void name##_wsd_call(struct wsd_worker *self, t1 wsd_a1, t2 wsd_a2, t3 wsd_a3, t4 wsd_a4,         \
-                                          WSD_END_)                                                                    \
-    {                                                                                                                  \
-        struct wsd_task *wsd_t_ = self->top;                                                                           \
-        name##_wsd_body(self, wsd_a1, wsd_a2, wsd_a3, wsd_a4);                                                         \
-        wsd_task_back_(self, wsd_t_);                                                                                  \
-    }                                                                                                                  \
-    WSD_TASK_SLOW_ void name##_wsd_slow(struct wsd_worker *self, struct wsd_task *wsd_t_)                              \
-    {                                                                                                                  \
-        if (self->ops->sync(self, wsd_t_, 0))                                                                          \
-            return;                                                                                                    \
-        struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
-        name##_wsd_body(self, wsd_p_.a1, wsd_p_.a2, wsd_p_.a3, wsd_p_.a4);                                             \
-    }                                                                                                                  \
-    WSD_TASK_INLINE_ void name##_wsd_sync(struct wsd_worker *self)                                                     \
-    {                                                                                                                  \
-        struct wsd_task *wsd_t_ = wsd_task_pop_(self);                                                                 \
-        if (WSD_UNLIKELY_(wsd_task_shared_(self, wsd_t_))) {                                                           \
-            name##_wsd_slow(self, wsd_t_);                                                                             \
-            return;                                                                                                    \
-        }                                                                                                              \
-        struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
-        name##_wsd_body(self, wsd_p_.a1, wsd_p_.a2, wsd_p_.a3, wsd_p_.a4);                                             \
-        wsd_task_back_(self, wsd_t_);                                                                                  \
-    }                                                                                                                  \
-    WSD_STATIC_ASSERT_(1, "")
-
+#define WSD_VOID_TASK_DECL_4(name, ...)                                                                                \
+    WSD_VOID_DECL_N_(4, name, __VA_ARGS__)
 #define WSD_VOID_TASK_IMPL_4(name, t1, a1, t2, a2, t3, a3, t4, a4)                                                     \
-    WSD_TASK_FN_ void name##_wsd_body(WSD_UNUSED_ struct wsd_worker *self, t1 a1, t2 a2, t3 a3, t4 a4)
-
+    WSD_TASK_INLINE_ void name##_wsd_body(WSD_UNUSED_ struct wsd_worker *self, t1 a1, t2 a2, t3 a3, t4 a4)
 #define WSD_VOID_TASK_4(name, t1, a1, t2, a2, t3, a3, t4, a4)                                                          \
     WSD_VOID_TASK_DECL_4(name, t1, t2, t3, t4);                                                                        \
     WSD_VOID_TASK_IMPL_4(name, t1, a1, t2, a2, t3, a3, t4, a4)
 
-#define WSD_TASK_DECL_5(type, name, t1, t2, t3, t4, t5)                                                                \
-    struct name##_wsd_args {                                                                                           \
-        t1 a1; t2 a2; t3 a3; t4 a4; t5 a5;                                                                             \
-    };                                                                                                                 \
-    struct name##_wsd_result {                                                                                         \
-        type value;                                                                                                    \
-    };                                                                                                                 \
-    WSD_FITS_(struct name##_wsd_args, "arguments");                                                                    \
-    WSD_FITS_(struct name##_wsd_result, "result");                                                                     \
-    WSD_TASK_FN_ type name##_wsd_body(struct wsd_worker *self, t1, t2, t3, t4, t5);                                    \
-    WSD_UNUSED_ static void name##_wsd_run(struct wsd_worker *self, struct wsd_task *wsd_t_)                           \
-    {                                                                                                                  \
-        struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
-        type wsd_value_ = name##_wsd_body(self, wsd_p_.a1, wsd_p_.a2, wsd_p_.a3, wsd_p_.a4, wsd_p_.a5);                \
-        ((struct name##_wsd_result *)WSD_DATA_(wsd_t_))->value = wsd_value_;                                           \
-    }                                                                                                                  \
-    WSD_TASK_INLINE_ void name##_wsd_spawn(struct wsd_worker *self, t1 wsd_a1, t2 wsd_a2, t3 wsd_a3, t4 wsd_a4,        \
-                                           t5 wsd_a5, WSD_END_)                                                        \
-    {                                                                                                                  \
-        struct wsd_task *wsd_t_ = self->top;                                                                           \
-        struct name##_wsd_args *wsd_p_ = (struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
-        wsd_p_->a1 = wsd_a1;                                                                                           \
-        wsd_p_->a2 = wsd_a2;                                                                                           \
-        wsd_p_->a3 = wsd_a3;                                                                                           \
-        wsd_p_->a4 = wsd_a4;                                                                                           \
-        wsd_p_->a5 = wsd_a5;                                                                                           \
-        wsd_task_push_(self, wsd_t_, name##_wsd_run, (uint32_t)sizeof(struct name##_wsd_result));                      \
-    }                                                                                                                  \
-    WSD_TASK_INLINE_ type name##_wsd_call(struct wsd_worker *self, t1 wsd_a1, t2 wsd_a2, t3 wsd_a3, t4 wsd_a4,         \
-                                          t5 wsd_a5, WSD_END_)                                                         \
-    {                                                                                                                  \
-        struct wsd_task *wsd_t_ = self->top;                                                                           \
-        type wsd_value_ = name##_wsd_body(self, wsd_a1, wsd_a2, wsd_a3, wsd_a4, wsd_a5);                               \
-        wsd_task_back_(self, wsd_t_);                                                                                  \
-        return wsd_value_;                                                                                             \
-    }                                                                                                                  \
-    WSD_TASK_SLOW_ type name##_wsd_slow(struct wsd_worker *self, struct wsd_task *wsd_t_)                              \
-    {                                                                                                                  \
-        struct wsd_task *wsd_done_ = self->ops->sync(self, wsd_t_, (uint32_t)sizeof(struct name##_wsd_result));        \
-        if (wsd_done_)                                                                                                 \
-            return ((struct name##_wsd_result *)WSD_DATA_(wsd_done_))->value;                                          \
-        struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
-        return name##_wsd_body(self, wsd_p_.a1, wsd_p_.a2, wsd_p_.a3, wsd_p_.a4, wsd_p_.a5);                           \
-    }                                                                                                                  \
-    WSD_TASK_INLINE_ type name##_wsd_sync(struct wsd_worker *self)                                                     \
-    {                                                                                                                  \
-        struct wsd_task *wsd_t_ = wsd_task_pop_(self);                                                                 \
-        if (WSD_UNLIKELY_(wsd_task_shared_(self, wsd_t_)))                                                             \
-            return name##_wsd_slow(self, wsd_t_);                                                                      \
-        struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
-        type wsd_value_ = name##_wsd_body(self, wsd_p_.a1, wsd_p_.a2, wsd_p_.a3, wsd_p_.a4, wsd_p_.a5);                \
-        wsd_task_back_(self, wsd_t_);                                                                                  \
-        return wsd_value_;                                                                                             \
-    }                                                                                                                  \
-    WSD_STATIC_ASSERT_(1, "")
-
+#define WSD_TASK_DECL_5(type, name, ...)                                                                               \
+    WSD_DECL_N_(5, type, name, __VA_ARGS__)
 #define WSD_TASK_IMPL_5(type, name, t1, a1, t2, a2, t3, a3, t4, a4, t5, a5)                                            \
-    WSD_TASK_FN_ type name##_wsd_body(WSD_UNUSED_ struct wsd_worker *self, t1 a1, t2 a2, t3 a3, t4 a4, t5 a5)
-
+    WSD_TASK_INLINE_ type name##_wsd_body(WSD_UNUSED_ struct wsd_worker *self, t1 a1, t2 a2, t3 a3, t4 a4, t5 a5)
 #define WSD_TASK_5(type, name, t1, a1, t2, a2, t3, a3, t4, a4, t5, a5)                                                 \
     WSD_TASK_DECL_5(type, name, t1, t2, t3, t4, t5);                                                                   \
     WSD_TASK_IMPL_5(type, name, t1, a1, t2, a2, t3, a3, t4, a4, t5, a5)
-
-#define WSD_VOID_TASK_DECL_5(name, t1, t2, t3, t4, t5)                                                                 \
-    struct name##_wsd_args {                                                                                           \
-        t1 a1; t2 a2; t3 a3; t4 a4; t5 a5;                                                                             \
-    };                                                                                                                 \
-    WSD_FITS_(struct name##_wsd_args, "arguments");                                                                    \
-    WSD_TASK_FN_ void name##_wsd_body(struct wsd_worker *self, t1, t2, t3, t4, t5);                                    \
-    WSD_UNUSED_ static void name##_wsd_run(struct wsd_worker *self, struct wsd_task *wsd_t_)                           \
-    {                                                                                                                  \
-        struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
-        name##_wsd_body(self, wsd_p_.a1, wsd_p_.a2, wsd_p_.a3, wsd_p_.a4, wsd_p_.a5);                                  \
-    }                                                                                                                  \
-    WSD_TASK_INLINE_ void name##_wsd_spawn(struct wsd_worker *self, t1 wsd_a1, t2 wsd_a2, t3 wsd_a3, t4 wsd_a4,        \
-                                           t5 wsd_a5, WSD_END_)                                                        \
-    {                                                                                                                  \
-        struct wsd_task *wsd_t_ = self->top;                                                                           \
-        struct name##_wsd_args *wsd_p_ = (struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
-        wsd_p_->a1 = wsd_a1;                                                                                           \
-        wsd_p_->a2 = wsd_a2;                                                                                           \
-        wsd_p_->a3 = wsd_a3;                                                                                           \
-        wsd_p_->a4 = wsd_a4;                                                                                           \
-        wsd_p_->a5 = wsd_a5;                                                                                           \
-        wsd_task_push_(self, wsd_t_, name##_wsd_run, 0);                                                               \
-    }                                                                                                                  \
-    WSD_TASK_INLINE_ void name##_wsd_call(struct wsd_worker *self, t1 wsd_a1, t2 wsd_a2, t3 wsd_a3, t4 wsd_a4,         \
-                                          t5 wsd_a5, WSD_END_)                                                         \
-    {                                                                                                                  \
-        struct wsd_task *wsd_t_ = self->top;                                                                           \
-        name##_wsd_body(self, wsd_a1, wsd_a2, wsd_a3, wsd_a4, wsd_a5);                                                 \
-        wsd_task_back_(self, wsd_t_);                                                                                  \
-    }                                                                                                                  \
-    WSD_TASK_SLOW_ void name##_wsd_slow(struct wsd_worker *self, struct wsd_task *wsd_t_)                              \
-    {                                                                                                                  \
-        if (self->ops->sync(self, wsd_t_, 0))                                                                          \
-            return;                                                                                                    \
-        struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
-        name##_wsd_body(self, wsd_p_.a1, wsd_p_.a2, wsd_p_.a3, wsd_p_.a4, wsd_p_.a5);                                  \
-    }                                                                                                                  \
-    WSD_TASK_INLINE_ void name##_wsd_sync(struct wsd_worker *self)                                                     \
-    {                                                                                                                  \
-        struct wsd_task *wsd_t_ = wsd_task_pop_(self);                                                                 \
-        if (WSD_UNLIKELY_(wsd_task_shared_(self, wsd_t_))) {                                                           \
-            name##_wsd_slow(self, wsd_t_);                                                                             \
-            return;                                                                                                    \
-        }                                                                                                              \
-        struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
-        name##_wsd_body(self, wsd_p_.a1, wsd_p_.a2, wsd_p_.a3, wsd_p_.a4, wsd_p_.a5);                                  \
-        wsd_task_back_(self, wsd_t_);                                                                                  \
-    }                                                                                                                  \
-    WSD_STATIC_ASSERT_(1, "")
-
+#define WSD_VOID_TASK_DECL_5(name, ...)                                                                                \
+    WSD_VOID_DECL_N_(5, name, __VA_ARGS__)
 #define WSD_VOID_TASK_IMPL_5(name, t1, a1, t2, a2, t3, a3, t4, a4, t5, a5)                                             \
-    WSD_TASK_FN_ void name##_wsd_body(WSD_UNUSED_ struct wsd_worker *self, t1 a1, t2 a2, t3 a3, t4 a4, t5 a5)
-
+    WSD_TASK_INLINE_ void name##_wsd_body(WSD_UNUSED_ struct wsd_worker *self, t1 a1, t2 a2, t3 a3, t4 a4, t5 a5)
 #define WSD_VOID_TASK_5(name, t1, a1, t2, a2, t3, a3, t4, a4, t5, a5)                                                  \
     WSD_VOID_TASK_DECL_5(name, t1, t2, t3, t4, t5);                                                                    \
     WSD_VOID_TASK_IMPL_5(name, t1, a1, t2, a2, t3, a3, t4, a4, t5, a5)
 
-#define WSD_TASK_DECL_6(type, name, t1, t2, t3, t4, t5, t6)                                                            \
-    struct name##_wsd_args {                                                                                           \
-        t1 a1; t2 a2; t3 a3; t4 a4; t5 a5; t6 a6;                                                                      \
-    };                                                                                                                 \
-    struct name##_wsd_result {                                                                                         \
-        type value;                                                                                                    \
-    };                                                                                                                 \
-    WSD_FITS_(struct name##_wsd_args, "arguments");                                                                    \
-    WSD_FITS_(struct name##_wsd_result, "result");                                                                     \
-    WSD_TASK_FN_ type name##_wsd_body(struct wsd_worker *self, t1, t2, t3, t4, t5, t6);                                \
-    WSD_UNUSED_ static void name##_wsd_run(struct wsd_worker *self, struct wsd_task *wsd_t_)                           \
-    {                                                                                                                  \
-        struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
-        type wsd_value_ = name##_wsd_body(self, wsd_p_.a1, wsd_p_.a2, wsd_p_.a3, wsd_p_.a4, wsd_p_.a5, wsd_p_.a6);     \
-        ((struct name##_wsd_result *)WSD_DATA_(wsd_t_))->value = wsd_value_;                                           \
-    }                                                                                                                  \
-    WSD_TASK_INLINE_ void name##_wsd_spawn(struct wsd_worker *self, t1 wsd_a1, t2 wsd_a2, t3 wsd_a3, t4 wsd_a4,        \
-                                           t5 wsd_a5, t6 wsd_a6, WSD_END_)                                             \
-    {                                                                                                                  \
-        struct wsd_task *wsd_t_ = self->top;                                                                           \
-        struct name##_wsd_args *wsd_p_ = (struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
-        wsd_p_->a1 = wsd_a1;                                                                                           \
-        wsd_p_->a2 = wsd_a2;                                                                                           \
-        wsd_p_->a3 = wsd_a3;                                                                                           \
-        wsd_p_->a4 = wsd_a4;                                                                                           \
-        wsd_p_->a5 = wsd_a5;                                                                                           \
-        wsd_p_->a6 = wsd_a6;                                                                                           \
-        wsd_task_push_(self, wsd_t_, name##_wsd_run, (uint32_t)sizeof(struct name##_wsd_result));                      \
-    }                                                                                                                  \
-    WSD_TASK_INLINE_ type name##_wsd_call(struct wsd_worker *self, t1 wsd_a1, t2 wsd_a2, t3 wsd_a3, t4 wsd_a4,         \
-                                          t5 wsd_a5, t6 wsd_a6, WSD_END_)                                              \
-    {                                                                                                                  \
-        struct wsd_task *wsd_t_ = self->top;                                                                           \
-        type wsd_value_ = name##_wsd_body(self, wsd_a1, wsd_a2, wsd_a3, wsd_a4, wsd_a5, wsd_a6);                       \
-        wsd_task_back_(self, wsd_t_);                                                                                  \
-        return wsd_value_;                                                                                             \
-    }                                                                                                                  \
-    WSD_TASK_SLOW_ type name##_wsd_slow(struct wsd_worker *self, struct wsd_task *wsd_t_)                              \
-    {                                                                                                                  \
-        struct wsd_task *wsd_done_ = self->ops->sync(self, wsd_t_, (uint32_t)sizeof(struct name##_wsd_result));        \
-        if (wsd_done_)                                                                                                 \
-            return ((struct name##_wsd_result *)WSD_DATA_(wsd_done_))->value;                                          \
-        struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
-        return name##_wsd_body(self, wsd_p_.a1, wsd_p_.a2, wsd_p_.a3, wsd_p_.a4, wsd_p_.a5, wsd_p_.a6);                \
-    }                                                                                                                  \
-    WSD_TASK_INLINE_ type name##_wsd_sync(struct wsd_worker *self)                                                     \
-    {                                                                                                                  \
-        struct wsd_task *wsd_t_ = wsd_task_pop_(self);                                                                 \
-        if (WSD_UNLIKELY_(wsd_task_shared_(self, wsd_t_)))                                                             \
-            return name##_wsd_slow(self, wsd_t_);                                                                      \
-        struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
-        type wsd_value_ = name##_wsd_body(self, wsd_p_.a1, wsd_p_.a2, wsd_p_.a3, wsd_p_.a4, wsd_p_.a5, wsd_p_.a6);     \
-        wsd_task_back_(self, wsd_t_);                                                                                  \
-        return wsd_value_;                                                                                             \
-    }                                                                                                                  \
-    WSD_STATIC_ASSERT_(1, "")
-
+#define WSD_TASK_DECL_6(type, name, ...)                                                                               \
+    WSD_DECL_N_(6, type, name, __VA_ARGS__)
 #define WSD_TASK_IMPL_6(type, name, t1, a1, t2, a2, t3, a3, t4, a4, t5, a5, t6, a6)                                    \
-    WSD_TASK_FN_ type name##_wsd_body(WSD_UNUSED_ struct wsd_worker *self, t1 a1, t2 a2, t3 a3, t4 a4, t5 a5, t6 a6)
-
+    WSD_TASK_INLINE_ type name##_wsd_body(WSD_UNUSED_ struct wsd_worker *self, t1 a1, t2 a2, t3 a3, t4 a4, t5 a5, t6 a6)
 #define WSD_TASK_6(type, name, t1, a1, t2, a2, t3, a3, t4, a4, t5, a5, t6, a6)                                         \
     WSD_TASK_DECL_6(type, name, t1, t2, t3, t4, t5, t6);                                                               \
     WSD_TASK_IMPL_6(type, name, t1, a1, t2, a2, t3, a3, t4, a4, t5, a5, t6, a6)
-
-#define WSD_VOID_TASK_DECL_6(name, t1, t2, t3, t4, t5, t6)                                                             \
-    struct name##_wsd_args {                                                                                           \
-        t1 a1; t2 a2; t3 a3; t4 a4; t5 a5; t6 a6;                                                                      \
-    };                                                                                                                 \
-    WSD_FITS_(struct name##_wsd_args, "arguments");                                                                    \
-    WSD_TASK_FN_ void name##_wsd_body(struct wsd_worker *self, t1, t2, t3, t4, t5, t6);                                \
-    WSD_UNUSED_ static void name##_wsd_run(struct wsd_worker *self, struct wsd_task *wsd_t_)                           \
-    {                                                                                                                  \
-        struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
-        name##_wsd_body(self, wsd_p_.a1, wsd_p_.a2, wsd_p_.a3, wsd_p_.a4, wsd_p_.a5, wsd_p_.a6);                       \
-    }                                                                                                                  \
-    WSD_TASK_INLINE_ void name##_wsd_spawn(struct wsd_worker *self, t1 wsd_a1, t2 wsd_a2, t3 wsd_a3, t4 wsd_a4,        \
-                                           t5 wsd_a5, t6 wsd_a6, WSD_END_)                                             \
-    {                                                                                                                  \
-        struct wsd_task *wsd_t_ = self->top;                                                                           \
-        struct name##_wsd_args *wsd_p_ = (struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
-        wsd_p_->a1 = wsd_a1;                                                                                           \
-        wsd_p_->a2 = wsd_a2;                                                                                           \
-        wsd_p_->a3 = wsd_a3;                                                                                           \
-        wsd_p_->a4 = wsd_a4;                                                                                           \
-        wsd_p_->a5 = wsd_a5;                                                                                           \
-        wsd_p_->a6 = wsd_a6;                                                                                           \
-        wsd_task_push_(self, wsd_t_, name##_wsd_run, 0);                                                               \
-    }                                                                                                                  \
-    WSD_TASK_INLINE_ void name##_wsd_call(struct wsd_worker *self, t1 wsd_a1, t2 wsd_a2, t3 wsd_a3, t4 wsd_a4,         \
-                                          t5 wsd_a5, t6 wsd_a6, WSD_END_)                                              \
-    {                                                                                                                  \
-        struct wsd_task *wsd_t_ = self->top;                                                                           \
-        name##_wsd_body(self, wsd_a1, wsd_a2, wsd_a3, wsd_a4, wsd_a5, wsd_a6);                                         \
-        wsd_task_back_(self, wsd_t_);                                                                                  \
-    }                                                                                                                  \
-    WSD_TASK_SLOW_ void name##_wsd_slow(struct wsd_worker *self, struct wsd_task *wsd_t_)                              \
-    {                                                                                                                  \
-        if (self->ops->sync(self, wsd_t_, 0))                                                                          \
-            return;                                                                                                    \
-        struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
-        name##_wsd_body(self, wsd_p_.a1, wsd_p_.a2, wsd_p_.a3, wsd_p_.a4, wsd_p_.a5, wsd_p_.a6);                       \
-    }                                                                                                                  \
-    WSD_TASK_INLINE_ void name##_wsd_sync(struct wsd_worker *self)                                                     \
-    {                                                                                                                  \
-        struct wsd_task *wsd_t_ = wsd_task_pop_(self);                                                                 \
-        if (WSD_UNLIKELY_(wsd_task_shared_(self, wsd_t_))) {                                                           \
-            name##_wsd_slow(self, wsd_t_);                                                                             \
-            return;                                                                                                    \
-        }                                                                                                              \
-        struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
-        name##_wsd_body(self, wsd_p_.a1, wsd_p_.a2, wsd_p_.a3, wsd_p_.a4, wsd_p_.a5, wsd_p_.a6);                       \
-        wsd_task_back_(self, wsd_t_);                                                                                  \
-    }                                                                                                                  \
-    WSD_STATIC_ASSERT_(1, "")
-
+#define WSD_VOID_TASK_DECL_6(name, ...)                                                                                \
+    WSD_VOID_DECL_N_(6, name, __VA_ARGS__)
 #define WSD_VOID_TASK_IMPL_6(name, t1, a1, t2, a2, t3, a3, t4, a4, t5, a5, t6, a6)                                     \
-    WSD_TASK_FN_ void name##_wsd_body(WSD_UNUSED_ struct wsd_worker *self, t1 a1, t2 a2, t3 a3, t4 a4, t5 a5, t6 a6)
-
+    WSD_TASK_INLINE_ void name##_wsd_body(WSD_UNUSED_ struct wsd_worker *self, t1 a1, t2 a2, t3 a3, t4 a4, t5 a5, t6 a6)
 #define WSD_VOID_TASK_6(name, t1, a1, t2, a2, t3, a3, t4, a4, t5, a5, t6, a6)                                          \
     WSD_VOID_TASK_DECL_6(name, t1, t2, t3, t4, t5, t6);                                                                \
     WSD_VOID_TASK_IMPL_6(name, t1, a1, t2, a2, t3, a3, t4, a4, t5, a5, t6, a6)

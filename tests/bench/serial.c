@@ -19,7 +19,21 @@ __attribute__((noinline)) static uint64_t fib(int n)
     return n < 2 ? (uint64_t)n : fib(n - 1) + fib(n - 2);
 }
 
-__attribute__((noinline)) static uint64_t place(uint32_t all, uint32_t columns, uint32_t left, uint32_t right)
+__attribute__((noinline)) static uint64_t place(int n, int row, uint32_t columns, uint32_t left, uint32_t right)
+{
+    uint64_t found = 0;
+
+    if (row == n)
+        return 1;
+    for (int i = 0; i < n; i++) {
+        uint32_t bit = 1u << i;
+        if (!((columns | left | right) & bit))
+            found += place(n, row + 1, columns | bit, (left | bit) << 1, (right | bit) >> 1);
+    }
+    return found;
+}
+
+__attribute__((noinline)) static uint64_t place_bit(uint32_t all, uint32_t columns, uint32_t left, uint32_t right)
 {
     uint32_t free = all & ~(columns | left | right);
     uint64_t found = 0;
@@ -28,7 +42,7 @@ __attribute__((noinline)) static uint64_t place(uint32_t all, uint32_t columns, 
         return 1;
     for (; free; free &= free - 1) {
         uint32_t bit = free & -free;
-        found += place(all, columns | bit, (left | bit) << 1, (right | bit) >> 1);
+        found += place_bit(all, columns | bit, (left | bit) << 1, (right | bit) >> 1);
     }
     return found;
 }
@@ -113,8 +127,8 @@ static double once(const char *bench, uint64_t *ret_per)
     if (!strcmp(bench, "fib")) {
         sum = fib(FIB_N);
         n = fib_calls(FIB_N);
-    } else if (!strcmp(bench, "nqueens")) {
-        sum = place((1u << QUEENS_N) - 1, 0, 0, 0);
+    } else if (!strncmp(bench, "nqueens", 7)) {
+        sum = bench[7] ? place_bit((1u << QUEENS_N) - 1, 0, 0, 0) : place(QUEENS_N, 0, 0, 0, 0);
         n = 1000000;
     } else if (!strncmp(bench, "uts", 3)) {
         const struct tree *tree = tree_named(bench[3] == '3' ? "T3" : "T1");
@@ -140,6 +154,7 @@ int main(int argc, char **argv)
         int best_of;
     } benches[] = {{"fib", "n=34,workers=1", "ns/call", BEST_OF},
                    {"nqueens", "n=13,workers=1", "ms", BEST_OF},
+                   {"nqueens bits", "n=13,form=bits,workers=1", "ms", BEST_OF},
                    {"uts", "tree=T1,workers=1", "ns/node", 1},
                    {"uts3", "tree=T3,workers=1", "ns/node", 1},
                    {"loop", "n=10000000,workers=1", "ns/task", BEST_OF}};

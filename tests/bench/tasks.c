@@ -42,6 +42,20 @@ static void plain_fib(struct wsd_worker *self, void *arg)
     p->value = a.value + b.value;
 }
 
+static uint64_t table_fib(struct wsd_worker *self, uint64_t n)
+{
+    if (n < 2)
+        return n;
+    self->ops->spawn_word(self, table_fib, n - 1);
+    uint64_t b = table_fib(self, n - 2);
+    return self->ops->sync_word(self) + b;
+}
+
+static uint64_t do_table(struct wsd_worker *self, int n)
+{
+    return table_fib(self, (uint64_t)n);
+}
+
 static uint64_t do_plain(struct wsd_worker *self, int n)
 {
     struct plain p = {.n = n};
@@ -50,7 +64,33 @@ static uint64_t do_plain(struct wsd_worker *self, int n)
     return p.value;
 }
 
-WSD_TASK_4(uint64_t, place, uint32_t, all, uint32_t, columns, uint32_t, left, uint32_t, right)
+/* The queens of the field's benchmarks, and of anchors.md: a look at each column. */
+WSD_TASK_5(uint64_t, place, int, n, int, row, uint32_t, columns, uint32_t, left, uint32_t, right)
+{
+    unsigned spawned = 0;
+    uint64_t found = 0;
+
+    if (row == n)
+        return 1;
+    for (int i = 0; i < n; i++) {
+        uint32_t bit = 1u << i;
+        if ((columns | left | right) & bit)
+            continue;
+        WSD_SPAWN(place, n, row + 1, columns | bit, (left | bit) << 1, (right | bit) >> 1);
+        spawned++;
+    }
+    while (spawned--)
+        found += WSD_SYNC(place);
+    return found;
+}
+
+static uint64_t do_nqueens(struct wsd_worker *self, int n)
+{
+    return WSD_CALL(place, n, 0, 0, 0, 0);
+}
+
+/* The same tree from bit to bit: a third of the work a task, so a harder test of the engine. */
+WSD_TASK_4(uint64_t, place_bit, uint32_t, all, uint32_t, columns, uint32_t, left, uint32_t, right)
 {
     uint32_t free = all & ~(columns | left | right);
     unsigned n = 0;
@@ -60,16 +100,16 @@ WSD_TASK_4(uint64_t, place, uint32_t, all, uint32_t, columns, uint32_t, left, ui
         return 1;
     for (; free; free &= free - 1, n++) {
         uint32_t bit = free & -free;
-        WSD_SPAWN(place, all, columns | bit, (left | bit) << 1, (right | bit) >> 1);
+        WSD_SPAWN(place_bit, all, columns | bit, (left | bit) << 1, (right | bit) >> 1);
     }
     while (n--)
-        found += WSD_SYNC(place);
+        found += WSD_SYNC(place_bit);
     return found;
 }
 
-static uint64_t do_nqueens(struct wsd_worker *self, int n)
+static uint64_t do_nqueens_bits(struct wsd_worker *self, int n)
 {
-    return WSD_CALL(place, (1u << n) - 1, 0, 0, 0);
+    return WSD_CALL(place_bit, (1u << n) - 1, 0, 0, 0);
 }
 
 WSD_TASK_3(uint64_t, visit, const struct tree *, tree, const struct node *, parent, uint32_t, index)
@@ -110,7 +150,7 @@ static uint64_t do_loop(struct wsd_worker *self, uint64_t n, uint64_t rounds)
     for (uint64_t r = 0; r < rounds; r++) {
         for (uint64_t i = 0; i < n; i++)
             WSD_SPAWN(leaf, i);
-        for (uint64_t i = 0; i < n; i++)
+        for (uint64_t i = n; i > 0; i--)
             WSD_SYNC(leaf);
     }
     return n * rounds;
@@ -139,7 +179,9 @@ static uint64_t do_hidden(struct wsd_worker *self)
 const struct bench_tasks bench_tasks = {
     .fib = do_fib,
     .fib_plain = do_plain,
+    .fib_table = do_table,
     .nqueens = do_nqueens,
+    .nqueens_bits = do_nqueens_bits,
     .uts = do_uts,
     .loop = do_loop,
     .hidden = do_hidden,

@@ -90,6 +90,16 @@ static void run_plain(struct root *r, struct wsd_worker *self)
     r->result = tasks->fib_plain(self, r->n);
 }
 
+static void run_table(struct root *r, struct wsd_worker *self)
+{
+    r->result = tasks->fib_table(self, r->n);
+}
+
+static void run_bits(struct root *r, struct wsd_worker *self)
+{
+    r->result = tasks->nqueens_bits(self, r->n);
+}
+
 static void run_nqueens(struct root *r, struct wsd_worker *self)
 {
     r->result = tasks->nqueens(self, r->n);
@@ -120,20 +130,25 @@ static const char *with(const char *what)
 
 static void bench_fib(void)
 {
-    struct root r = {.fn = run_fib, .n = FIB_N}, p = {.fn = run_plain, .n = FIB_N};
+    struct root r = {.fn = run_fib, .n = FIB_N}, p = {.fn = run_plain, .n = FIB_N},
+                t = {.fn = run_table, .n = FIB_N};
     double n = (double)fib_calls(FIB_N);
 
     say(with("n=34"), "ns/call", best(&r, BEST_OF) / n);
     if (r.result != 5702887)
         exit(1);
     say(with("n=34,form=plain"), "ns/call", best(&p, BEST_OF) / n);
+    say(with("n=34,form=table"), "ns/call", best(&t, BEST_OF) / n);
 }
 
 static void bench_nqueens(void)
 {
-    struct root r = {.fn = run_nqueens, .n = QUEENS_N};
+    struct root r = {.fn = run_nqueens, .n = QUEENS_N}, b = {.fn = run_bits, .n = QUEENS_N};
 
     say(with("n=13"), "ms", best(&r, BEST_OF) / 1e6);
+    say(with("n=13,form=bits"), "ms", best(&b, BEST_OF) / 1e6);
+    if (r.result != 73712 || b.result != 73712)
+        exit(1);
 }
 
 static void bench_uts(void)

@@ -19,20 +19,20 @@ static _Atomic uint32_t taken_by_owner[BATCH], taken_by_thieves[BATCH];
 /* Written by all: keeps the owner's stores waiting for the line, and so his pops invisible for a moment. */
 static _Alignas(64) _Atomic uint32_t noise;
 
-static void spawn_slow(struct wsd_worker *self, struct wsd_task *t, uint32_t size)
+static void spawn_slow(struct wsd_worker *self, struct wsd_task *t)
 {
     bool published;
 
     CHECK(deque_pushed_owner(&d, t, &published));
 }
 
-static struct wsd_task *sync_slow(struct wsd_worker *self, struct wsd_task *t, uint32_t size)
+static struct wsd_task *sync_slow(struct wsd_worker *self, struct wsd_task *t, const struct wsd_task_type *type)
 {
     bool published;
 
-    if (deque_popped_owner(&d, t, &published))
+    if (deque_popped_owner(&d, t, wsd_task_at_(t, (ptrdiff_t)type->size), &published))
         return NULL;
-    while (__atomic_load_n(&t->state, __ATOMIC_ACQUIRE) != TASK_DONE)
+    while (__atomic_load_n(&t->word, __ATOMIC_ACQUIRE) != TASK_DONE)
         sched_yield();
     deque_joined_owner(&d, t);
     return t;
@@ -54,20 +54,19 @@ static void take(struct wsd_worker *self, void *arg)
 static void *thief(void *arg)
 {
     struct wsd_worker me = {.size = sizeof(me)};
-    void *context;
+    struct deque_entry e;
     bool more;
 
     while (!atomic_load_explicit(&stop, memory_order_relaxed)) {
-        struct wsd_task *t = deque_steal_any(&d, &context, &more);
-        if (!t) {
+        if (!deque_steal_any(&d, &e, &more)) {
             atomic_store_explicit(&noise, 1, memory_order_relaxed);
             if (deque_has_private_any(&d))
                 deque_revoke_any(&d);
             continue;
         }
-        CHECK(context == &ops);
-        t->run(&me, t);
-        __atomic_store_n(&t->state, TASK_DONE, __ATOMIC_RELEASE);
+        CHECK(e.context == &ops);
+        ((const struct wsd_task_type *)e.task->word)->run(&me, e.task);
+        __atomic_store_n(&e.task->word, TASK_DONE, __ATOMIC_RELEASE);
     }
     return NULL;
 }

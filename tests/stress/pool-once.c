@@ -114,7 +114,7 @@ int main(void)
     for (int s = 0; s < 5; s++)
         for (int t = 0; t < 3; t++)
             for (int eager = 0; eager < 2; eager++) {
-                struct pool_options o = {.workers = sizes[s], .task_slots = slots[t], .eager = eager};
+                struct pool_options o = {.workers = sizes[s], .task_bytes = slots[t] * 16, .eager = eager};
                 rounds(&o, stress_count(50), &seed);
             }
     printf("%llu items\n", (unsigned long long)n_items);

@@ -9,7 +9,11 @@ static struct deque d;
 static struct wsd_worker w;
 static uint32_t published;
 
-static void spawn_slow(struct wsd_worker *self, struct wsd_task *t, uint32_t size)
+/* Of wsd_spawn(). */
+#define SLOT (sizeof(struct wsd_task) + sizeof(struct wsd_plain_))
+#define AT(i) wsd_task_at_(d.base, (ptrdiff_t)((i) * SLOT))
+
+static void spawn_slow(struct wsd_worker *self, struct wsd_task *t)
 {
     bool p;
 
@@ -17,10 +21,16 @@ static void spawn_slow(struct wsd_worker *self, struct wsd_task *t, uint32_t siz
     published += p;
 }
 
-static struct wsd_task *sync_slow(struct wsd_worker *self, struct wsd_task *t, uint32_t size)
+/* A pop, with its bound: true where the task is the owner's. */
+static bool pop(struct wsd_task *t, bool *ret_published)
+{
+    return deque_popped_owner(&d, t, wsd_task_at_(t, SLOT), ret_published);
+}
+
+static struct wsd_task *sync_slow(struct wsd_worker *self, struct wsd_task *t, const struct wsd_task_type *type)
 {
     bool p;
-    bool mine = deque_popped_owner(&d, t, &p);
+    bool mine = pop(t, &p);
 
     published += p;
     return mine ? NULL : t;
@@ -28,12 +38,12 @@ static struct wsd_task *sync_slow(struct wsd_worker *self, struct wsd_task *t, u
 
 static const struct wsd_task_ops ops = {.size = sizeof(ops), .spawn = spawn_slow, .sync = sync_slow};
 
-static void setup_with(uint32_t slots, bool eager)
+static void setup_with(size_t slots, bool eager)
 {
     w = (struct wsd_worker){.size = sizeof(w), .ops = &ops};
     published = 0;
     deque_revoke_available();
-    ck_assert_int_eq(deque_init(&d, &w, slots, eager), 0);
+    ck_assert_int_eq(deque_init(&d, &w, slots * SLOT, eager), 0);
 }
 
 static void setup(void)
@@ -62,11 +72,10 @@ static void push(uintptr_t n)
 /* The index of the stolen task, or -1. */
 static long steal(void)
 {
-    void *context;
+    struct deque_entry e;
     bool more;
-    struct wsd_task *t = deque_steal_any(&d, &context, &more);
 
-    return t ? t - d.base : -1;
+    return deque_steal_any(&d, &e, &more) ? ((char *)e.task - (char *)d.base) / (long)SLOT : -1;
 }
 
 START_TEST(steal_from_empty_returns_none)
@@ -130,15 +139,16 @@ START_TEST(a_pop_of_a_stolen_task_says_so)
 
     push(1);
     ck_assert_int_eq(steal(), 0);
-    struct wsd_task *t = wsd_task_pop_(&w);
+    struct wsd_task *t = AT(0);
+    wsd_task_top_(&w, t);
     ck_assert(wsd_task_shared_(&w, t));
-    ck_assert(!deque_popped_owner(&d, t, &p));
-    ck_assert_ptr_eq(w.top, t + 1);
+    ck_assert(!pop(t, &p));
+    ck_assert_ptr_eq(w.top, AT(1));
     /* what a helping join does above it */
     push(3);
     for (int i = 0; i < 3; i++)
         wsd_sync(&w);
-    ck_assert_ptr_eq(w.top, t + 1);
+    ck_assert_ptr_eq(w.top, AT(1));
     deque_joined_owner(&d, t);
     ck_assert_ptr_eq(w.top, d.base);
     ck_assert_int_eq(steal(), -1);
@@ -155,7 +165,7 @@ START_TEST(the_owner_takes_public_tasks_back)
     push(1); /* publishes half */
     for (int i = 0; i < 20; i++)
         wsd_sync(&w); /* 1 to 20 are still here */
-    ck_assert_ptr_eq(w.top, d.base + 1);
+    ck_assert_ptr_eq(w.top, AT(1));
     ck_assert_int_eq(steal(), -1);
 }
 END_TEST
@@ -168,7 +178,7 @@ START_TEST(a_full_stack_refuses_and_keeps_what_it_has)
     setup_with(4, _i);
     push(4);
     struct wsd_task *t = w.top;
-    w.top = t + 1;
+    w.top = AT(5);
     ck_assert(!deque_pushed_owner(&d, t, &p));
     ck_assert_ptr_eq(w.top, t);
     for (long i = 0; i < 4; i++) {
@@ -195,24 +205,24 @@ END_TEST
 
 START_TEST(contexts_are_those_of_the_time_of_the_spawn)
 {
-    void *context;
+    struct deque_entry e;
     bool more, p;
     int a, b;
 
     w.context = &a;
     push(1);
-    deque_steal_any(&d, &context, &more);
-    ck_assert_ptr_eq(context, &a);
+    ck_assert(deque_steal_any(&d, &e, &more));
+    ck_assert_ptr_eq(e.context, &a);
     ck_assert(!more);
-    struct wsd_task *t = wsd_task_pop_(&w);
-    ck_assert(!deque_popped_owner(&d, t, &p));
+    wsd_task_top_(&w, AT(0));
+    ck_assert(!pop(AT(0), &p));
     w.context = &b; /* helping another root meanwhile */
     push(5);
     for (int i = 0; i < 5; i++) {
         if (!deque_has_public_any(&d))
             ck_assert(deque_revoke_any(&d));
-        ck_assert_ptr_nonnull(deque_steal_any(&d, &context, &more));
-        ck_assert_ptr_eq(context, &b);
+        ck_assert(deque_steal_any(&d, &e, &more));
+        ck_assert_ptr_eq(e.context, &b);
     }
 }
 END_TEST
@@ -220,39 +230,74 @@ END_TEST
 /* Beyond the window a push says no; what a thief takes makes room for one. */
 START_TEST(a_window_of_unstolen_tasks_is_kept)
 {
-    void *context;
+    const uint32_t window = (uint32_t)((DEQUE_WINDOW + SLOT - 1) / SLOT);
+    struct deque_entry e;
     bool more, p;
 
-    push(DEQUE_WINDOW);
+    push(window);
     for (int i = 0; i < 3; i++) {
         struct wsd_task *t = w.top;
-        __atomic_store_n(&w.top, t + 1, __ATOMIC_RELEASE);
+        wsd_task_top_(&w, AT(window + (uint32_t)i + 1));
         ck_assert(t >= w.hi);
         ck_assert(!deque_pushed_owner(&d, t, &p));
         ck_assert_ptr_eq(w.top, t);
         if (!deque_has_public_any(&d))
             ck_assert(deque_revoke_any(&d));
-        ck_assert_ptr_nonnull(deque_steal_any(&d, &context, &more));
+        ck_assert(deque_steal_any(&d, &e, &more));
         push(1);
     }
-    for (uint32_t i = 0; i < DEQUE_WINDOW; i++)
+    for (uint32_t i = 0; i < window; i++)
         wsd_sync(&w);
 }
 END_TEST
 
 START_TEST(memory_goes_back_when_trimmed)
 {
-    d.inside_spawns = DEQUE_CHUNK * 5 / DEQUE_NEST; /* as in so many children that run inside their spawns */
-    push(DEQUE_CHUNK * 5);
-    for (uint32_t i = 0; i < DEQUE_CHUNK * 5; i++)
+    const uint32_t n = (uint32_t)(DEQUE_CHUNK * 5 / SLOT);
+
+    w.inside = (uint32_t)(DEQUE_CHUNK * 5 / DEQUE_NEST); /* as in so many children that run inside their spawns */
+    push(n);
+    for (uint32_t i = 0; i < n; i++)
         wsd_sync(&w);
-    ck_assert(d.touched > d.base + DEQUE_CHUNK);
-    ck_assert_ptr_nonnull((void *)(d.base + DEQUE_CHUNK * 2)->run);
+    ck_assert(d.touched > wsd_task_at_(d.base, (ptrdiff_t)DEQUE_CHUNK));
+    ck_assert_uint_ne(AT(n / 2)->word, 0);
     deque_trim_owner(&d);
-    ck_assert_ptr_null((void *)(d.base + DEQUE_CHUNK * 2)->run);
-    push(DEQUE_CHUNK * 5);
-    for (uint32_t i = 0; i < DEQUE_CHUNK * 5; i++)
+    ck_assert_uint_eq(AT(n / 2)->word, 0);
+    push(n);
+    for (uint32_t i = 0; i < n; i++)
         wsd_sync(&w);
+}
+END_TEST
+
+/* Slots of all sizes, side by side. */
+WSD_TASK_0(char, none)
+{
+    return 'n';
+}
+
+WSD_TASK_6(uint64_t, six, uint64_t, a, uint64_t, b, uint64_t, c, uint64_t, d6, uint64_t, e, uint64_t, f)
+{
+    return a + b + c + d6 + e + f;
+}
+
+START_TEST(slots_are_as_large_as_their_task)
+{
+    struct wsd_worker *self = &w;
+    struct deque_entry e[3];
+    bool more;
+
+    WSD_SPAWN(none);
+    WSD_SPAWN(six, 1, 2, 3, 4, 5, 6);
+    push(1);
+    ck_assert_int_eq((char *)w.top - (char *)d.base, 16 + 56 + 24);
+    for (int i = 0; i < 3; i++) {
+        if (!deque_has_public_any(&d))
+            ck_assert(deque_revoke_any(&d));
+        ck_assert(deque_steal_any(&d, &e[i], &more));
+    }
+    ck_assert_ptr_eq(e[0].task, d.base);
+    ck_assert_int_eq((char *)e[1].task - (char *)d.base, 16);
+    ck_assert_int_eq((char *)e[2].task - (char *)d.base, 16 + 56);
 }
 END_TEST
 
@@ -274,6 +319,7 @@ int main(void)
     tcase_add_test(t, contexts_are_those_of_the_time_of_the_spawn);
     tcase_add_test(t, a_window_of_unstolen_tasks_is_kept);
     tcase_add_test(t, memory_goes_back_when_trimmed);
+    tcase_add_test(t, slots_are_as_large_as_their_task);
     suite_add_tcase(s, t);
     return run_suite(s);
 }

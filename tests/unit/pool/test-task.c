@@ -76,7 +76,7 @@ START_TEST(fib_is_right_when_the_task_stack_is_tiny)
     static const uint32_t slots[] = {1, 2, 3, 7, 16};
 
     for (size_t i = 0; i < 5; i++) {
-        struct pool_options o = {.workers = sizes[_i], .task_slots = slots[i]};
+        struct pool_options o = {.workers = sizes[_i], .task_bytes = slots[i] * 16};
         struct pool *pool;
         ck_assert_int_eq(pool_new(&pool, &o), 0);
         check_fib(pool);
@@ -116,7 +116,7 @@ END_TEST
 
 START_TEST(overflowing_spawns_run_at_once_and_sync)
 {
-    struct pool_options o = {.workers = _i ? 4 : 1, .task_slots = 100};
+    struct pool_options o = {.workers = _i ? 4 : 1, .task_bytes = 2400};
     struct pool_counters c, sum = {0};
     struct pool *pool;
     uint64_t n = 20000;
@@ -129,6 +129,79 @@ START_TEST(overflowing_spawns_run_at_once_and_sync)
     }
     ck_assert_uint_gt(sum.overflows, 0);
     pool_free(pool);
+}
+END_TEST
+
+/* Children with and without result, of all forms, on one full stack: each sync gets its own. */
+WSD_VOID_TASK_2(tick, _Atomic uint64_t *, count, int, deeper)
+{
+    for (int i = 0; i < deeper; i++)
+        WSD_SPAWN(tick, count, deeper - 1);
+    atomic_fetch_add_explicit(count, 1, memory_order_relaxed);
+    for (int i = 0; i < deeper; i++)
+        WSD_SYNC(tick);
+}
+
+static void tick_plain(struct wsd_worker *self, void *arg)
+{
+    atomic_fetch_add_explicit((_Atomic uint64_t *)arg, 1, memory_order_relaxed);
+}
+
+static uint64_t triple(struct wsd_worker *self, uint64_t n)
+{
+    if (n % 5 == 0) {
+        self->ops->spawn_word(self, triple, n + 1);
+        return self->ops->sync_word(self) - 3;
+    }
+    return 3 * n;
+}
+
+static void do_mixed(struct wsd_worker *self, void *arg)
+{
+    uint64_t n = *(uint64_t *)arg, wrong = 0, ticks = 0;
+    _Atomic uint64_t count = 0;
+
+    for (int run = 1; run < 40; run += 19) { /* how many of a kind one after the other */
+        for (uint64_t i = 0; i < n; i++) {
+            switch (i / (uint64_t)run % 4) {
+            case 0: WSD_SPAWN(square, i); break;
+            case 1: WSD_SPAWN(tick, &count, (int)(i % 4)); break;
+            case 2: wsd_spawn(self, tick_plain, &count); break;
+            default: self->ops->spawn_word(self, triple, i); break;
+            }
+        }
+        for (uint64_t i = n; i-- > 0;) {
+            switch (i / (uint64_t)run % 4) {
+            case 0: wrong += WSD_SYNC(square) != i * i; break;
+            case 1:
+                WSD_SYNC(tick);
+                ticks += (uint64_t[]){1, 2, 5, 16}[i % 4];
+                break;
+            case 2:
+                wsd_sync(self);
+                ticks++;
+                break;
+            default: wrong += self->ops->sync_word(self) != 3 * i; break;
+            }
+        }
+    }
+    ck_assert_uint_eq(wrong, 0);
+    ck_assert_uint_eq(count, ticks);
+}
+
+START_TEST(a_full_stack_keeps_children_of_all_forms_apart)
+{
+    static const size_t bytes[] = {16, 64, 200, 2400, 0};
+
+    for (size_t i = 0; i < 5; i++) {
+        struct pool_options o = {.workers = sizes[_i], .task_bytes = bytes[i]};
+        struct pool *pool;
+        uint64_t n = bytes[i] ? 5000 : 100000;
+
+        ck_assert_int_eq(pool_new(&pool, &o), 0);
+        run_on(pool, do_mixed, &n);
+        pool_free(pool);
+    }
 }
 END_TEST
 
@@ -337,7 +410,7 @@ START_TEST(tasks_of_every_kind_carry_arguments_and_results)
     static const uint32_t slots[] = {0, 1, 5};
 
     for (int s = 0; s < 3; s++) {
-        struct pool_options o = {.workers = sizes[_i], .task_slots = slots[s]};
+        struct pool_options o = {.workers = sizes[_i], .task_bytes = slots[s] * 16};
         struct pool *pool;
         ck_assert_int_eq(pool_new(&pool, &o), 0);
         touched = 0;
@@ -454,6 +527,7 @@ int main(void)
     tcase_add_loop_test(t, ten_million_flat_spawns_keep_their_results, 0, 2);
     tcase_add_loop_test(t, a_forked_child_stops_at_its_first_call, 0, 3);
     tcase_add_loop_test(t, overflowing_spawns_run_at_once_and_sync, 0, 2);
+    tcase_add_loop_test(t, a_full_stack_keeps_children_of_all_forms_apart, 0, 4);
     tcase_add_loop_test(t, recursion_of_100000_works, 0, 4);
     tcase_add_loop_test(t, tasks_of_every_kind_carry_arguments_and_results, 0, 4);
     tcase_add_loop_test(t, for_visits_each_index_once, 0, 4);
