@@ -708,6 +708,18 @@ uint32_t pool_workers(const struct pool *pool)
     return pool->options.workers;
 }
 
+uint32_t pool_workers_seen(const struct pool *pool)
+{
+    return atomic_load_explicit(&pool->victims, memory_order_acquire);
+}
+
+int pool_set_workers(struct pool *pool, uint32_t n)
+{
+    if (n < 1 || n > POOL_WORKERS_MAX)
+        return -EINVAL;
+    return n == pool->options.workers ? 0 : -ENOSYS;
+}
+
 void pool_worker_counters(const struct pool *pool, uint32_t index, struct pool_counters *ret)
 {
     const struct worker *w = pool->all[index];

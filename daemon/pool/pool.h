@@ -94,6 +94,10 @@ struct pool_counters {
 };
 void pool_worker_counters(const struct pool *pool, uint32_t index, struct pool_counters *ret);
 uint32_t pool_workers(const struct pool *pool);
+/* How many indices have counters: workers, spare ones, guests. [any] */
+uint32_t pool_workers_seen(const struct pool *pool);
+/* The pool has n workers from now on. 0, -EINVAL, -ENOMEM. [any] */
+int pool_set_workers(struct pool *pool, uint32_t n);
 
 /* What the root that this worker runs belongs to; stolen children inherit it. `context` is the public field of struct
  * wsd_worker: the host sets it when a root starts. */
