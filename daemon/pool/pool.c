@@ -218,6 +218,7 @@ static bool look_at(struct worker *w, struct worker *victim)
     if (!deque_has_private_any(&victim->deque) || !deque_revoke_any(&victim->deque))
         return false;
     COUNT(w, revoked);
+    trace_event(w, TRACE_REVOKE, victim->public.index);
     return true;
 }
 
@@ -282,7 +283,10 @@ static void run_root(struct worker *w, struct pool_node *node)
 {
     COUNT(w, roots);
     w->public.context = NULL;
+    trace_event(w, TRACE_ROOT, TRACE_NOBODY);
     node->run(node, &w->public); /* node is its owner's again from here on, and may be gone */
+    trace_event(w, TRACE_ROOT | TRACE_END, TRACE_NOBODY);
+    trace_subject_clear(&w->trace);
     w->public.context = NULL;
     if (w->public.top != w->deque.base || worker_has_overflow(w))
         pool_broken("a root returned without joining its children");
@@ -374,7 +378,9 @@ static bool park(struct worker *w)
     }
     deque_trim_owner(&w->deque);
     COUNT(w, parks);
+    trace_event(w, TRACE_SLEEP, TRACE_NOBODY);
     event_wait(p->event, epoch, UINT64_MAX, p->shared);
+    trace_event(w, TRACE_SLEEP | TRACE_END, TRACE_NOBODY);
     COUNT(w, wakeups);
     atomic_fetch_add_explicit(&pool->busy, 1, memory_order_acq_rel);
     return true;
@@ -425,6 +431,7 @@ static struct worker *worker_free(struct worker *w)
     if (!w)
         return NULL;
     worker_free_overflow(w);
+    trace_worker_deinit(&w->trace);
     deque_deinit(&w->deque);
     free(w);
     return NULL;
@@ -457,6 +464,7 @@ static void pool_destroy(struct pool *pool)
         for (uint32_t i = 0; i < pool->options.workers + POOL_GUESTS_MAX; i++)
             worker_free(pool->all[i]);
     free(pool->all);
+    trace_deinit(&pool->trace);
     injector_deinit(&pool->injector);
     park_deinit(&pool->park);
     pthread_mutex_destroy(&pool->close_lock);
@@ -521,6 +529,7 @@ int pool_new(struct pool **ret_pool, const struct pool_options *options)
     park_init(&pool->park, options->event ? options->event : &pool->own_event, options->event && options->event_shared);
     pthread_mutex_init(&pool->close_lock, NULL);
     pthread_mutex_init(&pool->guests_lock, NULL);
+    trace_init(&pool->trace);
     pool->crowded = n > (uint32_t)cpus();
     atomic_init(&pool->busy, n);
     atomic_init(&pool->victims, n);
