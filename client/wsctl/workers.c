@@ -104,7 +104,10 @@ static int show_worker(const struct wsd_worker_info *info, void *userdata)
 
 static const char *why(int error)
 {
-    return error == ETIMEDOUT ? "it does not answer" : error == ESRCH ? "it has ended" : strerror(error);
+    return error == ETIMEDOUT ? "it does not answer"
+           : error == ESRCH   ? "it has ended"
+           : error == EBADMSG ? "what it answers cannot be; it is replaced"
+                              : strerror(error);
 }
 
 static void show_error(struct table *t, const struct wsd_executor_info *info)

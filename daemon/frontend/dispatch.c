@@ -490,6 +490,7 @@ static void do_stats(struct peer *p, uint32_t tag)
         {span("executors_started"), n.executors_started},
         {span("executors_died"), n.executors_died},
         {span("executors_distrusted"), n.liars},
+        {span("traces"), n.n_traces},
         {span("connections"), p->frontend->n_peers},
     };
     struct msg m = {.type = FRAME_COUNTERS, .stats = {.counters = counters, .n_counters = ARRAY_SIZE(counters)}};

@@ -354,6 +354,16 @@ void jobs_trace_drop(struct jobs *jobs, uint32_t number)
         (void)trace_stop(jobs, 0, number, NULL);
 }
 
+uint64_t ask_traces(const struct jobs *jobs)
+{
+    uint64_t n = 0;
+
+    if (jobs->traced)
+        return 1;
+    list_for_each(l, &jobs->domains) n += container_of(l, struct domain, link)->traced != 0;
+    return n;
+}
+
 static void set_workers(struct jobs *jobs, uint32_t workers, struct executor_question *q)
 {
     jobs->options.workers = workers;

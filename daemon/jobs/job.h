@@ -247,6 +247,7 @@ void ask_init(struct domain *d);
 void ask_started(struct domain *d); /* the executor is there: it is traced where the last one was */
 void ask_answered(struct domain *d, const struct control *c); /* ASKED */
 void ask_executor_gone(struct domain *d);
+uint64_t ask_traces(const struct jobs *jobs); /* under way */
 
 /* recover.c */
 void recover(struct domain *d, int code, int status);

@@ -91,6 +91,7 @@ struct jobs_counters {
     uint64_t n_open; /* now, not final */
     uint64_t n_queued, n_handed, n_kept, n_executors;
     uint64_t n_bytes; /* charged to all users */
+    uint64_t n_traces; /* under way */
     uint64_t n_unread; /* watches of ended jobs that have not had all of the output */
 };
 
