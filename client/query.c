@@ -16,7 +16,10 @@ struct query {
     bool done;
     int result;
     uint16_t each; /* frames of this type are shown */
+    uint16_t also[2]; /* so are those of these types */
     uint16_t end;  /* one of this type ends the answer (the same: one frame is the answer) */
+    uint64_t deadline;
+    const struct frame *current; /* while it is shown */
     int (*show)(struct wsd_client *client, struct query *query, const struct msg *msg);
     void *wanted; /* of the one who asks: what show fills or calls */
 };
@@ -38,14 +41,18 @@ static void query_frame(struct wsd_client *client, struct request *request, cons
         query_end(client, query, client_remote_error(client, &msg->error));
         return;
     }
-    if (msg->type != query->each && msg->type != query->end) {
+    bool each = msg->type == query->each || msg->type == query->also[0] || msg->type == query->also[1];
+    if (!each && msg->type != query->end) {
         client_break_protocol(client, "unexpected answer:", msg->type);
         return;
     }
     if (msg->type == query->end)
         query_end(client, query, 0); /* before show, which may process the connection */
-    if (msg->type == query->each && query->show) {
+    if (msg->type == FRAME_PIECE)
+        query->deadline = client_deadline(QUERY_TIMEOUT_USEC); /* it moves */
+    if (each && query->show) {
         client->depth++;
+        query->current = frame;
         r = query->show(client, query, msg);
         client->depth--;
     }
@@ -62,9 +69,9 @@ static void query_broken(struct wsd_client *client, struct request *request)
 
 static int query_run(struct wsd_client *client, const struct msg *msg, struct query *query)
 {
-    uint64_t deadline = client_deadline(QUERY_TIMEOUT_USEC);
     int r = 0;
 
+    query->deadline = client_deadline(QUERY_TIMEOUT_USEC);
     list_init(&query->request.open);
     query->request.frame = query_frame;
     query->request.broken = query_broken;
@@ -82,7 +89,7 @@ static int query_run(struct wsd_client *client, const struct msg *msg, struct qu
     }
     client->depth++;
     while (!query->done && r == 0)
-        r = client_step(client, deadline);
+        r = client_step(client, query->deadline);
     client->depth--;
     if (!query->done)
         query_end(client, query, r);
@@ -223,6 +230,104 @@ int wsd_client_stats(struct wsd_client *client, int (*each)(const char *name, ui
     struct query query = {.each = FRAME_COUNTERS, .end = FRAME_COUNTERS, .show = show_counters, .wanted = &user};
 
     return query_run(client, &msg, &query);
+}
+
+/* --- workers, traces ------------------------------------------------------------------------------------------------ */
+
+struct each_worker {
+    int (*worker)(const struct wsd_worker_info *info, void *userdata);
+    int (*executor)(const struct wsd_executor_info *info, void *userdata);
+    int (*events)(const void *data, size_t size, void *userdata);
+    void *userdata;
+};
+
+static int show_worker(const struct each_worker *user, const struct msg_worker *m)
+{
+    struct wsd_counter_info counters[CODEC_COUNTERS];
+    struct wsd_worker_info info = {
+        .size = sizeof(info),
+        .executor = m->executor,
+        .worker = m->worker,
+        .kind = (enum wsd_worker_kind)m->kind,
+        .cpu = (int)MIN(m->cpu, (uint32_t)INT32_MAX) - 1,
+        .counters = counters,
+        .n_counters = m->n_counters,
+    };
+
+    for (size_t i = 0; i < m->n_counters; i++)
+        counters[i] = (struct wsd_counter_info){.name = m->counters[i].name.data, .value = m->counters[i].value};
+    return user->worker(&info, user->userdata);
+}
+
+static int show_executor(const struct each_worker *user, const struct msg_executor *m)
+{
+    struct wsd_executor_info info = {
+        .size = sizeof(info),
+        .executor = m->executor,
+        .uid = m->uid,
+        .workers = m->workers,
+        .error = (int)m->error,
+        .lost = m->lost,
+    };
+
+    return user->executor(&info, user->userdata);
+}
+
+static int show_each_worker(struct wsd_client *client, struct query *query, const struct msg *msg)
+{
+    const struct each_worker *user = query->wanted;
+
+    if (msg->type == FRAME_WORKER)
+        return user->worker ? show_worker(user, &msg->worker) : 0;
+    if (msg->type == FRAME_EXECUTOR)
+        return user->executor ? show_executor(user, &msg->executor) : 0;
+    return user->events ? user->events(query->current->body, query->current->body_size, user->userdata) : 0;
+}
+
+static int ask_executors(struct wsd_client *client, const struct msg *msg, struct each_worker *user)
+{
+    struct query query = {
+        .each = FRAME_EXECUTOR, .also = {FRAME_WORKER}, .end = FRAME_END, .show = show_each_worker, .wanted = user};
+
+    if (msg->type == FRAME_TRACE)
+        query.also[0] = FRAME_PIECE;
+    return query_run(client, msg, &query);
+}
+
+int wsd_client_workers(struct wsd_client *client, int (*worker)(const struct wsd_worker_info *info, void *userdata),
+                       int (*executor)(const struct wsd_executor_info *info, void *userdata), void *userdata)
+{
+    struct msg msg = {.type = FRAME_WORKERS};
+
+    return ask_executors(client, &msg,
+                         &(struct each_worker){.worker = worker, .executor = executor, .userdata = userdata});
+}
+
+int wsd_client_set_workers(struct wsd_client *client, uint32_t n,
+                           int (*executor)(const struct wsd_executor_info *info, void *userdata), void *userdata)
+{
+    struct msg msg = {.type = FRAME_WORKERS, .workers = {.set = n}};
+
+    if (n < 1 || n > CODEC_WORKERS_MAX)
+        return client_error(client, -EINVAL, 64, "a number of workers is 1 to %u", CODEC_WORKERS_MAX);
+    return ask_executors(client, &msg, &(struct each_worker){.executor = executor, .userdata = userdata});
+}
+
+int wsd_client_trace_start(struct wsd_client *client, bool keep)
+{
+    struct msg msg = {.type = FRAME_TRACE, .trace = {.action = keep ? TRACE_ACTION_KEEP : TRACE_ACTION_START}};
+
+    return ask_executors(client, &msg, &(struct each_worker){.userdata = NULL});
+}
+
+int wsd_client_trace_stop(struct wsd_client *client,
+                          int (*executor)(const struct wsd_executor_info *info, void *userdata),
+                          int (*events)(const void *data, size_t size, void *userdata), void *userdata)
+{
+    struct msg msg = {.type = FRAME_TRACE, .trace = {.action = TRACE_ACTION_STOP}};
+
+    return ask_executors(client, &msg,
+                         &(struct each_worker){.executor = executor, .events = events, .userdata = userdata});
 }
 
 int wsd_client_ping(struct wsd_client *client, uint64_t *ret_usec)

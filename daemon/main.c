@@ -159,6 +159,11 @@ static int load_config(struct config *c, int argc, char **argv, const char **ret
     return apply_flags(c, argc, argv, ret_file, ret_mode);
 }
 
+static uint32_t workers_of(const struct config *c)
+{
+    return c->workers ? c->workers : cpus_usable();
+}
+
 static bool plugin_enabled(const char *plugin, bool opt_in, void *context)
 {
     struct daemon *d = context;
@@ -186,9 +191,12 @@ static void on_reload(void *context)
         log_error("the configuration stays as it was: %s", *error ? error : strerror(-r));
         config_deinit(&fresh);
     } else {
-        if (fresh.workers != d->config.workers || fresh.one_domain != d->config.one_domain ||
-            strcmp(fresh.plugin_dirs, d->config.plugin_dirs) != 0)
-            log_notice("workers, plugin directories and domains change with the next start");
+        if (fresh.one_domain != d->config.one_domain || strcmp(fresh.plugin_dirs, d->config.plugin_dirs) != 0)
+            log_notice("plugin directories and domains change with the next start");
+        if (fresh.workers != d->config.workers) {
+            log_info("each executor has %u workers from now on", workers_of(&fresh));
+            jobs_set_workers(d->jobs, workers_of(&fresh));
+        }
         /* those are in use by the parts: they stay */
         char *dirs = fresh.plugin_dirs;
         fresh.plugin_dirs = d->config.plugin_dirs;
@@ -386,7 +394,7 @@ static int build(struct daemon *d)
         .base = d->base,
         .limits = d->config.limits,
         .executor_fd = d->executor_fd,
-        .workers = d->config.workers ? d->config.workers : cpus_usable(),
+        .workers = workers_of(&d->config),
         .plugin_dirs = d->config.plugin_dirs,
         .one_domain = d->config.one_domain,
         .own_uid = geteuid(),

@@ -98,6 +98,8 @@ static const struct type_info types[] = {
     [FRAME_STATS] = {"STATS", &wsd__pb__empty__descriptor},
     [FRAME_PING] = {"PING", &wsd__pb__empty__descriptor, .body = true},
     [FRAME_OPENED] = {"OPENED", &wsd__pb__opened__descriptor},
+    [FRAME_WORKERS] = {"WORKERS", &wsd__pb__workers__descriptor},
+    [FRAME_TRACE] = {"TRACE", &wsd__pb__trace__descriptor},
     [FRAME_WELCOME] = {"WELCOME", &wsd__pb__welcome__descriptor},
     [FRAME_ACCEPTED] = {"ACCEPTED", &wsd__pb__accepted__descriptor},
     [FRAME_OUTPUT] = {"OUTPUT", &wsd__pb__chunk__descriptor, .body = true},
@@ -112,6 +114,9 @@ static const struct type_info types[] = {
     [FRAME_END] = {"END", &wsd__pb__empty__descriptor},
     [FRAME_OPEN] = {"OPEN", &wsd__pb__open__descriptor},
     [FRAME_GOODBYE] = {"GOODBYE", &wsd__pb__error__descriptor},
+    [FRAME_EXECUTOR] = {"EXECUTOR", &wsd__pb__executor__descriptor},
+    [FRAME_WORKER] = {"WORKER", &wsd__pb__worker__descriptor},
+    [FRAME_PIECE] = {"PIECE", &wsd__pb__chunk__descriptor, .body = true},
 };
 
 static const struct type_info *type_find(uint16_t type)
@@ -216,6 +221,13 @@ static const char *check_stats(const struct msg_stats *m)
     return NULL;
 }
 
+static const char *check_worker(const struct msg_worker *m)
+{
+    if (m->kind < 1 || m->kind > CODEC_KIND_MAX)
+        return "kind";
+    return check_stats(&(struct msg_stats){.counters = m->counters, .n_counters = m->n_counters});
+}
+
 static const char *check_message(const struct msg *msg, size_t body_size)
 {
     if (body_size > 0 && !types[msg->type].body)
@@ -233,6 +245,7 @@ static const char *check_message(const struct msg *msg, size_t body_size)
         return msg->id.has_id ? NULL : "id";
     case FRAME_INPUT:
     case FRAME_OUTPUT:
+    case FRAME_PIECE:
         return msg->chunk.offset <= OFFSET_MAX - body_size ? NULL : "offset";
     case FRAME_CREDIT:
         return msg->credit.bytes <= CREDIT_MAX ? NULL : "bytes";
@@ -256,6 +269,14 @@ static const char *check_message(const struct msg *msg, size_t body_size)
         return span_fits(msg->open.path, CODEC_PATH_MAX) && msg->open.path.size > 0 ? NULL : "path";
     case FRAME_OPENED:
         return msg->opened.error <= ERRNO_MAX ? NULL : "error";
+    case FRAME_WORKERS:
+        return msg->workers.set <= CODEC_WORKERS_MAX ? NULL : "set";
+    case FRAME_TRACE:
+        return msg->trace.action >= TRACE_ACTION_START && msg->trace.action <= TRACE_ACTION_STOP ? NULL : "action";
+    case FRAME_EXECUTOR:
+        return msg->executor.error <= ERRNO_MAX ? NULL : "error";
+    case FRAME_WORKER:
+        return check_worker(&msg->worker);
     default:
         return NULL;
     }
@@ -372,19 +393,36 @@ static const char *plugin_of(struct codec *codec, const Wsd__Pb__Plugin *pb, str
     return NULL;
 }
 
-static const char *stats_of(struct codec *codec, const Wsd__Pb__Stats *pb, struct msg_stats *ret)
+static const char *counters_of(struct codec *codec, Wsd__Pb__Counter *const *pb, size_t n,
+                               const struct msg_counter **ret)
 {
     struct msg_counter *counters;
 
-    if (pb->n_counters > CODEC_COUNTERS)
+    if (n > CODEC_COUNTERS)
         return "number of counters";
-    counters = arena_alloc(codec, pb->n_counters * sizeof(*counters));
+    counters = arena_alloc(codec, n * sizeof(*counters));
     if (!counters)
         return "number of counters";
-    for (size_t i = 0; i < pb->n_counters; i++)
-        counters[i] = (struct msg_counter){.name = span_of(pb->counters[i]->name), .value = pb->counters[i]->value};
-    *ret = (struct msg_stats){.counters = counters, .n_counters = pb->n_counters};
+    for (size_t i = 0; i < n; i++)
+        counters[i] = (struct msg_counter){.name = span_of(pb[i]->name), .value = pb[i]->value};
+    *ret = counters;
     return NULL;
+}
+
+static const char *stats_of(struct codec *codec, const Wsd__Pb__Stats *pb, struct msg_stats *ret)
+{
+    *ret = (struct msg_stats){.n_counters = pb->n_counters};
+    return counters_of(codec, pb->counters, pb->n_counters, &ret->counters);
+}
+
+static const char *worker_of(struct codec *codec, const Wsd__Pb__Worker *pb, struct msg_worker *ret)
+{
+    *ret = (struct msg_worker){.executor = pb->executor,
+                               .worker = pb->worker,
+                               .kind = pb->kind,
+                               .cpu = pb->cpu,
+                               .n_counters = pb->n_counters};
+    return counters_of(codec, pb->counters, pb->n_counters, &ret->counters);
 }
 
 /* Any message as protobuf-c has it. Every one begins with its base. */
@@ -406,6 +444,10 @@ union any {
     Wsd__Pb__Stats stats;
     Wsd__Pb__Open open;
     Wsd__Pb__Opened opened;
+    Wsd__Pb__Workers workers;
+    Wsd__Pb__Executor executor;
+    Wsd__Pb__Worker worker;
+    Wsd__Pb__Trace trace;
     Wsd__Pb__Empty empty;
 };
 
@@ -443,6 +485,7 @@ static const char *message_of(struct codec *codec, const ProtobufCMessage *base,
         return id_of(pb->id.id, &ret->id);
     case FRAME_INPUT:
     case FRAME_OUTPUT:
+    case FRAME_PIECE:
         ret->chunk = (struct msg_chunk){.offset = pb->chunk.offset, .last = pb->chunk.last};
         return NULL;
     case FRAME_CREDIT:
@@ -474,6 +517,21 @@ static const char *message_of(struct codec *codec, const ProtobufCMessage *base,
     case FRAME_OPENED:
         ret->opened = (struct msg_opened){.serial = pb->opened.serial, .error = pb->opened.error};
         return NULL;
+    case FRAME_WORKERS:
+        ret->workers = (struct msg_workers){.set = pb->workers.set};
+        return NULL;
+    case FRAME_TRACE:
+        ret->trace = (struct msg_trace){.action = pb->trace.action};
+        return NULL;
+    case FRAME_EXECUTOR:
+        ret->executor = (struct msg_executor){.executor = pb->executor.executor,
+                                              .uid = pb->executor.uid,
+                                              .workers = pb->executor.workers,
+                                              .error = pb->executor.error,
+                                              .lost = pb->executor.lost};
+        return NULL;
+    case FRAME_WORKER:
+        return worker_of(codec, &pb->worker, &ret->worker);
     default:
         return NULL;
     }
@@ -595,6 +653,7 @@ static void put_flat(const struct msg *msg, union any *ret)
         break;
     case FRAME_INPUT:
     case FRAME_OUTPUT:
+    case FRAME_PIECE:
         wsd__pb__chunk__init(&ret->chunk);
         ret->chunk.offset = msg->chunk.offset;
         ret->chunk.last = msg->chunk.last;
@@ -637,6 +696,22 @@ static void put_flat(const struct msg *msg, union any *ret)
         ret->opened.serial = msg->opened.serial;
         ret->opened.error = msg->opened.error;
         break;
+    case FRAME_WORKERS:
+        wsd__pb__workers__init(&ret->workers);
+        ret->workers.set = msg->workers.set;
+        break;
+    case FRAME_TRACE:
+        wsd__pb__trace__init(&ret->trace);
+        ret->trace.action = msg->trace.action;
+        break;
+    case FRAME_EXECUTOR:
+        wsd__pb__executor__init(&ret->executor);
+        ret->executor.executor = msg->executor.executor;
+        ret->executor.uid = msg->executor.uid;
+        ret->executor.workers = msg->executor.workers;
+        ret->executor.error = msg->executor.error;
+        ret->executor.lost = msg->executor.lost;
+        break;
     default:
         wsd__pb__empty__init(&ret->empty);
     }
@@ -671,20 +746,45 @@ static size_t put_plugin(const struct msg_plugin *m, uint8_t *ret)
     return pack(&pb.base, ret);
 }
 
+/* Counters with an array of pointers to them, as protobuf-c wants them. */
+struct pb_counters {
+    Wsd__Pb__Counter counters[CODEC_COUNTERS], *pointers[CODEC_COUNTERS];
+};
+
+static Wsd__Pb__Counter **put_counters(const struct msg_counter *counters, size_t n, struct pb_counters *ret)
+{
+    for (size_t i = 0; i < n; i++) {
+        wsd__pb__counter__init(&ret->counters[i]);
+        ret->counters[i].name = bytes_of(counters[i].name);
+        ret->counters[i].value = counters[i].value;
+        ret->pointers[i] = &ret->counters[i];
+    }
+    return ret->pointers;
+}
+
 static size_t put_stats(const struct msg_stats *m, uint8_t *ret)
 {
-    Wsd__Pb__Counter counters[CODEC_COUNTERS], *pointers[CODEC_COUNTERS];
+    struct pb_counters counters;
     Wsd__Pb__Stats pb;
 
     wsd__pb__stats__init(&pb);
     pb.n_counters = m->n_counters;
-    pb.counters = pointers;
-    for (size_t i = 0; i < m->n_counters; i++) {
-        wsd__pb__counter__init(&counters[i]);
-        counters[i].name = bytes_of(m->counters[i].name);
-        counters[i].value = m->counters[i].value;
-        pointers[i] = &counters[i];
-    }
+    pb.counters = put_counters(m->counters, m->n_counters, &counters);
+    return pack(&pb.base, ret);
+}
+
+static size_t put_worker(const struct msg_worker *m, uint8_t *ret)
+{
+    struct pb_counters counters;
+    Wsd__Pb__Worker pb;
+
+    wsd__pb__worker__init(&pb);
+    pb.executor = m->executor;
+    pb.worker = m->worker;
+    pb.kind = m->kind;
+    pb.cpu = m->cpu;
+    pb.n_counters = m->n_counters;
+    pb.counters = put_counters(m->counters, m->n_counters, &counters);
     return pack(&pb.base, ret);
 }
 
@@ -724,6 +824,8 @@ static size_t put_message(const struct msg *msg, uint8_t *ret)
         return put_plugin(&msg->plugin, ret);
     if (msg->type == FRAME_COUNTERS)
         return put_stats(&msg->stats, ret);
+    if (msg->type == FRAME_WORKER)
+        return put_worker(&msg->worker, ret);
     put_flat(msg, &pb);
     n = pack(&pb.base, ret);
     if (msg->type == FRAME_SUBMIT)

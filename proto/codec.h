@@ -21,6 +21,8 @@
 #define CODEC_TEXT_MAX     256u           /* error, status, message: bytes, with NUL */
 #define CODEC_FUNCTIONS    64u            /* functions of one plugin */
 #define CODEC_COUNTERS     256u
+#define CODEC_WORKERS_MAX  1024u          /* that can be asked for */
+#define CODEC_KIND_MAX     3u             /* of a worker */
 #define CODEC_PRIORITY_MAX 100
 #define CODEC_STATE_FINAL  5u             /* of a job: from here on it has ended (enum wsd_job_state of client.h) */
 #define CODEC_STATE_MAX    10u
@@ -30,6 +32,7 @@ struct span {
     size_t size;
 };
 
+enum trace_action { TRACE_ACTION_START = 1, TRACE_ACTION_KEEP = 2, TRACE_ACTION_STOP = 3 };
 enum submit_flags { SUBMIT_DETACH = 1, SUBMIT_PROGRESS = 2, SUBMIT_MORE = 4 };
 #define SUBMIT_FLAGS_ALL 7u
 
@@ -69,6 +72,14 @@ struct msg_plugin {
 };
 struct msg_counter { struct span name; uint64_t value; };
 struct msg_stats { const struct msg_counter *counters; size_t n_counters; };
+struct msg_workers { uint32_t set; };
+struct msg_executor { uint32_t executor, uid, workers, error; uint64_t lost; };
+struct msg_worker {
+    uint32_t executor, worker, kind, cpu;
+    const struct msg_counter *counters;
+    size_t n_counters;
+};
+struct msg_trace { uint32_t action; };
 struct msg_open { uint32_t serial; struct span path; };
 struct msg_opened { uint32_t serial, error; };
 
@@ -80,7 +91,7 @@ struct msg {
         struct msg_welcome welcome;
         struct msg_submit submit;
         struct msg_id id; /* CANCEL, AWAIT, STATUS, ACCEPTED */
-        struct msg_chunk chunk; /* INPUT, OUTPUT */
+        struct msg_chunk chunk; /* INPUT, OUTPUT, PIECE */
         struct msg_credit credit;
         struct msg_progress progress;
         struct msg_message message;
@@ -91,6 +102,10 @@ struct msg {
         struct msg_stats stats;
         struct msg_open open;
         struct msg_opened opened;
+        struct msg_workers workers;
+        struct msg_executor executor;
+        struct msg_worker worker;
+        struct msg_trace trace;
     };
 };
 
@@ -107,7 +122,7 @@ enum {
 };
 
 /* Checks every length, count and enumeration, and gives plain values. DONE wants a final state; AWAIT, STATUS, ACCEPTED
- * want an id; a body is allowed in SUBMIT, INPUT, OUTPUT, PING and PONG only. Empty names, tags and the order of messages
+ * want an id; a body is allowed in SUBMIT, INPUT, OUTPUT, PIECE, PING and PONG only. Empty names, tags and the order of messages
  * are the caller's to check. *ret_msg and what it points to live until the next decode with the same codec. Text with a
  * NUL inside is CODEC_E_LIMIT. [one thread a codec] */
 int codec_decode(struct codec *codec, const struct frame *frame, struct msg *ret_msg);

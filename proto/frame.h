@@ -37,6 +37,8 @@ enum frame_type {
     FRAME_STATS = 10,  /* Empty -> COUNTERS */
     FRAME_PING = 11,   /* Empty + any body -> PONG with the same body */
     FRAME_OPENED = 12, /* Opened (+ descriptor) */
+    FRAME_WORKERS = 13, /* Workers -> WORKER.., EXECUTOR.., END | ERROR */
+    FRAME_TRACE = 14,   /* Trace -> EXECUTOR.., PIECE.., END | ERROR */
     /* wsd to client */
     FRAME_WELCOME = 65,  /* Welcome, first */
     FRAME_ACCEPTED = 66, /* Accepted */
@@ -52,6 +54,9 @@ enum frame_type {
     FRAME_END = 76,      /* Empty: end of a list; also the plain yes of CANCEL */
     FRAME_OPEN = 77,     /* Open: asks for a file of the client's */
     FRAME_GOODBYE = 78,  /* Error, tag 0: wsd is draining; open calls will end, new ones are refused */
+    FRAME_EXECUTOR = 79, /* Executor */
+    FRAME_WORKER = 80,   /* Worker */
+    FRAME_PIECE = 81,    /* Chunk + body: the next bytes of a trace, of the EXECUTOR before it */
 };
 
 struct frame {

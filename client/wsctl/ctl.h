@@ -49,6 +49,8 @@ int verb_cancel(struct ctl *ctl, int argc, char **argv);
 int verb_plugin(struct ctl *ctl, int argc, char **argv);
 int verb_ping(struct ctl *ctl, int argc, char **argv);
 int verb_stats(struct ctl *ctl, int argc, char **argv);
+int verb_workers(struct ctl *ctl, int argc, char **argv);
+int verb_trace(struct ctl *ctl, int argc, char **argv);
 int verb_version(struct ctl *ctl, int argc, char **argv);
 
 /* --- options.c -------------------------------------------------------------------------------------------------- */

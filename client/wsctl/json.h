@@ -5,6 +5,10 @@
  */
 #pragma once
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 #include "base/buffer.h"
 #include "wsd/client.h"
 
@@ -24,3 +28,6 @@ void json_open(struct json *json, const char *key, char bracket); /* [ or { insi
 void json_close(struct json *json, char bracket);
 /* Closes the object, writes the line to stdout's buffer, and starts anew. 0 or the exit code, said. */
 int json_end(struct json *json);
+
+/* Whether these bytes are one JSON object, whole, and nothing beside it. */
+bool json_is_object(const char *text, size_t size);

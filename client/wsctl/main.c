@@ -44,6 +44,18 @@ static const struct verb verbs[] = {
     {"plugin", "list | show NAME", "Tells which plugins and functions there are", "", verb_plugin},
     {"ping", "", "Asks whether wsd is there", "", verb_ping},
     {"stats", "", "Shows wsd's counters", "", verb_stats},
+    {"workers", "[set N]", "Shows what each worker has done; set changes their number",
+     "One line a worker of your executor (root, and the user that wsd runs as: of all): counters since the executor's "
+     "start.\n"
+     "set N gives every executor N workers, 1 to 1024, present ones at once; for root and wsd's own user.\n",
+     verb_workers},
+    {"trace", "[OPTION...]", "Records what the workers do, for chrome://tracing or ui.perfetto.dev",
+     "Of your executor (root, and the user that wsd runs as: of all), for a second or until Ctrl-C.\n\n"
+     "  -s, --seconds TIME    how long: 30, 1.5s, 500ms, 2min (1)\n"
+     "  -o, --output FILE     where it goes (wsd-trace.json); - is stdout\n"
+     "      --start           begin, and leave it running\n"
+     "      --stop            end what --start began, and write it\n",
+     verb_trace},
     {"version", "", "Tells the versions of wsctl, library and daemon", "", verb_version},
 };
 

@@ -4,7 +4,7 @@
  * still mount it).
  * Owns nothing; reads files once a call. [any]
  * Keeps: an answer of at least 1, whatever the files say; what cannot be read or parsed limits nothing.
- * Does not follow changes: an executor has the number of workers that it was started with. */
+ * Does not follow changes: it is asked again where the configuration is read again. */
 #include "base/cpus.h"
 
 #include <limits.h>

@@ -15,6 +15,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "executor/ask.h"
 #include "executor/fault.h"
 #include "executor/process.h"
 #include "executor/work.h"
@@ -83,6 +84,7 @@ static int start_pool(const struct arguments *a, struct pool **ret_pool)
         .worker_stop = worker_stop,
         .task_enter = host_task_enter,
         .task_leave = host_task_leave,
+        .subject_name = host_subject_name,
     };
     sigset_t all, before;
 
@@ -156,7 +158,7 @@ static int on_load(struct loader *loader, const struct control *c)
 }
 
 /* Until FINISH: 0; or -ECONNRESET where wsd is gone; or what broke. */
-static int control_loop(struct loader *loader)
+static int control_loop(struct loader *loader, struct pool *pool)
 {
     struct control c;
     int r = 0;
@@ -178,6 +180,9 @@ static int control_loop(struct loader *loader)
         case CONTROL_OPENED:
             opens_answer(&work.opens, c.slot, c.generation, c.number, c.error, TAKE_FD(fd));
             event_notify(&work.back.up->space, UINT32_MAX, true); /* partner: slot_wait() */
+            break;
+        case CONTROL_ASK:
+            r = ask_answer(pool, work.control_fd, &c, fd);
             break;
         case CONTROL_FINISH:
             return 0;
@@ -228,7 +233,7 @@ int main(int argc, char **argv)
     if (r == 0)
         r = control_send(work.control_fd, &(struct control){.kind = CONTROL_READY, .number = a.workers}, -1);
     if (r == 0)
-        r = control_loop(loader);
+        r = control_loop(loader, pool);
     if (r < 0) {
         /* What runs, runs on behalf of nobody: not waited for. */
         if (r != -ECONNRESET && r != -EPIPE)

@@ -13,24 +13,8 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "config.h"
+#include "frontend/call.h"
 #include "frontend/peer.h"
-
-enum call_kind { CALL_SUBMIT, CALL_AWAIT, CALL_LIST, CALL_PLUGINS };
-
-struct call {
-    struct watch watch; /* SUBMIT, AWAIT */
-    struct hash_link by_tag;
-    struct list link, stalled;
-    struct peer *peer;
-    enum call_kind kind;
-    uint32_t tag;
-    uint64_t out_sent, out_allowed; /* output, in bytes of this call: one that joins a job late begins at 0 too */
-    uint64_t in_sent, in_allowed;  /* input, likewise */
-    struct plugin_query query;     /* PLUGINS */
-    char *names;                   /* PLUGINS: those to come, each with its NUL */
-    uint8_t (*ids)[16];            /* LIST */
-    size_t at, n;                  /* LIST: ids; PLUGINS: bytes of names */
-};
 
 static struct span span(const char *text)
 {
@@ -59,8 +43,7 @@ static struct call *call_find(const struct peer *p, uint32_t tag)
     return NULL;
 }
 
-/* NULL: it was answered. */
-static struct call *call_new(struct peer *p, uint32_t tag, enum call_kind kind)
+struct call *call_new(struct peer *p, uint32_t tag, enum call_kind kind)
 {
     struct call *c;
 
@@ -85,19 +68,20 @@ static struct call *call_new(struct peer *p, uint32_t tag, enum call_kind kind)
     c->in_allowed = JOBS_INPUT_WINDOW;
     list_init(&c->stalled);
     list_init(&c->query.link);
+    list_init(&c->answers);
     list_init(&c->watch.progress);
     list_push_back(&p->calls, &c->link);
     p->n_calls++;
     return c;
 }
 
-/* The watch, if any, is not the jobs' any more. */
-static void call_free(struct call *c)
+void call_free(struct call *c)
 {
     hash_remove(&c->peer->frontend->calls, &c->by_tag);
     list_remove(&c->link);
     list_remove(&c->stalled);
     jobs_plugin_forget(&c->query);
+    ask_forget(c);
     c->peer->n_calls--;
     if (c->ids)
         c->peer->listing = false;
@@ -106,13 +90,13 @@ static void call_free(struct call *c)
     free(c);
 }
 
-static void stall(struct call *c)
+void call_stall(struct call *c)
 {
     if (list_empty(&c->stalled))
         list_push_back(&c->peer->stalled, &c->stalled);
 }
 
-static void end(struct call *c)
+void call_end(struct call *c)
 {
     peer_send(c->peer, &(struct msg){.type = FRAME_END}, c->tag, NULL, 0);
     call_free(c);
@@ -152,7 +136,7 @@ static size_t on_output(struct watch *w, const void *data, size_t size)
         struct msg m = {.type = FRAME_OUTPUT, .chunk = {.offset = c->out_sent}};
 
         if (peer_full(c->peer)) {
-            stall(c);
+            call_stall(c);
             break;
         }
         peer_send(c->peer, &m, c->tag, (const uint8_t *)data + done, n);
@@ -292,7 +276,7 @@ static void plugin_ask(struct call *c, const char *name)
 static void plugins_next(struct call *c)
 {
     if (!c->names || c->at >= c->n) {
-        end(c);
+        call_end(c);
         return;
     }
     const char *name = c->names + c->at;
@@ -333,13 +317,13 @@ static void list_pump(struct call *c)
 
     while (c->at < c->n && !p->failed) {
         if (peer_full(p)) {
-            stall(c);
+            call_stall(c);
             return;
         }
         /* one that has gone meanwhile is not shown */
         (void)jobs_info(p->frontend->options.jobs, c->ids[c->at++], p->uid, send_job, c);
     }
-    end(c);
+    call_end(c);
 }
 
 static void do_list(struct peer *p, uint32_t tag)
@@ -506,6 +490,7 @@ static void do_stats(struct peer *p, uint32_t tag)
         {span("executors_started"), n.executors_started},
         {span("executors_died"), n.executors_died},
         {span("executors_distrusted"), n.liars},
+        {span("traces"), n.n_traces},
         {span("connections"), p->frontend->n_peers},
     };
     struct msg m = {.type = FRAME_COUNTERS, .stats = {.counters = counters, .n_counters = ARRAY_SIZE(counters)}};
@@ -575,6 +560,8 @@ void dispatch(struct peer *p, const struct frame *frame)
         peer_send(p, &(struct msg){.type = FRAME_PONG}, frame->tag, frame->body, frame->body_size);
         break;
     case FRAME_OPENED: do_opened(p, frame->tag, &m.opened); break;
+    case FRAME_WORKERS: ask_workers(p, frame->tag, &m.workers); break;
+    case FRAME_TRACE: ask_trace(p, frame->tag, &m.trace); break;
     default: peer_fail(p, "a frame that only wsd sends"); break;
     }
 }
@@ -586,6 +573,8 @@ void dispatch_room(struct peer *p)
 
         if (c->kind == CALL_LIST)
             list_pump(c);
+        else if (c->kind == CALL_TRACE)
+            ask_pump(c);
         else
             jobs_output_ready(&c->watch);
     }
@@ -599,4 +588,5 @@ void dispatch_closed(struct peer *p)
         jobs_unwatch(&c->watch);
         call_free(c);
     }
+    jobs_trace_drop(p->frontend->options.jobs, p->trace);
 }

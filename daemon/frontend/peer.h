@@ -43,6 +43,7 @@ struct peer {
     uint32_t n_calls;
     struct list stalled; /* calls that wait for room in out */
     int fds[PEER_FDS];
+    uint32_t trace; /* that ends with the connection; 0: none */
     uint32_t n_fds, n_opens; /* n_opens: OPEN sent and not answered */
 };
 

@@ -74,6 +74,7 @@ static int copy_function(struct plugin *p, const struct wsd_plugin *d, uint32_t 
                       WSD_TEXT_MAX - 1);
     if (!f.run)
         return refuse(ret_error, error_size, "bad descriptor: function %s has no run", f.name);
+    to->plugin = p;
     strcpy(to->name, f.name);
     strcpy(to->help, f.help);
     to->flags = f.flags;

@@ -15,7 +15,10 @@
 #define PLUGIN_PATH_MAX      3072u /* with NUL: fits a control packet beside the rest */
 #define PLUGIN_FUNCTIONS_MAX 64u
 
+struct plugin;
+
 struct plugin_function {
+    const struct plugin *plugin; /* whose it is */
     char name[PLUGIN_NAME_MAX];
     char help[WSD_TEXT_MAX];
     uint64_t flags; /* enum wsd_function_flags */

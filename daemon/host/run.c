@@ -45,14 +45,37 @@ static struct host_job *host_switch(struct host_job *job)
     return before;
 }
 
+/* So that a trace can tell. */
+static void tell_subject(struct wsd_worker *self, const struct host_job *job)
+{
+    struct pool_subject s;
+
+    if (!job) {
+        pool_subject(self, NULL);
+        return;
+    }
+    memcpy(s.id, job->job.id, sizeof(s.id));
+    s.name = job->function;
+    pool_subject(self, &s);
+}
+
+void host_subject_name(const void *name, char *ret, size_t size, void *context)
+{
+    const struct plugin_function *f = name;
+
+    snprintf(ret, size, "%s:%s", f->plugin->name, f->name);
+}
+
 void host_task_enter(struct wsd_worker *self, void *task_context, void *outer, void *context)
 {
     host_switch(task_context);
+    tell_subject(self, task_context);
 }
 
 void host_task_leave(struct wsd_worker *self, void *task_context, void *outer, void *context)
 {
     host_switch(outer);
+    tell_subject(self, outer);
 }
 
 uint64_t host_job_cpu_usec(const struct host_job *job)
@@ -366,6 +389,7 @@ void host_job_run(struct host_job *job, struct wsd_worker *self)
 
     self->context = job; /* stolen children inherit it */
     struct host_job *outer = host_switch(job);
+    tell_subject(self, job);
     int status = job->function->run(&job->job, self);
     if (self->top != top) {
         /* Its children would run on in memory that is gone. Dies while it is still known whose doing it is. */

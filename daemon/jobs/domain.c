@@ -121,6 +121,9 @@ static void on_control(struct executor *e, const struct control *c, void *contex
     case CONTROL_MESSAGE:
         message(d, c);
         return;
+    case CONTROL_ASKED:
+        ask_answered(d, c);
+        return;
     default:
         liar(d, "a packet of unknown kind");
     }
@@ -152,6 +155,7 @@ static void start_now(struct domain *d)
     }
     jobs->counters.executors_started++;
     jobs->counters.n_executors++;
+    ask_started(d);
 }
 
 bool domain_wanted(struct domain *d)
@@ -255,7 +259,7 @@ static void on_idle(evutil_socket_t fd, short what, void *userdata)
         executor_kill(d->executor);
         return;
     }
-    if (d->n_handed || domain_wanted(d) || plugin_loading(d)) {
+    if (d->n_handed || domain_wanted(d) || plugin_loading(d) || d->traced) {
         d->idle_since_usec = clock_monotonic_usec();
         idle_timer_set(d, limit);
     } else if (idle >= limit) {
@@ -290,6 +294,7 @@ struct domain *domain_get(struct jobs *jobs, uint32_t uid)
     list_init(&d->plugins);
     list_init(&d->handed);
     list_init(&d->link);
+    ask_init(d);
     queue_init(d);
     d->pause_timer = evtimer_new(jobs->options.base, on_pause_over, d);
     d->idle_timer = evtimer_new(jobs->options.base, on_idle, d);
@@ -492,6 +497,7 @@ void domain_free(struct domain *d)
 {
     list_remove(&d->link);
     hash_remove(&d->jobs->by_key, &d->by_key);
+    ask_executor_gone(d);
     d->executor = executor_free(d->executor);
     while (!list_empty(&d->plugins))
         plugin_free(container_of(d->plugins.next, struct plugin, link));

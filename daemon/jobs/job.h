@@ -152,6 +152,11 @@ struct domain {
     bool distrusted;   /* the executor told lies and is being ended */
     bool finishing;    /* the executor was told to end: nothing goes to it any more */
     bool useful;       /* the executor has brought something to its end: a job, or the suspicion of a plugin */
+    struct list asks;  /* parts of questions that the executor has not answered, the oldest first */
+    uint32_t n_asks;
+    uint32_t traced, traced_by;  /* number of the trace, 0: none; uid */
+    uint32_t n_trace_ended;      /* executors that ended while they were traced */
+    uint32_t n_reports;          /* of a trace, not read yet */
 };
 
 struct jobs {
@@ -163,7 +168,8 @@ struct jobs {
     struct jobs_counters counters;
     uint64_t random[64];
     uint32_t random_at;
-    uint32_t next_executor;
+    uint32_t next_executor, next_ask, next_trace;
+    uint32_t traced, traced_by; /* all domains, also those to come: number of the trace, 0: none; uid */
     uint32_t max_fd; /* the highest descriptor that an input may have */
     bool draining;
 };
@@ -235,6 +241,13 @@ void domain_done(struct job *job, const struct front_completion *c); /* the slot
 bool domain_wanted(struct domain *d); /* something waits for an executor */
 void domain_forget_opens(struct job *job);
 void liar(struct domain *d, const char *what); /* nothing more is believed of this executor */
+
+/* ask.c */
+void ask_init(struct domain *d);
+void ask_started(struct domain *d); /* the executor is there: it is traced where the last one was */
+void ask_answered(struct domain *d, const struct control *c); /* ASKED */
+void ask_executor_gone(struct domain *d);
+uint64_t ask_traces(const struct jobs *jobs); /* under way */
 
 /* recover.c */
 void recover(struct domain *d, int code, int status);

@@ -482,4 +482,5 @@ void jobs_set_limits(struct jobs *jobs, const struct jobs_limits *limits)
 void jobs_counters(struct jobs *jobs, struct jobs_counters *ret)
 {
     *ret = jobs->counters;
+    ret->n_traces = ask_traces(jobs);
 }

@@ -64,6 +64,7 @@ struct jobs_limits {
     }
 
 #define JOBS_ATTEMPTS      3u            /* of an idempotent job, when executors die under it */
+#define JOBS_WORKERS_MAX   1024u         /* an executor */
 #define JOBS_PLUGINS       256u          /* a domain */
 #define JOBS_LOAD_USEC     10000000u     /* a plugin's constructors and init must be done by then */
 #define JOBS_INPUT_WINDOW  (256u * 1024) /* input that a client may send ahead, a call */
@@ -90,6 +91,7 @@ struct jobs_counters {
     uint64_t n_open; /* now, not final */
     uint64_t n_queued, n_handed, n_kept, n_executors;
     uint64_t n_bytes; /* charged to all users */
+    uint64_t n_traces; /* under way */
     uint64_t n_unread; /* watches of ended jobs that have not had all of the output */
 };
 
@@ -192,6 +194,65 @@ int jobs_plugin(struct jobs *jobs, uint32_t uid, const char *plugin, const struc
 void jobs_plugin_forget(struct plugin_query *q);
 /* The names of the plugins in the plugin directories, sorted, one behind the other, each with its NUL. The caller frees. */
 int jobs_plugin_names(struct jobs *jobs, char **ret_names, size_t *ret_size);
+
+/* --- questions to executors ----------------------------------------------------------------------------------------- */
+
+#define JOBS_ASK_USEC 10000000u /* an executor that has not answered by then is passed over */
+#define JOBS_ASKS     64u       /* not answered yet, an executor */
+
+enum jobs_ask {
+    JOBS_WORKERS = 1,     /* the counters of each worker */
+    JOBS_SET_WORKERS = 2, /* argument: so many from now on, in new executors too. Privileged */
+    JOBS_TRACE_START = 3, /* of the user's own executor, present and to come; the privileged: of all. q->trace */
+    JOBS_TRACE_STOP = 4,  /* ends what this user has started, and gives it */
+};
+
+extern const char *const jobs_counter_names[]; /* of a worker, in the order of worker_info.counters */
+extern const size_t jobs_n_counters;
+
+struct worker_info {
+    uint32_t worker;
+    uint32_t kind; /* enum control_worker_kind */
+    uint32_t cpu;  /* plus 1; 0: not pinned */
+    const uint64_t *counters;
+};
+
+/* The text of a trace, as an executor wrote it: nothing in it is to be believed. */
+struct trace_report;
+/* Reads at most size bytes from offset; 0 at the end. */
+size_t trace_report_read(const struct trace_report *r, uint64_t offset, void *data, size_t size);
+struct trace_report *trace_report_free(struct trace_report *r);
+
+/* What one executor answered; lives for the time of the call, but for report. */
+struct executor_answer {
+    uint32_t executor;
+    uint32_t uid;   /* of the user that it works for; UINT32_MAX: of all */
+    int error;      /* 0 or a positive errno: ETIMEDOUT, ESRCH (it ended), EBADMSG (nonsense), or its own */
+    uint32_t workers;
+    uint64_t lost;  /* events of a trace that were overwritten */
+    struct trace_report *report; /* NULL, or the receiver's to free */
+};
+
+/* A question, embedded in the asker's object, zeroed but for the calls. */
+struct executor_question {
+    struct list parts;
+    struct event *timer;
+    bool asking;    /* done has not been called */
+    uint32_t trace; /* TRACE_START: its number, for jobs_trace_drop() */
+    void (*worker)(struct executor_question *q, uint32_t executor, const struct worker_info *info); /* WORKERS */
+    void (*answer)(struct executor_question *q, const struct executor_answer *a); /* behind its workers */
+    void (*done)(struct executor_question *q); /* the last call, perhaps from jobs_ask() itself */
+};
+
+/* 0: done will be called; -EACCES; -EBUSY (somebody's trace is under way, or not read yet); -ENOENT (no trace of this
+ * user's); -EINVAL; -ENOMEM. */
+int jobs_ask(struct jobs *jobs, uint32_t uid, enum jobs_ask what, uint32_t argument, struct executor_question *q);
+/* The asker goes: no more calls. */
+void jobs_ask_forget(struct executor_question *q);
+/* This trace is ended, where it still is under way, and nobody wants it. */
+void jobs_trace_drop(struct jobs *jobs, uint32_t number);
+/* By configuration: as SET_WORKERS, without an answer. */
+void jobs_set_workers(struct jobs *jobs, uint32_t workers);
 
 /* Completions of every executor, a bounded batch: true where there may be more. */
 bool jobs_poll(struct jobs *jobs);

@@ -154,6 +154,7 @@ void recover(struct domain *d, int code, int status)
     d->jobs->counters.n_handed -= d->n_handed;
     d->n_handed = 0;
     memset(d->slots, 0, sizeof(d->slots));
+    ask_executor_gone(d);
     d->executor = NULL;
     d->jobs->counters.n_executors--;
     executor_free(e);

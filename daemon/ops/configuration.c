@@ -50,8 +50,7 @@ static const struct key keys[] = {
     {"limits", "executor-idle", KIND_TIME, AT(limits.idle_usec)},
 };
 
-#define WORKERS_MAX 1024u
-#define TIME_MAX    (366ull * 24 * 3600 * 1000000)
+#define TIME_MAX (366ull * 24 * 3600 * 1000000)
 
 int config_init(struct config *c)
 {
@@ -150,7 +149,7 @@ static const char *set(struct config *c, const struct key *key, const char *valu
         return parse_time(value, at) < 0 ? "a time of at least 1, up to a year, such as 90s (ms, s, min, h, d)" : NULL;
     case KIND_WORKERS:
         r = parse_number(value, (const char *const[]){""}, (const uint64_t[]){1}, 1, &number);
-        if (r < 0 || number > WORKERS_MAX)
+        if (r < 0 || number > JOBS_WORKERS_MAX)
             return "a number of workers from 1 to 1024";
         *(uint32_t *)at = (uint32_t)number;
         return NULL;

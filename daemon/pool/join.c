@@ -224,11 +224,13 @@ void worker_run_stolen(struct worker *w, const struct stolen *s)
     w->public.context = s->entry.context;
     if (o->task_enter)
         o->task_enter(&w->public, s->entry.context, outer, o->context);
+    trace_event(w, TRACE_TASK, s->victim->public.index);
     uint64_t begin = worker_ticks();
     type->run(&w->public, t);
     worker_weigh(w, worker_ticks() - begin);
     if (w->public.top != top)
         pool_broken("a task returned without joining its children");
+    trace_event(w, TRACE_TASK | TRACE_END, s->victim->public.index);
     if (o->task_leave)
         o->task_leave(&w->public, s->entry.context, outer, o->context);
     w->public.context = outer;
@@ -275,7 +277,9 @@ static void join_sleep(struct worker *w, const struct wsd_task *t)
         event_cancel(&w->joiner.event);
     } else {
         COUNT(w, parks);
+        trace_event(w, TRACE_SLEEP, TRACE_NOBODY);
         event_wait(&w->joiner.event, epoch, UINT64_MAX, false);
+        trace_event(w, TRACE_SLEEP | TRACE_END, TRACE_NOBODY);
     }
     if (any)
         park_joiner_remove(p, &w->joiner);
@@ -285,6 +289,7 @@ static void join_stolen(struct worker *w, struct wsd_task *t)
 {
     uint64_t deadline = 0;
 
+    trace_event(w, TRACE_JOIN, TRACE_NOBODY);
     for (uint32_t round = 1; !is_done(t); round++) {
         if (help(w, t)) {
             round = 0;
@@ -304,6 +309,7 @@ static void join_stolen(struct worker *w, struct wsd_task *t)
             deadline = 0;
         }
     }
+    trace_event(w, TRACE_JOIN | TRACE_END, TRACE_NOBODY);
     deque_joined_owner(&w->deque, t);
 }
 

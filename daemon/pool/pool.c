@@ -213,6 +213,7 @@ static bool look_at(struct worker *w, struct worker *victim)
     if (!deque_has_private_any(&victim->deque) || !deque_revoke_any(&victim->deque))
         return false;
     COUNT(w, revoked);
+    trace_event(w, TRACE_REVOKE, victim->public.index);
     return true;
 }
 
@@ -277,7 +278,10 @@ static void run_root(struct worker *w, struct pool_node *node)
 {
     COUNT(w, roots);
     w->public.context = NULL;
+    trace_event(w, TRACE_ROOT, TRACE_NOBODY);
     node->run(node, &w->public); /* node is its owner's again from here on, and may be gone */
+    trace_event(w, TRACE_ROOT | TRACE_END, TRACE_NOBODY);
+    trace_subject_clear(&w->trace);
     w->public.context = NULL;
     if (w->public.top != w->deque.base || worker_has_overflow(w))
         pool_broken("a root returned without joining its children");
@@ -367,7 +371,9 @@ static bool park(struct worker *w)
     }
     deque_trim_owner(&w->deque);
     COUNT(w, parks);
+    trace_event(w, TRACE_SLEEP, TRACE_NOBODY);
     event_wait(p->event, epoch, UINT64_MAX, p->shared);
+    trace_event(w, TRACE_SLEEP | TRACE_END, TRACE_NOBODY);
     COUNT(w, wakeups);
     atomic_fetch_add_explicit(&pool->busy, 1, memory_order_acq_rel);
     return true;
@@ -418,6 +424,7 @@ static struct worker *worker_free(struct worker *w)
     if (!w)
         return NULL;
     worker_free_overflow(w);
+    trace_worker_deinit(&w->trace);
     deque_deinit(&w->deque);
     free(w);
     return NULL;
@@ -450,6 +457,7 @@ static void pool_destroy(struct pool *pool)
         for (uint32_t i = 0; i < pool->options.workers + POOL_GUESTS_MAX; i++)
             worker_free(pool->all[i]);
     free(pool->all);
+    trace_deinit(&pool->trace);
     injector_deinit(&pool->injector);
     park_deinit(&pool->park);
     pthread_mutex_destroy(&pool->close_lock);
@@ -514,6 +522,7 @@ int pool_new(struct pool **ret_pool, const struct pool_options *options)
     park_init(&pool->park, options->event ? options->event : &pool->own_event, options->event && options->event_shared);
     pthread_mutex_init(&pool->close_lock, NULL);
     pthread_mutex_init(&pool->guests_lock, NULL);
+    trace_init(&pool->trace);
     pool->crowded = n > (uint32_t)cpus();
     atomic_init(&pool->busy, n);
     atomic_init(&pool->victims, n);
@@ -698,6 +707,18 @@ int pool_run(struct pool *pool, struct pool_node *node)
 uint32_t pool_workers(const struct pool *pool)
 {
     return pool->options.workers;
+}
+
+uint32_t pool_workers_seen(const struct pool *pool)
+{
+    return atomic_load_explicit(&pool->victims, memory_order_acquire);
+}
+
+int pool_set_workers(struct pool *pool, uint32_t n)
+{
+    if (n < 1 || n > POOL_WORKERS_MAX)
+        return -EINVAL;
+    return n == pool->options.workers ? 0 : -ENOSYS;
 }
 
 void pool_worker_counters(const struct pool *pool, uint32_t index, struct pool_counters *ret)

@@ -53,6 +53,8 @@ struct pool_options {
      * to the task's context at leave. The task's root cannot return before leave has. May be NULL. [worker] */
     void (*task_enter)(struct wsd_worker *self, void *task_context, void *outer, void *context);
     void (*task_leave)(struct wsd_worker *self, void *task_context, void *outer, void *context);
+    /* For traces: the words for a subject's name, cut off to size; [any thread]. NULL: none has any. */
+    void (*subject_name)(const void *name, char *ret, size_t size, void *context);
     size_t task_bytes; /* of task stack before a spawn runs the child at once, 16 to 56 a task; 0: 96 MiB */
     bool eager;          /* make each spawned task stealable at once, as where the kernel has no membarrier: slower */
 };
@@ -94,6 +96,43 @@ struct pool_counters {
 };
 void pool_worker_counters(const struct pool *pool, uint32_t index, struct pool_counters *ret);
 uint32_t pool_workers(const struct pool *pool);
+/* How many indices have counters: workers, spare ones, guests. [any] */
+uint32_t pool_workers_seen(const struct pool *pool);
+/* The pool has n workers from now on. 0, -EINVAL, -ENOMEM. [any] */
+int pool_set_workers(struct pool *pool, uint32_t n);
 
 /* What the root that this worker runs belongs to; stolen children inherit it. `context` is the public field of struct
  * wsd_worker: the host sets it when a root starts. */
+
+/* --- traces: what the workers did when; off by default, and then without cost --- */
+
+/* What a root or task is about: 128 bits that tell it from others, and what options.subject_name() makes words of, which
+ * has to live as long as the pool. */
+struct pool_subject {
+    uint64_t id[2];
+    const void *name;
+};
+
+/* What this worker is busy with from now on, until its root ends; NULL: nothing. Whoever hosts roots calls it where a root
+ * begins, and around stolen tasks (task_enter, task_leave). [worker] */
+void pool_subject(struct wsd_worker *self, const struct pool_subject *subject);
+
+/* From now on each worker keeps its last events (TRACE_EVENTS_MAX); those of an earlier trace are forgotten. [any] */
+void pool_trace_start(struct pool *pool);
+/* No more events; those that are there stay for pool_trace_write(). [any] */
+void pool_trace_stop(struct pool *pool);
+/* Stops, and gives the events' memory back. [any] */
+void pool_trace_forget(struct pool *pool);
+
+struct pool_trace_output {
+    uint32_t number; /* of the process, in the trace */
+    /* Takes some whole lines. 0, or a negative errno, which ends the writing. */
+    int (*put)(const char *text, size_t size, void *userdata);
+    void *userdata;
+};
+
+/* Writes the trace in the Chrome trace format: one event, a JSON object, a line. Complete events (X) for roots, stolen
+ * tasks (cat task, with the victim), joins and sleeps; a flow (s, f) a steal; names of process and workers (M). What had
+ * begun before, or has not ended, is cut off at the edges of the trace. Also while it goes on. *ret_lost: events that
+ * were overwritten by newer ones. 0, -ENOMEM, or what put said. [any] */
+int pool_trace_write(struct pool *pool, const struct pool_trace_output *out, uint64_t *ret_lost);

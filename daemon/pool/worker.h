@@ -14,6 +14,7 @@
 #include "pool/injector.h"
 #include "pool/park.h"
 #include "pool/pool.h"
+#include "pool/trace.h"
 #include "wsd/task.h"
 
 /* Outside threads that may help at once. */
@@ -38,6 +39,7 @@ struct worker {
     uint32_t tiny;       /* stolen tasks one after the other that were not worth it */
     uint64_t not_before; /* in ticks: no stealing until then */
     bool lent;           /* of a guest: in use. [guests_lock] */
+    struct trace_worker trace;
     _Alignas(CACHE_LINE) struct joiner joiner; /* [park] */
     struct batch batch;                        /* roots that it took at once; all take from it */
     _Alignas(CACHE_LINE) struct deque deque;
@@ -70,7 +72,15 @@ struct pool {
     pthread_mutex_t close_lock, guests_lock;
     bool joined;           /* [close_lock] */
     struct worker **all;   /* the workers, then the guests */
+    struct trace trace;
 };
+
+/* One event, where somebody wants to know. For slow paths only. [owner of w] */
+static inline void trace_event(struct worker *w, uint32_t kind, uint32_t other)
+{
+    if (__builtin_expect(atomic_load_explicit(&w->pool->trace.on, memory_order_relaxed), false))
+        trace_record(w, kind, other);
+}
 
 extern __thread struct worker *worker_current; /* [the thread's own] NULL outside */
 

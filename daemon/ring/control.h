@@ -27,6 +27,8 @@ enum control_kind {
     CONTROL_INPUT = 2,  /* slot, generation; descriptor of the input */
     CONTROL_OPENED = 3, /* slot, generation, number: serial; error (0 and a descriptor, or a positive errno) */
     CONTROL_FINISH = 4, /* no more work will come: run fini and exit 0 */
+    CONTROL_ASK = 5,    /* number: serial; functions: enum control_ask; flags: its argument; perhaps a descriptor, a memfd
+                           of fixed size that the answer is written to -> ASKED */
     /* executor -> wsd */
     CONTROL_READY = 65,    /* the pool runs; number: workers */
     CONTROL_LOADED = 66,   /* number: plugin number; error: 0 or a positive errno (ENOENT not found, ENOEXEC no plugin
@@ -36,6 +38,40 @@ enum control_kind {
     CONTROL_FUNCTION = 67, /* number: plugin number; functions: index; flags; text: name NUL help NUL */
     CONTROL_OPEN = 68,     /* slot, generation, number: serial; text: path -> OPENED */
     CONTROL_MESSAGE = 69,  /* slot, generation, number: level; text: a log line of the job */
+    CONTROL_ASKED = 70,    /* number: serial; error: 0 or a positive errno; functions, flags: by what was asked */
+};
+
+/* What wsd asks for, and what it gets back in functions and flags. Answered in the order of asking. */
+enum control_ask {
+    ASK_WORKERS = 1,     /* descriptor: an array of struct control_worker; functions: workers in force; flags: bytes */
+    ASK_SET_WORKERS = 2, /* flags: so many from now on; functions: workers in force */
+    ASK_TRACE_START = 3,
+    ASK_TRACE_STOP = 4,  /* descriptor: the trace, a JSON object a line; flags: the executor's number, then bytes;
+                            functions: events that are lost. ENOSPC: the descriptor was too small for the rest */
+    ASK_TRACE_DROP = 5,  /* as STOP, and nobody wants it */
+    ASK_LAST = ASK_TRACE_DROP,
+};
+
+#define CONTROL_WORKERS_MAX 4096u         /* records: workers, spare ones and guests */
+#define CONTROL_TRACE_MAX   (256u << 20)  /* bytes of a trace */
+
+/* The counters of one worker, in this order. */
+#define CONTROL_COUNTERS(x)                                                                                            \
+    x(roots) x(published) x(stolen) x(failed_steals) x(parks) x(wakeups) x(helped) x(overflows) x(revoked)
+enum {
+#define CONTROL_COUNTER_(name) CONTROL_COUNT_##name,
+    CONTROL_COUNTERS(CONTROL_COUNTER_) CONTROL_N_COUNTERS
+#undef CONTROL_COUNTER_
+};
+
+enum control_worker_kind { CONTROL_WORKER = 1, CONTROL_SPARE = 2, CONTROL_GUEST = 3 };
+
+struct control_worker {
+    uint32_t index;
+    uint32_t kind; /* enum control_worker_kind */
+    uint32_t cpu;  /* that it is pinned to, plus 1; 0: to none */
+    uint32_t reserved;
+    uint64_t counters[CONTROL_N_COUNTERS];
 };
 
 struct control {

@@ -231,6 +231,66 @@ WSD_EXPORT int wsd_client_plugins(struct wsd_client *client, const char *name,
 WSD_EXPORT int wsd_client_stats(struct wsd_client *client,
                                 int (*each)(const char *name, uint64_t value, void *userdata), void *userdata);
 
+/* --- what the pools do: these block for at most 30 seconds ------------------------------------------------------- */
+
+enum wsd_worker_kind {
+    WSD_WORKER = 1,
+    WSD_WORKER_SPARE = 2, /* stands in for one that waits */
+    WSD_WORKER_GUEST = 3, /* an outside thread that helps */
+};
+
+/* Does not grow: it stands in arrays. Since 0.1. */
+struct wsd_counter_info {
+    const char *name;
+    uint64_t value;
+};
+
+/* One worker of an executor, with its counters since the executor's start; wsctl(1) says what they count. Fields are
+ * appended. Since 0.1. */
+struct wsd_worker_info {
+    size_t size;
+    uint32_t executor, worker;
+    enum wsd_worker_kind kind;
+    int cpu; /* that it is pinned to; -1: to none */
+    const struct wsd_counter_info *counters;
+    size_t n_counters;
+};
+
+/* One executor. Fields are appended. Since 0.1. */
+struct wsd_executor_info {
+    size_t size;
+    uint32_t executor; /* its number; 0: one that ended while it was traced */
+    uint32_t uid;      /* of the user that it works for; UINT32_MAX: of all */
+    uint32_t workers;  /* in force */
+    int error;         /* 0, or a positive errno: ETIMEDOUT it did not answer, ESRCH it ended, or what it could not do */
+    uint64_t lost;     /* events of its trace that newer ones have overwritten */
+};
+
+/* The workers of the caller's executor (root and wsd's own user: of all), one after the other, and each executor behind
+ * its workers; either callback may be NULL; each thing is shown for the time of the callback. One that returns non-zero
+ * ends it with that value. 0, -EAGAIN. Since 0.1. */
+WSD_EXPORT int wsd_client_workers(struct wsd_client *client,
+                                  int (*worker)(const struct wsd_worker_info *info, void *userdata),
+                                  int (*executor)(const struct wsd_executor_info *info, void *userdata),
+                                  void *userdata);
+
+/* Gives every executor n workers (1 to 1024), present and to come; executor (may be NULL) is told of each present one.
+ * 0, -EACCES (for root and wsd's own user only), -EINVAL. Since 0.1. */
+WSD_EXPORT int wsd_client_set_workers(struct wsd_client *client, uint32_t n,
+                                      int (*executor)(const struct wsd_executor_info *info, void *userdata),
+                                      void *userdata);
+
+/* Begins a trace of the caller's executor, present and to come (root and wsd's own user: of all). It ends with this
+ * connection, unless keep is set. 0, -EAGAIN (one is under way), -EACCES (the executor is shared with others). Since 0.1. */
+WSD_EXPORT int wsd_client_trace_start(struct wsd_client *client, bool keep);
+
+/* Ends the trace that this user began, from whatever connection, and gives it: each executor, then its events, a JSON
+ * object of the Chrome trace format a line, in pieces of any size. What an executor says may be anything: check it. As
+ * for callbacks that return non-zero see above. 0, -ENOENT (none is under way). Since 0.1. */
+WSD_EXPORT int wsd_client_trace_stop(struct wsd_client *client,
+                                     int (*executor)(const struct wsd_executor_info *info, void *userdata),
+                                     int (*events)(const void *data, size_t size, void *userdata), void *userdata);
+
 /* There and back; the time it took in *ret_usec, if wanted. Since 0.1. */
 WSD_EXPORT int wsd_client_ping(struct wsd_client *client, uint64_t *ret_usec);
 

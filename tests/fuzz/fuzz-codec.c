@@ -41,6 +41,10 @@ static void check_texts(const struct msg *msg)
         for (size_t i = 0; i < msg->stats.n_counters; i++)
             check_span(msg->stats.counters[i].name, CODEC_NAME_MAX);
         break;
+    case FRAME_WORKER:
+        for (size_t i = 0; i < msg->worker.n_counters; i++)
+            check_span(msg->worker.counters[i].name, CODEC_NAME_MAX);
+        break;
     case FRAME_ERROR:
         check_span(msg->error.text, CODEC_TEXT_MAX);
         break;

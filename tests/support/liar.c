@@ -13,6 +13,9 @@
  *     silent   says a message without text
  *     die      ends as soon as a job is there, before it is touched
  *     stay     as honest; does not end when it is told to
+ *     asked-X  as honest; what wsd asks about its workers or a trace is answered as X says:
+ *              never, late (what was asked before), twice, size (more than there is room for), error (no errno),
+ *              kinds and order (workers that cannot be), text (a trace that is no JSON), die
  *     random   all of that, and scribbles over the shared memory */
 #include <errno.h>
 #include <fcntl.h>
@@ -38,6 +41,7 @@ static struct back back;
 static char modes[PLUGINS][16];
 static uint64_t seed;
 static volatile bool stay;
+static const char *asked = "";
 
 static uint64_t dice(uint64_t n)
 {
@@ -61,6 +65,8 @@ static void load(const struct control *c)
         sleep(4);
     snprintf(modes[c->number % PLUGINS], sizeof(modes[0]), "%.15s", name);
     stay |= strcmp(name, "stay") == 0;
+    if (strncmp(name, "asked-", 6) == 0)
+        asked = modes[c->number % PLUGINS] + 6;
     r.text_size = (uint32_t)snprintf(r.text, sizeof(r.text), "%s%c1%chelp%c/%s", name, 0, 0, 0, name) + 1;
     tell(&r, -1);
     r = (struct control){.kind = CONTROL_FUNCTION, .number = c->number, .flags = 1};
@@ -179,9 +185,9 @@ static uint32_t some_generation(uint32_t slot)
 static void random_packet(void)
 {
     static const uint32_t kinds[] = {
-        CONTROL_LOADED, CONTROL_FUNCTION, CONTROL_OPEN, CONTROL_MESSAGE, CONTROL_READY, 0, 99};
+        CONTROL_LOADED, CONTROL_FUNCTION, CONTROL_OPEN, CONTROL_MESSAGE, CONTROL_ASKED, CONTROL_READY, 0, 99};
     uint32_t slot = (uint32_t)dice(dice(8) ? 4 : RING_SLOTS + 8);
-    struct control c = {.kind = kinds[dice(dice(20) ? 4 : 7)],
+    struct control c = {.kind = kinds[dice(dice(20) ? 4 : 8)],
                         .slot = slot,
                         .generation = some_generation(slot % RING_SLOTS),
                         .number = (uint32_t)dice(6),
@@ -355,6 +361,51 @@ static void serve(const char *mode, uint32_t slot, uint32_t generation)
     }
 }
 
+static void put(int fd, const void *data, size_t size, struct control *answer)
+{
+    if (fd < 0 || pwrite(fd, data, size, 0) != (ssize_t)size)
+        _exit(2);
+    answer->flags = size;
+}
+
+static void put_nonsense(int fd, struct control *answer)
+{
+    static const char lines[] = "{\"ph\":\"M\",\"pid\":1}\n{\"a\":}\n]\n\n{}{}\n\x1b[2J\n{\"b\":\"\x01\"}\n";
+    size_t size = 200000; /* the rest is one long line */
+    char *text = malloc(size);
+
+    memset(text, 'x', size);
+    memcpy(text, lines, sizeof(lines) - 1);
+    put(fd, text, size, answer);
+    free(text);
+}
+
+static void ask(const struct control *c, int fd)
+{
+    struct control answer = {.kind = CONTROL_ASKED, .number = c->number, .functions = 1};
+    struct control_worker w[2] = {{.index = 0, .kind = 1}, {.index = 1, .kind = 1}};
+
+    if (strcmp(asked, "never") == 0)
+        return;
+    if (strcmp(asked, "die") == 0)
+        _exit(1);
+    if (strcmp(asked, "late") == 0)
+        answer.number--;
+    if (strcmp(asked, "error") == 0)
+        answer.error = 1u << 31;
+    w[1].kind = strcmp(asked, "kinds") == 0 ? 77 : 1;
+    w[1].index = strcmp(asked, "order") == 0 ? 0 : 1;
+    if (c->functions == ASK_WORKERS)
+        put(fd, w, sizeof(w), &answer);
+    if (c->functions == ASK_TRACE_STOP && strcmp(asked, "text") == 0)
+        put_nonsense(fd, &answer);
+    if (strcmp(asked, "size") == 0)
+        answer.flags = UINT64_MAX / sizeof(w[0]) * sizeof(w[0]);
+    tell(&answer, -1);
+    if (strcmp(asked, "twice") == 0)
+        tell(&answer, -1);
+}
+
 static bool control(void)
 {
     struct pollfd p = {.fd = CONTROL_FD_CONTROL, .events = POLLIN};
@@ -365,6 +416,8 @@ static bool control(void)
         return true;
     if (control_receive(CONTROL_FD_CONTROL, &c, &fd) < 0)
         return false;
+    if (c.kind == CONTROL_ASK)
+        ask(&c, fd);
     if (fd >= 0)
         close(fd);
     if (c.kind == CONTROL_LOAD)

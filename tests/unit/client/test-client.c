@@ -551,6 +551,128 @@ START_TEST(counters_are_shown)
 }
 END_TEST
 
+struct seen {
+    uint32_t workers, executors, last_error;
+    uint64_t sum, lost;
+    int cpu, answer;
+    char events[64];
+};
+
+static int see_worker(const struct wsd_worker_info *info, void *userdata)
+{
+    struct seen *seen = userdata;
+
+    ck_assert_uint_eq(info->size, sizeof(*info));
+    ck_assert_uint_eq(info->executor, 3);
+    ck_assert_int_eq(info->kind, WSD_WORKER_SPARE);
+    ck_assert_str_eq(info->counters[0].name, "jobs");
+    seen->workers++;
+    seen->cpu = info->cpu;
+    for (size_t i = 0; i < info->n_counters; i++)
+        seen->sum += info->counters[i].value;
+    return seen->answer;
+}
+
+static int see_executor(const struct wsd_executor_info *info, void *userdata)
+{
+    struct seen *seen = userdata;
+
+    ck_assert_uint_eq(info->size, sizeof(*info));
+    seen->executors++;
+    seen->last_error = (uint32_t)info->error;
+    seen->lost += info->lost;
+    return 0;
+}
+
+static int see_events(const void *data, size_t size, void *userdata)
+{
+    struct seen *seen = userdata;
+
+    ck_assert_uint_lt(strlen(seen->events) + size, sizeof(seen->events));
+    strncat(seen->events, data, size);
+    return seen->answer;
+}
+
+START_TEST(workers_are_shown)
+{
+    struct msg_counter counters[] = {{{"jobs", 4}, 5}, {{"more", 4}, 7}};
+    struct msg worker = {.type = FRAME_WORKER, .worker = {3, 0, 2, 0, counters, 2}};
+    struct msg executor = {.type = FRAME_EXECUTOR, .executor = {.executor = 3, .workers = 2, .error = 110}};
+    struct seen seen = {0};
+
+    peer_send(&peer, &worker, 1, NULL, 0);
+    worker.worker.cpu = 8;
+    peer_send(&peer, &worker, 1, NULL, 0);
+    peer_send(&peer, &executor, 1, NULL, 0);
+    peer_send_empty(&peer, FRAME_END, 1);
+    ck_assert_int_eq(wsd_client_workers(client, see_worker, see_executor, &seen), 0);
+    ck_assert(seen.workers == 2 && seen.executors == 1 && seen.sum == 24 && seen.cpu == 7 && seen.last_error == 110);
+    peer_expect(&peer, client, FRAME_WORKERS);
+    ck_assert_uint_eq(peer.msg.workers.set, 0);
+
+    seen.answer = 9;
+    worker.worker.cpu = 0;
+    peer_send(&peer, &worker, 2, NULL, 0);
+    peer_send_empty(&peer, FRAME_END, 2);
+    ck_assert_int_eq(wsd_client_workers(client, see_worker, NULL, &seen), 9);
+    ck_assert_int_eq(seen.cpu, -1);
+    peer_expect(&peer, client, FRAME_WORKERS);
+    peer_send(&peer, &worker, 3, NULL, 0);
+    peer_send_empty(&peer, FRAME_END, 3);
+    ck_assert_int_eq(wsd_client_workers(client, NULL, NULL, NULL), 0);
+}
+END_TEST
+
+START_TEST(number_of_workers_is_asked_for)
+{
+    struct msg executor = {.type = FRAME_EXECUTOR, .executor = {.executor = 3, .workers = 2}};
+    struct seen seen = {0};
+
+    ck_assert_int_eq(wsd_client_set_workers(client, 0, see_executor, &seen), -EINVAL);
+    ck_assert_int_eq(wsd_client_set_workers(client, 1025, see_executor, &seen), -EINVAL);
+    ck_assert_int_eq(wsd_client_exit(client), 64);
+    peer_send(&peer, &executor, 1, NULL, 0);
+    peer_send_empty(&peer, FRAME_END, 1);
+    ck_assert_int_eq(wsd_client_set_workers(client, 1024, see_executor, &seen), 0);
+    ck_assert_uint_eq(seen.executors, 1);
+    peer_expect(&peer, client, FRAME_WORKERS);
+    ck_assert_uint_eq(peer.msg.workers.set, 1024);
+    peer_send_error(&peer, 2, 77, "no");
+    ck_assert_int_eq(wsd_client_set_workers(client, 1, NULL, NULL), -EACCES);
+}
+END_TEST
+
+START_TEST(trace_comes_in_pieces)
+{
+    struct msg executor = {.type = FRAME_EXECUTOR, .executor = {.executor = 3, .lost = 4}};
+    struct msg piece = {.type = FRAME_PIECE};
+    struct seen seen = {0};
+
+    peer_send_empty(&peer, FRAME_END, 1);
+    ck_assert_int_eq(wsd_client_trace_start(client, false), 0);
+    peer_expect(&peer, client, FRAME_TRACE);
+    ck_assert_uint_eq(peer.msg.trace.action, TRACE_ACTION_START);
+    peer_send_error(&peer, 2, 75, "another");
+    ck_assert_int_eq(wsd_client_trace_start(client, true), -EAGAIN);
+    peer_expect(&peer, client, FRAME_TRACE);
+    ck_assert_uint_eq(peer.msg.trace.action, TRACE_ACTION_KEEP);
+    peer_send(&peer, &executor, 3, NULL, 0);
+    peer_send(&peer, &piece, 3, "{}\n{", 4);
+    piece.chunk.offset = 4;
+    peer_send(&peer, &piece, 3, "}\n", 2);
+    peer_send_empty(&peer, FRAME_END, 3);
+    ck_assert_int_eq(wsd_client_trace_stop(client, see_executor, see_events, &seen), 0);
+    ck_assert_str_eq(seen.events, "{}\n{}\n");
+    ck_assert_uint_eq(seen.lost, 4);
+    peer_expect(&peer, client, FRAME_TRACE);
+    ck_assert_uint_eq(peer.msg.trace.action, TRACE_ACTION_STOP);
+    seen.answer = 5;
+    peer_send(&peer, &executor, 4, NULL, 0);
+    peer_send(&peer, &piece, 4, "x\n", 2);
+    ck_assert_int_eq(wsd_client_trace_stop(client, NULL, see_events, &seen), 5);
+}
+END_TEST
+
 START_TEST(wrong_answer_ends_the_connection)
 {
     peer_send_empty(&peer, FRAME_PONG, 1);
@@ -665,6 +787,9 @@ int main(void)
     tcase_add_test(live, callback_may_ask_another_question);
     tcase_add_test(live, plugins_are_shown);
     tcase_add_test(live, counters_are_shown);
+    tcase_add_test(live, workers_are_shown);
+    tcase_add_test(live, number_of_workers_is_asked_for);
+    tcase_add_test(live, trace_comes_in_pieces);
     tcase_add_test(live, wrong_answer_ends_the_connection);
     tcase_add_test(live, end_of_the_stream_answers_the_question);
     tcase_add_test(live, name_above_the_limit_is_refused_here);

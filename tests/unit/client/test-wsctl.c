@@ -161,6 +161,27 @@ START_TEST(members_and_arrays_have_their_commas)
 }
 END_TEST
 
+START_TEST(objects_are_told_from_nonsense)
+{
+    static const char *const good[] = {"{}", "{\"a\":1}", "{\"a\":-1.50,\"b\":{\"c\":\"d e\\\"\\\\\"}, \"f\" : {} } "};
+    static const char *const bad[] = {"", "{", "}", "[]", "1", "{}{}", "{\"a\"}", "{\"a\":}", "{\"a\":1,}", "{a:1}",
+                                      "{\"a\":01}", "{\"a\":1.}", "{\"a\":\"\n\"}", "{\"a\":\"\\", "{\"a\":\"\\x\"}",
+                                      "{\"a\":\"\xff\"}", "{\"a\":nan}", "{\"a\":\"", "{} x"};
+    char deep[256] = "";
+
+    for (size_t i = 0; i < sizeof(good) / sizeof(*good); i++)
+        ck_assert_msg(json_is_object(good[i], strlen(good[i])), "%s", good[i]);
+    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
+        ck_assert_msg(!json_is_object(bad[i], strlen(bad[i])), "%s", bad[i]);
+    for (size_t i = 0; i < strlen(good[2]) - 1; i++)
+        ck_assert(!json_is_object(good[2], i)); /* cut off */
+    ck_assert(!json_is_object("{\"a\0\":1}", 8));
+    for (int i = 0; i < 40; i++)
+        strcat(deep, "{\"a\":");
+    ck_assert(!json_is_object(deep, strlen(deep)));
+}
+END_TEST
+
 START_TEST(plugin_of_this_directory_is_hinted_at)
 {
     char directory[] = "/tmp/wsctl-test-XXXXXX", hint[256];
@@ -193,6 +214,7 @@ int main(void)
     tcase_add_test(tcase, strings_become_valid_json);
     tcase_add_test(tcase, bytes_become_base64);
     tcase_add_test(tcase, members_and_arrays_have_their_commas);
+    tcase_add_test(tcase, objects_are_told_from_nonsense);
     tcase_add_test(tcase, plugin_of_this_directory_is_hinted_at);
     srunner_run_all(runner, CK_NORMAL);
     failed = srunner_ntests_failed(runner);

@@ -249,6 +249,16 @@ START_TEST(small_messages_survive)
     m = (struct msg){.type = FRAME_OPENED, .opened = {7, 13}};
     r = round_trip(&m, 1, 0);
     ck_assert(r.opened.serial == 7 && r.opened.error == 13);
+    m = (struct msg){.type = FRAME_WORKERS, .workers = {1024}};
+    ck_assert_uint_eq(round_trip(&m, 1, 0).workers.set, 1024);
+    m = (struct msg){.type = FRAME_TRACE, .trace = {TRACE_ACTION_STOP}};
+    ck_assert_uint_eq(round_trip(&m, 1, 0).trace.action, TRACE_ACTION_STOP);
+    m = (struct msg){.type = FRAME_EXECUTOR, .executor = {7, UINT32_MAX, 1024, 4095, UINT64_MAX}};
+    r = round_trip(&m, 1, 0);
+    ck_assert(r.executor.executor == 7 && r.executor.uid == UINT32_MAX && r.executor.workers == 1024);
+    ck_assert(r.executor.error == 4095 && r.executor.lost == UINT64_MAX);
+    m = (struct msg){.type = FRAME_PIECE, .chunk = {1ull << 40, false}};
+    ck_assert_uint_eq(round_trip(&m, 1, FRAME_BODY_CHUNK).chunk.offset, 1ull << 40);
 }
 END_TEST
 
@@ -356,6 +366,31 @@ START_TEST(most_counters_survive)
 }
 END_TEST
 
+START_TEST(workers_survive)
+{
+    struct msg_counter counters[CODEC_COUNTERS + 1];
+    struct msg m = {.type = FRAME_WORKER, .worker = {1, 2, 3, 4, counters, 2}}, r;
+
+    for (size_t i = 0; i <= CODEC_COUNTERS; i++)
+        counters[i] = (struct msg_counter){span("x"), i};
+    r = round_trip(&m, 1, 0);
+    ck_assert(r.worker.executor == 1 && r.worker.worker == 2 && r.worker.kind == 3 && r.worker.cpu == 4);
+    ck_assert_uint_eq(r.worker.n_counters, 2);
+    ck_assert_uint_eq(r.worker.counters[1].value, 1);
+    assert_span(r.worker.counters[1].name, "x");
+    m.worker.n_counters = CODEC_COUNTERS;
+    ck_assert_uint_eq(round_trip(&m, 1, 0).worker.n_counters, CODEC_COUNTERS);
+    m.worker.n_counters++;
+    ck_assert_uint_eq(codec_size(&m), 0);
+    m.worker.n_counters = 0;
+    round_trip(&m, 1, 0);
+    m.worker.kind = 0;
+    ck_assert_uint_eq(codec_size(&m), 0);
+    m = (struct msg){.type = FRAME_TRACE};
+    ck_assert_uint_eq(codec_size(&m), 0); /* no action */
+}
+END_TEST
+
 /* --- limits on the way in ----------------------------------------------------------------------------------------- */
 
 /* One text field of one type: `field` may have at most room - 1 bytes. */
@@ -379,6 +414,10 @@ static void put_needed(uint16_t type)
         put_id(1);
         put_number(4, 5);
     }
+    if (type == FRAME_TRACE)
+        put_number(1, 1);
+    if (type == FRAME_WORKER)
+        put_number(3, 1);
 }
 
 START_TEST(texts_are_limited_below_at_and_above)
@@ -501,6 +540,11 @@ static const struct number_limit {
     {FRAME_JOB, 5, 255},
     {FRAME_ERROR, 1, 255},
     {FRAME_OPENED, 2, 4095},
+    {FRAME_WORKERS, 1, CODEC_WORKERS_MAX},
+    {FRAME_TRACE, 1, TRACE_ACTION_STOP},
+    {FRAME_EXECUTOR, 4, 4095},
+    {FRAME_WORKER, 3, CODEC_KIND_MAX},
+    {FRAME_PIECE, 1, INT64_MAX},
     {FRAME_CREDIT, 1, UINT32_MAX},
     {FRAME_OUTPUT, 1, INT64_MAX},
     {FRAME_INPUT, 1, INT64_MAX},
@@ -571,7 +615,14 @@ START_TEST(functions_and_counters_are_limited)
         for (unsigned i = 0; i < n; i++)
             put_bytes(1, "", 0);
         ck_assert_int_eq(answer(FRAME_COUNTERS), n <= CODEC_COUNTERS ? 0 : CODEC_E_LIMIT);
+        put_needed(FRAME_WORKER);
+        for (unsigned i = 0; i < n; i++)
+            put_bytes(5, "", 0);
+        ck_assert_int_eq(answer(FRAME_WORKER), n <= CODEC_COUNTERS ? 0 : CODEC_E_LIMIT);
     }
+    put_needed(FRAME_WORKER);
+    put_bytes(5, "\x0a\x01\0", 3); /* a counter whose name is a NUL */
+    ck_assert_int_eq(answer(FRAME_WORKER), CODEC_E_LIMIT);
     put_bytes(6,
               "\x0a\x03"
               "a\0b",
@@ -589,7 +640,7 @@ START_TEST(body_only_where_it_belongs)
 {
     for (uint16_t type = 0; type < 256; type++) {
         bool body = type == FRAME_SUBMIT || type == FRAME_INPUT || type == FRAME_OUTPUT || type == FRAME_PING ||
-                    type == FRAME_PONG;
+                    type == FRAME_PONG || type == FRAME_PIECE;
         struct msg msg;
         int r;
 
@@ -630,7 +681,7 @@ START_TEST(encode_refuses_what_decode_would)
     ck_assert_uint_eq(codec_size(&m), 0); /* does not end in NUL */
     m = (struct msg){.type = FRAME_AWAIT};
     ck_assert_uint_eq(codec_size(&m), 0);
-    m = (struct msg){.type = 13};
+    m = (struct msg){.type = 60};
     ck_assert_uint_eq(codec_size(&m), 0);
     m = (struct msg){.type = FRAME_END};
     ck_assert_uint_eq(codec_encode(&m, 1, 1, buffer, sizeof(buffer)), 0); /* has no body */
@@ -644,7 +695,7 @@ END_TEST
 
 START_TEST(unknown_types_are_told_apart)
 {
-    static const uint16_t unknown[] = {0, 13, 64, 79, 255, 256 + FRAME_PING, UINT16_MAX};
+    static const uint16_t unknown[] = {0, 60, 64, 200, 255, 256 + FRAME_PING, UINT16_MAX};
 
     for (size_t i = 0; i < sizeof(unknown) / sizeof(*unknown); i++)
         ck_assert_int_eq(answer(unknown[i]), CODEC_E_TYPE);
@@ -729,6 +780,7 @@ int main(void)
     tcase_add_test(tcase, job_survives);
     tcase_add_test(tcase, largest_plugin_survives);
     tcase_add_test(tcase, most_counters_survive);
+    tcase_add_test(tcase, workers_survive);
     tcase_add_loop_test(tcase, texts_are_limited_below_at_and_above, 0, n_texts);
     tcase_add_loop_test(tcase, text_with_nul_is_refused, 0, n_texts);
     tcase_add_test(tcase, ids_have_sixteen_bytes);

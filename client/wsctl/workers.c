@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * workers.c: `wsctl workers`, `wsctl workers set N`: what each worker has done, and how many there are.
+ * Owns nothing beyond the call. One thread. */
+#include "ctl.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "json.h"
+
+#define COLUMNS_MAX 64
+#define WORKERS_MAX 1024
+
+struct table {
+    struct ctl *ctl;
+    uint64_t totals[COLUMNS_MAX], run;
+    int widths[COLUMNS_MAX];
+    size_t n_columns, n_workers, n_executors, n_failed;
+};
+
+static const char *kind_name(enum wsd_worker_kind kind)
+{
+    return kind == WSD_WORKER ? "worker" : kind == WSD_WORKER_SPARE ? "spare" : "guest";
+}
+
+static uint64_t counter(const struct wsd_worker_info *info, const char *name)
+{
+    for (size_t i = 0; i < info->n_counters; i++)
+        if (strcmp(info->counters[i].name, name) == 0)
+            return info->counters[i].value;
+    return 0;
+}
+
+/* Roots and stolen tasks: what was run beside the children that a task called itself. */
+static uint64_t run_of(const struct wsd_worker_info *info)
+{
+    return counter(info, "roots") + counter(info, "stolen");
+}
+
+static int worker_json(const struct wsd_worker_info *info)
+{
+    struct json json = {0};
+
+    json_number(&json, "executor", info->executor);
+    json_number(&json, "worker", info->worker);
+    json_string(&json, "kind", kind_name(info->kind));
+    if (info->cpu >= 0)
+        json_number(&json, "cpu", (uint64_t)info->cpu);
+    json_number(&json, "run", run_of(info));
+    for (size_t i = 0; i < info->n_counters; i++)
+        json_number(&json, info->counters[i].name, info->counters[i].value);
+    return json_end(&json);
+}
+
+/* A column is as wide as its heading, and at least as this. */
+static int width(const char *name)
+{
+    return (int)MAX(strlen(name), (size_t)9);
+}
+
+static void print_heading(const struct wsd_worker_info *info)
+{
+    printf("%-10s %-6s %4s %9s", "WORKER", "KIND", "CPU", "RUN");
+    for (size_t i = 0; i < MIN(info->n_counters, (size_t)COLUMNS_MAX); i++) {
+        char name[32];
+        size_t n = 0;
+
+        for (; info->counters[i].name[n] && n < sizeof(name) - 1; n++)
+            name[n] = info->counters[i].name[n] == '_' ? ' ' : (char)toupper((unsigned char)info->counters[i].name[n]);
+        name[n] = 0;
+        printf(" %*s", width(name), name);
+    }
+    putchar('\n');
+}
+
+static int show_worker(const struct wsd_worker_info *info, void *userdata)
+{
+    struct table *t = userdata;
+    char name[32], cpu[16] = "-";
+
+    if (t->ctl->json)
+        return worker_json(info);
+    if (t->n_workers++ == 0 && !t->ctl->quiet)
+        print_heading(info);
+    snprintf(name, sizeof(name), "%u.%u", info->executor, info->worker);
+    if (info->cpu >= 0)
+        snprintf(cpu, sizeof(cpu), "%d", info->cpu);
+    printf("%-10s %-6s %4s %9" PRIu64, name, kind_name(info->kind), cpu, run_of(info));
+    t->run += run_of(info);
+    t->n_columns = MIN(info->n_counters, (size_t)COLUMNS_MAX);
+    for (size_t i = 0; i < t->n_columns; i++) {
+        t->widths[i] = width(info->counters[i].name);
+        printf(" %*" PRIu64, t->widths[i], info->counters[i].value);
+        t->totals[i] += info->counters[i].value;
+    }
+    putchar('\n');
+    return 0;
+}
+
+static const char *why(int error)
+{
+    return error == ETIMEDOUT ? "it does not answer"
+           : error == ESRCH   ? "it has ended"
+           : error == EBADMSG ? "what it answers cannot be; it is replaced"
+                              : strerror(error);
+}
+
+static void show_error(struct table *t, const struct wsd_executor_info *info)
+{
+    char what[32];
+
+    snprintf(what, sizeof(what), "executor %u", info->executor);
+    ctl_error(EXIT_REFUSED, what, "%s", why(info->error));
+    t->n_failed++;
+}
+
+static int show_executor(const struct wsd_executor_info *info, void *userdata)
+{
+    struct table *t = userdata;
+
+    t->n_executors++;
+    if (info->error)
+        show_error(t, info);
+    return 0;
+}
+
+static int show_set(const struct wsd_executor_info *info, void *userdata)
+{
+    struct table *t = userdata;
+    struct json json = {0};
+
+    t->n_executors++;
+    if (info->error == ESRCH)
+        return 0; /* the next one begins with as many as were asked for */
+    if (info->error)
+        show_error(t, info);
+    if (t->ctl->json) {
+        json_number(&json, "executor", info->executor);
+        json_number(&json, "uid", info->uid);
+        json_number(&json, "workers", info->workers);
+        json_string(&json, "error", info->error ? why(info->error) : "");
+        return json_end(&json);
+    }
+    if (!t->ctl->quiet && !info->error)
+        printf("executor %u: %u worker%s\n", info->executor, info->workers, info->workers == 1 ? "" : "s");
+    return 0;
+}
+
+static void print_totals(const struct table *t)
+{
+    printf("%-10s %-6s %4s %9" PRIu64, "all", "", "", t->run);
+    for (size_t i = 0; i < t->n_columns; i++)
+        printf(" %*" PRIu64, t->widths[i], t->totals[i]);
+    putchar('\n');
+}
+
+static int list_workers(struct ctl *ctl, struct wsd_client *client)
+{
+    struct table t = {.ctl = ctl};
+    int r = wsd_client_workers(client, show_worker, show_executor, &t);
+
+    if (r < 0)
+        return ctl_client_error(client, "workers", NULL);
+    if (r > 0)
+        return r;
+    if (!ctl->json && !ctl->quiet && t.n_workers > 0)
+        print_totals(&t);
+    if (!ctl->json && !ctl->quiet && t.n_executors == 0)
+        puts("no executor runs: there is no work");
+    return t.n_failed ? EXIT_REFUSED : 0;
+}
+
+static int set_workers(struct ctl *ctl, struct wsd_client *client, uint32_t n)
+{
+    struct table t = {.ctl = ctl};
+    int r = wsd_client_set_workers(client, n, show_set, &t);
+
+    if (r < 0)
+        return ctl_client_error(client, "workers set", NULL);
+    if (r > 0)
+        return r;
+    if (!ctl->json && !ctl->quiet)
+        printf("new executors: %u worker%s\n", n, n == 1 ? "" : "s");
+    return t.n_failed ? EXIT_REFUSED : 0;
+}
+
+int verb_workers(struct ctl *ctl, int argc, char **argv)
+{
+    struct wsd_client *client = NULL;
+    long long n = 0;
+    int r;
+
+    if (ctl_arguments(ctl, argc, argv, 0, 2, &r) == CTL_EXIT)
+        return r;
+    if (argc > optind && (strcmp(argv[optind], "set") != 0 || argc - optind != 2))
+        return ctl_error(EXIT_USAGE, "workers", "usage: wsctl workers %s", ctl->verb->usage);
+    if (argc > optind && parse_number(argv[optind + 1], 1, WORKERS_MAX, &n) < 0)
+        return ctl_error(EXIT_USAGE, argv[optind + 1], "not a number of workers; write 1 to %d", WORKERS_MAX);
+    if ((r = ctl_connect(ctl, &client)) != 0)
+        return r;
+    r = n ? set_workers(ctl, client, (uint32_t)n) : list_workers(ctl, client);
+    wsd_client_free(client);
+    return r ? r : print_end();
+}

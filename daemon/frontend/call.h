@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * call.h: a request that is open on a connection, for the files that serve requests. [loop]
+ */
+#pragma once
+
+#include "frontend/peer.h"
+
+enum call_kind { CALL_SUBMIT, CALL_AWAIT, CALL_LIST, CALL_PLUGINS, CALL_WORKERS, CALL_TRACE };
+
+struct call {
+    struct watch watch; /* SUBMIT, AWAIT */
+    struct hash_link by_tag;
+    struct list link, stalled;
+    struct peer *peer;
+    enum call_kind kind;
+    uint32_t tag;
+    uint64_t out_sent, out_allowed; /* output, in bytes of this call: one that joins a job late begins at 0 too */
+    uint64_t in_sent, in_allowed;  /* input, likewise */
+    struct plugin_query query;     /* PLUGINS */
+    char *names;                   /* PLUGINS: those to come, each with its NUL */
+    uint8_t (*ids)[16];            /* LIST */
+    size_t at, n;                  /* LIST: ids; PLUGINS: bytes of names */
+    struct executor_question question; /* WORKERS, TRACE */
+    struct list answers;               /* TRACE: what executors said, and has not been sent */
+    uint32_t action;                   /* TRACE: enum trace_action */
+    bool answered;                     /* TRACE: no more will come */
+};
+
+/* NULL: it was answered. */
+struct call *call_new(struct peer *p, uint32_t tag, enum call_kind kind);
+/* The watch, if any, is not the jobs' any more. */
+void call_free(struct call *c);
+/* It goes on when there is room in the output. */
+void call_stall(struct call *c);
+/* END, and it is over. */
+void call_end(struct call *c);
+
+/* ask.c */
+void ask_workers(struct peer *p, uint32_t tag, const struct msg_workers *m);
+void ask_trace(struct peer *p, uint32_t tag, const struct msg_trace *m);
+void ask_pump(struct call *c);
+void ask_forget(struct call *c); /* the call goes */

@@ -1,0 +1,437 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * ask.c: questions to executors: counters, number of workers, traces.
+ * Owns the parts of questions, one an executor that was asked, and the reports of traces. [loop]
+ * Keeps: each question ends once, whatever becomes of the executors; an executor's answer is checked word by word, and
+ * one that was not asked for is a lie.
+ * Does not wait: who does not answer in time is passed over. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "jobs/job.h"
+
+struct part {
+    struct list of_question, of_domain;
+    struct executor_question *question; /* NULL: nobody wants the answer any more */
+    struct domain *domain;
+    uint32_t serial, executor;
+    enum control_ask what;
+    uint64_t room; /* of fd */
+    int fd;        /* -1: none */
+};
+
+struct trace_report {
+    struct domain *domain;
+    uint64_t size;
+    int fd;
+};
+
+#define NAME_(name) #name,
+const char *const jobs_counter_names[] = {CONTROL_COUNTERS(NAME_)};
+#undef NAME_
+const size_t jobs_n_counters = ARRAY_SIZE(jobs_counter_names);
+
+static bool is_privileged(const struct jobs *jobs, uint32_t uid)
+{
+    return uid == 0 || uid == jobs->options.own_uid;
+}
+
+static uint32_t uid_of(const struct domain *d)
+{
+    return d->jobs->options.one_domain ? UINT32_MAX : (uint32_t)d->key;
+}
+
+static bool is_own(const struct domain *d, uint32_t uid)
+{
+    return is_privileged(d->jobs, uid) || uid_of(d) == uid;
+}
+
+/* --- reports ------------------------------------------------------------------------------------------------------- */
+
+size_t trace_report_read(const struct trace_report *r, uint64_t offset, void *data, size_t size)
+{
+    ssize_t n = offset < r->size ? pread(r->fd, data, MIN(size, r->size - offset), (off_t)offset) : 0;
+
+    return n > 0 ? (size_t)n : 0;
+}
+
+struct trace_report *trace_report_free(struct trace_report *r)
+{
+    if (!r)
+        return NULL;
+    r->domain->n_reports--;
+    close_fd(r->fd);
+    free(r);
+    return NULL;
+}
+
+static struct trace_report *report_new(struct part *p, uint64_t size)
+{
+    struct trace_report *r = calloc(1, sizeof(*r));
+
+    if (!r)
+        return NULL;
+    *r = (struct trace_report){.domain = p->domain, .size = size, .fd = TAKE_FD(p->fd)};
+    p->domain->n_reports++;
+    return r;
+}
+
+/* --- parts --------------------------------------------------------------------------------------------------------- */
+
+/* Memory of a size that nobody can change: what the executor writes to is bounded, and can be read at any time. */
+static int sealed_memory(uint64_t size)
+{
+    _cleanup_(close_fdp) int fd = memfd_create("wsd-answer", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+    if (fd < 0 || ftruncate(fd, (off_t)size) < 0 || fcntl(fd, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) < 0)
+        return -errno;
+    return TAKE_FD(fd);
+}
+
+static struct part *part_free(struct part *p)
+{
+    list_remove(&p->of_question);
+    list_remove(&p->of_domain);
+    p->domain->n_asks--;
+    close_fd(p->fd);
+    free(p);
+    return NULL;
+}
+
+/* Asks the domain's executor, which is there. */
+static int part_ask(struct domain *d, enum control_ask what, uint64_t argument, struct executor_question *q)
+{
+    uint64_t room = what == ASK_WORKERS ? CONTROL_WORKERS_MAX * sizeof(struct control_worker)
+                    : what == ASK_TRACE_STOP ? CONTROL_TRACE_MAX
+                                             : 0;
+    struct control c = {.kind = CONTROL_ASK, .functions = what, .flags = argument};
+
+    if (d->n_asks >= JOBS_ASKS)
+        return -EAGAIN; /* it does not answer, or is asked too much */
+    struct part *p = calloc(1, sizeof(*p));
+    if (!p)
+        return -ENOMEM;
+    *p = (struct part){.question = q, .domain = d, .executor = d->executor->number, .what = what, .room = room, .fd = -1};
+    list_init(&p->of_question);
+    list_push_back(&d->asks, &p->of_domain);
+    d->n_asks++;
+    c.number = p->serial = ++d->jobs->next_ask;
+    int r = room ? sealed_memory(room) : 0;
+    if (room && r >= 0)
+        p->fd = r;
+    if (r >= 0)
+        r = executor_send(d->executor, &c, p->fd);
+    if (r < 0) {
+        part_free(p);
+        return r;
+    }
+    if (q)
+        list_push_back(&q->parts, &p->of_question);
+    return 0;
+}
+
+static void ended(struct executor_question *q)
+{
+    if (!q->asking || !list_empty(&q->parts))
+        return;
+    q->asking = false;
+    if (q->timer)
+        event_free(TAKE(q->timer));
+    q->done(q);
+}
+
+static void tell(struct executor_question *q, const struct domain *d, uint32_t executor, int error)
+{
+    struct executor_answer a = {.executor = executor, .uid = uid_of(d), .error = error};
+
+    q->answer(q, &a);
+}
+
+/* The executor will not answer this one. */
+static void part_fail(struct part *p, int error)
+{
+    struct executor_question *q = p->question;
+
+    if (q) {
+        p->question = NULL;
+        list_remove(&p->of_question);
+        tell(q, p->domain, p->executor, error);
+        ended(q);
+    }
+}
+
+static void on_timeout(evutil_socket_t fd, short what, void *userdata)
+{
+    struct executor_question *q = userdata;
+
+    while (!list_empty(&q->parts)) {
+        struct part *p = container_of(q->parts.next, struct part, of_question);
+        bool last = p->of_question.next == &q->parts;
+
+        part_fail(p, ETIMEDOUT); /* it stays in the domain: the answer may still come */
+        if (last)
+            return; /* the question may be gone */
+    }
+}
+
+/* --- answers ------------------------------------------------------------------------------------------------------- */
+
+/* False: nonsense. Nothing has been told then. */
+static bool tell_workers(struct part *p, uint64_t size)
+{
+    size_t n = (size_t)(size / sizeof(struct control_worker));
+    _cleanup_(freep) struct control_worker *workers = malloc(size + 1);
+
+    if (!workers || pread(p->fd, workers, size, 0) != (ssize_t)size)
+        return false;
+    for (size_t i = 0; i < n; i++)
+        if (workers[i].index >= CONTROL_WORKERS_MAX || (i > 0 && workers[i].index <= workers[i - 1].index) ||
+            workers[i].kind < CONTROL_WORKER || workers[i].kind > CONTROL_GUEST)
+            return false;
+    for (size_t i = 0; i < n; i++) {
+        struct worker_info info = {.worker = workers[i].index,
+                                   .kind = workers[i].kind,
+                                   .cpu = workers[i].cpu,
+                                   .counters = workers[i].counters};
+
+        p->question->worker(p->question, p->executor, &info);
+    }
+    return true;
+}
+
+static bool is_sane(const struct part *p, const struct control *c)
+{
+    if (c->error > 4095 || c->flags > p->room)
+        return false;
+    if (p->what == ASK_TRACE_STOP)
+        return true;
+    return c->functions <= CONTROL_WORKERS_MAX && c->flags % sizeof(struct control_worker) == 0;
+}
+
+void ask_answered(struct domain *d, const struct control *c)
+{
+    struct part *p = list_empty(&d->asks) ? NULL : container_of(d->asks.next, struct part, of_domain);
+
+    if (!p || p->serial != c->number || !is_sane(p, c)) {
+        liar(d, "an answer to nothing that it was asked");
+        return;
+    }
+    struct executor_question *q = p->question;
+    struct executor_answer a = {.executor = p->executor, .uid = uid_of(d), .error = (int)c->error};
+    if (!q) {
+        part_free(p);
+        return;
+    }
+    if (p->what == ASK_TRACE_STOP) {
+        a.lost = c->functions;
+        a.report = report_new(p, c->flags);
+        if (!a.report)
+            a.error = ENOMEM;
+    } else {
+        a.workers = c->functions;
+        if (p->what == ASK_WORKERS && !a.error && !tell_workers(p, c->flags)) {
+            a.error = EBADMSG;
+            liar(d, "workers that cannot be");
+        }
+    }
+    part_free(p);
+    q->answer(q, &a);
+    ended(q);
+}
+
+void ask_executor_gone(struct domain *d)
+{
+    d->n_trace_ended += d->traced != 0;
+    while (!list_empty(&d->asks)) {
+        struct part *p = container_of(d->asks.next, struct part, of_domain);
+
+        part_fail(p, ESRCH);
+        part_free(p);
+    }
+}
+
+/* --- asking -------------------------------------------------------------------------------------------------------- */
+
+void ask_init(struct domain *d)
+{
+    list_init(&d->asks);
+    d->traced = d->jobs->traced;
+    d->traced_by = d->jobs->traced_by;
+}
+
+void ask_started(struct domain *d)
+{
+    if (d->traced && part_ask(d, ASK_TRACE_START, 0, NULL) < 0)
+        log_debug("executor %u cannot be traced", d->executor->number);
+}
+
+/* One executor of many, where there is one. */
+static void ask_one(struct domain *d, enum control_ask what, uint64_t argument, struct executor_question *q)
+{
+    if (!d->executor)
+        return;
+    int r = d->distrusted ? -ESRCH : part_ask(d, what, argument, q);
+    if (r < 0 && q)
+        tell(q, d, d->executor->number, -r);
+}
+
+static bool trace_is_free(const struct domain *d)
+{
+    return !d->traced && d->n_reports == 0;
+}
+
+static int trace_start(struct jobs *jobs, uint32_t uid, struct executor_question *q)
+{
+    uint32_t number = ++jobs->next_trace ? jobs->next_trace : ++jobs->next_trace;
+    struct domain *d;
+
+    if (is_privileged(jobs, uid)) {
+        list_for_each(l, &jobs->domains) if (!trace_is_free(container_of(l, struct domain, link))) return -EBUSY;
+        if (jobs->traced)
+            return -EBUSY;
+        jobs->traced = number;
+        jobs->traced_by = uid;
+    } else {
+        if (jobs->options.one_domain)
+            return -EACCES; /* the others' jobs are not his to see */
+        d = domain_get(jobs, uid);
+        if (!d)
+            return -ENOMEM;
+        if (!trace_is_free(d))
+            return -EBUSY;
+    }
+    list_for_each(l, &jobs->domains)
+    {
+        d = container_of(l, struct domain, link);
+        if (!is_own(d, uid))
+            continue;
+        d->traced = number;
+        d->traced_by = uid;
+        d->n_trace_ended = 0;
+        ask_one(d, ASK_TRACE_START, 0, q);
+    }
+    q->trace = number;
+    return 0;
+}
+
+/* One: of this number only; 0: all that this user may end. */
+static bool is_meant(uint32_t traced, uint32_t traced_by, uint32_t uid, uint32_t number)
+{
+    return traced && (number ? traced == number : uid == 0 || traced_by == uid);
+}
+
+static int trace_stop(struct jobs *jobs, uint32_t uid, uint32_t number, struct executor_question *q)
+{
+    bool any = is_meant(jobs->traced, jobs->traced_by, uid, number);
+
+    if (any)
+        jobs->traced = 0;
+    list_for_each(l, &jobs->domains)
+    {
+        struct domain *d = container_of(l, struct domain, link);
+
+        if (!is_meant(d->traced, d->traced_by, uid, number))
+            continue;
+        any = true;
+        d->traced = 0;
+        for (; q && d->n_trace_ended; d->n_trace_ended--)
+            tell(q, d, 0, ESRCH);
+        if (d->executor)
+            ask_one(d, q ? ASK_TRACE_STOP : ASK_TRACE_DROP, d->executor->number, q);
+    }
+    return any ? 0 : -ENOENT;
+}
+
+void jobs_trace_drop(struct jobs *jobs, uint32_t number)
+{
+    if (number)
+        (void)trace_stop(jobs, 0, number, NULL);
+}
+
+uint64_t ask_traces(const struct jobs *jobs)
+{
+    uint64_t n = 0;
+
+    if (jobs->traced)
+        return 1;
+    list_for_each(l, &jobs->domains) n += container_of(l, struct domain, link)->traced != 0;
+    return n;
+}
+
+static void set_workers(struct jobs *jobs, uint32_t workers, struct executor_question *q)
+{
+    jobs->options.workers = workers;
+    list_for_each(l, &jobs->domains) ask_one(container_of(l, struct domain, link), ASK_SET_WORKERS, workers, q);
+}
+
+void jobs_set_workers(struct jobs *jobs, uint32_t workers)
+{
+    set_workers(jobs, workers, NULL);
+}
+
+static int ask_all(struct jobs *jobs, uint32_t uid, enum jobs_ask what, uint32_t argument, struct executor_question *q)
+{
+    switch (what) {
+    case JOBS_WORKERS:
+        list_for_each(l, &jobs->domains)
+        {
+            struct domain *d = container_of(l, struct domain, link);
+
+            if (is_own(d, uid) || jobs->options.one_domain)
+                ask_one(d, ASK_WORKERS, 0, q);
+        }
+        return 0;
+    case JOBS_SET_WORKERS:
+        if (!is_privileged(jobs, uid))
+            return -EACCES;
+        if (argument < 1 || argument > JOBS_WORKERS_MAX)
+            return -EINVAL;
+        set_workers(jobs, argument, q);
+        return 0;
+    case JOBS_TRACE_START:
+        return trace_start(jobs, uid, q);
+    case JOBS_TRACE_STOP:
+        return trace_stop(jobs, uid, 0, q);
+    }
+    return -EINVAL;
+}
+
+int jobs_ask(struct jobs *jobs, uint32_t uid, enum jobs_ask what, uint32_t argument, struct executor_question *q)
+{
+    struct timeval t = {.tv_sec = JOBS_ASK_USEC / 1000000};
+
+    list_init(&q->parts);
+    q->timer = evtimer_new(jobs->options.base, on_timeout, q);
+    if (!q->timer)
+        return -ENOMEM;
+    int r = ask_all(jobs, uid, what, argument, q);
+    if (r < 0) {
+        event_free(TAKE(q->timer));
+        return r;
+    }
+    q->asking = true;
+    if (!list_empty(&q->parts))
+        evtimer_add(q->timer, &t);
+    ended(q);
+    return 0;
+}
+
+void jobs_ask_forget(struct executor_question *q)
+{
+    if (!q->asking)
+        return;
+    q->asking = false;
+    event_free(TAKE(q->timer));
+    while (!list_empty(&q->parts)) {
+        struct part *p = container_of(q->parts.next, struct part, of_question);
+
+        p->question = NULL;
+        list_remove(&p->of_question);
+    }
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * trace.h: what each worker did when, for people: off by default. pool.h has the calls for whoever owns the pool.
+ *
+ * Off, it costs one relaxed load and a branch in the slow paths, and nothing in the inline fast path of wsd/task.h. On,
+ * each worker writes events of a fixed size into a ring of its own; the oldest is overwritten.
+ *
+ *                | event | start | stop | write
+ *  trace_event   |  no: the ring's owner; any against the others
+ *  start         |  yes  | lock  | lock | lock
+ *  stop          |  yes  | lock  | lock | lock
+ *  write         |  yes  | lock  | lock | lock
+ */
+#pragma once
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "pool/pool.h"
+
+/* Of one worker: 2.5 MiB. Fewer where there are many workers, so that all together stay below 64 MiB. */
+#define TRACE_EVENTS_MAX 65536u
+#define TRACE_EVENTS_MIN 1024u
+#define TRACE_EVENTS_ALL (1u << 20)
+
+enum trace_kind {
+    TRACE_ROOT = 1,
+    TRACE_TASK,    /* a stolen one; other: whose it was */
+    TRACE_JOIN,    /* waits for a stolen child */
+    TRACE_SLEEP,   /* no work, or nothing to help with */
+    TRACE_REVOKE,  /* published tasks of `other`, who was in a long leaf */
+};
+#define TRACE_END 0x100u /* or'ed to the first four */
+
+#define TRACE_NOBODY UINT32_MAX
+
+struct trace_ring;
+struct worker;
+
+/* What a worker is busy with, told by the host. [owner stores, any loads: name last, with release] */
+struct trace_subject {
+    _Atomic uint64_t id[2];
+    _Atomic(const void *) name; /* NULL: nothing */
+};
+
+/* A worker's part. */
+struct trace_worker {
+    struct trace_subject subject;
+    /* [atomic: owner's release at its first event; acquire by whoever reads it] */
+    _Atomic(struct trace_ring *) ring;
+    struct pool_subject at_start, at_end; /* [trace.lock] what it was busy with then */
+};
+
+/* The pool's part. */
+struct trace {
+    _Atomic bool on;         /* [atomic: relaxed; a late look costs one event] */
+    _Atomic uint32_t events; /* of a ring made from now on [atomic: relaxed] */
+    pthread_mutex_t lock;
+    uint64_t from_nsec, to_nsec; /* [lock] CLOCK_MONOTONIC; to 0: it goes on */
+};
+
+void trace_init(struct trace *t);
+void trace_deinit(struct trace *t);
+void trace_worker_deinit(struct trace_worker *t);
+
+/* The root has ended: its worker is busy with nothing. [owner of t] */
+static inline void trace_subject_clear(struct trace_worker *t)
+{
+    atomic_store_explicit(&t->subject.name, NULL, memory_order_relaxed);
+}
+
+/* The long way of trace_event(). [owner of w] */
+void trace_record(struct worker *w, uint32_t kind, uint32_t other);

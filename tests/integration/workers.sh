@@ -1,0 +1,165 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# workers.sh: what each worker did, and their number changed while jobs run: by `wsctl workers set` and by SIGHUP. No
+# task is lost. Who may not, and executors that answer nonsense.
+. "$(dirname "$0")/../support/lib.sh"
+
+LIAR=$BUILD/tests/support/liar
+JOBS=$((400 / TIME_SCALE))
+
+sum() { # COUNTER: over all workers
+    wsctl --json workers >"$WORK/workers.json" && python3 -c '
+import json, sys
+print(sum(json.loads(line)[sys.argv[1]] for line in open(sys.argv[2])))' "$1" "$WORK/workers.json"
+}
+
+present() { # N: so many workers are there
+    [ "$(wsctl --json workers | grep -c '"kind":"worker"')" = "$1" ]
+}
+
+# Runs fib until there is more of it than before: which worker does what is chance.
+rises() { # COUNTER
+    local before after
+    before=$(sum "$1") || return 1
+    for _ in $(seq 200); do
+        wsctl submit fib 27 >/dev/null || return 1
+        after=$(sum "$1")
+        [ "$after" -gt "$before" ] && return 0
+    done
+    echo "$1: $before before, $after now"
+    return 1
+}
+
+table_adds_up() {
+    wsctl workers >"$WORK/table" && cat "$WORK/table" &&
+        awk 'NR == 1 { next } $1 == "all" { all = $2; next } { sum += $4 } END { exit !(NR >= 4 && sum == all) }' "$WORK/table"
+}
+
+executors() {
+    pgrep -P "$WSD_PID" | sort
+}
+
+# Hundreds of jobs that spawn, while the number goes up and down; each answer is looked at.
+none_is_lost() { # COMMAND...: changes the number of workers, N appended
+    local load i
+    seq "$JOBS" | sed 's/.*/22/' >"$WORK/items"
+    executors >"$WORK/executors"
+    wsctl map -j 64 fib <"$WORK/items" >"$WORK/answers" &
+    load=$!
+    started+=("$load")
+    i=0
+    until gone "$load"; do
+        for n in 4 1 3 2 8 1; do
+            "$@" "$n" || return 1
+            i=$((i + 1))
+        done
+    done
+    wait "$load" || return 1
+    echo "changed $i times"
+    [ "$(grep -c '^17711$' "$WORK/answers")" = "$JOBS" ] && [ "$(wc -l <"$WORK/answers")" = "$JOBS" ] &&
+        executors | cmp - "$WORK/executors"
+}
+
+by_sighup() { # N
+    printf '[daemon]\nworkers = %s\n' "$1" >"$WSD_CONFIG"
+    kill -HUP "$WSD_PID" && wait_until grep -q "each executor has $1 workers from now on" "$WSD_LOG"
+}
+
+says() { # WORDS STATUS COMMAND...
+    local words=$1 status=$2
+    shift 2
+    expect_exit "$status" "$@" >"$WORK/says" 2>&1 && grep -q -- "$words" "$WORK/says" && return 0
+    cat "$WORK/says"
+    return 1
+}
+
+start_wsd || exit 1
+check "no executor runs: says so" expect_output "no executor runs: there is no work" wsctl workers
+check "and with --json: nothing" expect_output "" wsctl --json workers
+check "a number that none can be: 64" says "write 1 to 1024" 64 wsctl workers set 0
+check "one above the limit: 64" says "write 1 to 1024" 64 wsctl workers set 1025
+check "no number: 64" says "write 1 to 1024" 64 wsctl workers set many
+check "set without a number: 64" says "usage: wsctl workers" 64 wsctl workers set
+check "something else: 64" says "usage: wsctl workers" 64 wsctl workers frobnicate 2
+check "set where no executor runs" expect_output "new executors: 2 workers" wsctl workers set 2
+check "the next executor has as many" expect_output 6765 wsctl submit fib 20
+check "as is told" present 2
+for counter in roots published stolen parks wakeups; do
+    check "$counter rises under fib" rises "$counter"
+done
+check "the totals of the table add up" table_adds_up
+check "each line of --json is an object" sh -c 'wsctl --json workers | python3 -c "
+import json, sys
+for line in sys.stdin:
+    w = json.loads(line)
+    assert w[\"kind\"] == \"worker\" and w[\"run\"] == w[\"roots\"] + w[\"stolen\"] and w[\"executor\"] > 0, w"'
+
+said=$(wsctl workers set 3 2>&1)
+if [[ $said == *"Function not implemented"* ]]; then
+    skip "set while it runs" "this engine cannot"
+else
+    check "set 3: so many are there" wait_until present 3
+    check "set says what it did" sh -c 'wsctl workers set 4 | grep -q "^executor [0-9]*: 4 workers$"'
+    check "and with --json" sh -c 'wsctl --json workers set 2 | grep -q "\"workers\":2,\"error\":\"\""'
+    check "set 1: one is left" sh -c 'wsctl workers set 1'
+    check "one is left" wait_until present 1
+    check "the limit itself" wsctl workers set 1024
+    check "and a job there" expect_output 2178309 wsctl submit fib 32
+    check "up and down while $JOBS jobs run: none is lost" none_is_lost wsctl -q workers set
+    check "the same by SIGHUP" none_is_lost by_sighup
+fi
+printf '[daemon]\nworkers = 2\n' >"$WSD_CONFIG"
+kill -HUP "$WSD_PID"
+check "SIGHUP: the number of the file" wait_until present 2
+kill -HUP "$WSD_PID"
+check "a file that stays as it was changes nothing" wsctl workers set 2
+pkill -KILL -P "$WSD_PID"
+check "an executor that starts later has as many" expect_output 6765 wsctl submit fib 20
+check "as is told again" present 2
+stop_wsd
+
+if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
+    mkdir "$WORK/inst"
+    cp "$WSCTL" "$BUILD"/client/libwsclient.so.0 "$WORK/inst/"
+    cp -r "$PLUGINS" "$WORK/inst/plugins"
+    chmod -R go+rX,go-w "$WORK/inst"
+    chmod 755 "$WORK"
+    printf '[daemon]\nsystem = yes\n' >"$WSD_CONFIG"
+    PLUGINS=$WORK/inst/plugins start_wsd --workers 2 || exit 1
+    chmod 666 "$WSD_SOCKET"
+    chmod 755 "$(dirname "$WSD_SOCKET")"
+    as() { # UID COMMAND...
+        local uid=$1
+        shift
+        LD_LIBRARY_PATH=$WORK/inst setpriv --reuid="$uid" --regid="$uid" --clear-groups -- "$WORK/inst/wsctl" "$@"
+    }
+    check "a user's job" expect_output 6765 as 1001 submit fib 20
+    check "another's" expect_output 6765 as 1002 submit fib 20
+    check "a user sees his own workers only" sh -c 'test "$('"$(declare -f as)"'; as 1001 --json workers | wc -l)" = 2'
+    check "root sees all" sh -c 'test "$(wsctl --json workers | wc -l)" = 4'
+    check "a user may not change the number: 77" says "only root" 77 as 1001 workers set 3
+    check "nor does it change" sh -c 'test "$(wsctl --json workers | wc -l)" = 4'
+    stop_wsd
+    : >"$WSD_CONFIG"
+else
+    skip "users" "only root can act as them"
+fi
+
+EXECUTOR=$LIAR
+for lie in late twice size error kinds order die; do
+    start_wsd || exit 1
+    check "an executor that answers '$lie': its job" wsctl submit "asked-$lie"
+    wsctl workers >"$WORK/said" 2>&1
+    status=$?
+    check "'$lie' does no harm" sh -c "[ $status = 0 ] || [ $status = 75 ]"
+    found_out() { wsctl --json stats | grep -q "\"executors_died\":[1-9].*\"executors_distrusted\":$([ "$lie" = die ] && echo 0 || echo 1)"; }
+    check "'$lie' is found out" wait_until found_out
+    check "and the next one serves" wait_until wsctl submit honest
+    stop_wsd
+done
+start_wsd || exit 1
+check "one that never answers: its job" wsctl submit asked-never
+check "it is passed over" says "does not answer" 75 wsctl workers
+check "and serves on" wsctl submit honest
+stop_wsd
