@@ -65,16 +65,14 @@ int deque_init(struct deque *d, struct wsd_worker *owner, size_t bytes, bool eag
 {
     size_t room = bytes ? bytes : DEQUE_BYTES;
     size_t slots = (room + DEQUE_SLOT_MAX + 4095) / 4096 * 4096;
-    size_t n = bytes ? bytes / sizeof(struct wsd_task) + 1 : DEQUE_ENTRIES; /* of a small one never too few */
-    void *map = mmap(NULL, slots + n * sizeof(struct deque_entry), PROT_READ | PROT_WRITE,
-                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    size_t mapped = slots + (room / DEQUE_SLOT_MIN + 1) * sizeof(struct deque_entry);
+    void *map = mmap(NULL, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
     if (map == MAP_FAILED)
         return -ENOMEM;
-    *d = (struct deque){.owner = owner, .base = map, .mapped = slots + n * sizeof(struct deque_entry), .eager = eager};
+    *d = (struct deque){.owner = owner, .base = map, .mapped = mapped, .eager = eager};
     d->limit = wsd_task_at_(d->base, (ptrdiff_t)room);
     d->entries = (struct deque_entry *)((char *)map + slots);
-    d->n_entries = (uint32_t)n;
     d->touched = d->base;
     pthread_mutex_init(&d->lock, NULL);
     atomic_init(&d->word, 0);
@@ -113,40 +111,50 @@ static void leave_owner(struct deque *d)
     atomic_store_explicit(&d->owner_in, false, memory_order_release);
 }
 
-/* How many private tasks to publish: the older half, or all, of at most so many. */
-static uint32_t count_private(const struct deque *d, const struct wsd_task *top, bool all, uint32_t most)
+/* How many private tasks to publish, at most `most`: all, or the older half. */
+static uint32_t count_private(const struct deque *d, const struct wsd_task *top, uint32_t most, bool all)
 {
-    uint32_t n = 0;
+    uint32_t n = 0, end = all ? most : 2 * most;
 
-    if (!all)
-        most *= 2;
-    for (struct wsd_task *t = split_at(d); t < top && n < most; t = next_of(t))
+    for (struct wsd_task *t = split_at(d); t < top && n < end; t = next_of(t))
         n++;
     return all ? n : (n + 1) / 2;
 }
 
-/* Makes the older half of what is private public, if nothing is; or all. Returns whether it did. [lock] */
-static bool publish(struct deque *d, const struct wsd_task *top, bool all)
+/* Makes up to `most` of what is private public. Returns whether there was any. [lock] */
+static bool publish(struct deque *d, const struct wsd_task *top, uint32_t most, bool all)
 {
-    /* Relaxed: while tail == split only holders of the lock change the word, and else we leave it alone. */
-    uint64_t word = atomic_load_explicit(&d->word, memory_order_relaxed);
-    uint32_t split = word_split(word);
+    uint32_t n = count_private(d, top, most, all);
     struct wsd_task *t = split_at(d);
 
-    if ((word_tail(word) < split && !d->eager) || t >= top)
-        return false;
-    uint32_t room = d->n_entries - split;
-    uint32_t n = count_private(d, top, all, d->eager ? room : MIN(room, DEQUE_PUBLISH_MAX));
     if (n == 0)
         return false;
-    for (uint32_t i = 0; i < n; i++, t = next_of(t))
-        d->entries[split + i] = (struct deque_entry){.task = t, .context = d->owner->context, .origin = d->origin};
+    /* Relaxed: only holders of the lock change the split. */
+    uint64_t word = atomic_load_explicit(&d->word, memory_order_relaxed);
+    uint32_t split = word_split(word);
+    for (uint32_t i = 0; i < n; i++, t = next_of(t)) {
+        struct deque_entry *e = &d->entries[split + i];
+        e->task = t;
+        e->context = d->owner->context;
+        e->own = __atomic_load_n(&d->owner->own, __ATOMIC_RELAXED);
+        __atomic_store_n(&e->origin, atomic_load_explicit(&d->origin, memory_order_relaxed), __ATOMIC_RELAXED);
+    }
     set_split(d, t);
-    /* A CAS loop for the eager kind, where thieves may move the tail meanwhile. seq_cst: partner is the thief's CAS. */
+    /* A loop: thieves may move the tail meanwhile. seq_cst: partner is the thief's CAS. */
     while (!atomic_compare_exchange_weak_explicit(&d->word, &word, word_make(word_tail(word), split + n),
                                                   memory_order_seq_cst, memory_order_relaxed))
         ;
     return true;
+}
+
+/* The older half, where nothing is public; of an eager deque all. [lock] */
+static bool publish_if_due(struct deque *d, const struct wsd_task *top)
+{
+    uint64_t word = atomic_load_explicit(&d->word, memory_order_relaxed);
+
+    if (d->eager)
+        return publish(d, top, UINT32_MAX, true);
+    return word_tail(word) == word_split(word) && publish(d, top, DEQUE_PUBLISH_MAX, false);
 }
 
 /* A bound that is right already is left alone: that wipes out no trap. */
@@ -166,7 +174,7 @@ static bool deque_bounds(struct deque *d, const struct wsd_task *top)
 
     d->owner->refuse = NULL;
     for (;;) {
-        published |= publish(d, top, d->eager);
+        published |= publish_if_due(d, top);
         uint64_t word = atomic_load_explicit(&d->word, memory_order_seq_cst);
         bool empty = word_tail(word) == word_split(word);
         struct wsd_task *lo = MAX(split_at(d), d->owner->level);
@@ -177,8 +185,8 @@ static bool deque_bounds(struct deque *d, const struct wsd_task *top)
         uint64_t again = atomic_load_explicit(&d->word, memory_order_seq_cst);
         if (word_tail(again) < word_split(again))
             return published;
-        if (hi == DEQUE_TRAP_HI && (split_at(d) >= top || word_split(again) == d->n_entries))
-            return published; /* nothing to give, or no entry to say so: the next push asks */
+        if (hi == DEQUE_TRAP_HI && split_at(d) >= top)
+            return published; /* nothing to give: the next push asks */
     }
 }
 
@@ -215,7 +223,10 @@ static bool reclaim(struct deque *d, struct wsd_task *t)
         assert(d->entries[last].task == t); /* else a sync is not that of the youngest spawn */
         if (tail > last)
             return false;
-        uint32_t split = tail + (last - tail + 1) / 2;
+        /* What was spawned by something else, below, stays public: it would be published again as the wrong thing. */
+        uint32_t split = last, least = tail + (last - tail + 1) / 2;
+        while (split > least && d->entries[split - 1].origin == d->entries[last].origin)
+            split--;
         /* acq_rel: partner is the thief's CAS; whoever comes first has the task. */
         if (atomic_compare_exchange_weak_explicit(&d->word, &word, word_make(tail, split), memory_order_acq_rel,
                                                   memory_order_relaxed))
@@ -278,7 +289,7 @@ void deque_set_level_owner(struct deque *d, struct wsd_task *level)
 bool deque_publish_owner(struct deque *d)
 {
     enter_owner(d);
-    publish(d, d->owner->top, true);
+    publish(d, d->owner->top, UINT32_MAX, true);
     deque_bounds(d, d->owner->top);
     leave_owner(d);
     return deque_has_public_any(d);
@@ -303,14 +314,14 @@ static void trap(struct deque *d)
     __atomic_store_n(&d->owner->hi, DEQUE_TRAP_HI, __ATOMIC_SEQ_CST);
 }
 
-bool deque_steal_any(struct deque *d, struct deque_entry *ret, bool *ret_more)
+static struct deque_entry *steal(struct deque *d, const uint64_t *origin, bool *ret_more)
 {
     uint64_t word = atomic_load_explicit(&d->word, memory_order_relaxed);
 
     for (int i = 0; i < 4; i++) {
         uint32_t tail = word_tail(word), split = word_split(word);
-        if (tail >= split)
-            return false;
+        if (tail >= split || (origin && __atomic_load_n(&d->entries[tail].origin, __ATOMIC_RELAXED) != *origin))
+            return NULL;
         /* The entry is read after the CAS only, so it does not matter how often the word has come back to this value.
          * seq_cst: acquire for slot and entry; the total order is for the trap, see deque_bounds(). */
         if (!atomic_compare_exchange_strong_explicit(&d->word, &word, word_make(tail + 1, split), memory_order_seq_cst,
@@ -318,11 +329,20 @@ bool deque_steal_any(struct deque *d, struct deque_entry *ret, bool *ret_more)
             continue;
         if (tail + 1 == split)
             trap(d);
-        *ret = d->entries[tail];
         *ret_more = tail + 1 < split;
-        return true;
+        return &d->entries[tail];
     }
-    return false; /* others are at it: somebody else's turn */
+    return NULL; /* others are at it: somebody else's turn */
+}
+
+struct deque_entry *deque_steal_any(struct deque *d, bool *ret_more)
+{
+    return steal(d, NULL, ret_more);
+}
+
+struct deque_entry *deque_steal_origin_any(struct deque *d, uint64_t origin, bool *ret_more)
+{
+    return steal(d, &origin, ret_more);
 }
 
 void deque_settle(void)
@@ -347,7 +367,8 @@ bool deque_revoke_any(struct deque *d)
     /* Acquire: partner is the release of a push or pop; the slots and the context below top are there to read. */
     struct wsd_task *top = __atomic_load_n(&d->owner->top, __ATOMIC_ACQUIRE);
     /* While the owner waits for the lock in a pop, top may be below the split. All: he is away, nobody else will. */
-    published = publish(d, MIN(top, d->limit), true);
+    uint64_t word = atomic_load_explicit(&d->word, memory_order_relaxed);
+    published = word_tail(word) == word_split(word) && publish(d, MIN(top, d->limit), DEQUE_PUBLISH_MAX, true);
     atomic_store_explicit(&d->revoking, false, memory_order_release);
     pthread_mutex_unlock(&d->lock);
     return published;

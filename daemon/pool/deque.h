@@ -41,10 +41,10 @@
 #define DEQUE_NEST   ((size_t)16 * 1024)
 /* What is touched above so many bytes is given back to the kernel when the worker parks. */
 #define DEQUE_CHUNK ((size_t)1024 * 1024)
-/* Bytes of slots; and entries, which are 24 bytes each: reserved and not touched. */
-#define DEQUE_BYTES   ((size_t)96 * 1024 * 1024)
-#define DEQUE_ENTRIES ((size_t)4 * 1024 * 1024)
-/* The largest slot. */
+/* Bytes of slots; and twice as many for an entry, 32 bytes, for each that they hold: reserved and not touched. */
+#define DEQUE_BYTES ((size_t)96 * 1024 * 1024)
+/* The smallest slot and the largest. */
+#define DEQUE_SLOT_MIN (sizeof(struct wsd_task) + 8)
 #define DEQUE_SLOT_MAX (sizeof(struct wsd_task) + WSD_TASK_DATA)
 
 /* The word of a slot that was stolen: TASK_STOLEN | the thief, a struct worker; then TASK_DONE. Before, its type. */
@@ -58,22 +58,23 @@
 struct deque_entry {
     struct wsd_task *task;
     void *context;
-    uint64_t origin; /* of its owner when it was published */
+    uint32_t own;        /* of its owner when it was published: so its joins keep to their own */
+    uint64_t origin;     /* of its owner when it was published [also atomic, relaxed: a thief's hint] */
+    uint64_t run_origin; /* of its thief while it runs [thief, before the slot's word says that he has it; then const] */
 };
 
 struct deque {
     /* [const after init] */
     struct wsd_worker *owner;
     struct wsd_task *base, *limit; /* a slot may begin below limit, and end behind it */
-    struct deque_entry *entries;
-    uint32_t n_entries;
+    struct deque_entry *entries; /* one for each slot that there can be */
     size_t mapped;
     bool eager; /* no membarrier here: nothing is ever private */
     /* [owner] */
     struct wsd_task *touched; /* no slot at or above it was ever used */
     /* What the tasks on the stack descend from, of all that this worker ever began: its root, or what it helps with in
-     * a join and was not stolen back from its own thief. [owner; read by revokers under lock] */
-    uint64_t origin;
+     * a join and was not stolen back from its own thief. [atomic: relaxed; exact for who publishes] */
+    _Atomic uint64_t origin;
     /* The lock between owner and revokers is biased: the owner says that he is in, and waits only where a revoker said
      * so before. membarrier makes it right, as with the traps. word is changed by the owner or a revoker under it, by
      * thieves without.
@@ -152,8 +153,12 @@ bool deque_publish_owner(struct deque *d);
 /* Gives memory back to the kernel; the deque is empty. [owner] */
 void deque_trim_owner(struct deque *d);
 
-/* Takes the oldest public task, or says no. *ret_more: more are public. [any but the owner] */
-bool deque_steal_any(struct deque *d, struct deque_entry *ret, bool *ret_more);
+/* Takes the oldest public task, or NULL. The entry is the thief's until the task is done. *ret_more: more are public.
+ * [any but the owner] */
+struct deque_entry *deque_steal_any(struct deque *d, bool *ret_more);
+
+/* The same where it seems to be of this origin, for the caller to make sure. [any but the owner] */
+struct deque_entry *deque_steal_origin_any(struct deque *d, uint64_t origin, bool *ret_more);
 
 /* Publishes private tasks of an owner that does not come by. True: some are public now. [any but the owner] */
 bool deque_revoke_any(struct deque *d);

@@ -3,7 +3,7 @@
  * join.c: the slow paths of wsd/task.h: publishing, waiting for a stolen child, a full task stack.
  * Owns the results of children that found the stack full. Everything here runs on the worker whose `self` it is given.
  * Keeps: a join returns only when its child is done; it takes no new roots, and no unrelated task once half of the
- * stack is used; it sleeps rather than burn.
+ * stack is used, or somebody may wait for what it belongs to (futures, locks); it sleeps rather than burn.
  * Does not decide who is woken (park.c) or how tasks move (deque.c). */
 #include "pool/worker.h"
 
@@ -15,10 +15,13 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "pool/future.h"
 
 /* How long a join looks for other work before it sleeps: about what a wake-up costs. */
 #define JOIN_SPIN_USEC    20
 #define JOIN_RELAX_ROUNDS 64
+/* How long it sleeps before another worker takes its place. */
+#define JOIN_AWAY_USEC 200
 
 #define OVERFLOW_CHUNK 65536u
 
@@ -40,12 +43,7 @@ void pool_broken(const char *what)
     abort();
 }
 
-static struct worker *worker_of(struct wsd_worker *self)
-{
-    return (struct worker *)(void *)self;
-}
-
-static _Noreturn void out_of_memory(void)
+_Noreturn void pool_out_of_memory(void)
 {
     /* The result has no other place, and a spawn cannot fail. */
     fputs("wsd: out of memory for the results of spawned tasks\n", stderr);
@@ -69,7 +67,7 @@ static void overflow_grow(struct worker *w)
     struct overflow_chunk *c = w->overflow_spare ? w->overflow_spare : malloc(sizeof(*c));
 
     if (!c)
-        out_of_memory();
+        pool_out_of_memory();
     w->overflow_spare = NULL;
     c->older = w->overflow;
     c->used = 0;
@@ -82,7 +80,7 @@ static void level_push(struct worker *w, struct wsd_task *at)
         uint32_t room = w->levels_room ? 2 * w->levels_room : 64;
         struct overflow_level *levels = realloc(w->levels, room * sizeof(*levels));
         if (!levels)
-            out_of_memory();
+            pool_out_of_memory();
         w->levels = levels;
         w->levels_room = room;
     }
@@ -154,9 +152,7 @@ void worker_free_overflow(struct worker *w)
 static void tell_published(struct worker *w)
 {
     COUNT(w, published);
-    /* The loads suffice: the CAS that published is seq_cst, as a sleeper's announcement is. */
-    if (park_has_sleepers(&w->pool->park))
-        park_wake_task(&w->pool->park);
+    pool_tell_task(w->pool);
 }
 
 /* The long form: thieves want some, or the stack has room again, or this is the child of a fork. */
@@ -199,31 +195,24 @@ static void task_lower(struct wsd_worker *self)
     self->refuse = refuse;
 }
 
-static bool is_done(const struct wsd_task *t)
-{
-    return __atomic_load_n(&t->word, __ATOMIC_ACQUIRE) == TASK_DONE;
-}
-
-/* Who runs t, or NULL where he has not said so yet. */
-static struct worker *thief_of(const struct wsd_task *t)
-{
-    uintptr_t word = __atomic_load_n(&t->word, __ATOMIC_ACQUIRE);
-
-    return word & TASK_STOLEN ? (struct worker *)(word & ~TASK_STOLEN) : NULL;
-}
-
-void worker_run_stolen(struct worker *w, const struct stolen *s)
+void worker_run_stolen(struct worker *w, const struct stolen *s, bool descendant)
 {
     const struct pool_options *o = &w->pool->options;
-    struct wsd_task *t = s->entry.task, *top = w->public.top;
+    struct wsd_task *t = s->entry->task, *top = w->public.top;
     const struct wsd_task_type *type = (const void *)__atomic_load_n(&t->word, __ATOMIC_RELAXED);
-    void *outer = w->public.context;
+    uint64_t origin = atomic_load_explicit(&w->deque.origin, memory_order_relaxed);
+    void *context = s->entry->context, *outer = w->public.context;
+    uint32_t own = w->public.own;
 
+    if (!descendant)
+        worker_new_origin(w);
+    s->entry->run_origin = atomic_load_explicit(&w->deque.origin, memory_order_relaxed);
     /* Release: partner is the owner's acquire in his join, who steals back from us. */
     __atomic_store_n(&t->word, (uintptr_t)w | TASK_STOLEN, __ATOMIC_RELEASE);
-    w->public.context = s->entry.context;
+    __atomic_store_n(&w->public.own, MAX(own, s->entry->own), __ATOMIC_RELAXED);
+    w->public.context = context;
     if (o->task_enter)
-        o->task_enter(&w->public, s->entry.context, outer, o->context);
+        o->task_enter(&w->public, context, outer, o->context);
     trace_event(w, TRACE_TASK, s->victim->public.index);
     uint64_t begin = worker_ticks();
     type->run(&w->public, t);
@@ -232,66 +221,96 @@ void worker_run_stolen(struct worker *w, const struct stolen *s)
         pool_broken("a task returned without joining its children");
     trace_event(w, TRACE_TASK | TRACE_END, s->victim->public.index);
     if (o->task_leave)
-        o->task_leave(&w->public, s->entry.context, outer, o->context);
+        o->task_leave(&w->public, context, outer, o->context);
     w->public.context = outer;
-    /* Release: partner is the owner's acquire in his join, who then reads the result. The slot is his from here on. */
+    __atomic_store_n(&w->public.own, own, __ATOMIC_RELAXED);
+    atomic_store_explicit(&w->deque.origin, origin, memory_order_relaxed);
+    /* Release: partner is the owner's acquire in his join, who then reads the result. Slot and entry are his from here
+     * on. */
     __atomic_store_n(&t->word, TASK_DONE, __ATOMIC_RELEASE);
     event_notify(&s->victim->joiner.event, 1, false);
 }
 
-/* Whether this worker may take tasks that have nothing to do with what it waits for: they pile up on both stacks. What
- * is stolen back from the thief needs no such bound: it lies deeper in the tree than the waiting task, so the depth of
- * the tree bounds it. */
-static bool has_room(const struct worker *w)
+/* Whether this worker may take tasks that have nothing to do with what it waits for. They pile up on both stacks; and
+ * who holds a lock across a join, or is a future that they wait for, would never get out from under them: nor what such a
+ * one waits for, so `own` goes with the task. What is stolen
+ * back from the thief needs no such bound: it lies deeper in the tree than the waiting task, so the depth of the tree
+ * bounds it, and it waits for nothing above it. */
+static bool may_take_any(const struct worker *w)
 {
     const struct deque *d = &w->deque;
 
-    return (char *)__builtin_frame_address(0) > w->stack_floor && w->public.top - d->base < (d->limit - d->base) / 2;
+    return (char *)__builtin_frame_address(0) > w->stack_floor && w->public.top - d->base < (d->limit - d->base) / 2 &&
+           w->public.own == 0 && atomic_load_explicit(&w->pool->futures, memory_order_relaxed) == 0;
 }
 
-/* Runs one task while t is not done: its thief's first. */
-static bool help(struct worker *w, const struct wsd_task *t)
+/* Runs one task while the awaited one runs on `thief` as part of `origin`: what it spawned first. */
+static bool help(struct worker *w, const struct wait *wait, struct worker *thief, uint64_t origin)
 {
-    struct worker *thief = thief_of(t);
+    /* In a join all that this worker spawned is stolen, so what it publishes from now on belongs to what it waits for;
+     * in the wait for a future it need not be. */
+    bool descendant = !wait->future;
     struct stolen s;
 
-    if (!(thief && worker_steal_from(w, thief, &s)) && !(has_room(w) && worker_steal(w, &s)))
-        return false;
+    if (!(thief && worker_steal_descendant(w, thief, origin, &s))) {
+        if (wait->future || !may_take_any(w) || !worker_steal(w, &s))
+            return false;
+        descendant = false;
+    }
     COUNT(w, helped);
-    worker_run_stolen(w, &s);
+    worker_run_stolen(w, &s, descendant);
     return true;
 }
 
-/* Sleeps until t is done or, where there is room, a task may be there to help with. */
-static void join_sleep(struct worker *w, const struct wsd_task *t)
+/* The second look, after all announcements. */
+static bool may_go_on(struct worker *w, const struct wait *wait, bool any)
+{
+    struct worker *thief = NULL;
+    uint64_t origin = 0;
+
+    if (wait->over(wait, &thief, &origin))
+        return true;
+    if (any)
+        return worker_look(w, NULL);
+    return thief && atomic_load_explicit(&thief->deque.origin, memory_order_relaxed) == origin && worker_look(w, thief);
+}
+
+static void wait_sleep(struct worker *w, const struct wait *wait)
 {
     struct park *p = &w->pool->park;
-    bool any = has_room(w);
+    bool any = may_take_any(w) && !wait->future, go_on = false;
 
     if (any)
         park_joiner_add(p, &w->joiner);
-    uint32_t epoch = event_prepare(&w->joiner.event);
-    /* The second look, after both announcements. */
-    struct worker *thief = thief_of(t);
-    if (is_done(t) || (any && worker_look(w, NULL)) || (!any && thief && worker_look(w, thief))) {
-        event_cancel(&w->joiner.event);
-    } else {
-        COUNT(w, parks);
-        trace_event(w, TRACE_SLEEP, TRACE_NOBODY);
-        event_wait(&w->joiner.event, epoch, UINT64_MAX, false);
-        trace_event(w, TRACE_SLEEP | TRACE_END, TRACE_NOBODY);
+    trace_event(w, TRACE_SLEEP, TRACE_NOBODY);
+    /* At first as a worker that runs, then as one that blocks, in whose place another one runs. */
+    for (int blocks = 0; blocks < 2 && !go_on; blocks++) {
+        if (blocks)
+            crew_leave(w);
+        uint32_t epoch = event_prepare(wait->event);
+        if (may_go_on(w, wait, any)) {
+            event_cancel(wait->event);
+            go_on = true;
+        } else {
+            COUNT(w, parks);
+            go_on = event_wait(wait->event, epoch, blocks ? UINT64_MAX : JOIN_AWAY_USEC, false);
+        }
+        if (blocks)
+            crew_return(w);
     }
+    trace_event(w, TRACE_SLEEP | TRACE_END, TRACE_NOBODY);
     if (any)
         park_joiner_remove(p, &w->joiner);
 }
 
-static void join_stolen(struct worker *w, struct wsd_task *t)
+void worker_wait(struct worker *w, const struct wait *wait)
 {
-    uint64_t deadline = 0;
+    struct worker *thief = NULL;
+    uint64_t deadline = 0, origin = 0;
 
     trace_event(w, TRACE_JOIN, TRACE_NOBODY);
-    for (uint32_t round = 1; !is_done(t); round++) {
-        if (help(w, t)) {
+    for (uint32_t round = 1; !wait->over(wait, &thief, &origin); round++) {
+        if (help(w, wait, thief, origin)) {
             round = 0;
             deadline = 0;
         } else if (round < JOIN_RELAX_ROUNDS) {
@@ -304,12 +323,32 @@ static void join_stolen(struct worker *w, struct wsd_task *t)
                 sched_yield(); /* the thief may be waiting for this CPU */
                 continue;
             }
-            join_sleep(w, t);
+            wait_sleep(w, wait);
             round = 0;
             deadline = 0;
         }
+        thief = NULL;
     }
     trace_event(w, TRACE_JOIN | TRACE_END, TRACE_NOBODY);
+}
+
+static bool task_over(const struct wait *wait, struct worker **ret_thief, uint64_t *ret_origin)
+{
+    const struct deque_entry *e = wait->what;
+    uintptr_t word = __atomic_load_n(&e->task->word, __ATOMIC_ACQUIRE);
+
+    if (word & TASK_STOLEN) {
+        *ret_thief = (struct worker *)(word & ~TASK_STOLEN);
+        *ret_origin = e->run_origin;
+    }
+    return word == TASK_DONE;
+}
+
+static void join_stolen(struct worker *w, struct wsd_task *t)
+{
+    const struct wait wait = {.over = task_over, .what = deque_stolen_owner(&w->deque), .event = &w->joiner.event};
+
+    worker_wait(w, &wait);
     deque_joined_owner(&w->deque, t);
 }
 
@@ -384,6 +423,21 @@ static uint64_t task_sync_word(struct wsd_worker *self)
     return word->fn(self, word->value);
 }
 
+static void task_blocking_begin(struct wsd_worker *self)
+{
+    pool_check_fork();
+    crew_leave(worker_of(self));
+}
+
+static void task_blocking_end(struct wsd_worker *self)
+{
+    struct worker *w = worker_of(self);
+
+    if (w->away == 0)
+        pool_broken("a wsd_blocking_end() without its begin");
+    crew_return(w);
+}
+
 WSD_VOID_TASK_5(for_piece, uint64_t, begin, uint64_t, end, uint64_t, grain, wsd_for_fn *, body, void *, arg)
 {
     uint32_t spawned = 0;
@@ -418,4 +472,12 @@ const struct wsd_task_ops worker_ops = {
     .for_range = task_for,
     .spawn_word = task_spawn_word,
     .sync_word = task_sync_word,
+    .blocking_begin = task_blocking_begin,
+    .blocking_end = task_blocking_end,
+    .future_begin = future_begin,
+    .future_start = future_start,
+    .future_set = future_set,
+    .future_wait = future_wait,
+    .future_done = future_done,
+    .future_help = future_help,
 };

@@ -27,10 +27,9 @@ void park_deinit(struct park *p)
     pthread_mutex_destroy(&p->lock);
 }
 
-/* *ret_woken: a system call was made. False: nobody idle is asleep, and nobody searches. */
-static bool wake_idle(struct park *p, bool *ret_woken)
+/* False: nobody idle is asleep, and nobody searches. */
+static bool wake_idle(struct park *p)
 {
-    *ret_woken = false;
     for (;;) {
         /* An RMW of zero, not a load: it has its place before or after the RMW of each searcher. */
         uint32_t seek = atomic_fetch_add_explicit(&p->seek, 0, memory_order_acq_rel);
@@ -39,10 +38,8 @@ static bool wake_idle(struct park *p, bool *ret_woken)
         if (!atomic_compare_exchange_strong_explicit(&p->seek, &seek, WAKING, memory_order_acq_rel,
                                                      memory_order_relaxed))
             continue;
-        if (event_notify(p->event, 1, p->shared)) {
-            *ret_woken = true;
+        if (event_notify(p->event, 1, p->shared))
             return true;
-        }
         atomic_fetch_and_explicit(&p->seek, ~WAKING, memory_order_acq_rel);
         /* Did somebody go to sleep after the notify, over work whose waker relied on the bit? */
         if (atomic_fetch_add_explicit(&p->event->waiters, 0, memory_order_seq_cst) == 0)
@@ -52,19 +49,15 @@ static bool wake_idle(struct park *p, bool *ret_woken)
 
 bool park_wake_root(struct park *p)
 {
-    bool woken;
-
-    wake_idle(p, &woken);
-    return woken;
+    return wake_idle(p);
 }
 
 bool park_wake_task(struct park *p)
 {
     struct joiner *j = NULL;
-    bool woken;
 
-    if (wake_idle(p, &woken))
-        return woken;
+    if (wake_idle(p))
+        return true;
     /* seq_cst RMW: partner is park_joiner_add(), after which the join looks everywhere. */
     if (atomic_fetch_add_explicit(&p->n_joiners, 0, memory_order_seq_cst) == 0)
         return false;

@@ -47,7 +47,7 @@ struct park {
 void park_init(struct park *p, struct event *event, bool shared);
 void park_deinit(struct park *p);
 
-/* A root is visible; a task is visible. Wakes at most one. Returns whether somebody was woken. */
+/* A root is visible; a task is visible. Wakes at most one. False: nobody was woken, and nobody searches. */
 bool park_wake_root(struct park *p);
 bool park_wake_task(struct park *p);
 

@@ -86,6 +86,7 @@ int pool_run(struct pool *pool, struct pool_node *node);
 /* Per-worker counters; each is a relaxed load, the owner's store is relaxed too. [any] */
 struct pool_counters {
     uint64_t roots;
+    uint64_t ready;         /* futures and nodes of graphs */
     uint64_t published;     /* times that tasks became stealable; a spawn as such is too cheap to count */
     uint64_t stolen;        /* by this worker */
     uint64_t failed_steals; /* lost to another thief */

@@ -2,7 +2,7 @@
  *
  * worker.h: one worker, and the pool that it belongs to; for the files of this folder only.
  *
- * Locks, in order, each a leaf in fact: pool.close_lock, injector.lock, park.lock, deque.lock.
+ * Locks, in order: pool.close_lock, pool.crew_lock, and leaves: injector.lock, park.lock, deque.lock, ready.lock.
  */
 #pragma once
 
@@ -14,11 +14,16 @@
 #include "pool/injector.h"
 #include "pool/park.h"
 #include "pool/pool.h"
+#include "pool/ready.h"
 #include "pool/trace.h"
 #include "wsd/task.h"
 
-/* Outside threads that may help at once. */
+/* Of an outside thread's stack, whose size is dear to find out. */
+#define GUEST_STACK ((ptrdiff_t)256 * 1024)
+/* Outside threads that may help at once; workers beside those that were ever asked for, while others block. */
 #define POOL_GUESTS_MAX 16u
+#define POOL_SPARES_MAX 256u
+#define POOL_ALL_MAX    (POOL_WORKERS_MAX + POOL_SPARES_MAX + POOL_GUESTS_MAX)
 
 #define OVERFLOW_ALIGN 8u
 struct overflow_chunk;
@@ -38,14 +43,19 @@ struct worker {
     _Alignas(OVERFLOW_ALIGN) unsigned char scratch[DEQUE_SLOT_MAX + OVERFLOW_ALIGN]; /* a slot for a result of those */
     uint32_t tiny;       /* stolen tasks one after the other that were not worth it */
     uint64_t not_before; /* in ticks: no stealing until then */
-    bool lent;           /* of a guest: in use. [guests_lock] */
+    bool guest;          /* an outside thread's [const] */
+    bool lent;           /* of a guest: in use. [crew_lock] */
+    bool has_thread;     /* [crew_lock] */
+    uint32_t away;       /* crew_leave() without its return [owner] */
+    uint64_t origins;    /* how many there were [owner] */
     struct trace_worker trace;
     _Alignas(CACHE_LINE) struct joiner joiner; /* [park] */
     struct batch batch;                        /* roots that it took at once; all take from it */
+    struct ready_list ready;                   /* pieces that anybody may run */
     _Alignas(CACHE_LINE) struct deque deque;
     /* [owner stores, any loads; relaxed] */
     _Alignas(CACHE_LINE) struct {
-        _Atomic uint64_t roots, published, stolen, failed_steals, parks, wakeups, helped, overflows, revoked;
+        _Atomic uint64_t roots, ready, published, stolen, failed_steals, parks, wakeups, helped, overflows, revoked;
     } count;
 };
 
@@ -58,7 +68,7 @@ struct pool {
     struct pool_options options; /* [const] */
     struct event own_event;
     bool eager;   /* [const] */
-    bool crowded; /* more workers than CPUs: a waiting one must not keep a running one off [const] */
+    _Atomic bool crowded; /* more workers than CPUs: a waiting one must not keep a running one off [atomic: relaxed] */
     struct injector injector;
     struct park park;
     /* Workers that run or search, and guests. At 0, while closing, all is done: whoever brings it there has looked
@@ -67,11 +77,18 @@ struct pool {
     _Atomic uint32_t busy;
     _Atomic bool closing; /* [atomic: seq_cst, before the notify-all of the closer] */
     _Atomic bool ended;   /* [atomic: release by the last one, acquire by all] */
-    /* How many of `all` are there. [atomic: release by pool_new() and guests; acquire by thieves] */
+    /* Workers that are neither blocked nor retired, and how many there should be. [atomic: seq_cst RMWs of running, see
+     * crew_leave(); target: seq_cst by crew_set(), relaxed else] */
+    _Atomic uint32_t running, target;
+    _Atomic uint32_t futures; /* begun and not done: joins take no unrelated task then [atomic: see future.c] */
+    /* How many of `all` are there. [atomic: release by whoever makes one; acquire by thieves] */
     _Atomic uint32_t victims;
-    pthread_mutex_t close_lock, guests_lock;
-    bool joined;           /* [close_lock] */
-    struct worker **all;   /* the workers, then the guests */
+    pthread_mutex_t close_lock, crew_lock;
+    pthread_cond_t tickets_came;
+    uint32_t retired, tickets, threads, most_asked; /* [crew_lock] */
+    bool joined;                                    /* [close_lock] */
+    struct worker **all; /* in the order of their making: workers, spare ones, guests [crew_lock; below victims const] */
+    struct worker *guests[POOL_GUESTS_MAX]; /* [crew_lock] */
     struct trace trace;
 };
 
@@ -84,30 +101,94 @@ static inline void trace_event(struct worker *w, uint32_t kind, uint32_t other)
 
 extern __thread struct worker *worker_current; /* [the thread's own] NULL outside */
 
-/* pool.c */
 /* A task that was taken from somebody's stack. */
 struct stolen {
     struct worker *victim;
-    struct deque_entry entry;
+    struct deque_entry *entry; /* the victim's; good until the task is done */
 };
-/* Takes one task from `victim`, or says no. [owner of w] */
-bool worker_steal_from(struct worker *w, struct worker *victim, struct stolen *ret);
+
+/* What a worker found to do: one of these. */
+struct found {
+    struct pool_node *root;
+    struct ready *ready;
+    struct stolen task; /* where the others are NULL */
+};
+
+static inline struct worker *worker_of(struct wsd_worker *self)
+{
+    return (struct worker *)(void *)self;
+}
+
+/* pool.c */
+int worker_new(struct worker **ret_worker, struct pool *pool, uint32_t index);
+/* One fewer in `busy`. [whoever counts there] */
+void pool_leave(struct pool *pool);
+/* Stops where this is the child of a fork, which has one thread and no pool. [any] */
+void pool_check_fork(void);
+
+/* find.c */
+bool worker_find(struct worker *w, struct found *f);
+/* As a registered searcher, for a moment. */
+bool worker_search(struct worker *w, struct found *f);
+void worker_run(struct worker *w, const struct found *f);
+struct pool_node *worker_take_root(struct worker *w);
 /* From anybody: the last victim that had work, then from a random one round. [owner of w] */
 bool worker_steal(struct worker *w, struct stolen *ret);
+/* Only what descends from what the thief began as `origin`. [owner of w] */
+bool worker_steal_descendant(struct worker *w, struct worker *thief, uint64_t origin, struct stolen *ret);
 /* The look before sleeping: whether anybody, or only `only`, has a task to steal; publishes for those who hide theirs
  * in a long leaf. [owner of w] */
 bool worker_look(struct worker *w, struct worker *only);
+/* Wakes the next one where work is left for him. [owner of w] */
+void worker_wake_if_left(struct worker *w);
+/* Whether there is a root, or a ready piece; a task. [any] */
+bool pool_has_roots(struct pool *pool);
+bool pool_has_tasks(struct pool *pool);
+/* A root or ready piece is there, or a task: wakes somebody, or adds him, where that is due. After a seq_cst
+ * publication. [any] */
+void pool_tell_root(struct pool *pool);
+void pool_tell_task(struct pool *pool);
 void worker_relax(void);
 /* How long a stolen task took, so that thieves leave alone what is not worth their while. [owner of w] */
 uint64_t worker_ticks(void);
 void worker_weigh(struct worker *w, uint64_t ticks);
 
+/* What this worker runs from now on does not descend from what it waits for. [owner] */
+static inline void worker_new_origin(struct worker *w)
+{
+    atomic_store_explicit(&w->deque.origin, ++w->origins, memory_order_relaxed);
+}
+
+/* guest.c */
+/* Runs a piece on the calling outside thread, or says that too many do. [any but workers] */
+bool guest_run_ready(struct pool *pool, struct ready *r);
+
+/* crew.c */
+int crew_new_worker(struct worker **ret_worker, struct pool *pool);
+int crew_set(struct pool *pool, uint32_t n);
+void crew_join(struct pool *pool);
+bool crew_short(const struct pool *pool);
+/* Adds a worker where there are too few. [any] */
+void crew_complete(struct pool *pool);
+/* This worker blocks, and goes on. [owner] */
+void crew_leave(struct worker *w);
+void crew_return(struct worker *w);
+
 /* join.c */
 extern const struct wsd_task_ops worker_ops;
-/* Runs a stolen task and tells its owner. [owner of w] */
-void worker_run_stolen(struct worker *w, const struct stolen *s);
+/* Runs a stolen task and tells its owner. descendant: of what this worker waits for. [owner of w] */
+void worker_run_stolen(struct worker *w, const struct stolen *s, bool descendant);
+/* Something to wait for. */
+struct wait {
+    /* Whether it is over; else, where that is known, who runs it and as part of which origin. */
+    bool (*over)(const struct wait *wait, struct worker **ret_thief, uint64_t *ret_origin);
+    const void *what;
+    struct event *event; /* whoever ends it notifies */
+    bool future;         /* what could be taken meanwhile may wait for whoever waits here */
+};
+/* Runs other tasks, its own descendants first, until it is over; sleeps where there is nothing to run. [owner] */
+void worker_wait(struct worker *w, const struct wait *wait);
 void worker_free_overflow(struct worker *w);
 bool worker_has_overflow(const struct worker *w);
-/* Stops where this is the child of a fork, which has one thread and no pool. [any] */
-void pool_check_fork(void);
 _Noreturn void pool_broken(const char *what);
+_Noreturn void pool_out_of_memory(void);

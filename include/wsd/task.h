@@ -71,6 +71,11 @@ typedef uint64_t wsd_word_fn(struct wsd_worker *self, uint64_t arg);
 /* A piece of a wsd_for(): runs begin <= i < end. Since 0. */
 typedef void wsd_for_fn(struct wsd_worker *self, uint64_t begin, uint64_t end, void *arg);
 
+struct wsd_future;
+
+/* What a future computes (wsd/future.h). Since 0. */
+typedef int wsd_future_fn(struct wsd_worker *self, void *arg, void **ret_value);
+
 /* What all tasks of one name share. Not for use by hand. */
 struct wsd_task_type {
     /* Takes the arguments from behind the slot's word, leaves the result there. */
@@ -101,6 +106,16 @@ struct wsd_task_ops {
     /* Spawns fn(arg) as a child; joins the youngest child, which was spawned so, and gives its result. */
     void (*spawn_word)(struct wsd_worker *self, wsd_word_fn *fn, uint64_t arg);
     uint64_t (*sync_word)(struct wsd_worker *self);
+    /* wsd_blocking_begin(), wsd_blocking_end(). */
+    void (*blocking_begin)(struct wsd_worker *self);
+    void (*blocking_end)(struct wsd_worker *self);
+    /* wsd/future.h. */
+    void (*future_begin)(struct wsd_worker *self, struct wsd_future *future);
+    void (*future_start)(struct wsd_worker *self, struct wsd_future *future, wsd_future_fn *fn, void *arg);
+    void (*future_set)(struct wsd_future *future, void *value, int error);
+    int (*future_wait)(struct wsd_worker *self, struct wsd_future *future, void **ret_value);
+    bool (*future_done)(const struct wsd_future *future);
+    bool (*future_help)(struct wsd_future *future);
 };
 
 /* One worker. A plugin uses the macros and `context`; the rest is between the macros and the pool. Fields are appended,
@@ -128,7 +143,7 @@ struct wsd_worker {
     struct wsd_task *refuse;        /* [owner] */
     uint64_t done;                  /* [owner] */
     uint32_t inside;                /* children that run inside their spawn now [owner] */
-    uint32_t own;                   /* wsd_own_begin() without its end [owner] */
+    uint32_t own;                   /* wsd_own_begin() without its end [owner; relaxed: read by who publishes] */
 };
 
 #define WSD_UNUSED_       __attribute__((unused))
@@ -374,18 +389,34 @@ static inline void wsd_for(struct wsd_worker *self, uint64_t begin, uint64_t end
     self->ops->for_range(self, begin, end, grain, body, arg);
 }
 
-/* Between these a sync on this worker runs nothing but what it waits for: its own child and that child's descendants;
- * where they give it nothing to do it sleeps, and another worker takes the CPU. So a lock may be held across such a
- * sync: no task that wants the same lock is run on top of its holder. In pairs, in the same task; they nest. The sync
- * costs more where the child was stolen. After TBB's this_task_arena::isolate. Since 0. */
+/* Between these a sync runs nothing but what it waits for: its own child and that child's descendants; where they give
+ * it nothing to do it sleeps, and another worker takes the CPU. The same holds for the syncs of what is spawned here. So
+ * a lock may be held across such a sync: no task that wants the same lock is run on top of its holder, or of what its
+ * holder waits for. In pairs, in the same task; they nest. The sync costs more where the child was stolen. After TBB's
+ * this_task_arena::isolate. Since 0. */
 static inline void wsd_own_begin(struct wsd_worker *self)
 {
-    self->own++;
+    __atomic_store_n(&self->own, self->own + 1, __ATOMIC_RELAXED);
 }
 
 static inline void wsd_own_end(struct wsd_worker *self)
 {
-    self->own--;
+    __atomic_store_n(&self->own, self->own - 1, __ATOMIC_RELAXED);
+}
+
+/* Between these the task waits for something that is not a task: a child process, a descriptor, a lock that may be held
+ * for long. Another worker takes its CPU meanwhile (at most 256 more than were asked for; beyond that the CPU stays
+ * idle), and the tasks that this one has spawned can be stolen. In pairs, in the same task; they nest. Nothing else of
+ * this file in between. Some microseconds: not worth it for waits that are shorter. After ForkJoinPool's
+ * ManagedBlocker. Since 0. */
+static inline void wsd_blocking_begin(struct wsd_worker *self)
+{
+    self->ops->blocking_begin(self);
+}
+
+static inline void wsd_blocking_end(struct wsd_worker *self)
+{
+    self->ops->blocking_end(self);
 }
 
 /* WSD_SPAWN(NAME, arguments...): spawns the task NAME with these arguments as a child. Since 0. */

@@ -54,19 +54,20 @@ static void take(struct wsd_worker *self, void *arg)
 static void *thief(void *arg)
 {
     struct wsd_worker me = {.size = sizeof(me)};
-    struct deque_entry e;
+    struct deque_entry *e;
     bool more;
 
     while (!atomic_load_explicit(&stop, memory_order_relaxed)) {
-        if (!deque_steal_any(&d, &e, &more)) {
+        e = deque_steal_any(&d, &more);
+        if (!e) {
             atomic_store_explicit(&noise, 1, memory_order_relaxed);
             if (deque_has_private_any(&d))
                 deque_revoke_any(&d);
             continue;
         }
-        CHECK(e.context == &ops);
-        ((const struct wsd_task_type *)e.task->word)->run(&me, e.task);
-        __atomic_store_n(&e.task->word, TASK_DONE, __ATOMIC_RELEASE);
+        CHECK(e->context == &ops);
+        ((const struct wsd_task_type *)e->task->word)->run(&me, e->task);
+        __atomic_store_n(&e->task->word, TASK_DONE, __ATOMIC_RELEASE);
     }
     return NULL;
 }

@@ -30,8 +30,7 @@ struct root {
     wsd_task_fn *fn;
     void *arg;
     struct event event;
-    _Atomic bool done;
-    struct root *older;
+    _Atomic uint32_t done; /* 1: it has run; 2: nobody touches this any more */
 };
 
 static inline void root_run(struct pool_node *node, struct wsd_worker *self)
@@ -39,8 +38,9 @@ static inline void root_run(struct pool_node *node, struct wsd_worker *self)
     struct root *r = (struct root *)(void *)node;
 
     r->fn(self, r->arg);
-    atomic_store(&r->done, true);
+    atomic_store(&r->done, 1);
     event_notify(&r->event, 1, false);
+    atomic_store(&r->done, 2);
 }
 
 static inline void root_submit(struct pool *pool, struct root *r, wsd_task_fn *fn, void *arg)
@@ -58,19 +58,16 @@ static inline void root_wait(struct root *r)
         else
             event_wait(&r->event, epoch, UINT64_MAX, false);
     }
+    while (atomic_load(&r->done) != 2)
+        sched_yield();
 }
 
-/* Roots are kept for good, because root_run() notifies after it has set done. */
 static inline void run_on(struct pool *pool, wsd_task_fn *fn, void *arg)
 {
-    struct root *r = calloc(1, sizeof(*r));
-    static struct root *volatile kept; /* a list, so that leak checkers find them */
+    struct root r;
 
-    ck_assert_ptr_nonnull(r);
-    root_submit(pool, r, fn, arg);
-    r->older = kept;
-    kept = r;
-    root_wait(r);
+    root_submit(pool, &r, fn, arg);
+    root_wait(&r);
 }
 
 static inline struct pool *new_pool(uint32_t workers)

@@ -72,10 +72,10 @@ static void push(uintptr_t n)
 /* The index of the stolen task, or -1. */
 static long steal(void)
 {
-    struct deque_entry e;
     bool more;
 
-    return deque_steal_any(&d, &e, &more) ? ((char *)e.task - (char *)d.base) / (long)SLOT : -1;
+    struct deque_entry *e = deque_steal_any(&d, &more);
+    return e ? ((char *)e->task - (char *)d.base) / (long)SLOT : -1;
 }
 
 START_TEST(steal_from_empty_returns_none)
@@ -205,14 +205,15 @@ END_TEST
 
 START_TEST(contexts_are_those_of_the_time_of_the_spawn)
 {
-    struct deque_entry e;
+    struct deque_entry *e;
     bool more, p;
     int a, b;
 
     w.context = &a;
     push(1);
-    ck_assert(deque_steal_any(&d, &e, &more));
-    ck_assert_ptr_eq(e.context, &a);
+    e = deque_steal_any(&d, &more);
+    ck_assert_ptr_nonnull(e);
+    ck_assert_ptr_eq(e->context, &a);
     ck_assert(!more);
     wsd_task_top_(&w, AT(0));
     ck_assert(!pop(AT(0), &p));
@@ -221,8 +222,9 @@ START_TEST(contexts_are_those_of_the_time_of_the_spawn)
     for (int i = 0; i < 5; i++) {
         if (!deque_has_public_any(&d))
             ck_assert(deque_revoke_any(&d));
-        ck_assert(deque_steal_any(&d, &e, &more));
-        ck_assert_ptr_eq(e.context, &b);
+        e = deque_steal_any(&d, &more);
+    ck_assert_ptr_nonnull(e);
+        ck_assert_ptr_eq(e->context, &b);
     }
 }
 END_TEST
@@ -231,7 +233,7 @@ END_TEST
 START_TEST(a_window_of_unstolen_tasks_is_kept)
 {
     const uint32_t window = (uint32_t)((DEQUE_WINDOW + SLOT - 1) / SLOT);
-    struct deque_entry e;
+    struct deque_entry *e;
     bool more, p;
 
     push(window);
@@ -243,7 +245,8 @@ START_TEST(a_window_of_unstolen_tasks_is_kept)
         ck_assert_ptr_eq(w.top, t);
         if (!deque_has_public_any(&d))
             ck_assert(deque_revoke_any(&d));
-        ck_assert(deque_steal_any(&d, &e, &more));
+        e = deque_steal_any(&d, &more);
+    ck_assert_ptr_nonnull(e);
         push(1);
     }
     for (uint32_t i = 0; i < window; i++)
@@ -283,7 +286,7 @@ WSD_TASK_6(uint64_t, six, uint64_t, a, uint64_t, b, uint64_t, c, uint64_t, d6, u
 START_TEST(slots_are_as_large_as_their_task)
 {
     struct wsd_worker *self = &w;
-    struct deque_entry e[3];
+    struct deque_entry *e[3];
     bool more;
 
     WSD_SPAWN(none);
@@ -293,11 +296,12 @@ START_TEST(slots_are_as_large_as_their_task)
     for (int i = 0; i < 3; i++) {
         if (!deque_has_public_any(&d))
             ck_assert(deque_revoke_any(&d));
-        ck_assert(deque_steal_any(&d, &e[i], &more));
+        e[i] = deque_steal_any(&d, &more);
+        ck_assert_ptr_nonnull(e[i]);
     }
-    ck_assert_ptr_eq(e[0].task, d.base);
-    ck_assert_int_eq((char *)e[1].task - (char *)d.base, 16);
-    ck_assert_int_eq((char *)e[2].task - (char *)d.base, 16 + 56);
+    ck_assert_ptr_eq(e[0]->task, d.base);
+    ck_assert_int_eq((char *)e[1]->task - (char *)d.base, 16);
+    ck_assert_int_eq((char *)e[2]->task - (char *)d.base, 16 + 56);
 }
 END_TEST
 

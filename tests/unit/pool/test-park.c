@@ -27,14 +27,17 @@ START_TEST(a_sleeper_is_woken_once_until_he_searches)
     event_prepare(&e);
     ck_assert(park_has_sleepers(&p));
     ck_assert(park_wake_root(&p));
-    ck_assert(!park_wake_root(&p));
-    ck_assert(!park_wake_task(&p));
+    uint32_t epoch = atomic_load(&e.epoch);
+    ck_assert(park_wake_root(&p)); /* by the one who is on his way */
+    ck_assert(park_wake_task(&p));
     event_cancel(&e);
     park_search_begin(&p);
     event_prepare(&e); /* another sleeper */
-    ck_assert(!park_wake_root(&p));
+    ck_assert(park_wake_root(&p)); /* by the searcher */
+    ck_assert_uint_eq(atomic_load(&e.epoch), epoch);
     ck_assert(park_search_end(&p));
     ck_assert(park_wake_root(&p));
+    ck_assert_uint_ne(atomic_load(&e.epoch), epoch);
 }
 END_TEST
 

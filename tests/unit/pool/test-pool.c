@@ -376,12 +376,14 @@ START_TEST(stolen_children_inherit_the_context_of_their_root)
     for (int i = 0; i < 64; i++)
         root_submit(pool, &roots[i], do_tree, &values[i]);
     pool_close(pool);
-    for (uint32_t i = 0; i < o.workers; i++) {
+    const uint32_t n = pool_workers_seen(pool); /* a spare one where a join slept for long */
+    for (uint32_t i = 0; i < n; i++) {
         pool_worker_counters(pool, i, &c);
         stolen += c.stolen;
     }
-    ck_assert_uint_eq(hooks.started, o.workers);
-    ck_assert_uint_eq(hooks.stopped, o.workers);
+    ck_assert_uint_ge(n, o.workers);
+    ck_assert_uint_eq(hooks.started, n);
+    ck_assert_uint_eq(hooks.stopped, n);
     ck_assert_uint_eq(hooks.entered, stolen);
     ck_assert_uint_eq(hooks.left, stolen);
     pool_free(pool);

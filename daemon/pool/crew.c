@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * crew.c: how many workers run: their threads, their sleep, spare workers for those that block, a number that changes.
+ * Owns the threads and who is retired.
+ * Keeps: `running` workers are neither blocked nor retired; where they are fewer than `target`, one is added (a retired
+ * one, else a new thread, at most POOL_SPARES_MAX more than ever asked for); where they are more, each looks between two
+ * tasks whether to retire. So a worker that blocks loses no CPU, and a smaller number loses no task.
+ * Does not know what workers run. (Compensation as in ForkJoinPool's ManagedBlocker.) */
+#include <errno.h>
+#include <limits.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "pool/worker.h"
+
+#define STACK_DEFAULT ((size_t)8 * 1024 * 1024)
+
+static int cpus(void)
+{
+    cpu_set_t set;
+
+    return sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+static void end(struct pool *pool)
+{
+    atomic_store_explicit(&pool->ended, true, memory_order_release);
+    event_notify(pool->park.event, UINT32_MAX, pool->park.shared);
+    pthread_mutex_lock(&pool->crew_lock);
+    pthread_cond_broadcast(&pool->tickets_came);
+    pthread_mutex_unlock(&pool->crew_lock);
+}
+
+/* Sleeps until there may be work. False: the pool has ended. Comes in as a searcher, goes out as none. */
+static bool park(struct worker *w)
+{
+    struct pool *pool = w->pool;
+    struct park *p = &pool->park;
+    uint32_t epoch = event_prepare(p->event);
+
+    park_search_end(p);
+    /* The second look, after both announcements: see park.h. */
+    if (pool_has_roots(pool) || worker_look(w, NULL)) {
+        event_cancel(p->event);
+        return true;
+    }
+    /* Nothing anywhere. Had a task that runs elsewhere more to say, its worker would be busy. The close came before its
+     * notify-all, so the last one here either sees it or is woken by it. */
+    bool last = atomic_fetch_sub_explicit(&pool->busy, 1, memory_order_acq_rel) == 1;
+    if (last && atomic_load_explicit(&pool->closing, memory_order_seq_cst))
+        end(pool);
+    if (atomic_load_explicit(&pool->ended, memory_order_acquire)) {
+        event_cancel(p->event);
+        return false;
+    }
+    deque_trim_owner(&w->deque);
+    COUNT(w, parks);
+    trace_event(w, TRACE_SLEEP, TRACE_NOBODY);
+    event_wait(p->event, epoch, UINT64_MAX, p->shared);
+    trace_event(w, TRACE_SLEEP | TRACE_END, TRACE_NOBODY);
+    COUNT(w, wakeups);
+    atomic_fetch_add_explicit(&pool->busy, 1, memory_order_acq_rel);
+    return true;
+}
+
+static void find_stack(struct worker *w)
+{
+    pthread_attr_t attr;
+    void *base;
+    size_t size;
+
+    w->stack_floor = (char *)__builtin_frame_address(0) - GUEST_STACK;
+    if (pthread_getattr_np(pthread_self(), &attr) != 0)
+        return;
+    if (pthread_attr_getstack(&attr, &base, &size) == 0)
+        w->stack_floor = (char *)base + size / 2;
+    pthread_attr_destroy(&attr);
+}
+
+/* --- retiring --- */
+
+static bool surplus(const struct pool *pool)
+{
+    return atomic_load_explicit(&pool->running, memory_order_relaxed) >
+           atomic_load_explicit(&pool->target, memory_order_relaxed);
+}
+
+/* Out of the crew, until there are too few. False: the pool has ended. Comes in and goes out as no searcher, with nothing
+ * to run. */
+static bool retire_if_surplus(struct worker *w)
+{
+    struct pool *pool = w->pool;
+    uint32_t running = atomic_load_explicit(&pool->running, memory_order_relaxed);
+
+    do {
+        /* The end of a pool is seen by those who look everywhere, so nobody retires then. */
+        if (running <= atomic_load_explicit(&pool->target, memory_order_relaxed) ||
+            atomic_load_explicit(&pool->closing, memory_order_seq_cst))
+            return true;
+    } while (!atomic_compare_exchange_weak_explicit(&pool->running, &running, running - 1, memory_order_seq_cst,
+                                                    memory_order_relaxed));
+    worker_wake_if_left(w); /* others may have relied on us */
+    deque_trim_owner(&w->deque);
+    pthread_mutex_lock(&pool->crew_lock);
+    pool->retired++;
+    pool_leave(pool);
+    while (pool->tickets == 0 && !atomic_load_explicit(&pool->ended, memory_order_acquire))
+        pthread_cond_wait(&pool->tickets_came, &pool->crew_lock);
+    bool back = pool->tickets > 0;
+    if (back)
+        pool->tickets--;
+    pthread_mutex_unlock(&pool->crew_lock);
+    return back;
+}
+
+static void *worker_main(void *arg)
+{
+    struct worker *w = arg;
+    const struct pool_options *o = &w->pool->options;
+    bool go_on = true;
+    struct found f;
+    char name[16];
+
+    snprintf(name, sizeof(name), "wsd-w%u", w->public.index);
+    pthread_setname_np(pthread_self(), name);
+    worker_current = w;
+    find_stack(w);
+    if (o->worker_start)
+        o->worker_start(&w->public, w->public.index, o->context);
+    while (go_on) {
+        /* As a searcher first: that takes back the bit of whoever woke us. Between two tasks once without, which is
+         * cheaper. */
+        for (bool found = worker_search(w, &f); found; found = worker_find(w, &f) || worker_search(w, &f)) {
+            worker_run(w, &f);
+            if (__builtin_expect(surplus(w->pool), false) && !(go_on = retire_if_surplus(w)))
+                break;
+        }
+        if (go_on)
+            go_on = park(w);
+        if (go_on && surplus(w->pool)) {
+            park_search_begin(&w->pool->park); /* we may be the one that was woken */
+            park_search_end(&w->pool->park);
+            go_on = retire_if_surplus(w);
+        }
+    }
+    if (o->worker_stop)
+        o->worker_stop(&w->public, w->public.index, o->context);
+    return NULL;
+}
+
+/* --- hiring --- */
+
+/* A new worker, its thread not yet running. [crew_lock] */
+int crew_new_worker(struct worker **ret_worker, struct pool *pool)
+{
+    uint32_t n = atomic_load_explicit(&pool->victims, memory_order_relaxed);
+    int r = n < POOL_ALL_MAX ? worker_new(&pool->all[n], pool, n) : -EAGAIN;
+
+    if (r < 0)
+        return r;
+    *ret_worker = pool->all[n];
+    /* Release: partner is the thieves' acquire, who then read all[n]. */
+    atomic_store_explicit(&pool->victims, n + 1, memory_order_release);
+    return 0;
+}
+
+/* [crew_lock] */
+static int hire(struct pool *pool)
+{
+    struct worker *w = NULL;
+    pthread_attr_t attr;
+    int r = 0;
+
+    if (pool->retired > 0) {
+        pool->retired--;
+        pool->tickets++;
+    } else if (pool->threads >= pool->most_asked + POOL_SPARES_MAX) {
+        return -EAGAIN;
+    } else {
+        r = crew_new_worker(&w, pool);
+        if (r < 0)
+            return r;
+    }
+    atomic_fetch_add_explicit(&pool->running, 1, memory_order_seq_cst);
+    atomic_fetch_add_explicit(&pool->busy, 1, memory_order_seq_cst);
+    if (!w) {
+        pthread_cond_signal(&pool->tickets_came);
+        return 0;
+    }
+    pthread_attr_init(&attr);
+    r = pthread_attr_setstacksize(&attr, pool->options.stack_size ? pool->options.stack_size : STACK_DEFAULT);
+    if (r == 0)
+        r = pthread_create(&w->thread, &attr, worker_main, w);
+    pthread_attr_destroy(&attr);
+    if (r == 0) {
+        w->has_thread = true;
+        pool->threads++;
+        return 0;
+    }
+    atomic_fetch_sub_explicit(&pool->running, 1, memory_order_seq_cst);
+    pool_leave(pool);
+    return -r;
+}
+
+bool crew_short(const struct pool *pool)
+{
+    /* seq_cst: after the caller's publication; partner is the RMW of crew_leave(), after which that worker looks. */
+    return atomic_load_explicit(&pool->running, memory_order_seq_cst) <
+           atomic_load_explicit(&pool->target, memory_order_relaxed);
+}
+
+void crew_complete(struct pool *pool)
+{
+    if (__builtin_expect(!crew_short(pool), true))
+        return;
+    pthread_mutex_lock(&pool->crew_lock);
+    /* Where none is to be had, those who run must do. */
+    if (crew_short(pool) && !atomic_load_explicit(&pool->ended, memory_order_acquire))
+        hire(pool);
+    pthread_mutex_unlock(&pool->crew_lock);
+}
+
+int crew_set(struct pool *pool, uint32_t n)
+{
+    int r = 0;
+
+    pthread_mutex_lock(&pool->crew_lock);
+    if (atomic_load_explicit(&pool->closing, memory_order_seq_cst)) {
+        pthread_mutex_unlock(&pool->crew_lock);
+        return -ESHUTDOWN;
+    }
+    uint32_t before = atomic_load_explicit(&pool->target, memory_order_relaxed);
+    atomic_store_explicit(&pool->target, n, memory_order_seq_cst);
+    pool->most_asked = MAX(pool->most_asked, n);
+    atomic_store_explicit(&pool->crowded, n > (uint32_t)cpus(), memory_order_relaxed);
+    while (r == 0 && crew_short(pool))
+        r = hire(pool);
+    if (r < 0) /* as many as there were, so that the caller can say so */
+        atomic_store_explicit(&pool->target, MIN(before, n), memory_order_seq_cst);
+    pthread_mutex_unlock(&pool->crew_lock);
+    if (surplus(pool)) /* those who sleep: they go first */
+        event_notify(pool->park.event, UINT32_MAX, pool->park.shared);
+    return r;
+}
+
+void crew_join(struct pool *pool)
+{
+    atomic_store_explicit(&pool->closing, true, memory_order_seq_cst);
+    event_notify(pool->park.event, UINT32_MAX, pool->park.shared);
+    /* Spare workers may come while we wait: above those that are there. */
+    for (uint32_t i = 0; i < atomic_load_explicit(&pool->victims, memory_order_acquire); i++) {
+        pthread_mutex_lock(&pool->crew_lock);
+        bool has_thread = pool->all[i]->has_thread;
+        pthread_mutex_unlock(&pool->crew_lock);
+        if (has_thread)
+            pthread_join(pool->all[i]->thread, NULL);
+    }
+}
+
+/* --- blocking --- */
+
+void crew_leave(struct worker *w)
+{
+    if (w->away++ > 0 || w->guest)
+        return;
+    /* seq_cst: whoever publishes from now on sees one too few, and what was published before is for the spare worker
+     * that is added at once: the source's doorbell is heard by sleeping workers only. */
+    atomic_fetch_sub_explicit(&w->pool->running, 1, memory_order_seq_cst);
+    if (deque_publish_owner(&w->deque))
+        pool_tell_task(w->pool);
+    crew_complete(w->pool);
+}
+
+void crew_return(struct worker *w)
+{
+    if (--w->away == 0 && !w->guest)
+        atomic_fetch_add_explicit(&w->pool->running, 1, memory_order_seq_cst);
+}

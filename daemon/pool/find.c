@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * find.c: what a worker does next: own ready list, steal, ready lists of others, injector, source.
+ * Owns nothing. Everything here is for the owner of the worker that it is given, but pool_tell_*(), which anybody calls.
+ * Keeps: this order; who finds work and was the last to search sees to it that the next one wakes.
+ * Does not sleep, but for a yield. */
+#include <sched.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "pool/worker.h"
+
+/* Ticks are nanoseconds, or a third of one. A task below the first is tiny; after so many in a row a thief holds back
+ * for so long. */
+#define TINY_TICKS     600u
+#define TINY_STREAK    8u
+#define HOLD_TICKS_MIN 1000u
+#define HOLD_TICKS_MAX 40000u
+/* How long the one searching worker goes on while others run tasks. */
+#define SEARCH_SPIN_USEC 20
+
+void worker_relax(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+uint64_t worker_ticks(void)
+{
+#if defined(__x86_64__)
+    return __builtin_ia32_rdtsc();
+#else
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+#endif
+}
+
+/* A steal costs thief and owner about a hundred nanoseconds each, in lines that move between their caches. Where task
+ * after task is not worth that, the thief holds back, longer each time: the owner is faster alone. Below what issue and
+ * README promise for hidden tasks. */
+void worker_weigh(struct worker *w, uint64_t ticks)
+{
+    if (ticks >= TINY_TICKS) {
+        w->tiny = 0;
+        return;
+    }
+    if (++w->tiny >= TINY_STREAK)
+        w->not_before = worker_ticks() + MIN(HOLD_TICKS_MIN << MIN(w->tiny - TINY_STREAK, 16u), HOLD_TICKS_MAX);
+}
+
+static bool holds_back(const struct worker *w)
+{
+    return w->tiny >= TINY_STREAK && worker_ticks() < w->not_before;
+}
+
+static uint32_t next_random(struct worker *w)
+{
+    /* xorshift32: one state a worker, never 0 */
+    uint32_t x = w->random;
+
+    x ^= x << 13;
+    x ^= x >> 17;
+    x ^= x << 5;
+    return w->random = x;
+}
+
+/* --- telling --- */
+
+void pool_tell_root(struct pool *pool)
+{
+    if (park_has_sleepers(&pool->park) && park_wake_root(&pool->park))
+        return;
+    crew_complete(pool);
+}
+
+void pool_tell_task(struct pool *pool)
+{
+    if (park_has_sleepers(&pool->park) && park_wake_task(&pool->park))
+        return;
+    crew_complete(pool);
+}
+
+/* --- stealing --- */
+
+bool pool_has_roots(struct pool *pool)
+{
+    const struct pool_source *s = &pool->options.source;
+
+    if (injector_any(&pool->injector) || (s->take && s->ready(s->context)))
+        return true;
+    uint32_t n = atomic_load_explicit(&pool->victims, memory_order_acquire);
+    for (uint32_t i = 0; i < n; i++)
+        if (batch_has_any(&pool->all[i]->batch) || ready_any(&pool->all[i]->ready))
+            return true;
+    return false;
+}
+
+bool pool_has_tasks(struct pool *pool)
+{
+    uint32_t n = atomic_load_explicit(&pool->victims, memory_order_acquire);
+
+    for (uint32_t i = 0; i < n; i++)
+        if (deque_has_public_any(&pool->all[i]->deque))
+            return true;
+    return false;
+}
+
+/* Makes the hints about private tasks exact, where anybody but the caller may have some. */
+static void settle(struct pool *pool)
+{
+    if (!pool->eager && atomic_load_explicit(&pool->busy, memory_order_seq_cst) > 1)
+        deque_settle();
+}
+
+/* Whether the victim has tasks, public or not; the caller has settled. */
+static bool has_any(const struct worker *victim)
+{
+    return deque_has_public_any(&victim->deque) || deque_has_private_any(&victim->deque);
+}
+
+/* Wakes the next one where work is left for him; others have relied on us. */
+void worker_wake_if_left(struct worker *w)
+{
+    struct pool *pool = w->pool;
+    uint32_t n = atomic_load_explicit(&pool->victims, memory_order_acquire);
+    bool any = false;
+
+    if (!park_has_sleepers(&pool->park) && !crew_short(pool))
+        return;
+    settle(pool);
+    for (uint32_t i = 0; i < n && !any; i++)
+        any = pool->all[i] != w && has_any(pool->all[i]);
+    if (any)
+        pool_tell_task(pool);
+    else if (pool_has_roots(pool))
+        pool_tell_root(pool);
+}
+
+/* One was taken from the victim. */
+static void stole(struct worker *w, struct worker *victim, bool more)
+{
+    COUNT(w, stolen);
+    w->last_victim = victim->public.index;
+    if (!park_has_sleepers(&w->pool->park) && !crew_short(w->pool))
+        return;
+    if (!more) {
+        /* The owner was just told to publish, but may be in a long leaf by now, with more that nobody sees. */
+        settle(w->pool);
+        more = deque_has_private_any(&victim->deque);
+    }
+    if (more)
+        pool_tell_task(w->pool);
+}
+
+static bool steal_from(struct worker *w, struct worker *victim, struct stolen *ret)
+{
+    bool more;
+
+    *ret = (struct stolen){.victim = victim, .entry = deque_steal_any(&victim->deque, &more)};
+    if (ret->entry)
+        stole(w, victim, more);
+    else
+        COUNT(w, failed_steals);
+    return ret->entry;
+}
+
+bool worker_steal(struct worker *w, struct stolen *ret)
+{
+    struct pool *pool = w->pool;
+    uint32_t n = atomic_load_explicit(&pool->victims, memory_order_acquire);
+    uint32_t start = next_random(w) % n;
+
+    for (uint32_t i = 0; i <= n; i++) {
+        struct worker *victim = pool->all[i == 0 ? w->last_victim : (start + i) % n];
+        if (victim != w && deque_has_public_any(&victim->deque) && steal_from(w, victim, ret))
+            return true;
+    }
+    return false;
+}
+
+/* What was stolen by mistake: somebody else is to run it. */
+struct handed {
+    struct ready ready; /* first */
+    struct stolen stolen;
+};
+
+static void run_handed(struct ready *r, struct worker *w)
+{
+    struct handed *h = (struct handed *)(void *)r;
+    struct stolen s = h->stolen;
+
+    free(h);
+    worker_run_stolen(w, &s, false);
+}
+
+bool worker_steal_descendant(struct worker *w, struct worker *thief, uint64_t origin, struct stolen *ret)
+{
+    bool more;
+
+    *ret = (struct stolen){.victim = thief, .entry = deque_steal_origin_any(&thief->deque, origin, &more)};
+    if (!ret->entry)
+        return false;
+    stole(w, thief, more);
+    if (ret->entry->origin == origin)
+        return true;
+    /* He has begun something else between the look and the steal. */
+    struct handed *h = malloc(sizeof(*h));
+    if (!h)
+        pool_out_of_memory();
+    *h = (struct handed){.ready = {.home = w, .run = run_handed}, .stolen = *ret};
+    ready_push(&h->ready, NULL);
+    return false;
+}
+
+/* Whether there is something to steal, having published what the owner hides. */
+static bool look_at(struct worker *w, struct worker *victim)
+{
+    if (victim == w)
+        return false;
+    if (deque_has_public_any(&victim->deque))
+        return true;
+    if (!deque_has_private_any(&victim->deque) || !deque_revoke_any(&victim->deque))
+        return false;
+    COUNT(w, revoked);
+    trace_event(w, TRACE_REVOKE, victim->public.index);
+    return true;
+}
+
+bool worker_look(struct worker *w, struct worker *only)
+{
+    uint32_t n = atomic_load_explicit(&w->pool->victims, memory_order_acquire);
+
+    settle(w->pool);
+    if (only)
+        return look_at(w, only);
+    for (uint32_t i = 0; i < n; i++)
+        if (look_at(w, w->pool->all[i]))
+            return true;
+    return false;
+}
+
+/* --- a worker's turn --- */
+
+/* From its own batch, from what another took and has not come to, then a new batch. */
+static struct pool_node *take_injected(struct worker *w, bool *ret_more)
+{
+    struct pool *pool = w->pool;
+    uint32_t n = atomic_load_explicit(&pool->victims, memory_order_acquire);
+    struct pool_node *nodes[BATCH_MAX], *node = batch_take_any(&w->batch, ret_more);
+
+    for (uint32_t i = 0; i < n && !node; i++)
+        node = batch_take_any(&pool->all[i]->batch, ret_more);
+    if (node)
+        return node;
+    /* A guest takes one: he runs no more. */
+    uint32_t took = injector_take(&pool->injector, nodes, w->guest ? 1 : BATCH_MAX, pool_workers(pool), ret_more);
+    if (took > 1) {
+        batch_fill_owner(&w->batch, nodes + 1, took - 1);
+        *ret_more = true;
+    } else if (took == 0 && *ret_more) {
+        sched_yield(); /* a push is under way, perhaps on this CPU */
+    }
+    return took ? nodes[0] : NULL;
+}
+
+struct pool_node *worker_take_root(struct worker *w)
+{
+    struct pool *pool = w->pool;
+    const struct pool_source *s = &pool->options.source;
+    bool more = false;
+    struct pool_node *node = take_injected(w, &more);
+
+    if (!node && s->take)
+        node = s->take(s->context, &more);
+    if (node && more)
+        pool_tell_root(pool);
+    return node;
+}
+
+static void run_root(struct worker *w, struct pool_node *node)
+{
+    COUNT(w, roots);
+    w->public.context = NULL;
+    worker_new_origin(w);
+    trace_event(w, TRACE_ROOT, TRACE_NOBODY);
+    node->run(node, &w->public); /* node is its owner's again from here on, and may be gone */
+    trace_event(w, TRACE_ROOT | TRACE_END, TRACE_NOBODY);
+    trace_subject_clear(&w->trace);
+    w->public.context = NULL;
+    if (w->public.top != w->deque.base || worker_has_overflow(w))
+        pool_broken("a root returned without joining its children");
+}
+
+/* Of others: the oldest. */
+static struct ready *take_ready(struct worker *w)
+{
+    uint32_t n = atomic_load_explicit(&w->pool->victims, memory_order_acquire), start = next_random(w) % n;
+    struct ready *r = NULL;
+
+    for (uint32_t i = 0; i < n && !r; i++)
+        r = ready_take_oldest(&w->pool->all[(start + i) % n]->ready);
+    return r;
+}
+
+bool worker_find(struct worker *w, struct found *f)
+{
+    *f = (struct found){.ready = ready_take_youngest(&w->ready)};
+    if (f->ready || (!holds_back(w) && worker_steal(w, &f->task)))
+        return true;
+    f->ready = take_ready(w);
+    if (!f->ready)
+        f->root = worker_take_root(w);
+    return f->ready || f->root;
+}
+
+void worker_run(struct worker *w, const struct found *f)
+{
+    if (f->root) {
+        run_root(w, f->root);
+    } else if (f->ready) {
+        COUNT(w, ready);
+        f->ready->run(f->ready, w);
+    } else {
+        worker_run_stolen(w, &f->task, false);
+    }
+}
+
+/* Looks for work as a registered searcher; goes on for a moment while others run tasks, which may spawn. */
+bool worker_search(struct worker *w, struct found *f)
+{
+    struct pool *pool = w->pool;
+    uint64_t deadline = 0;
+    bool found;
+
+    park_search_begin(&pool->park);
+    while (!(found = worker_find(w, f))) {
+        if (holds_back(w)) {
+            if (pool->crowded)
+                sched_yield();
+            for (int i = 0; i < 16; i++)
+                worker_relax();
+            continue;
+        }
+        /* One spinner at most, and none where nobody else is awake. Relaxed: only a guess. */
+        if (atomic_load_explicit(&pool->busy, memory_order_relaxed) <= 1 ||
+            atomic_load_explicit(&pool->park.seek, memory_order_relaxed) != 1)
+            break;
+        uint64_t now = clock_monotonic_usec();
+        if (deadline == 0)
+            deadline = now + SEARCH_SPIN_USEC;
+        if (now >= deadline)
+            break;
+        for (int i = 0; i < 16; i++)
+            worker_relax();
+    }
+    if (!found)
+        return false;
+    if (park_search_end(&pool->park))
+        worker_wake_if_left(w);
+    return true;
+}

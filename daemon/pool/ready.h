@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * ready.h: pieces of work that anybody may run and that are joined in any order: futures, nodes of graphs. Each worker has
+ * a list: it takes the youngest, others the oldest, and whoever waits for one takes that one out.
+ *
+ *            | push | take_* | remove | any
+ *  push      | lock |  lock  |  lock  | yes       [any thread]
+ *  take_*    | lock |  lock  |  lock  | yes
+ *  remove    | lock |  lock  |  lock  | yes
+ */
+#pragma once
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/event.h"
+#include "base/list.h"
+
+struct worker;
+
+/* Embedded in its object. */
+struct ready {
+    struct list link;    /* self-linked while in no list [home's lock] */
+    struct worker *home; /* [const from before anybody can know of it] */
+    void (*run)(struct ready *r, struct worker *w);
+};
+
+struct ready_list {
+    pthread_mutex_t lock;
+    struct list list;   /* the youngest first [lock] */
+    _Atomic uint32_t n; /* [atomic: seq_cst RMW under lock, partner is a sleeper's announcement; relaxed as a hint] */
+};
+
+void ready_init(struct ready_list *l);
+void ready_deinit(struct ready_list *l);
+
+/* Puts it into its home's list, notifies all who wait on the event (NULL: none), tells the pool. [any] */
+void ready_push(struct ready *r, struct event *event);
+
+/* NULL where there is none. [any] */
+struct ready *ready_take_youngest(struct ready_list *l);
+struct ready *ready_take_oldest(struct ready_list *l);
+
+/* Whether it was still there: then it is the caller's. [any] */
+bool ready_remove(struct ready *r);
+
+static inline bool ready_any(const struct ready_list *l)
+{
+    /* seq_cst: after a sleeper's announcement; partner is the RMW of a push. */
+    return atomic_load_explicit(&l->n, memory_order_seq_cst) > 0;
+}

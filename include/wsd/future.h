@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * wsd/future.h: values that are computed once, by whichever worker comes first, and waited for by anybody in any order.
+ *
+ *     static int area(struct wsd_worker *self, void *arg, void **ret_value) { ...; *ret_value = result; return 0; }
+ *
+ *     struct wsd_future f;
+ *     wsd_future_begin(self, &f);
+ *     wsd_future_start(self, &f, area, &shape);
+ *     ...
+ *     int error = wsd_future_wait(self, &f, &value);
+ *
+ * Spawns and syncs (wsd/task.h) are brackets and cost next to nothing; futures cost a hundred nanoseconds and form any
+ * graph without cycles: whoever has the address may wait, before or after the start, as often as it likes. A cycle of
+ * futures that wait for each other never ends.
+ *
+ * A wait computes a future that nobody has begun itself, else helps with what it has spawned, and with nothing else, so
+ * that it cannot bury what others wait for; where there is nothing to help with it sleeps, and another worker takes the
+ * CPU. While any future of a pool is begun and not done, joins of wsd/task.h keep to the same rule.
+ *
+ * Every future that was begun is either started or set, once, whatever happens, and lives until that was and all waits
+ * for it have returned; all of that before the job's function returns. Where the job is cancelled, its futures are not:
+ * their functions look at wsd_job_cancelled() themselves and return an error.
+ */
+#ifndef WSD_FUTURE_H
+#define WSD_FUTURE_H
+
+#include "task.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The caller's memory; what is in it is the pool's. 128 bytes. Since 0. */
+struct wsd_future {
+    const struct wsd_task_ops *ops;
+    uint64_t reserved[15];
+};
+
+/* Makes it ready for use; `self` is the worker that runs the caller. Nothing else may be done with it before. Since 0. */
+static inline void wsd_future_begin(struct wsd_worker *self, struct wsd_future *future)
+{
+    self->ops->future_begin(self, future);
+}
+
+/* Has fn(self, arg, &value) run on some worker, or in a wait, later or at once. It leaves its value, which may be NULL
+ * and belongs to whom the program says, and returns 0 or an error of its own. It joins what it spawns before it returns.
+ * Once for each future. self: the caller's worker, or NULL from a thread that is none. Since 0. */
+static inline void wsd_future_start(struct wsd_worker *self, struct wsd_future *future, wsd_future_fn *fn, void *arg)
+{
+    future->ops->future_start(self, future, fn, arg);
+}
+
+/* Gives it value and error without computing anything (a promise), instead of a start. From any thread. Since 0. */
+static inline void wsd_future_set(struct wsd_future *future, void *value, int error)
+{
+    future->ops->future_set(future, value, error);
+}
+
+/* Waits until it is done; gives its error, 0 where there is none, and its value where ret_value is not NULL. self: the
+ * caller's worker, or NULL from a thread that is none: that computes it itself if nobody has begun, else sleeps.
+ * Since 0. */
+static inline int wsd_future_wait(struct wsd_worker *self, struct wsd_future *future, void **ret_value)
+{
+    return future->ops->future_wait(self, future, ret_value);
+}
+
+/* Whether it is done, so that a wait would not wait. From any thread. Since 0. */
+static inline bool wsd_future_done(const struct wsd_future *future)
+{
+    return future->ops->future_done(future);
+}
+
+/* Runs one piece of whatever the pool has to do, on a thread that is no worker; false where there was nothing. The
+ * future only says which pool. Since 0. */
+static inline bool wsd_future_help(struct wsd_future *future)
+{
+    return future->ops->future_help(future);
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test-future.c: futures, in any order; joins that run only their own; workers that block; a number of workers that
+ * changes. */
+#include "wsd/future.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include "pool/worker.h"
+#include "support.h"
+
+static const uint32_t sizes[] = {1, 2, 4, 16};
+
+/* --- futures --- */
+
+static int echo(struct wsd_worker *self, void *arg, void **ret_value)
+{
+    *ret_value = arg;
+    return (uintptr_t)arg % 3 == 0 ? (int)(uintptr_t)arg : 0;
+}
+
+static void do_values(struct wsd_worker *self, void *arg)
+{
+    struct wsd_future f[50];
+    void *value;
+
+    for (uintptr_t i = 0; i < 50; i++) {
+        wsd_future_begin(self, &f[i]);
+        ck_assert(!wsd_future_done(&f[i]));
+        if (i % 2)
+            wsd_future_start(self, &f[i], echo, (void *)i);
+        else
+            wsd_future_set(&f[i], (void *)i, i % 3 == 0 ? (int)i : 0);
+    }
+    for (int again = 0; again < 2; again++)
+        for (uintptr_t i = 0; i < 50; i++) {
+            ck_assert_int_eq(wsd_future_wait(self, &f[i], again ? NULL : &value), i % 3 == 0 ? (int)i : 0);
+            ck_assert_ptr_eq(value, again ? (void *)49 : (void *)i);
+            ck_assert(wsd_future_done(&f[i]));
+        }
+}
+
+START_TEST(a_future_has_value_and_error)
+{
+    struct pool *pool = new_pool(sizes[_i]);
+
+    run_on(pool, do_values, NULL);
+    ck_assert_uint_eq(pool->futures, 0);
+    pool_free(pool);
+}
+END_TEST
+
+static int fib_future(struct wsd_worker *self, void *arg, void **ret_value)
+{
+    uintptr_t n = (uintptr_t)arg;
+    struct wsd_future f;
+    void *a, *b;
+
+    if (n < 2) {
+        *ret_value = arg;
+        return 0;
+    }
+    wsd_future_begin(self, &f);
+    wsd_future_start(self, &f, fib_future, (void *)(n - 1));
+    fib_future(self, (void *)(n - 2), &b);
+    ck_assert_int_eq(wsd_future_wait(self, &f, &a), 0);
+    *ret_value = (void *)((uintptr_t)a + (uintptr_t)b);
+    return 0;
+}
+
+static void do_fib(struct wsd_worker *self, void *arg)
+{
+    void *value;
+
+    fib_future(self, (void *)20, &value);
+    ck_assert_uint_eq((uintptr_t)value, 6765);
+}
+
+START_TEST(futures_nest)
+{
+    struct pool *pool = new_pool(sizes[_i]);
+
+    run_on(pool, do_fib, NULL);
+    pool_free(pool);
+}
+END_TEST
+
+/* A layered graph: each waits for three of the layer before, in an order of its own, and spawns between its waits. All
+ * start in the order from the last to the first. */
+enum { LAYERS = 12, WIDTH = 12 };
+
+struct cell {
+    struct wsd_future future;
+    uint32_t layer, column;
+};
+
+static struct cell cells[LAYERS][WIDTH];
+
+WSD_TASK_1(uint64_t, fib, int, n)
+{
+    if (n < 2)
+        return (uint64_t)n;
+    WSD_SPAWN(fib, n - 1);
+    uint64_t b = WSD_CALL(fib, n - 2);
+    return WSD_SYNC(fib) + b;
+}
+
+static int cell_run(struct wsd_worker *self, void *arg, void **ret_value)
+{
+    struct cell *c = arg;
+    uint64_t sum = 1;
+    void *value;
+
+    WSD_SPAWN(fib, 12);
+    for (uint32_t k = 0; k < 3 && c->layer > 0; k++) {
+        uint32_t at = (c->column * 5 + k * (c->layer % 4 + 1)) % WIDTH;
+        ck_assert_int_eq(wsd_future_wait(self, &cells[c->layer - 1][at].future, &value), 0);
+        sum += (uintptr_t)value;
+        WSD_SPAWN(fib, 10);
+        ck_assert_uint_eq(WSD_SYNC(fib), 55);
+    }
+    ck_assert_uint_eq(WSD_SYNC(fib), 144);
+    *ret_value = (void *)(uintptr_t)sum;
+    return 0;
+}
+
+static void do_layers(struct wsd_worker *self, void *arg)
+{
+    uint64_t expected[LAYERS][WIDTH];
+    void *value;
+
+    for (uint32_t l = 0; l < LAYERS; l++)
+        for (uint32_t c = 0; c < WIDTH; c++) {
+            cells[l][c].layer = l;
+            cells[l][c].column = c;
+            wsd_future_begin(self, &cells[l][c].future);
+            expected[l][c] = 1;
+            for (uint32_t k = 0; k < 3 && l > 0; k++)
+                expected[l][c] += expected[l - 1][(c * 5 + k * (l % 4 + 1)) % WIDTH];
+        }
+    for (uint32_t l = LAYERS; l-- > 0;)
+        for (uint32_t c = 0; c < WIDTH; c++)
+            wsd_future_start(self, &cells[l][c].future, cell_run, &cells[l][c]);
+    for (uint32_t l = 0; l < LAYERS; l++)
+        for (uint32_t c = 0; c < WIDTH; c++) {
+            ck_assert_int_eq(wsd_future_wait(self, &cells[l][c].future, &value), 0);
+            ck_assert_uint_eq((uintptr_t)value, expected[l][c]);
+        }
+}
+
+START_TEST(waits_in_any_order_of_a_graph_end)
+{
+    if (_i % 2)
+        pin_to_one_cpu();
+    struct pool *pool = new_pool(sizes[_i / 2]);
+
+    for (int i = 0; i < (SANITIZED ? 5 : 50); i++)
+        run_on(pool, do_layers, NULL);
+    ck_assert_uint_eq(pool->futures, 0);
+    pool_free(pool);
+}
+END_TEST
+
+/* All workers, and more roots than workers, wait for what is submitted only when they do. */
+static struct wsd_future later;
+static _Atomic uint32_t waiting, woken;
+
+static void do_wait(struct wsd_worker *self, void *arg)
+{
+    void *value;
+
+    atomic_fetch_add(&waiting, 1);
+    ck_assert_int_eq(wsd_future_wait(self, &later, &value), 7);
+    ck_assert_ptr_eq(value, &later);
+    atomic_fetch_add(&woken, 1);
+}
+
+static void do_begin(struct wsd_worker *self, void *arg)
+{
+    wsd_future_begin(self, &later);
+}
+
+static int late(struct wsd_worker *self, void *arg, void **ret_value)
+{
+    *ret_value = arg;
+    return 7;
+}
+
+static void do_start(struct wsd_worker *self, void *arg)
+{
+    wsd_future_start(self, &later, late, arg);
+}
+
+START_TEST(work_that_is_submitted_later_wakes_all_who_wait_for_it)
+{
+    uint32_t n = sizes[_i / 3] * 2;
+    struct pool *pool = new_pool(sizes[_i / 3]);
+    static struct root roots[64];
+
+    run_on(pool, do_begin, NULL);
+    waiting = woken = 0;
+    for (uint32_t i = 0; i < n; i++)
+        root_submit(pool, &roots[i], do_wait, NULL);
+    while (atomic_load(&waiting) < n) /* more than there are workers: others came in place of those that wait */
+        usleep(100);
+    usleep(1000);
+    ck_assert_uint_eq(atomic_load(&woken), 0);
+    if (_i % 3 == 0)
+        run_on(pool, do_start, &later); /* as a root */
+    else if (_i % 3 == 1)
+        wsd_future_start(NULL, &later, late, &later); /* from outside */
+    else
+        wsd_future_set(&later, &later, 7);
+    ck_assert_int_eq(wsd_future_wait(NULL, &later, NULL), 7);
+    pool_free(pool);
+    ck_assert_uint_eq(atomic_load(&woken), n);
+}
+END_TEST
+
+/* --- a join that runs only its own --- */
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static _Atomic uint64_t held;
+
+WSD_VOID_TASK_1(locked, int, depth)
+{
+    if (depth > 0) {
+        WSD_SPAWN(locked, depth - 1);
+        WSD_SPAWN(locked, depth - 1);
+        WSD_SYNC(locked);
+        WSD_SYNC(locked);
+        return;
+    }
+    /* An ordinary lock: a second one on this stack would hang. */
+    ck_assert_int_eq(pthread_mutex_lock(&lock), 0);
+    wsd_own_begin(self);
+    WSD_SPAWN(fib, 14);
+    ck_assert_uint_eq(WSD_CALL(fib, 13), 233);
+    ck_assert_uint_eq(WSD_SYNC(fib), 377);
+    wsd_own_end(self);
+    atomic_fetch_add(&held, 1);
+    pthread_mutex_unlock(&lock);
+}
+
+static void do_locked(struct wsd_worker *self, void *arg)
+{
+    WSD_CALL(locked, 7);
+}
+
+START_TEST(a_lock_may_be_held_across_a_join_of_its_own)
+{
+    struct pool *pool = new_pool(sizes[_i]);
+
+    atomic_store(&held, 0);
+    for (int i = 0; i < (SANITIZED ? 3 : 30); i++)
+        run_on(pool, do_locked, NULL);
+    ck_assert_uint_eq(atomic_load(&held), (SANITIZED ? 3 : 30) * 128);
+    pool_free(pool);
+}
+END_TEST
+
+/* --- blocking --- */
+
+static int pipes[2];
+static _Atomic uint32_t blocked;
+
+static void do_block(struct wsd_worker *self, void *arg)
+{
+    char c;
+
+    wsd_blocking_begin(self);
+    wsd_blocking_begin(self); /* nested */
+    atomic_fetch_add(&blocked, 1);
+    ck_assert_int_eq(read(pipes[0], &c, 1), 1);
+    wsd_blocking_end(self);
+    wsd_blocking_end(self);
+    atomic_fetch_sub(&blocked, 1);
+}
+
+static void do_unblock(struct wsd_worker *self, void *arg)
+{
+    static const char bytes[256];
+
+    ck_assert_int_eq(write(pipes[1], bytes, *(size_t *)arg), *(ssize_t *)arg);
+}
+
+START_TEST(who_blocks_leaves_his_cpu_to_others)
+{
+    size_t n = sizes[_i] + 20;
+    struct pool *pool = new_pool(sizes[_i]);
+    static struct root roots[64];
+
+    ck_assert_int_eq(pipe(pipes), 0);
+    for (int round = 0; round < 3; round++) {
+        for (size_t i = 0; i < n; i++)
+            root_submit(pool, &roots[i], do_block, NULL);
+        while (atomic_load(&blocked) < n)
+            usleep(100);
+        run_on(pool, do_unblock, &n);
+        for (size_t i = 0; i < n; i++)
+            root_wait(&roots[i]);
+    }
+    ck_assert_uint_le(pool_workers_seen(pool), n + sizes[_i] + 1); /* the same ones again */
+    pool_free(pool);
+    close(pipes[0]);
+    close(pipes[1]);
+}
+END_TEST
+
+/* --- the number of workers --- */
+
+static _Atomic uint64_t ran;
+
+static void do_count(struct wsd_worker *self, void *arg)
+{
+    ck_assert_uint_eq(WSD_CALL(fib, 12), 144);
+    atomic_fetch_add(&ran, 1);
+}
+
+START_TEST(the_number_of_workers_changes_under_load)
+{
+    static const uint32_t turns[] = {4, 1, 16, 2, 33, 3, 1, 8};
+    enum { ROOTS = 2000 };
+    struct pool *pool = new_pool(2);
+    static struct root roots[ROOTS];
+    uint64_t total = 0;
+
+    atomic_store(&ran, 0);
+    for (size_t t = 0; t < 8; t++) {
+        for (int i = 0; i < ROOTS; i++)
+            root_submit(pool, &roots[i], do_count, NULL);
+        total += ROOTS;
+        ck_assert_int_eq(pool_set_workers(pool, turns[t]), 0);
+        ck_assert_uint_eq(pool_workers(pool), turns[t]);
+        for (int i = 0; i < ROOTS; i++)
+            root_wait(&roots[i]);
+        ck_assert_uint_eq(atomic_load(&ran), total);
+        /* As many as there should be, once those who are too many have come by. */
+        for (int i = 0; i < 10000 && pool->running != turns[t]; i++)
+            usleep(100);
+        ck_assert_uint_eq(pool->running, turns[t]);
+    }
+    ck_assert_int_eq(pool_set_workers(pool, 0), -EINVAL);
+    ck_assert_int_eq(pool_set_workers(pool, POOL_WORKERS_MAX + 1), -EINVAL);
+    pool_close(pool);
+    ck_assert_int_eq(pool_set_workers(pool, 3), -ESHUTDOWN);
+    pool_free(pool);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("future");
+    TCase *t = tcase_create("future");
+
+    tcase_set_timeout(t, SANITIZED ? 300 : 60);
+    tcase_add_loop_test(t, a_future_has_value_and_error, 0, 4);
+    tcase_add_loop_test(t, futures_nest, 0, 4);
+    tcase_add_loop_test(t, waits_in_any_order_of_a_graph_end, 0, 8);
+    tcase_add_loop_test(t, work_that_is_submitted_later_wakes_all_who_wait_for_it, 0, 12);
+    tcase_add_loop_test(t, a_lock_may_be_held_across_a_join_of_its_own, 0, 4);
+    tcase_add_loop_test(t, who_blocks_leaves_his_cpu_to_others, 0, 4);
+    tcase_add_test(t, the_number_of_workers_changes_under_load);
+    suite_add_tcase(s, t);
+    return run_suite(s);
+}
