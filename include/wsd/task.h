@@ -71,6 +71,18 @@ typedef uint64_t wsd_word_fn(struct wsd_worker *self, uint64_t arg);
 /* A piece of a wsd_for(): runs begin <= i < end. Since 0. */
 typedef void wsd_for_fn(struct wsd_worker *self, uint64_t begin, uint64_t end, void *arg);
 
+/* What the forms of wsd/forms.h are given; each is explained there. An int is 0, or an error of the user's own. Since 0. */
+struct wsd_group;
+struct wsd_reduction;
+struct wsd_scan;
+struct wsd_stage;
+typedef int wsd_work_fn(struct wsd_worker *self, void *arg);
+typedef int wsd_each_fn(struct wsd_worker *self, struct wsd_group *group, uint64_t begin, uint64_t end, void *arg);
+typedef int wsd_find_fn(struct wsd_worker *self, struct wsd_group *group, uint64_t begin, uint64_t end, void *arg,
+                        uint64_t *ret_index);
+typedef int wsd_compare_fn(const void *a, const void *b, void *arg);
+typedef void wsd_drop_fn(void *item, uint32_t stage, void *arg);
+
 /* What all tasks of one name share. Not for use by hand. */
 struct wsd_task_type {
     /* Takes the arguments from behind the slot's word, leaves the result there. */
@@ -101,6 +113,23 @@ struct wsd_task_ops {
     /* Spawns fn(arg) as a child; joins the youngest child, which was spawned so, and gives its result. */
     void (*spawn_word)(struct wsd_worker *self, wsd_word_fn *fn, uint64_t arg);
     uint64_t (*sync_word)(struct wsd_worker *self);
+    /* The forms, for languages that do not read C: wsd/forms.h has a function of the same name and meaning for each. */
+    void (*group_begin)(struct wsd_worker *self, struct wsd_group *group, struct wsd_group *parent);
+    void (*group_spawn)(struct wsd_worker *self, struct wsd_group *group, wsd_work_fn *fn, void *arg);
+    int (*group_end)(struct wsd_worker *self, struct wsd_group *group);
+    void (*group_cancel)(struct wsd_group *group);
+    bool (*group_cancelled)(const struct wsd_group *group);
+    int (*for_each)(struct wsd_worker *self, struct wsd_group *group, uint64_t begin, uint64_t end, uint64_t grain,
+                    wsd_each_fn *body, void *arg);
+    int (*reduce)(struct wsd_worker *self, struct wsd_group *group, uint64_t begin, uint64_t end, uint64_t grain,
+                  const struct wsd_reduction *reduction, void *ret_value);
+    int (*scan)(struct wsd_worker *self, struct wsd_group *group, const struct wsd_scan *scan);
+    int (*sort)(struct wsd_worker *self, struct wsd_group *group, void *base, uint64_t count, size_t size,
+                wsd_compare_fn *compare, void *arg);
+    int (*find_first)(struct wsd_worker *self, struct wsd_group *group, uint64_t begin, uint64_t end, uint64_t grain,
+                      wsd_find_fn *find, void *arg, uint64_t *ret_index);
+    int (*pipeline)(struct wsd_worker *self, struct wsd_group *group, const struct wsd_stage *stages, uint32_t n_stages,
+                    uint32_t tokens, wsd_drop_fn *drop, void *arg);
 };
 
 /* One worker. A plugin uses the macros and `context`; the rest is between the macros and the pool. Fields are appended,
