@@ -50,7 +50,7 @@ int form_reduce(struct wsd_worker *self, struct wsd_group *group, uint64_t begin
                 const struct wsd_reduction *reduction, void *ret_value);
 
 /* scan.c */
-int form_scan(struct wsd_worker *self, struct wsd_group *group, const struct wsd_scan *scan);
+int form_scan(struct wsd_worker *self, struct wsd_group *group, const struct wsd_scan_args *scan);
 
 /* sort.c */
 int form_sort(struct wsd_worker *self, struct wsd_group *group, void *base, uint64_t count, size_t size,

@@ -26,8 +26,10 @@
 #include "pool/worker.h"
 
 #define TOKENS_A_WORKER 4
-#define DEPTH_MOST      64
-#define CHILDREN_MOST   1024
+#ifndef DEPTH_MOST /* a test has small ones */
+#define DEPTH_MOST    64
+#define CHILDREN_MOST 1024
+#endif
 
 struct token {
     void *item;    /* NULL: goes on without being shown to stages, so that no order has a gap */

@@ -21,7 +21,7 @@
 
 struct scan {
     struct wsd_group group;
-    const struct wsd_scan *how;
+    const struct wsd_scan_args *how;
     uint64_t blocks, block; /* how many, and elements of each but the last */
     size_t line;            /* bytes between sums */
     unsigned char *left, *right, *spare;
@@ -154,7 +154,7 @@ WSD_VOID_TASK_4(scan_blocks, struct scan *, s, uint64_t, lo, uint64_t, hi, void 
 
 static int scan_run(struct wsd_worker *self, struct wsd_group *group, struct scan *s)
 {
-    const struct wsd_scan *how = s->how;
+    const struct wsd_scan_args *how = s->how;
     unsigned char *sum = at(s, s->spare, s->blocks);
 
     wsd_group_begin(self, &s->group, group);
@@ -168,7 +168,7 @@ static int scan_run(struct wsd_worker *self, struct wsd_group *group, struct sca
     return error;
 }
 
-int form_scan(struct wsd_worker *self, struct wsd_group *group, const struct wsd_scan *how)
+int form_scan(struct wsd_worker *self, struct wsd_group *group, const struct wsd_scan_args *how)
 {
     struct scan s = {.how = how, .block = how->grain, .empty = !how->initial};
 

@@ -170,7 +170,7 @@ enum wsd_scan_kind {
 };
 
 /* Running sums of an array, of any associative operation. Since 0. */
-struct wsd_scan {
+struct wsd_scan_args {
     const void *in; /* `count` elements of `size` bytes; they are copied as bytes */
     void *out;      /* as many: the same array, or one that does not overlap */
     uint64_t count;
@@ -192,7 +192,7 @@ struct wsd_scan {
  * the up sweep only where stolen, as in parallel_scan of TBB.)
  * 0; else, with anything in `out`: the first error, -ECANCELED, -ENOMEM (a few elements a block are on the heap),
  * -EINVAL (no size, no such kind, exclusive without initial). Since 0. */
-static inline int wsd_scan(struct wsd_worker *self, struct wsd_group *group, const struct wsd_scan *scan)
+static inline int wsd_scan(struct wsd_worker *self, struct wsd_group *group, const struct wsd_scan_args *scan)
 {
     return self->ops->scan(self, group, scan);
 }

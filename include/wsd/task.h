@@ -74,7 +74,7 @@ typedef void wsd_for_fn(struct wsd_worker *self, uint64_t begin, uint64_t end, v
 /* What the forms of wsd/forms.h are given; each is explained there. An int is 0, or an error of the user's own. Since 0. */
 struct wsd_group;
 struct wsd_reduction;
-struct wsd_scan;
+struct wsd_scan_args;
 struct wsd_stage;
 typedef int wsd_work_fn(struct wsd_worker *self, void *arg);
 typedef int wsd_each_fn(struct wsd_worker *self, struct wsd_group *group, uint64_t begin, uint64_t end, void *arg);
@@ -123,7 +123,7 @@ struct wsd_task_ops {
                     wsd_each_fn *body, void *arg);
     int (*reduce)(struct wsd_worker *self, struct wsd_group *group, uint64_t begin, uint64_t end, uint64_t grain,
                   const struct wsd_reduction *reduction, void *ret_value);
-    int (*scan)(struct wsd_worker *self, struct wsd_group *group, const struct wsd_scan *scan);
+    int (*scan)(struct wsd_worker *self, struct wsd_group *group, const struct wsd_scan_args *scan);
     int (*sort)(struct wsd_worker *self, struct wsd_group *group, void *base, uint64_t count, size_t size,
                 wsd_compare_fn *compare, void *arg);
     int (*find_first)(struct wsd_worker *self, struct wsd_group *group, uint64_t begin, uint64_t end, uint64_t grain,
