@@ -36,10 +36,10 @@ struct token {
     uint64_t ticket; /* its place in the order of items */
 };
 
-/* A stage that takes one at a time: who has come and has to wait, at the place of his ticket. */
+/* A stage that takes one at a time: who has come and has to wait, at the place of his ticket. Whose ticket is next, and
+ * who does not wait there, has the turn. */
 struct gate {
     _Alignas(CACHE_LINE) pthread_mutex_t lock; /* a leaf; held for some instructions */
-    bool busy;                                 /* [lock] */
     bool ordered;                              /* [const] tickets are those of the items, else of arrivals */
     uint64_t next, last;                       /* tickets: whose turn it is, the next to give out [lock] */
     struct token **places;                     /* one for each token [lock] */
@@ -56,7 +56,7 @@ struct pipeline {
     /* The first stage. [lock of gates[0]] */
     struct token **unused;
     uint32_t n_unused;
-    bool ended;
+    bool busy, ended;
     /* A bit for each stage at which somebody can go on; changed under its gate's lock. [atomic: seq_cst, see above] */
     _Alignas(CACHE_LINE) _Atomic uint64_t open;
     /* Runners that were spawned and have not begun. [atomic: seq_cst, see above] */
@@ -102,9 +102,7 @@ static bool gate_is_open(const struct pipeline *p, uint32_t stage)
 {
     const struct gate *g = &p->gates[stage];
 
-    if (g->busy)
-        return false;
-    return stage == 0 ? !p->ended && p->n_unused : g->places[g->next % p->n_tokens] != NULL;
+    return stage == 0 ? !p->busy && !p->ended && p->n_unused : g->places[g->next % p->n_tokens] != NULL;
 }
 
 /* Takes the one who can go on there, with the turn; NULL where another runner was first. */
@@ -115,8 +113,8 @@ static struct token *gate_take(struct pipeline *p, uint32_t stage)
 
     pthread_mutex_lock(&g->lock);
     if (gate_is_open(p, stage)) {
-        g->busy = true;
         if (stage == 0) {
+            p->busy = true;
             t = p->unused[--p->n_unused];
             *t = (struct token){.ticket = g->next};
         } else {
@@ -136,10 +134,8 @@ static bool gate_enter(struct pipeline *p, uint32_t stage, struct token *t)
 
     pthread_mutex_lock(&g->lock);
     uint64_t ticket = g->ordered ? t->ticket : g->last++;
-    bool turn = !g->busy && ticket == g->next;
-    if (turn)
-        g->busy = true;
-    else
+    bool turn = ticket == g->next;
+    if (!turn)
         g->places[ticket % p->n_tokens] = t;
     pthread_mutex_unlock(&g->lock);
     return turn;
@@ -151,8 +147,9 @@ static bool gate_leave(struct pipeline *p, uint32_t stage)
     struct gate *g = &p->gates[stage];
 
     pthread_mutex_lock(&g->lock);
-    g->busy = false;
     g->next++;
+    if (stage == 0)
+        p->busy = false;
     bool open = gate_is_open(p, stage);
     mark(p, stage, open);
     pthread_mutex_unlock(&g->lock);
@@ -202,10 +199,8 @@ static void token_run(struct wsd_worker *self, struct runner *r, struct token *t
     for (;;) {
         stage_run(self, p, t, stage);
         bool no_more = stage == 0 && !t->item;
-        if (no_more) {
-            /* Before the turn is given away, so that nobody calls the first stage again. */
-            token_end(p, t, true);
-        }
+        if (no_more)
+            token_end(p, t, true); /* before the turn is given away, so that nobody calls the first stage again */
         if (takes_one(p, stage) && gate_leave(p, stage))
             runner_offer(self, r);
         if (no_more)

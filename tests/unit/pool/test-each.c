@@ -12,7 +12,7 @@ static const uint64_t counts[] = {0, 1, 2, 3, 63, 64, 65, 1000, MOST};
 
 static struct {
     uint64_t begin, end, grain;
-    _Atomic uint64_t calls, wrong;
+    _Atomic uint64_t calls, looked, wrong;
     _Atomic unsigned char hits[MOST];
 } range;
 
@@ -212,6 +212,7 @@ static int find_hit(struct wsd_worker *self, struct wsd_group *group, uint64_t b
                     uint64_t *ret_index)
 {
     range.calls++;
+    range.looked += end - begin;
     for (uint64_t i = begin; i < end; i++)
         if (range.hits[i]) {
             *ret_index = i;
@@ -251,14 +252,47 @@ static void do_short(struct wsd_worker *self, void *arg)
     range.hits[30] = range.hits[31] = range.hits[4000] = 1;
     ck_assert_int_eq(wsd_find_first(self, NULL, 0, MOST, 1, find_hit, NULL, &found), 0);
     ck_assert_uint_eq(range.calls, 31);
-    range.calls = 0;
+    range.looked = 0;
     ck_assert_int_eq(wsd_find_first(self, NULL, 0, MOST, 0, find_hit, NULL, &found), 0);
-    ck_assert_uint_eq(range.calls, 1); /* a sixteenth of a piece */
+    ck_assert_uint_eq(range.looked, MOST / 4 / 16); /* one worker: four pieces */
 }
 
 START_TEST(nothing_is_looked_at_beyond_a_hit)
 {
     on_workers(0, do_short, NULL);
+}
+END_TEST
+
+/* The second index is a hit too, and says so after the first: likely, not certainly, after that was noted. */
+static _Atomic bool first_asked;
+
+static int find_both(struct wsd_worker *self, struct wsd_group *group, uint64_t begin, uint64_t end, void *arg,
+                     uint64_t *ret_index)
+{
+    *ret_index = begin;
+    if (begin == 0)
+        first_asked = true;
+    for (int i = 0; begin == 1 && (!first_asked || i < 100); i++)
+        sched_yield();
+    return 0;
+}
+
+static void do_late(struct wsd_worker *self, void *arg)
+{
+    uint64_t found;
+
+    first_asked = false;
+    ck_assert_int_eq(wsd_find_first(self, NULL, 0, 2, 1, find_both, NULL, &found), 0);
+    ck_assert_uint_eq(found, 0);
+}
+
+START_TEST(a_late_hit_does_not_hide_a_lower_one)
+{
+    struct pool *pool = new_pool(sizes[_i]);
+
+    for (int i = 0; i < 300; i++)
+        run_on(pool, do_late, NULL);
+    pool_free(pool);
 }
 END_TEST
 
@@ -306,6 +340,7 @@ int main(void)
     tcase_add_loop_test(t, another_thread_may_cancel_an_endless_loop, 0, N_SIZES);
     tcase_add_loop_test(t, loops_nest, 0, N_SIZES);
     tcase_add_loop_test(t, the_lowest_of_many_hits_is_found, 0, N_SIZES);
+    tcase_add_loop_test(t, a_late_hit_does_not_hide_a_lower_one, 0, N_SIZES);
     tcase_add_test(t, nothing_is_looked_at_beyond_a_hit);
     tcase_add_loop_test(t, find_passes_errors_on_and_does_not_believe_indices_outside, 0, N_SIZES);
     suite_add_tcase(s, t);

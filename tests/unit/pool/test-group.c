@@ -292,6 +292,8 @@ static void do_stranger(struct wsd_worker *self, void *arg)
         wsd_group_spawn(self, &g, count_one, NULL);
     else
         wsd_group_end(self, &g);
+    g.owner = self;
+    wsd_group_end(self, &g);
 }
 
 START_TEST(a_stranger_to_the_group_is_stopped)

@@ -204,6 +204,35 @@ START_TEST(another_thread_may_cancel_an_endless_pipeline)
 }
 END_TEST
 
+static int cancels(struct wsd_worker *self, struct wsd_group *group, void **item, void *arg)
+{
+    if (((struct item *)*item)->number == 1000)
+        wsd_group_cancel(group);
+    return stage(self, group, item, arg);
+}
+
+static void do_stops(struct wsd_worker *self, void *arg)
+{
+    for (uint32_t kind = 0; kind < 3; kind++) {
+        struct run *r = run_new(shapes[7], 3, MOST, 8);
+        r->stages[1].run = cancels;
+        r->stages[2].kind = kind;
+        ck_assert_int_eq(run_it(self, NULL, r), -ECANCELED);
+        ck_assert_uint_eq(r->wrong, 0);
+        ck_assert_uint_eq(r->made, r->used + r->dropped);
+        ck_assert_uint_eq(r->items[1000].seen, 3);
+        ck_assert_uint_eq(r->items[1000].state, DROPPED);
+        ck_assert_uint_eq(r->dropped_at, 2);
+        free(r);
+    }
+}
+
+START_TEST(no_stage_is_called_once_a_stage_has_cancelled)
+{
+    on_workers(_i, do_stops, NULL);
+}
+END_TEST
+
 /* --- nesting --- */
 
 static int use(struct wsd_worker *self, struct wsd_group *group, uint64_t begin, uint64_t end, void *arg)
@@ -320,6 +349,7 @@ int main(void)
     tcase_add_loop_test(t, items_go_through_all_stages_in_the_order_that_they_ask_for, 0, N_SIZES);
     tcase_add_loop_test(t, an_error_stops_all_and_drops_each_item_once, 0, N_SIZES);
     tcase_add_loop_test(t, another_thread_may_cancel_an_endless_pipeline, 0, N_SIZES);
+    tcase_add_loop_test(t, no_stage_is_called_once_a_stage_has_cancelled, 0, N_SIZES);
     tcase_add_loop_test(t, stages_may_hold_loops_and_pipelines, 0, N_SIZES);
     tcase_add_loop_test(t, items_are_in_a_parallel_stage_at_once, 1, N_SIZES);
     tcase_add_loop_test(t, limits_of_a_pipeline, 0, N_SIZES);
