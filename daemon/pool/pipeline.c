@@ -57,8 +57,9 @@ struct pipeline {
     struct token **unused;
     uint32_t n_unused;
     bool busy, ended;
+    unsigned char line[CACHE_LINE]; /* what is above is only read; gcc 12 with ASan does not align such a local */
     /* A bit for each stage at which somebody can go on; changed under its gate's lock. [atomic: seq_cst, see above] */
-    _Alignas(CACHE_LINE) _Atomic uint64_t open;
+    _Atomic uint64_t open;
     /* Runners that were spawned and have not begun. [atomic: seq_cst, see above] */
     _Atomic uint32_t waiting;
     _Atomic bool back; /* runners come back [atomic: relaxed; joins order the rest] */
