@@ -7,6 +7,8 @@
  */
 #pragma once
 
+#include <string.h>
+
 #include "wsd/forms.h"
 
 /* group.c */
@@ -31,6 +33,24 @@ void partition_init(struct wsd_worker *self, struct partition *p, uint64_t count
 struct piece_origin partition_origin(struct wsd_worker *self, struct partition *p);
 /* To be called where a piece begins: its grain from here on; *origin becomes that of the pieces it spawns. */
 uint64_t partition_grain(struct wsd_worker *self, struct partition *p, uint64_t grain, struct piece_origin *origin);
+
+/* Copies one element. The sizes that are common become single instructions. [any] */
+static inline void element_copy(void *to, const void *from, size_t size)
+{
+    switch (size) {
+    case 4:
+        memcpy(to, from, 4);
+        break;
+    case 8:
+        memcpy(to, from, 8);
+        break;
+    case 16:
+        memcpy(to, from, 16);
+        break;
+    default:
+        memcpy(to, from, size);
+    }
+}
 
 /* Memory at multiples of a cache line, or NULL where there is none (or sizes overflow). [any] */
 void *lines_alloc(uint64_t count, size_t size);

@@ -65,10 +65,10 @@ static bool scan_block(struct scan *s, uint64_t b, void *sum)
 
     if (s->how->kind == WSD_SCAN_EXCLUSIVE) {
         for (; i < n; i++, in += size, out += size) {
-            memcpy(spare, sum, size);
+            element_copy(spare, sum, size);
             if (!combine(s, sum, in))
                 return false;
-            memcpy(out, spare, size);
+            element_copy(out, spare, size);
         }
         return true;
     }
@@ -82,7 +82,7 @@ static bool scan_block(struct scan *s, uint64_t b, void *sum)
     for (; i < n; i++, in += size, out += size) {
         if (!combine(s, sum, in))
             return false;
-        memcpy(out, sum, size);
+        element_copy(out, sum, size);
     }
     return true;
 }

@@ -36,24 +36,6 @@ static inline bool in_order(const struct sort *s, const unsigned char *a, const 
     return s->compare(a, b, s->arg) <= 0;
 }
 
-static inline void move_one(const struct sort *s, unsigned char *to, const unsigned char *from)
-{
-    /* The sizes that are common become single instructions. */
-    switch (s->size) {
-    case 4:
-        memcpy(to, from, 4);
-        break;
-    case 8:
-        memcpy(to, from, 8);
-        break;
-    case 16:
-        memcpy(to, from, 16);
-        break;
-    default:
-        memcpy(to, from, s->size);
-    }
-}
-
 static void move(const struct sort *s, unsigned char *to, const unsigned char *from, uint64_t n)
 {
     if (n)
@@ -70,9 +52,9 @@ static void insert_sort(const struct sort *s, unsigned char *base, uint64_t n, u
             at--;
         if (at == i)
             continue;
-        move_one(s, spare, next);
+        element_copy(spare, next, s->size);
         memmove(element(s, base, at + 1), element(s, base, at), (i - at) * s->size);
-        move_one(s, element(s, base, at), spare);
+        element_copy(element(s, base, at), spare, s->size);
     }
 }
 
@@ -92,7 +74,7 @@ static void merge_serial(const struct merge *m)
 
     while (left < left_end && right < right_end) {
         unsigned char **first = in_order(s, left, right) ? &left : &right;
-        move_one(s, to, *first);
+        element_copy(to, *first, s->size);
         *first += s->size;
         to += s->size;
     }
