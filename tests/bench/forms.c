@@ -8,22 +8,8 @@
 #include "pool/pool.h"
 #include "wsd/forms.h"
 
-#define SMALL       1000u
-#define SMALL_ROUNDS 3000u
-#define LARGE       4000000u
-#define SORT_N      1000000u
-#define RECORDS     200000u
-#define ITEMS       100000u
-
 static uint32_t workers;
 static uint64_t *numbers, *results;
-
-static uint64_t mix(uint64_t x)
-{
-    x ^= x >> 33;
-    x *= 0xff51afd7ed558ccdu;
-    return x ^ x >> 29;
-}
 
 /* --- what is done, serially and in pieces --- */
 
@@ -39,7 +25,7 @@ static void axpy_for(struct wsd_worker *self, uint64_t begin, uint64_t end, void
     axpy(self, NULL, begin, end, arg);
 }
 
-/* Index i costs i / 2,000 steps: the last pieces are the dearest. */
+/* Index i costs i / 100 steps: the last pieces are the dearest. */
 static int uneven(struct wsd_worker *self, struct wsd_group *group, uint64_t begin, uint64_t end, void *arg)
 {
     for (uint64_t i = begin; i < end; i++) {
@@ -102,7 +88,7 @@ static uint32_t item_steps;
 
 static int item_make(struct wsd_worker *self, struct wsd_group *group, void **item, void *arg)
 {
-    *item = items_made < ITEMS ? &numbers[items_made++] : NULL;
+    *item = items_made < FORM_ITEMS ? &numbers[items_made++] : NULL;
     return 0;
 }
 
@@ -132,44 +118,44 @@ static int child(struct wsd_worker *self, void *arg)
 
 static void run_small(struct wsd_worker *self)
 {
-    for (uint32_t i = 0; i < SMALL_ROUNDS; i++)
+    for (uint32_t i = 0; i < FORM_ROUNDS; i++)
         if (self)
-            wsd_for_each(self, NULL, 0, SMALL, 0, axpy, NULL);
+            wsd_for_each(self, NULL, 0, FORM_SMALL, 0, axpy, NULL);
         else
-            axpy(NULL, NULL, 0, SMALL, NULL);
+            axpy(NULL, NULL, 0, FORM_SMALL, NULL);
 }
 
 static void run_small_for(struct wsd_worker *self)
 {
-    for (uint32_t i = 0; i < SMALL_ROUNDS; i++)
+    for (uint32_t i = 0; i < FORM_ROUNDS; i++)
         if (self)
-            wsd_for(self, 0, SMALL, 0, axpy_for, NULL);
+            wsd_for(self, 0, FORM_SMALL, 0, axpy_for, NULL);
         else
-            axpy(NULL, NULL, 0, SMALL, NULL);
+            axpy(NULL, NULL, 0, FORM_SMALL, NULL);
 }
 
 static void run_large(struct wsd_worker *self)
 {
     if (self)
-        wsd_for_each(self, NULL, 0, LARGE, 0, axpy, NULL);
+        wsd_for_each(self, NULL, 0, FORM_LARGE, 0, axpy, NULL);
     else
-        axpy(NULL, NULL, 0, LARGE, NULL);
+        axpy(NULL, NULL, 0, FORM_LARGE, NULL);
 }
 
 static void run_uneven(struct wsd_worker *self)
 {
     if (self)
-        wsd_for_each(self, NULL, 0, 20000, 0, uneven, NULL);
+        wsd_for_each(self, NULL, 0, FORM_UNEVEN, 0, uneven, NULL);
     else
-        uneven(NULL, NULL, 0, 20000, NULL);
+        uneven(NULL, NULL, 0, FORM_UNEVEN, NULL);
 }
 
 static void run_uneven_for(struct wsd_worker *self)
 {
     if (self)
-        wsd_for(self, 0, 20000, 0, uneven_for, NULL);
+        wsd_for(self, 0, FORM_UNEVEN, 0, uneven_for, NULL);
     else
-        uneven(NULL, NULL, 0, 20000, NULL);
+        uneven(NULL, NULL, 0, FORM_UNEVEN, NULL);
 }
 
 static void run_reduce(struct wsd_worker *self)
@@ -179,23 +165,23 @@ static void run_reduce(struct wsd_worker *self)
     uint64_t sum = 0;
 
     if (self)
-        wsd_reduce(self, NULL, 0, LARGE, 0, &r, &sum);
+        wsd_reduce(self, NULL, 0, FORM_LARGE, 0, &r, &sum);
     else
-        sum_body(NULL, NULL, 0, LARGE, &sum, NULL);
+        sum_body(NULL, NULL, 0, FORM_LARGE, &sum, NULL);
     results[0] = sum;
 }
 
 static void run_scan(struct wsd_worker *self)
 {
     int (*volatile op)(void *left, const void *right, void *arg) = add_element;
-    struct wsd_scan_args s = {.in = numbers, .out = results, .count = LARGE, .size = 8, .combine = op};
+    struct wsd_scan_args s = {.in = numbers, .out = results, .count = FORM_LARGE, .size = 8, .combine = op};
     uint64_t sum = 0;
 
     if (self) {
         wsd_scan(self, NULL, &s);
         return;
     }
-    for (uint64_t i = 0; i < LARGE; i++) {
+    for (uint64_t i = 0; i < FORM_LARGE; i++) {
         op(&sum, &numbers[i], NULL);
         results[i] = sum;
     }
@@ -214,13 +200,13 @@ static void run_sort(struct wsd_worker *self)
 
 static void run_find(struct wsd_worker *self)
 {
-    uint64_t what = mix(numbers[LARGE / 2]), index = 0;
+    uint64_t what = mix(numbers[FORM_LARGE / 2]), index = 0;
 
     if (self)
-        wsd_find_first(self, NULL, 0, LARGE, 0, find, &what, &index);
+        wsd_find_first(self, NULL, 0, FORM_LARGE, 0, find, &what, &index);
     else
-        find(NULL, NULL, 0, LARGE, &what, &index);
-    if (index != LARGE / 2)
+        find(NULL, NULL, 0, FORM_LARGE, &what, &index);
+    if (index != FORM_LARGE / 2)
         exit(1);
 }
 
@@ -246,14 +232,14 @@ static void run_group(struct wsd_worker *self)
 {
     static struct {
         _Alignas(64) uint64_t n;
-    } counts[SMALL];
+    } counts[FORM_SMALL];
     int (*volatile fn)(struct wsd_worker *self, void *arg) = child;
 
-    for (uint32_t i = 0; i < SMALL_ROUNDS / 10; i++) {
+    for (uint32_t i = 0; i < FORM_ROUNDS / 10; i++) {
         struct wsd_group g;
         if (self)
             wsd_group_begin(self, &g, NULL);
-        for (uint32_t k = 0; k < SMALL; k++)
+        for (uint32_t k = 0; k < FORM_SMALL; k++)
             if (self)
                 wsd_group_spawn(self, &g, fn, &counts[k]);
             else
@@ -286,8 +272,8 @@ static void root_run(struct pool_node *node, struct wsd_worker *self)
 
 static void fill(uint64_t kind)
 {
-    for (uint64_t i = 0; i < LARGE; i++)
-        results[i] = kind == 0 ? mix(i + 1) : kind == 1 ? i : LARGE - i;
+    for (uint64_t i = 0; i < FORM_LARGE; i++)
+        results[i] = kind == 0 ? mix(i + 1) : kind == 1 ? i : FORM_LARGE - i;
 }
 
 static void bench(const char *what, const char *unit, double scale, void (*fn)(struct wsd_worker *self), uint64_t kind)
@@ -330,34 +316,34 @@ int main(int argc, char **argv)
     if (argc < 3)
         return 64;
     workers = (uint32_t)atoi(argv[2]);
-    numbers = malloc(LARGE * sizeof(*numbers));
-    results = malloc(LARGE * sizeof(*results));
+    numbers = malloc(FORM_LARGE * sizeof(*numbers));
+    results = malloc(FORM_LARGE * sizeof(*results));
     if (!numbers || !results)
         return 1;
-    for (uint64_t i = 0; i < LARGE; i++)
+    for (uint64_t i = 0; i < FORM_LARGE; i++)
         numbers[i] = mix(i + 7);
-    bench("form=group,n=1000", "ns/child", (double)SMALL * SMALL_ROUNDS / 10, run_group, 0);
-    bench("form=for,n=1000", "ns/loop", SMALL_ROUNDS, run_small_for, 0);
-    bench("form=for_each,n=1000", "ns/loop", SMALL_ROUNDS, run_small, 0);
-    bench("form=for_each,n=4000000", "ns/index", LARGE, run_large, 0);
+    bench("form=group,n=1000", "ns/child", (double)FORM_SMALL * FORM_ROUNDS / 10, run_group, 0);
+    bench("form=for,n=1000", "ns/loop", FORM_ROUNDS, run_small_for, 0);
+    bench("form=for_each,n=1000", "ns/loop", FORM_ROUNDS, run_small, 0);
+    bench("form=for_each,n=4000000", "ns/index", FORM_LARGE, run_large, 0);
     bench("form=for,uneven", "ms", 1e6, run_uneven_for, 0);
     bench("form=for_each,uneven", "ms", 1e6, run_uneven, 0);
-    bench("form=reduce,n=4000000", "ns/index", LARGE, run_reduce, 0);
+    bench("form=reduce,n=4000000", "ns/index", FORM_LARGE, run_reduce, 0);
     bench("form=find_first,n=4000000", "ms", 1e6, run_find, 0);
-    bench("form=scan,n=4000000", "ns/index", LARGE, run_scan, 0);
-    sort_count = SORT_N;
+    bench("form=scan,n=4000000", "ns/index", FORM_LARGE, run_scan, 0);
+    sort_count = FORM_SORT;
     sort_size = 8;
     for (uint64_t order = 0; order < 3; order++) {
         char what[64];
         snprintf(what, sizeof(what), "form=sort,n=1000000,%s", orders[order]);
         bench(what, "ms", 1e6, run_sort, order);
     }
-    sort_count = RECORDS;
+    sort_count = FORM_RECORDS;
     sort_size = 64;
     bench("form=sort,n=200000,size=64", "ms", 1e6, run_sort, 0);
     item_steps = 1;
-    bench("form=pipeline,n=100000,item=2ns", "ns/item", ITEMS, run_pipeline, 0);
+    bench("form=pipeline,n=100000,item=2ns", "ns/item", FORM_ITEMS, run_pipeline, 0);
     item_steps = 1000;
-    bench("form=pipeline,n=100000,item=2us", "ns/item", ITEMS, run_pipeline, 0);
+    bench("form=pipeline,n=100000,item=2us", "ns/item", FORM_ITEMS, run_pipeline, 0);
     return 0;
 }
