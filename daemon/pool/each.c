@@ -31,7 +31,9 @@ WSD_VOID_TASK_5(each_piece, struct each *, e, uint64_t, begin, uint64_t, end, ui
         WSD_SPAWN(each_piece, e, middle, end, grain, origin);
         end = middle;
     }
+    uint64_t began = partition_began(&e->partition);
     int error = e->body(self, &e->group, begin, end, e->arg);
+    partition_ran(&e->partition, began, end - begin);
     if (error)
         group_fail(&e->group, error);
     while (spawned--)

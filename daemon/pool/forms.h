@@ -24,15 +24,20 @@ struct piece_origin {
     uint32_t worker, steals;
 };
 
-/* How a range is cut: pieces of `grain`, and of a quarter of that, down to `least`, whenever a steal was noticed. */
+/* How a range is cut: pieces of `grain`, and of a quarter of that, down to `least`, whenever a steal was noticed and
+ * what has run so far says that smaller pieces are worth a task. */
 struct partition {
     uint64_t grain, least;   /* [const] */
     _Atomic uint32_t steals; /* [atomic: relaxed; a hint] */
+    _Atomic uint64_t cost;   /* of an index, in 256ths of ticks; 0: not known [atomic: relaxed; a hint] */
 };
 void partition_init(struct wsd_worker *self, struct partition *p, uint64_t count, uint64_t grain);
 struct piece_origin partition_origin(struct wsd_worker *self, struct partition *p);
 /* To be called where a piece begins: its grain from here on; *origin becomes that of the pieces it spawns. */
 uint64_t partition_grain(struct wsd_worker *self, struct partition *p, uint64_t grain, struct piece_origin *origin);
+/* Around the body: what it costs, where that is asked for. */
+uint64_t partition_began(const struct partition *p);
+void partition_ran(struct partition *p, uint64_t began, uint64_t indices);
 
 /* Copies one element. The sizes that are common become single instructions. [any] */
 static inline void element_copy(void *to, const void *from, size_t size)

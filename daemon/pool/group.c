@@ -14,9 +14,11 @@
 
 #define LINE ((size_t)CACHE_LINE)
 
-/* Pieces a worker where nobody steals; and, where everybody does, how much smaller they may become. */
+/* Pieces a worker where nobody steals; and, where everybody does, how much smaller they may become; but not below so
+ * many ticks, some 5 or 15 us: less is not worth the way to another CPU. */
 #define PIECES_A_WORKER 4
 #define LEAST_PART      64
+#define LEAST_TICKS     15000u
 
 void group_fail(struct wsd_group *group, int error)
 {
@@ -90,6 +92,7 @@ void partition_init(struct wsd_worker *self, struct partition *p, uint64_t count
         p->least = MAX(p->grain / LEAST_PART, 1);
     }
     atomic_init(&p->steals, 0);
+    atomic_init(&p->cost, 0);
 }
 
 struct piece_origin partition_origin(struct wsd_worker *self, struct partition *p)
@@ -103,10 +106,23 @@ uint64_t partition_grain(struct wsd_worker *self, struct partition *p, uint64_t 
         return grain;
     uint32_t steals = origin->worker == self->index ? atomic_load_explicit(&p->steals, memory_order_relaxed)
                                                     : atomic_fetch_add_explicit(&p->steals, 1, memory_order_relaxed) + 1;
-    if (steals != origin->steals)
-        grain = MAX(grain / 4, p->least);
-    *origin = (struct piece_origin){self->index, steals};
-    return grain;
+    uint64_t cost = atomic_load_explicit(&p->cost, memory_order_relaxed);
+    origin->worker = self->index;
+    if (steals == origin->steals || cost == 0)
+        return grain; /* what is spawned from here still sees that there was a steal */
+    origin->steals = steals;
+    return MAX(MAX(grain / 4, p->least), MIN((LEAST_TICKS << 8) / cost, grain));
+}
+
+uint64_t partition_began(const struct partition *p)
+{
+    return p->least < p->grain && atomic_load_explicit(&p->steals, memory_order_relaxed) ? worker_ticks() : 0;
+}
+
+void partition_ran(struct partition *p, uint64_t began, uint64_t indices)
+{
+    if (began)
+        atomic_store_explicit(&p->cost, ((worker_ticks() - began) << 8) / indices + 1, memory_order_relaxed);
 }
 
 size_t lines_size(size_t size)

@@ -54,7 +54,9 @@ WSD_TASK_6(bool, reduce_piece, struct reduce *, r, uint64_t, begin, uint64_t, en
     if (end - begin <= grain) {
         if (!value_make(r, value))
             return false;
+        uint64_t began = partition_began(&r->partition);
         int error = how->body(self, &r->group, begin, end, value, how->arg);
+        partition_ran(&r->partition, began, end - begin);
         if (!error)
             return true;
         group_fail(&r->group, error);

@@ -67,10 +67,14 @@ static void do_partition(struct wsd_worker *self, void *arg)
     partition_init(self, &p, 8 * 4096, 0);
     ck_assert_uint_eq(p.grain, 4096); /* two workers */
     struct piece_origin o = partition_origin(self, &p);
+    ck_assert_uint_eq(partition_began(&p), 0);
     ck_assert_uint_eq(partition_grain(self, &p, 4096, &o), 4096);
     o.worker = here + 1; /* as where this was stolen */
-    ck_assert_uint_eq(partition_grain(self, &p, 4096, &o), 1024);
+    ck_assert_uint_eq(partition_grain(self, &p, 4096, &o), 4096); /* it is not known yet what it costs */
     ck_assert_uint_eq(o.worker, here);
+    p.cost = UINT64_MAX;
+    ck_assert_uint_ne(partition_began(&p), 0);
+    ck_assert_uint_eq(partition_grain(self, &p, 4096, &o), 1024);
     ck_assert_uint_eq(partition_grain(self, &p, 1024, &o), 1024);
     o.steals--; /* as where another one was, since this was spawned */
     ck_assert_uint_eq(partition_grain(self, &p, 1024, &o), 256);
@@ -78,6 +82,12 @@ static void do_partition(struct wsd_worker *self, void *arg)
     ck_assert_uint_eq(partition_grain(self, &p, 100, &o), 64);
     o.steals--;
     ck_assert_uint_eq(partition_grain(self, &p, 64, &o), 64);
+    o.steals--;
+    partition_ran(&p, 1, 1); /* a year an index */
+    ck_assert_uint_eq(partition_grain(self, &p, 4096, &o), 1024);
+    o.steals--;
+    p.cost = 1; /* all of it is next to nothing */
+    ck_assert_uint_eq(partition_grain(self, &p, 4096, &o), 4096);
     partition_init(self, &p, 5, 0);
     ck_assert_uint_eq(p.grain, 1);
     partition_init(self, &p, UINT64_MAX, 0);
