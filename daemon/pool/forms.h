@@ -15,9 +15,9 @@
 void group_begin(struct wsd_worker *self, struct wsd_group *group, struct wsd_group *parent);
 void group_spawn(struct wsd_worker *self, struct wsd_group *group, wsd_work_fn *fn, void *arg);
 int group_end(struct wsd_worker *self, struct wsd_group *group);
-void group_cancel(struct wsd_group *group);                /* [any] */
-bool group_cancelled(const struct wsd_group *group);       /* [any] */
-void group_fail(struct wsd_group *group, int error);       /* the first one stays; cancels the group [any] */
+void group_cancel(struct wsd_group *group);          /* [any] */
+bool group_cancelled(const struct wsd_group *group); /* [any] */
+void group_fail(struct wsd_group *group, int error); /* the first one stays; cancels the group [any] */
 
 /* Where a piece was spawned, by which it knows whether it was stolen. */
 struct piece_origin {

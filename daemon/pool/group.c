@@ -104,8 +104,9 @@ uint64_t partition_grain(struct wsd_worker *self, struct partition *p, uint64_t 
 {
     if (grain <= p->least)
         return grain;
-    uint32_t steals = origin->worker == self->index ? atomic_load_explicit(&p->steals, memory_order_relaxed)
-                                                    : atomic_fetch_add_explicit(&p->steals, 1, memory_order_relaxed) + 1;
+    uint32_t steals = origin->worker == self->index
+                          ? atomic_load_explicit(&p->steals, memory_order_relaxed)
+                          : atomic_fetch_add_explicit(&p->steals, 1, memory_order_relaxed) + 1;
     uint64_t cost = atomic_load_explicit(&p->cost, memory_order_relaxed);
     origin->worker = self->index;
     if (steals == origin->steals || cost == 0)

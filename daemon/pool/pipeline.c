@@ -32,7 +32,7 @@
 #endif
 
 struct token {
-    void *item;    /* NULL: goes on without being shown to stages, so that no order has a gap */
+    void *item;      /* NULL: goes on without being shown to stages, so that no order has a gap */
     uint64_t ticket; /* its place in the order of items */
 };
 
@@ -253,15 +253,14 @@ static int pipeline_new(struct pipeline *p)
 
     p->gates = lines_alloc(p->n_stages, sizeof(*p->gates));
     p->tokens = lines_alloc(n, sizeof(*p->tokens));
-    p->unused = lines_alloc(n, sizeof(struct token *) * (p->n_stages + 1));
+    p->unused = lines_alloc(n * (p->n_stages + 1), sizeof(*p->unused)); /* and the places of each stage */
     if (!p->gates || !p->tokens || !p->unused)
         return -ENOMEM;
-    for (uint32_t i = 0; i < p->n_stages; i++) {
+    memset(p->unused, 0, n * (p->n_stages + 1) * sizeof(*p->unused));
+    for (uint32_t i = 0; i < p->n_stages; i++)
         p->gates[i] = (struct gate){.lock = PTHREAD_MUTEX_INITIALIZER,
                                     .ordered = p->stages[i].kind == WSD_STAGE_ORDERED,
                                     .places = p->unused + n * (i + 1)};
-        memset(p->gates[i].places, 0, n * sizeof(struct token *));
-    }
     for (; p->n_unused < n; p->n_unused++)
         p->unused[p->n_unused] = &p->tokens[p->n_unused];
     atomic_init(&p->open, 1);

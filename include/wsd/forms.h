@@ -242,9 +242,9 @@ struct wsd_stage {
  * next or has others take it. A stage that is not PARALLEL is never called twice at once, and each call sees what the
  * one before it wrote.
  * After an error, or once cancelled, no stage is called any more. Items that are under way are given to
- * drop(item, stage, arg), `stage` being the one that would have been next, or the one that failed; from any worker, each
- * once. drop may be NULL. 0; else the first error, -ECANCELED, -ENOMEM, -EINVAL (no such kind, numbers out of range).
- * Origin: parallel_pipeline of TBB. Since 0. */
+ * drop(item, stage, arg), `stage` being the one that would have been next, or the one that failed; from any worker,
+ * each once. drop may be NULL. 0; else the first error, -ECANCELED, -ENOMEM, -EINVAL (no such kind, numbers out of
+ * range). Origin: parallel_pipeline of TBB. Since 0. */
 static inline int wsd_pipeline(struct wsd_worker *self, struct wsd_group *group, const struct wsd_stage *stages,
                                uint32_t n_stages, uint32_t tokens, wsd_drop_fn *drop, void *arg)
 {

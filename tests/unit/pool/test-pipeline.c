@@ -17,12 +17,12 @@ struct item {
 struct run {
     struct item items[MOST];
     uint32_t n, tokens, n_stages;
-    uint64_t next[8];          /* what an ordered stage expects [its turn] */
+    uint64_t next[8];           /* what an ordered stage expects [its turn] */
     _Atomic uint32_t inside[8]; /* how many a stage has at once */
     _Atomic uint64_t under_way, most_under_way, made, used, dropped, wrong, calls;
-    bool gap;                   /* each third item ends at stage 1 */
-    int fails;                  /* at item 1,000: the stage that does, or -1 */
-    uint32_t dropped_at;        /* the stage of the failed item's drop */
+    bool gap;            /* each third item ends at stage 1 */
+    int fails;           /* at item 1,000: the stage that does, or -1 */
+    uint32_t dropped_at; /* the stage of the failed item's drop */
     struct wsd_stage stages[8];
     struct {
         struct run *run;
@@ -123,7 +123,8 @@ static int run_it(struct wsd_worker *self, struct wsd_group *group, struct run *
 }
 
 enum { P = WSD_STAGE_PARALLEL, O = WSD_STAGE_ORDERED, S = WSD_STAGE_SERIAL };
-static const uint32_t shapes[][6] = {{O}, {S}, {O, P}, {S, O}, {O, S}, {O, P, O}, {S, P, S}, {O, P, P, O, P, O}, {S, O, P, S, P, O}};
+static const uint32_t shapes[][6] = {
+    {O}, {S}, {O, P}, {S, O}, {O, S}, {O, P, O}, {S, P, S}, {O, P, P, O, P, O}, {S, O, P, S, P, O}};
 static const uint32_t lengths[] = {1, 1, 2, 2, 2, 3, 3, 6, 6};
 #define SHAPES 9
 

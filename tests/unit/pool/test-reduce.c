@@ -105,8 +105,12 @@ static void do_serial(struct wsd_worker *self, void *arg)
         for (size_t g = 0; g < 7; g++)
             for (size_t c = 0; c < 9; c++) {
                 struct layout l = {.size = value_sizes[v]};
-                struct wsd_reduction r = {
-                    .size = l.size, .init = value_init, .body = body, .combine = combine, .fini = value_fini, .arg = &l};
+                struct wsd_reduction r = {.size = l.size,
+                                          .init = value_init,
+                                          .body = body,
+                                          .combine = combine,
+                                          .fini = value_fini,
+                                          .arg = &l};
                 uint64_t begin = c % 2 ? 0 : MOST - counts[c], end = begin + counts[c];
                 alive = 0;
                 ck_assert_int_eq(wsd_reduce(self, NULL, begin, end, grains[g], &r, value), 0);
