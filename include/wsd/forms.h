@@ -112,7 +112,7 @@ static inline int wsd_group_end(struct wsd_worker *self, struct wsd_group *group
 
 /* wsd_for() with errors: calls body(self, own group, begin, end, arg) for pieces of the range, in any order, in
  * parallel. A piece is never empty, and never larger than the grain where that is not 0. 0, the first error, or
- * -ECANCELED. Costs about a nanosecond or five a piece where nobody steals. Since 0. */
+ * -ECANCELED. A piece costs some nanoseconds where nobody steals. Since 0. */
 static inline int wsd_for_each(struct wsd_worker *self, struct wsd_group *group, uint64_t begin, uint64_t end,
                                uint64_t grain, wsd_each_fn *body, void *arg)
 {
