@@ -13,6 +13,8 @@
  * begins lowers `waiting`, then reads `open`. So either it sees the mark, or a new one is spawned.
  * Runners are children of runners. To bound their depth and number, which would else grow with the number of steals,
  * all come back when one is at its limit, and the first begins again; what is under way waits at its stages meanwhile.
+ * So they do after some thousand items: a runner may have been stolen by a worker that waits in the middle of an item,
+ * within a stage that has children, and that item goes on only when the runner has ended.
  * After an error or a cancel the same happens as before, but that no stage is called and items are dropped. */
 #include "pool/forms.h"
 
@@ -29,6 +31,7 @@
 #ifndef DEPTH_MOST /* a test has small ones */
 #define DEPTH_MOST    64
 #define CHILDREN_MOST 1024
+#define TURNS_MOST    4096
 #endif
 
 struct token {
@@ -241,8 +244,11 @@ WSD_VOID_TASK_IMPL_2(pipeline_run, struct pipeline *, p, uint32_t, depth)
 
     if (depth > 0)
         atomic_fetch_sub(&p->waiting, 1);
-    while ((t = runner_take(self, &r, &stage)))
+    for (uint32_t turns = 1; (t = runner_take(self, &r, &stage)); turns++) {
         token_run(self, &r, t, stage);
+        if (depth > 0 && turns >= TURNS_MOST)
+            atomic_store_explicit(&p->back, true, memory_order_relaxed);
+    }
     while (r.spawned--)
         WSD_SYNC(pipeline_run);
 }
