@@ -15,6 +15,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "pool/forms.h"
 #include "pool/future.h"
 
 /* How long a join looks for other work before it sleeps: about what a wake-up costs. */
@@ -480,4 +481,15 @@ const struct wsd_task_ops worker_ops = {
     .future_wait = future_wait,
     .future_done = future_done,
     .future_help = future_help,
+    .group_begin = group_begin,
+    .group_spawn = group_spawn,
+    .group_end = group_end,
+    .group_cancel = group_cancel,
+    .group_cancelled = group_cancelled,
+    .for_each = form_for_each,
+    .reduce = form_reduce,
+    .scan = form_scan,
+    .sort = form_sort,
+    .find_first = form_find_first,
+    .pipeline = form_pipeline,
 };

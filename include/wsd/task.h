@@ -75,6 +75,17 @@ struct wsd_future;
 
 /* What a future computes (wsd/future.h). Since 0. */
 typedef int wsd_future_fn(struct wsd_worker *self, void *arg, void **ret_value);
+/* What the forms of wsd/forms.h are given; each is explained there. An int is 0, or an error of the user's own. Since 0. */
+struct wsd_group;
+struct wsd_reduction;
+struct wsd_scan_args;
+struct wsd_stage;
+typedef int wsd_work_fn(struct wsd_worker *self, void *arg);
+typedef int wsd_each_fn(struct wsd_worker *self, struct wsd_group *group, uint64_t begin, uint64_t end, void *arg);
+typedef int wsd_find_fn(struct wsd_worker *self, struct wsd_group *group, uint64_t begin, uint64_t end, void *arg,
+                        uint64_t *ret_index);
+typedef int wsd_compare_fn(const void *a, const void *b, void *arg);
+typedef void wsd_drop_fn(void *item, uint32_t stage, void *arg);
 
 /* What all tasks of one name share. Not for use by hand. */
 struct wsd_task_type {
@@ -116,6 +127,23 @@ struct wsd_task_ops {
     int (*future_wait)(struct wsd_worker *self, struct wsd_future *future, void **ret_value);
     bool (*future_done)(const struct wsd_future *future);
     bool (*future_help)(struct wsd_future *future);
+    /* The forms, for languages that do not read C: wsd/forms.h has a function of the same name and meaning for each. */
+    void (*group_begin)(struct wsd_worker *self, struct wsd_group *group, struct wsd_group *parent);
+    void (*group_spawn)(struct wsd_worker *self, struct wsd_group *group, wsd_work_fn *fn, void *arg);
+    int (*group_end)(struct wsd_worker *self, struct wsd_group *group);
+    void (*group_cancel)(struct wsd_group *group);
+    bool (*group_cancelled)(const struct wsd_group *group);
+    int (*for_each)(struct wsd_worker *self, struct wsd_group *group, uint64_t begin, uint64_t end, uint64_t grain,
+                    wsd_each_fn *body, void *arg);
+    int (*reduce)(struct wsd_worker *self, struct wsd_group *group, uint64_t begin, uint64_t end, uint64_t grain,
+                  const struct wsd_reduction *reduction, void *ret_value);
+    int (*scan)(struct wsd_worker *self, struct wsd_group *group, const struct wsd_scan_args *scan);
+    int (*sort)(struct wsd_worker *self, struct wsd_group *group, void *base, uint64_t count, size_t size,
+                wsd_compare_fn *compare, void *arg);
+    int (*find_first)(struct wsd_worker *self, struct wsd_group *group, uint64_t begin, uint64_t end, uint64_t grain,
+                      wsd_find_fn *find, void *arg, uint64_t *ret_index);
+    int (*pipeline)(struct wsd_worker *self, struct wsd_group *group, const struct wsd_stage *stages, uint32_t n_stages,
+                    uint32_t tokens, wsd_drop_fn *drop, void *arg);
 };
 
 /* One worker. A plugin uses the macros and `context`; the rest is between the macros and the pool. Fields are appended,

@@ -62,3 +62,19 @@ static inline uint64_t fib_calls(int n)
 #define WAKE_N    20000u
 #define WAKE_GAP_N 300u
 #define BEST_OF   5 /* a sample is the best of so many, so that a neighbour's burst does not count */
+
+/* The forms. */
+#define FORM_SMALL   1000u
+#define FORM_ROUNDS  3000u
+#define FORM_LARGE   4000000u
+#define FORM_UNEVEN  20000u
+#define FORM_SORT    1000000u
+#define FORM_RECORDS 200000u
+#define FORM_ITEMS   100000u
+
+static inline uint64_t mix(uint64_t x)
+{
+    x ^= x >> 33;
+    x *= 0xff51afd7ed558ccdu;
+    return x ^ x >> 29;
+}

@@ -24,7 +24,7 @@ there() {
 for file in "$prefix/sbin/wsd" "$prefix/libexec/wsd-executor" "$prefix/bin/wsctl" "$libdir/libwsclient.so.0" \
   "$libdir/libwsclient.so" "$libdir/wsd/wsctl-local.so" "$libdir/pkgconfig/wsclient.pc" \
   "$libdir/pkgconfig/wsd-plugin.pc" "$prefix/include/wsd/plugin.h" "$prefix/include/wsd/task.h" \
-  "$prefix/include/wsd/client.h"; do
+  "$prefix/include/wsd/forms.h" "$prefix/include/wsd/client.h"; do
   check "installs ${file#"$prefix"/}" there "$file"
 done
 for plugin in checksum compress decompress count search sort exec fib nqueens uts; do
@@ -82,11 +82,20 @@ pkg_plugindir() {
 }
 check "wsd-plugin.pc names the plugin directory" plugindir
 
+examples() { # COMPILER
+  local file
+  for file in "$SRC"/tests/support/guide/*.c; do
+    "$1" -std=c11 -shared -fPIC -Wall -Wextra -Werror -Wno-unused-parameter "${flags[@]}" "$file" -o "$WORK/example.so" ||
+      return 1
+  done
+}
+
 for compiler in gcc clang; do
   command -v "$compiler" >/dev/null || continue
   mapfile -t flags < <(words "$(pc wsd-plugin --cflags)")
   check "$compiler builds a plugin from the installed headers" "$compiler" -std=c11 -shared -fPIC -Wall -Wextra -Werror \
     -Wno-unused-parameter "${flags[@]}" "$WORK/mine.c" -o "$WORK/mine.so"
+  check "$compiler builds the guide's examples from the installed headers" examples "$compiler"
   mapfile -t flags < <(words "$(pc wsclient --cflags --libs)")
   check "$compiler builds a client from the installed library" "$compiler" -std=c11 -Wall -Wextra -Werror \
     "$WORK/client.c" "${flags[@]}" -o "$WORK/client"

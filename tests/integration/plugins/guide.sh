@@ -1,20 +1,22 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# guide.sh: the author's guide: its example is tests/support/guide/mine.c, builds as it says and does what it shows.
+# guide.sh: the author's guide: its examples are tests/support/guide/*.c, build as it says and do what it shows.
 # Headers: those that pkg-config finds, else those of this tree.
 set -eu
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
 page=$top/packaging/man/wsd-plugin.7
-source=$top/tests/support/guide/mine.c
+examples=$top/tests/support/guide
 
-sed -n '/^\.\\" BEGIN mine\.c$/,/^\.\\" END mine\.c$/p' "$page" | sed '1d;$d' |
-  sed "s/^\\\\&//; s/\\\\-/-/g; s/\\\\(aq/'/g; s/\\\\(ha/^/g; s/\\\\(ti/~/g; s/\\\\(ga/\`/g; s/\\\\e/\\\\/g" >"$work.got"
-cp "$source" "$work.want"
-echo 0 | tee "$work.want.status" >"$work.got.status"
-: >"$work.got.err"
-verdict "the guide has the example to the byte"
+for name in mine lines; do
+  sed -n "/^\\.\\\\\" BEGIN $name\\.c\$/,/^\\.\\\\\" END $name\\.c\$/p" "$page" | sed '1d;$d' |
+    sed "s/^\\\\&//; s/\\\\-/-/g; s/\\\\(aq/'/g; s/\\\\(ha/^/g; s/\\\\(ti/~/g; s/\\\\(ga/\`/g; s/\\\\e/\\\\/g" >"$work.got"
+  cp "$examples/$name.c" "$work.want"
+  echo 0 | tee "$work.want.status" >"$work.got.status"
+  : >"$work.got.err"
+  verdict "the guide has the example $name to the byte"
+done
 
 if command -v man >/dev/null; then
   warnings=$(man --warnings -E UTF-8 -l -Tutf8 -Z "$page" 2>&1 >/dev/null || echo "man failed")
@@ -32,26 +34,42 @@ flags=("-I$top/include")
 if pkg-config --exists wsd-plugin 2>/dev/null; then
   read -ra flags < <(pkg-config --cflags wsd-plugin)
 fi
-cp "$source" "$work/mine.c"
+cp "$examples"/*.c "$work"
 cd "$work"
 for compiler in ${CC:-cc} gcc clang; do
   if ! command -v "$compiler" >/dev/null; then
     echo "skip built by $compiler: not here"
     continue
   fi
-  "$compiler" -Wall -Wextra -Wno-unused-parameter -Werror -g -O2 -shared -fPIC "${flags[@]}" -o mine.so mine.c
-  good "built by $compiler"
+  for name in mine lines; do
+    "$compiler" -Wall -Wextra -Wno-unused-parameter -Werror -g -O2 -shared -fPIC "${flags[@]}" -o "$name.so" "$name.c"
+    good "$name built by $compiler"
+  done
 done
 
 PLUGINS=.
 options=()
 prints "primes" "78498 primes below 1000000" mine 1000000
-printf 'hello\n' >"$work/hello"
+said() { # NAME PLUGIN: its input is in $work/input, what it is to say in $work.want
+  local status=0
+  # shellcheck disable=SC2086 # a command with its arguments
+  $RUN --input "$work/input" "./$2" >"$work.got" 2>"$work.got.err" || status=$?
+  echo "$status" >"$work.got.status"
+  verdict "$1"
+}
+printf 'hello\n' >"$work/input"
 printf 'HELLO\n' >"$work.want"
-status=0
-# shellcheck disable=SC2086 # a command with its arguments
-$RUN --input "$work/hello" ./mine.so:upper >"$work.got" 2>"$work.got.err" || status=$?
-echo "$status" >"$work.got.status"
-verdict "upper"
+said "upper" mine.so:upper
+printf 'one\nthree\ntwo\n' >"$work/input"
+echo "longest line 5" >"$work.want"
+said "lines" lines.so
+# larger than some pieces, and lines that cross them
+awk 'BEGIN { for (i = 0; i < 300000; i++) print i * i % 7919 * 104729; for (i = 0; i < 300000; i++) printf "wide"; print "\303\244"; print "" }' \
+  >"$work/input"
+printf 'not ASCII at %d\nlongest line 1200002\n' "$(($(wc -c <"$work/input") - 4))" >"$work.want"
+said "lines, of a large input" lines.so
+: >"$work/input"
+echo "longest line 0" >"$work.want"
+said "lines, of nothing" lines.so
 refused "a wrong number" 2 mine x
 finish

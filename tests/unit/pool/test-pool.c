@@ -277,7 +277,7 @@ static void *help_out(void *arg)
     for (;;) {
         bool all = true;
         for (int i = 0; i < 64; i++)
-            all &= atomic_load(&roots[i].done);
+            all &= atomic_load(&roots[i].done) == 2;
         if (all)
             return NULL;
         if (!pool_try_run_one(arg))

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * forms.h: the structured forms of wsd/forms.h, as the table of wsd/task.h has them; and what they share.
+ *
+ * They are written over the spawns, syncs and groups that plugins have, and know nothing of the engine but how many
+ * workers there are. All [worker: the task that calls], unless said otherwise.
+ */
+#pragma once
+
+#include <string.h>
+
+#include "wsd/forms.h"
+
+/* group.c */
+void group_begin(struct wsd_worker *self, struct wsd_group *group, struct wsd_group *parent);
+void group_spawn(struct wsd_worker *self, struct wsd_group *group, wsd_work_fn *fn, void *arg);
+int group_end(struct wsd_worker *self, struct wsd_group *group);
+void group_cancel(struct wsd_group *group);          /* [any] */
+bool group_cancelled(const struct wsd_group *group); /* [any] */
+void group_fail(struct wsd_group *group, int error); /* the first one stays; cancels the group [any] */
+
+/* Where a piece was spawned, by which it knows whether it was stolen. */
+struct piece_origin {
+    uint32_t worker, steals;
+};
+
+/* How a range is cut: pieces of `grain`, and of a quarter of that, down to `least`, whenever a steal was noticed and
+ * what has run so far says that smaller pieces are worth a task. */
+struct partition {
+    uint64_t grain, least;   /* [const] */
+    _Atomic uint32_t steals; /* [atomic: relaxed; a hint] */
+    _Atomic uint64_t cost;   /* of an index, in 256ths of ticks; 0: not known [atomic: relaxed; a hint] */
+};
+void partition_init(struct wsd_worker *self, struct partition *p, uint64_t count, uint64_t grain);
+struct piece_origin partition_origin(struct wsd_worker *self, struct partition *p);
+/* To be called where a piece begins: its grain from here on; *origin becomes that of the pieces it spawns. */
+uint64_t partition_grain(struct wsd_worker *self, struct partition *p, uint64_t grain, struct piece_origin *origin);
+/* Around the body: what it costs, where that is asked for. */
+uint64_t partition_began(const struct partition *p);
+void partition_ran(struct partition *p, uint64_t began, uint64_t indices);
+
+/* Copies one element. The sizes that are common become single instructions. [any] */
+static inline void element_copy(void *to, const void *from, size_t size)
+{
+    switch (size) {
+    case 4:
+        memcpy(to, from, 4);
+        break;
+    case 8:
+        memcpy(to, from, 8);
+        break;
+    case 16:
+        memcpy(to, from, 16);
+        break;
+    default:
+        memcpy(to, from, size);
+    }
+}
+
+/* Memory at multiples of a cache line, or NULL where there is none (or sizes overflow). [any] */
+void *lines_alloc(uint64_t count, size_t size);
+/* size, rounded up to cache lines; 0 where that overflows. [any] */
+size_t lines_size(size_t size);
+/* Of the pool. [any] */
+uint32_t forms_workers(struct wsd_worker *self);
+
+/* each.c */
+int form_for_each(struct wsd_worker *self, struct wsd_group *group, uint64_t begin, uint64_t end, uint64_t grain,
+                  wsd_each_fn *body, void *arg);
+int form_find_first(struct wsd_worker *self, struct wsd_group *group, uint64_t begin, uint64_t end, uint64_t grain,
+                    wsd_find_fn *find, void *arg, uint64_t *ret_index);
+
+/* reduce.c */
+int form_reduce(struct wsd_worker *self, struct wsd_group *group, uint64_t begin, uint64_t end, uint64_t grain,
+                const struct wsd_reduction *reduction, void *ret_value);
+
+/* scan.c */
+int form_scan(struct wsd_worker *self, struct wsd_group *group, const struct wsd_scan_args *scan);
+
+/* sort.c */
+int form_sort(struct wsd_worker *self, struct wsd_group *group, void *base, uint64_t count, size_t size,
+              wsd_compare_fn *compare, void *arg);
+
+/* pipeline.c */
+int form_pipeline(struct wsd_worker *self, struct wsd_group *group, const struct wsd_stage *stages, uint32_t n_stages,
+                  uint32_t tokens, wsd_drop_fn *drop, void *arg);

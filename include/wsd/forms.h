@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * wsd/forms.h: structured forms over the tasks of wsd/task.h: groups, loops, reduce, scan, sort, find, pipelines.
+ *
+ *     static int shrink(struct wsd_worker *self, struct wsd_group *group, uint64_t begin, uint64_t end, void *arg)
+ *     {
+ *         struct picture *pictures = (struct picture *)arg;
+ *
+ *         for (uint64_t i = begin; i < end && !wsd_group_cancelled(group); i++)
+ *             if (!picture_shrink(&pictures[i]))
+ *                 return EIO;
+ *         return 0;
+ *     }
+ *     ...
+ *     int error = wsd_for_each(self, NULL, 0, count, 0, shrink, pictures);
+ *
+ * What all of them share:
+ *
+ * Each form is a call that returns when everything that it began has ended, so what it is given may lie on the caller's
+ * stack. It may be called from any task, also from inside another form, on any number of workers. While it waits, the
+ * worker runs other tasks: hold no lock across it.
+ *
+ * Errors. A function of yours returns 0, or its error: any other int, such as an errno. The first error in time wins:
+ * it is what the form returns, and it cancels the form. Pieces that have not begun by then are skipped; those that run
+ * are let finish. The form's own errors are -EINVAL, -ENOMEM and -ECANCELED.
+ *
+ * Cancelling. `group` is NULL, or a group whose cancelling, by itself or by one above it, stops the form too; it then
+ * returns -ECANCELED, also where nothing was left to stop. An error in a form does not cancel that group: whoever gets
+ * it decides, for example by returning it. Functions of yours get the form's own group: ask it in long pieces, and give
+ * it to forms within. The job itself is no group: where wsd_job_cancelled(), return an error.
+ *
+ * What your functions write is visible to the caller when the form returns. They run on several threads at once.
+ *
+ * Ranges are begin <= i < end; where end <= begin they are empty. `grain` is the largest piece that is not split: the
+ * tree of pieces then depends on the range alone. Grain 0 lets the pool choose: about four pieces a worker, and
+ * smaller ones where steals show that others have nothing to do (Robison, Voss, Kukanov: Optimization via Reflection on
+ * Work Stealing in TBB, 2008).
+ *
+ * Structures here are yours, on the stack or elsewhere. Set their reserved words to 0, as initialisers do.
+ *
+ * Works in C11 and C++17; a lambda without captures is a function. No exception may leave a function of yours.
+ */
+#ifndef WSD_FORMS_H
+#define WSD_FORMS_H
+
+#include <wsd/task.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* --- groups --- */
+
+/* A set of children that end together, and the flag that stops them. To be begun before use, and not moved or copied
+ * until its end. The fields are not for use by hand. Since 0. */
+struct wsd_group {
+    /* Written at each spawn; on another cache line than what thieves read. */
+    uint64_t spawned;         /* children not joined yet [owner] */
+    struct wsd_worker *owner; /* [owner] */
+    uintptr_t reserved_owner[6];
+    struct wsd_group *parent;       /* or NULL [const] */
+    const struct wsd_task_ops *ops; /* [const] */
+    /* The first error. [atomic: compare-and-swap from 0, before the release of `cancelled`; relaxed after joins] */
+    int32_t error;
+    /* [atomic: release (with it the error of whoever sets it); partner: the acquire in wsd_group_cancelled(), so that
+     * who stops because of it cannot be the first to have an error] */
+    uint32_t cancelled;
+    uintptr_t reserved[5];
+};
+
+/* Whether the group, or one above it, was cancelled or has an error. Cheap: a load for each level. NULL is not
+ * cancelled. Any thread, from wsd_group_begin() to the return of wsd_group_end(). Since 0. */
+static inline bool wsd_group_cancelled(const struct wsd_group *group)
+{
+    for (; group; group = group->parent)
+        if (__atomic_load_n(&group->cancelled, __ATOMIC_ACQUIRE))
+            return true;
+    return false;
+}
+
+/* Has children that have not begun be skipped; those that run may ask. Groups below see it, those above do not. Any
+ * thread, from wsd_group_begin() to the return of wsd_group_end(); does not wait. Since 0. */
+static inline void wsd_group_cancel(struct wsd_group *group)
+{
+    __atomic_store_n(&group->cancelled, 1u, __ATOMIC_RELEASE);
+}
+
+/* Begins a group, below `parent` (NULL: none; it must outlive this one). The calling task owns it: only this task
+ * spawns into it and ends it. A child that wants to add work begins a group of its own with this one as parent.
+ * Origin: task_block of N4411, sync of Cilk, task_group of TBB. Since 0. */
+static inline void wsd_group_begin(struct wsd_worker *self, struct wsd_group *group, struct wsd_group *parent)
+{
+    self->ops->group_begin(self, group, parent);
+}
+
+/* Adds fn(arg) as a child, which may run on any worker, before or in wsd_group_end(). Once the group is cancelled it
+ * does not start. Never fails. A group and other children of the task nest like brackets: what was spawned after
+ * the group's first child is joined before its end, and a group that was begun later is ended earlier. Since 0. */
+static inline void wsd_group_spawn(struct wsd_worker *self, struct wsd_group *group, wsd_work_fn *fn, void *arg)
+{
+    self->ops->group_spawn(self, group, fn, arg);
+}
+
+/* Joins all children, youngest first. 0 where each has run and returned 0; else the first error; else -ECANCELED where
+ * the group or one above it was cancelled. Every group that was begun is ended, in its task. Since 0. */
+static inline int wsd_group_end(struct wsd_worker *self, struct wsd_group *group)
+{
+    return self->ops->group_end(self, group);
+}
+
+/* --- loops --- */
+
+/* wsd_for() with errors: calls body(self, own group, begin, end, arg) for pieces of the range, in any order, in
+ * parallel. A piece is never empty, and never larger than the grain where that is not 0. 0, the first error, or
+ * -ECANCELED. A piece costs some nanoseconds where nobody steals. Since 0. */
+static inline int wsd_for_each(struct wsd_worker *self, struct wsd_group *group, uint64_t begin, uint64_t end,
+                               uint64_t grain, wsd_each_fn *body, void *arg)
+{
+    return self->ops->for_each(self, group, begin, end, grain, body, arg);
+}
+
+/* Finds the lowest index that `find` finds: *ret_index, or `end` (of an empty range too) where there is none.
+ * find(self, own group, begin, end, arg, &index) looks through a piece, from its begin on, and sets index to the lowest
+ * hit, which must lie in the piece; it leaves index alone where there is none. Pieces at or above the best index so far
+ * are skipped, and those that the pool chose (grain 0) are also looked through in sixteenths, so that a running piece
+ * ends early. 0; or the first error, even where a lower index was found, or -ECANCELED, both with *ret_index untouched.
+ * Origin: find_if of parallel STLs, over a minimum kept by compare-and-swap. Since 0. */
+static inline int wsd_find_first(struct wsd_worker *self, struct wsd_group *group, uint64_t begin, uint64_t end,
+                                 uint64_t grain, wsd_find_fn *find, void *arg, uint64_t *ret_index)
+{
+    return self->ops->find_first(self, group, begin, end, grain, find, arg, ret_index);
+}
+
+/* --- reduce --- */
+
+/* How to reduce a range to one value, of any type. Since 0. */
+struct wsd_reduction {
+    size_t size; /* bytes of a value, at least 1; a value lies at a multiple of 64 bytes, but for the result */
+    /* The value of nothing: `size` bytes that are copied, or NULL, and then init(value, arg) makes it. It is a neutral
+     * element: combining with it changes nothing. One of both must be there. */
+    const void *identity;
+    int (*init)(void *value, void *arg);
+    /* Adds the indices of a piece to the value, which holds the neutral element. Best in a local, stored at the end. */
+    int (*body)(struct wsd_worker *self, struct wsd_group *group, uint64_t begin, uint64_t end, void *value, void *arg);
+    /* left = left o right, where left is that of the lower indices. Associative; need not commute. */
+    int (*combine)(struct wsd_worker *self, struct wsd_group *group, void *left, void *right, void *arg);
+    /* Frees what a value owns; NULL where it owns nothing. Called once for each value that was made, but not for the
+     * result of a reduction that returns 0. Not where init failed. */
+    void (*fini)(void *value, void *arg);
+    void *arg;
+    uintptr_t reserved[4];
+};
+
+/* Reduces the range in the order of its indices. *ret_value (of reduction->size bytes, not yet initialised) holds the
+ * result, the neutral element where the range is empty. With a grain the order of all operations is fixed, so sums of
+ * floating point numbers are the same bit by bit on any number of workers; with grain 0 they may differ by rounding.
+ * 0; else, with nothing of worth in *ret_value: the first error, -ECANCELED, -ENOMEM (values above 256 bytes are on the
+ * heap), -EINVAL (no size, no identity). Origin: parallel_reduce of TBB, reducers of Cilk++. Since 0. */
+static inline int wsd_reduce(struct wsd_worker *self, struct wsd_group *group, uint64_t begin, uint64_t end,
+                             uint64_t grain, const struct wsd_reduction *reduction, void *ret_value)
+{
+    return self->ops->reduce(self, group, begin, end, grain, reduction, ret_value);
+}
+
+/* --- scan --- */
+
+enum wsd_scan_kind {
+    WSD_SCAN_INCLUSIVE = 0, /* out[i] = initial o in[0] o ... o in[i] */
+    WSD_SCAN_EXCLUSIVE = 1, /* out[i] = initial o in[0] o ... o in[i - 1] */
+};
+
+/* Running sums of an array, of any associative operation. Since 0. */
+struct wsd_scan_args {
+    const void *in; /* `count` elements of `size` bytes; they are copied as bytes */
+    void *out;      /* as many: the same array, or one that does not overlap */
+    uint64_t count;
+    size_t size;    /* at least 1 */
+    uint64_t grain; /* elements of a block; 0: chosen, at least 64 */
+    uint32_t kind;  /* enum wsd_scan_kind */
+    uint32_t reserved_kind;
+    const void *initial; /* one element to begin with; NULL: none, only where inclusive */
+    /* left = left o right. Associative; need not commute. */
+    int (*combine)(void *left, const void *right, void *arg);
+    void *arg;
+    void *ret_total; /* NULL, or where initial o all elements goes on success (nothing, where there are none) */
+    uintptr_t reserved[4];
+};
+
+/* Runs it. Blocks are scanned from the left by one worker, in one pass, as a plain loop would; blocks further right
+ * that another worker steals meanwhile are summed up there, and scanned in parallel once what is left of them is known.
+ * So one worker combines count times, and many at most about twice that. (Blelloch's up and down sweep over blocks,
+ * the up sweep only where stolen, as in parallel_scan of TBB.)
+ * 0; else, with anything in `out`: the first error, -ECANCELED, -ENOMEM (a few elements a block are on the heap),
+ * -EINVAL (no size, no such kind, exclusive without initial). Since 0. */
+static inline int wsd_scan(struct wsd_worker *self, struct wsd_group *group, const struct wsd_scan_args *scan)
+{
+    return self->ops->scan(self, group, scan);
+}
+
+/* --- sort --- */
+
+/* Sorts `count` elements of `size` bytes at base, as qsort_r() does, and keeps the order of equal ones (stable).
+ * compare(a, b, arg) is negative, 0 or positive as a is before, equal to or after b; it may get copies of elements, at
+ * the alignment of the array up to 64. Where it contradicts itself the order is of no use, and nothing worse happens.
+ * 0; else -ENOMEM with the array untouched (count x size bytes more are needed), -EINVAL (size 0), or -ECANCELED: the
+ * array then holds all its elements in no order. Merge sort with merges that are split by rank, so that the last one is
+ * parallel too (Cormen et al., 27.3; Siebert and Traeff, Perfectly load-balanced, stable, synchronization-free parallel
+ * merge, 2013). Elements above some 64 bytes are cheaper sorted by pointers to them. Since 0. */
+static inline int wsd_sort(struct wsd_worker *self, struct wsd_group *group, void *base, uint64_t count, size_t size,
+                           wsd_compare_fn *compare, void *arg)
+{
+    return self->ops->sort(self, group, base, count, size, compare, arg);
+}
+
+/* --- pipeline --- */
+
+/* The most stages and tokens of a pipeline. Since 0. */
+#define WSD_STAGES_MAX 64
+#define WSD_TOKENS_MAX 65536
+
+enum wsd_stage_kind {
+    WSD_STAGE_PARALLEL = 0, /* any number of items at once */
+    WSD_STAGE_ORDERED = 1,  /* one at a time, in the order in which the first stage made them */
+    WSD_STAGE_SERIAL = 2,   /* one at a time, in any order */
+};
+
+/* One stage. Since 0. */
+struct wsd_stage {
+    /* *item is what the stage before has left there; what this one leaves there goes on. NULL means that there is
+     * nothing to go on with: later stages are not called for it. The first stage finds NULL and makes an item; where
+     * it leaves NULL it has said that there are no more, and is not called again. What the last stage leaves is not
+     * looked at. Where a stage fails, what it leaves is dropped. */
+    int (*run)(struct wsd_worker *self, struct wsd_group *group, void **item, void *arg);
+    void *arg;
+    uint32_t kind; /* enum wsd_stage_kind; the first is not PARALLEL */
+    uint32_t reserved_kind;
+    uintptr_t reserved[4];
+};
+
+/* Takes items through the stages, at most `tokens` at a time (0: four for each worker), until the first stage makes no
+ * more. No worker waits for a turn: an item that comes too early is put aside, and whoever leaves the stage takes the
+ * next or has others take it. A stage that is not PARALLEL is never called twice at once, and each call sees what the
+ * one before it wrote.
+ * After an error, or once cancelled, no stage is called any more. Items that are under way are given to
+ * drop(item, stage, arg), `stage` being the one that would have been next, or the one that failed; from any worker,
+ * each once. drop may be NULL. 0; else the first error, -ECANCELED, -ENOMEM, -EINVAL (no such kind, numbers out of
+ * range). Origin: parallel_pipeline of TBB. Since 0. */
+static inline int wsd_pipeline(struct wsd_worker *self, struct wsd_group *group, const struct wsd_stage *stages,
+                               uint32_t n_stages, uint32_t tokens, wsd_drop_fn *drop, void *arg)
+{
+    return self->ops->pipeline(self, group, stages, n_stages, tokens, drop, arg);
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
