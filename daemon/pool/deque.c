@@ -72,7 +72,7 @@ int deque_init(struct deque *d, struct wsd_worker *owner, size_t bytes, bool eag
         return -ENOMEM;
     *d = (struct deque){.owner = owner, .base = map, .mapped = mapped, .eager = eager};
     d->limit = wsd_task_at_(d->base, (ptrdiff_t)room);
-    d->entries = (struct deque_entry *)((char *)map + slots);
+    d->entries = (struct deque_entry *)(void *)((char *)map + slots);
     d->touched = d->base;
     pthread_mutex_init(&d->lock, NULL);
     atomic_init(&d->word, 0);

@@ -120,7 +120,7 @@ static void overflow_push(struct worker *w, struct wsd_task *t, size_t room)
 /* Gives it back, in the scratch slot. */
 static struct wsd_task *overflow_pop(struct worker *w, size_t room)
 {
-    struct wsd_task *t = (struct wsd_task *)w->scratch;
+    struct wsd_task *t = (struct wsd_task *)(void *)w->scratch;
 
     if (room) {
         struct overflow_chunk *c = w->overflow;

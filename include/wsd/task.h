@@ -75,7 +75,8 @@ struct wsd_future;
 
 /* What a future computes (wsd/future.h). Since 0. */
 typedef int wsd_future_fn(struct wsd_worker *self, void *arg, void **ret_value);
-/* What the forms of wsd/forms.h are given; each is explained there. An int is 0, or an error of the user's own. Since 0. */
+/* What the forms of wsd/forms.h are given; each is explained there. An int is 0, or an error of the user's own.
+ * Since 0. */
 struct wsd_group;
 struct wsd_reduction;
 struct wsd_scan_args;
@@ -418,10 +419,10 @@ static inline void wsd_for(struct wsd_worker *self, uint64_t begin, uint64_t end
 }
 
 /* Between these a sync runs nothing but what it waits for: its own child and that child's descendants; where they give
- * it nothing to do it sleeps, and another worker takes the CPU. The same holds for the syncs of what is spawned here. So
- * a lock may be held across such a sync: no task that wants the same lock is run on top of its holder, or of what its
- * holder waits for. In pairs, in the same task; they nest. The sync costs more where the child was stolen. After TBB's
- * this_task_arena::isolate. Since 0. */
+ * it nothing to do it sleeps, and another worker takes the CPU. The same holds for the syncs of what is spawned here.
+ * So a lock may be held across such a sync: no task that wants the same lock is run on top of its holder, or of what
+ * its holder waits for. In pairs, in the same task; they nest. The sync costs more where the child was stolen. After
+ * TBB's this_task_arena::isolate. Since 0. */
 static inline void wsd_own_begin(struct wsd_worker *self)
 {
     __atomic_store_n(&self->own, self->own + 1, __ATOMIC_RELAXED);
@@ -467,9 +468,9 @@ static inline void wsd_blocking_end(struct wsd_worker *self)
  *
  * and WSD_VOID_TASK_DECL_n, WSD_VOID_TASK_IMPL_n. A task is local to its source file. Since 0. */
 
-#define WSD_DECL_(type, name, fields, params, pass, store, load)                                                       \
+#define WSD_DECL_(n, type, name, ...)                                                                                  \
     struct name##_wsd_args {                                                                                           \
-        fields                                                                                                         \
+        WSD_FIELDS_##n##_(__VA_ARGS__)                                                                                 \
     };                                                                                                                 \
     struct name##_wsd_result {                                                                                         \
         type value;                                                                                                    \
@@ -480,34 +481,36 @@ static inline void wsd_blocking_end(struct wsd_worker *self)
     };                                                                                                                 \
     WSD_FITS_(struct name##_wsd_args, "arguments");                                                                    \
     WSD_FITS_(struct name##_wsd_result, "result");                                                                     \
-    WSD_TASK_INLINE_ type name##_wsd_body(struct wsd_worker *self params);                                             \
-    WSD_TASK_FN_ type name##_wsd_enter(struct wsd_worker *self, struct wsd_task *wsd_t_ params)                        \
+    WSD_TASK_INLINE_ type name##_wsd_body(struct wsd_worker *self WSD_PARAMS_##n##_(__VA_ARGS__));                     \
+    WSD_TASK_FN_ type name##_wsd_enter(struct wsd_worker *self,                                                        \
+                                       struct wsd_task *wsd_t_ WSD_PARAMS_##n##_(__VA_ARGS__))                         \
     {                                                                                                                  \
         wsd_task_enter_(self, wsd_t_);                                                                                 \
-        return name##_wsd_body(self pass);                                                                             \
+        return name##_wsd_body(self WSD_PASS_##n##_);                                                                  \
     }                                                                                                                  \
     WSD_UNUSED_ static void name##_wsd_run(struct wsd_worker *self, struct wsd_task *wsd_t_)                           \
     {                                                                                                                  \
         struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
         (void)wsd_p_;                                                                                                  \
-        type wsd_value_ = name##_wsd_enter(self, self->top load);                                                      \
+        type wsd_value_ = name##_wsd_enter(self, self->top WSD_LOAD_##n##_);                                           \
         ((struct name##_wsd_result *)WSD_DATA_(wsd_t_))->value = wsd_value_;                                           \
     }                                                                                                                  \
     WSD_UNUSED_ static const struct wsd_task_type name##_wsd_type = {                                                  \
         name##_wsd_run, WSD_SLOT_(union name##_wsd_data), (uint32_t)sizeof(struct name##_wsd_result)};                 \
-    WSD_TASK_INLINE_ void name##_wsd_spawn(struct wsd_worker *self params, WSD_END_)                                   \
+    WSD_TASK_INLINE_ void name##_wsd_spawn(struct wsd_worker *self WSD_PARAMS_##n##_(__VA_ARGS__), WSD_END_)           \
     {                                                                                                                  \
         struct wsd_task *wsd_t_ = self->top, *wsd_next_ = wsd_task_at_(wsd_t_, WSD_SLOT_(union name##_wsd_data));      \
         struct name##_wsd_args *wsd_p_ = (struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
         (void)wsd_p_;                                                                                                  \
-        store if (WSD_UNLIKELY_(wsd_task_push_(self, wsd_t_, &name##_wsd_type, WSD_SLOT_(union name##_wsd_data))))     \
+        WSD_STORE_##n##_                                                                                               \
+        if (WSD_UNLIKELY_(wsd_task_push_(self, wsd_t_, &name##_wsd_type, WSD_SLOT_(union name##_wsd_data))))           \
             wsd_next_ = (wsd_task_pushed_(self, wsd_t_), self->top);                                                   \
         wsd_task_know_(self, wsd_next_);                                                                               \
     }                                                                                                                  \
-    WSD_TASK_INLINE_ type name##_wsd_call(struct wsd_worker *self params, WSD_END_)                                    \
+    WSD_TASK_INLINE_ type name##_wsd_call(struct wsd_worker *self WSD_PARAMS_##n##_(__VA_ARGS__), WSD_END_)            \
     {                                                                                                                  \
         struct wsd_task *wsd_t_ = self->top;                                                                           \
-        type wsd_value_ = name##_wsd_enter(self, wsd_t_ pass);                                                         \
+        type wsd_value_ = name##_wsd_enter(self, wsd_t_ WSD_PASS_##n##_);                                              \
         wsd_task_back_(self, wsd_t_);                                                                                  \
         return wsd_value_;                                                                                             \
     }                                                                                                                  \
@@ -518,7 +521,7 @@ static inline void wsd_blocking_end(struct wsd_worker *self)
             return ((struct name##_wsd_result *)WSD_DATA_(wsd_done_))->value;                                          \
         struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
         (void)wsd_p_;                                                                                                  \
-        return name##_wsd_enter(self, wsd_t_ load);                                                                    \
+        return name##_wsd_enter(self, wsd_t_ WSD_LOAD_##n##_);                                                         \
     }                                                                                                                  \
     WSD_TASK_INLINE_ type name##_wsd_sync(struct wsd_worker *self)                                                     \
     {                                                                                                                  \
@@ -528,28 +531,29 @@ static inline void wsd_blocking_end(struct wsd_worker *self)
             return name##_wsd_slow(self, wsd_t_);                                                                      \
         struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
         (void)wsd_p_;                                                                                                  \
-        type wsd_value_ = name##_wsd_enter(self, wsd_t_ load);                                                         \
+        type wsd_value_ = name##_wsd_enter(self, wsd_t_ WSD_LOAD_##n##_);                                              \
         wsd_task_back_(self, wsd_t_);                                                                                  \
         return wsd_value_;                                                                                             \
     }                                                                                                                  \
     WSD_STATIC_ASSERT_(1, "")
 
-#define WSD_VOID_DECL_(name, fields, params, pass, store, load)                                                        \
+#define WSD_VOID_DECL_(n, name, ...)                                                                                   \
     struct name##_wsd_args {                                                                                           \
-        fields                                                                                                         \
+        WSD_FIELDS_##n##_(__VA_ARGS__)                                                                                 \
     };                                                                                                                 \
     WSD_FITS_(struct name##_wsd_args, "arguments");                                                                    \
-    WSD_TASK_INLINE_ void name##_wsd_body(struct wsd_worker *self params);                                             \
-    WSD_TASK_FN_ void name##_wsd_enter(struct wsd_worker *self, struct wsd_task *wsd_t_ params)                        \
+    WSD_TASK_INLINE_ void name##_wsd_body(struct wsd_worker *self WSD_PARAMS_##n##_(__VA_ARGS__));                     \
+    WSD_TASK_FN_ void name##_wsd_enter(struct wsd_worker *self,                                                        \
+                                       struct wsd_task *wsd_t_ WSD_PARAMS_##n##_(__VA_ARGS__))                         \
     {                                                                                                                  \
         wsd_task_enter_(self, wsd_t_);                                                                                 \
-        name##_wsd_body(self pass);                                                                                    \
+        name##_wsd_body(self WSD_PASS_##n##_);                                                                         \
     }                                                                                                                  \
     WSD_UNUSED_ static void name##_wsd_run(struct wsd_worker *self, struct wsd_task *wsd_t_)                           \
     {                                                                                                                  \
         struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
         (void)wsd_p_;                                                                                                  \
-        name##_wsd_enter(self, self->top load);                                                                        \
+        name##_wsd_enter(self, self->top WSD_LOAD_##n##_);                                                             \
     }                                                                                                                  \
     WSD_UNUSED_ static const struct wsd_task_type name##_wsd_type = {                                                  \
         name##_wsd_run, WSD_SLOT_(struct name##_wsd_args), 0};                                                         \
@@ -558,25 +562,26 @@ static inline void wsd_blocking_end(struct wsd_worker *self)
         if (wsd_task_full_begin_(self, wsd_t_, wsd_task_at_(wsd_t_, WSD_SLOT_(struct name##_wsd_args)))) {             \
             struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                              \
             (void)wsd_p_;                                                                                              \
-            name##_wsd_enter(self, wsd_t_ load);                                                                       \
+            name##_wsd_enter(self, wsd_t_ WSD_LOAD_##n##_);                                                            \
             wsd_task_full_end_(self, wsd_t_);                                                                          \
         } else {                                                                                                       \
             wsd_task_pushed_(self, wsd_t_);                                                                            \
         }                                                                                                              \
     }                                                                                                                  \
-    WSD_TASK_INLINE_ void name##_wsd_spawn(struct wsd_worker *self params, WSD_END_)                                   \
+    WSD_TASK_INLINE_ void name##_wsd_spawn(struct wsd_worker *self WSD_PARAMS_##n##_(__VA_ARGS__), WSD_END_)           \
     {                                                                                                                  \
         struct wsd_task *wsd_t_ = self->top, *wsd_next_ = wsd_task_at_(wsd_t_, WSD_SLOT_(struct name##_wsd_args));     \
         struct name##_wsd_args *wsd_p_ = (struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
         (void)wsd_p_;                                                                                                  \
-        store if (WSD_UNLIKELY_(wsd_task_push_(self, wsd_t_, &name##_wsd_type, WSD_SLOT_(struct name##_wsd_args))))    \
+        WSD_STORE_##n##_                                                                                               \
+        if (WSD_UNLIKELY_(wsd_task_push_(self, wsd_t_, &name##_wsd_type, WSD_SLOT_(struct name##_wsd_args))))          \
             wsd_next_ = (name##_wsd_pushed(self, wsd_t_), self->top);                                                  \
         wsd_task_know_(self, wsd_next_);                                                                               \
     }                                                                                                                  \
-    WSD_TASK_INLINE_ void name##_wsd_call(struct wsd_worker *self params, WSD_END_)                                    \
+    WSD_TASK_INLINE_ void name##_wsd_call(struct wsd_worker *self WSD_PARAMS_##n##_(__VA_ARGS__), WSD_END_)            \
     {                                                                                                                  \
         struct wsd_task *wsd_t_ = self->top;                                                                           \
-        name##_wsd_enter(self, wsd_t_ pass);                                                                           \
+        name##_wsd_enter(self, wsd_t_ WSD_PASS_##n##_);                                                                \
         wsd_task_back_(self, wsd_t_);                                                                                  \
     }                                                                                                                  \
     WSD_TASK_SLOW_ void name##_wsd_slow(struct wsd_worker *self, struct wsd_task *wsd_t_)                              \
@@ -585,7 +590,7 @@ static inline void wsd_blocking_end(struct wsd_worker *self)
             return;                                                                                                    \
         struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
         (void)wsd_p_;                                                                                                  \
-        name##_wsd_enter(self, wsd_t_ load);                                                                           \
+        name##_wsd_enter(self, wsd_t_ WSD_LOAD_##n##_);                                                                \
     }                                                                                                                  \
     WSD_TASK_INLINE_ void name##_wsd_sync(struct wsd_worker *self)                                                     \
     {                                                                                                                  \
@@ -599,7 +604,7 @@ static inline void wsd_blocking_end(struct wsd_worker *self)
         } else {                                                                                                       \
             struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                              \
             (void)wsd_p_;                                                                                              \
-            name##_wsd_enter(self, wsd_t_ load);                                                                       \
+            name##_wsd_enter(self, wsd_t_ WSD_LOAD_##n##_);                                                            \
         }                                                                                                              \
         wsd_task_back_(self, wsd_t_);                                                                                  \
     }                                                                                                                  \
@@ -643,22 +648,15 @@ static inline void wsd_blocking_end(struct wsd_worker *self)
 #define WSD_STORE_6_ WSD_STORE_5_ wsd_p_->a6 = wsd_a6; wsd_task_stored_(&wsd_p_->a6);
 #define WSD_LOAD_6_ WSD_LOAD_5_, wsd_p_.a6
 
-#define WSD_DECL_N_(n, type, name, ...)                                                                                \
-    WSD_DECL_(type, name, WSD_FIELDS_##n##_(__VA_ARGS__), WSD_PARAMS_##n##_(__VA_ARGS__), WSD_PASS_##n##_,             \
-              WSD_STORE_##n##_, WSD_LOAD_##n##_)
-#define WSD_VOID_DECL_N_(n, name, ...)                                                                                 \
-    WSD_VOID_DECL_(name, WSD_FIELDS_##n##_(__VA_ARGS__), WSD_PARAMS_##n##_(__VA_ARGS__), WSD_PASS_##n##_,              \
-                   WSD_STORE_##n##_, WSD_LOAD_##n##_)
-
 #define WSD_TASK_DECL_0(type, name)                                                                                    \
-    WSD_DECL_N_(0, type, name, )
+    WSD_DECL_(0, type, name, )
 #define WSD_TASK_IMPL_0(type, name)                                                                                    \
     WSD_TASK_INLINE_ type name##_wsd_body(WSD_UNUSED_ struct wsd_worker *self)
 #define WSD_TASK_0(type, name)                                                                                         \
     WSD_TASK_DECL_0(type, name);                                                                                       \
     WSD_TASK_IMPL_0(type, name)
 #define WSD_VOID_TASK_DECL_0(name)                                                                                     \
-    WSD_VOID_DECL_N_(0, name, )
+    WSD_VOID_DECL_(0, name, )
 #define WSD_VOID_TASK_IMPL_0(name)                                                                                     \
     WSD_TASK_INLINE_ void name##_wsd_body(WSD_UNUSED_ struct wsd_worker *self)
 #define WSD_VOID_TASK_0(name)                                                                                          \
@@ -666,14 +664,14 @@ static inline void wsd_blocking_end(struct wsd_worker *self)
     WSD_VOID_TASK_IMPL_0(name)
 
 #define WSD_TASK_DECL_1(type, name, ...)                                                                               \
-    WSD_DECL_N_(1, type, name, __VA_ARGS__)
+    WSD_DECL_(1, type, name, __VA_ARGS__)
 #define WSD_TASK_IMPL_1(type, name, t1, a1)                                                                            \
     WSD_TASK_INLINE_ type name##_wsd_body(WSD_UNUSED_ struct wsd_worker *self, t1 a1)
 #define WSD_TASK_1(type, name, t1, a1)                                                                                 \
     WSD_TASK_DECL_1(type, name, t1);                                                                                   \
     WSD_TASK_IMPL_1(type, name, t1, a1)
 #define WSD_VOID_TASK_DECL_1(name, ...)                                                                                \
-    WSD_VOID_DECL_N_(1, name, __VA_ARGS__)
+    WSD_VOID_DECL_(1, name, __VA_ARGS__)
 #define WSD_VOID_TASK_IMPL_1(name, t1, a1)                                                                             \
     WSD_TASK_INLINE_ void name##_wsd_body(WSD_UNUSED_ struct wsd_worker *self, t1 a1)
 #define WSD_VOID_TASK_1(name, t1, a1)                                                                                  \
@@ -681,14 +679,14 @@ static inline void wsd_blocking_end(struct wsd_worker *self)
     WSD_VOID_TASK_IMPL_1(name, t1, a1)
 
 #define WSD_TASK_DECL_2(type, name, ...)                                                                               \
-    WSD_DECL_N_(2, type, name, __VA_ARGS__)
+    WSD_DECL_(2, type, name, __VA_ARGS__)
 #define WSD_TASK_IMPL_2(type, name, t1, a1, t2, a2)                                                                    \
     WSD_TASK_INLINE_ type name##_wsd_body(WSD_UNUSED_ struct wsd_worker *self, t1 a1, t2 a2)
 #define WSD_TASK_2(type, name, t1, a1, t2, a2)                                                                         \
     WSD_TASK_DECL_2(type, name, t1, t2);                                                                               \
     WSD_TASK_IMPL_2(type, name, t1, a1, t2, a2)
 #define WSD_VOID_TASK_DECL_2(name, ...)                                                                                \
-    WSD_VOID_DECL_N_(2, name, __VA_ARGS__)
+    WSD_VOID_DECL_(2, name, __VA_ARGS__)
 #define WSD_VOID_TASK_IMPL_2(name, t1, a1, t2, a2)                                                                     \
     WSD_TASK_INLINE_ void name##_wsd_body(WSD_UNUSED_ struct wsd_worker *self, t1 a1, t2 a2)
 #define WSD_VOID_TASK_2(name, t1, a1, t2, a2)                                                                          \
@@ -696,14 +694,14 @@ static inline void wsd_blocking_end(struct wsd_worker *self)
     WSD_VOID_TASK_IMPL_2(name, t1, a1, t2, a2)
 
 #define WSD_TASK_DECL_3(type, name, ...)                                                                               \
-    WSD_DECL_N_(3, type, name, __VA_ARGS__)
+    WSD_DECL_(3, type, name, __VA_ARGS__)
 #define WSD_TASK_IMPL_3(type, name, t1, a1, t2, a2, t3, a3)                                                            \
     WSD_TASK_INLINE_ type name##_wsd_body(WSD_UNUSED_ struct wsd_worker *self, t1 a1, t2 a2, t3 a3)
 #define WSD_TASK_3(type, name, t1, a1, t2, a2, t3, a3)                                                                 \
     WSD_TASK_DECL_3(type, name, t1, t2, t3);                                                                           \
     WSD_TASK_IMPL_3(type, name, t1, a1, t2, a2, t3, a3)
 #define WSD_VOID_TASK_DECL_3(name, ...)                                                                                \
-    WSD_VOID_DECL_N_(3, name, __VA_ARGS__)
+    WSD_VOID_DECL_(3, name, __VA_ARGS__)
 #define WSD_VOID_TASK_IMPL_3(name, t1, a1, t2, a2, t3, a3)                                                             \
     WSD_TASK_INLINE_ void name##_wsd_body(WSD_UNUSED_ struct wsd_worker *self, t1 a1, t2 a2, t3 a3)
 #define WSD_VOID_TASK_3(name, t1, a1, t2, a2, t3, a3)                                                                  \
@@ -711,14 +709,14 @@ static inline void wsd_blocking_end(struct wsd_worker *self)
     WSD_VOID_TASK_IMPL_3(name, t1, a1, t2, a2, t3, a3)
 
 #define WSD_TASK_DECL_4(type, name, ...)                                                                               \
-    WSD_DECL_N_(4, type, name, __VA_ARGS__)
+    WSD_DECL_(4, type, name, __VA_ARGS__)
 #define WSD_TASK_IMPL_4(type, name, t1, a1, t2, a2, t3, a3, t4, a4)                                                    \
     WSD_TASK_INLINE_ type name##_wsd_body(WSD_UNUSED_ struct wsd_worker *self, t1 a1, t2 a2, t3 a3, t4 a4)
 #define WSD_TASK_4(type, name, t1, a1, t2, a2, t3, a3, t4, a4)                                                         \
     WSD_TASK_DECL_4(type, name, t1, t2, t3, t4);                                                                       \
     WSD_TASK_IMPL_4(type, name, t1, a1, t2, a2, t3, a3, t4, a4)
 #define WSD_VOID_TASK_DECL_4(name, ...)                                                                                \
-    WSD_VOID_DECL_N_(4, name, __VA_ARGS__)
+    WSD_VOID_DECL_(4, name, __VA_ARGS__)
 #define WSD_VOID_TASK_IMPL_4(name, t1, a1, t2, a2, t3, a3, t4, a4)                                                     \
     WSD_TASK_INLINE_ void name##_wsd_body(WSD_UNUSED_ struct wsd_worker *self, t1 a1, t2 a2, t3 a3, t4 a4)
 #define WSD_VOID_TASK_4(name, t1, a1, t2, a2, t3, a3, t4, a4)                                                          \
@@ -726,14 +724,14 @@ static inline void wsd_blocking_end(struct wsd_worker *self)
     WSD_VOID_TASK_IMPL_4(name, t1, a1, t2, a2, t3, a3, t4, a4)
 
 #define WSD_TASK_DECL_5(type, name, ...)                                                                               \
-    WSD_DECL_N_(5, type, name, __VA_ARGS__)
+    WSD_DECL_(5, type, name, __VA_ARGS__)
 #define WSD_TASK_IMPL_5(type, name, t1, a1, t2, a2, t3, a3, t4, a4, t5, a5)                                            \
     WSD_TASK_INLINE_ type name##_wsd_body(WSD_UNUSED_ struct wsd_worker *self, t1 a1, t2 a2, t3 a3, t4 a4, t5 a5)
 #define WSD_TASK_5(type, name, t1, a1, t2, a2, t3, a3, t4, a4, t5, a5)                                                 \
     WSD_TASK_DECL_5(type, name, t1, t2, t3, t4, t5);                                                                   \
     WSD_TASK_IMPL_5(type, name, t1, a1, t2, a2, t3, a3, t4, a4, t5, a5)
 #define WSD_VOID_TASK_DECL_5(name, ...)                                                                                \
-    WSD_VOID_DECL_N_(5, name, __VA_ARGS__)
+    WSD_VOID_DECL_(5, name, __VA_ARGS__)
 #define WSD_VOID_TASK_IMPL_5(name, t1, a1, t2, a2, t3, a3, t4, a4, t5, a5)                                             \
     WSD_TASK_INLINE_ void name##_wsd_body(WSD_UNUSED_ struct wsd_worker *self, t1 a1, t2 a2, t3 a3, t4 a4, t5 a5)
 #define WSD_VOID_TASK_5(name, t1, a1, t2, a2, t3, a3, t4, a4, t5, a5)                                                  \
@@ -741,14 +739,14 @@ static inline void wsd_blocking_end(struct wsd_worker *self)
     WSD_VOID_TASK_IMPL_5(name, t1, a1, t2, a2, t3, a3, t4, a4, t5, a5)
 
 #define WSD_TASK_DECL_6(type, name, ...)                                                                               \
-    WSD_DECL_N_(6, type, name, __VA_ARGS__)
+    WSD_DECL_(6, type, name, __VA_ARGS__)
 #define WSD_TASK_IMPL_6(type, name, t1, a1, t2, a2, t3, a3, t4, a4, t5, a5, t6, a6)                                    \
     WSD_TASK_INLINE_ type name##_wsd_body(WSD_UNUSED_ struct wsd_worker *self, t1 a1, t2 a2, t3 a3, t4 a4, t5 a5, t6 a6)
 #define WSD_TASK_6(type, name, t1, a1, t2, a2, t3, a3, t4, a4, t5, a5, t6, a6)                                         \
     WSD_TASK_DECL_6(type, name, t1, t2, t3, t4, t5, t6);                                                               \
     WSD_TASK_IMPL_6(type, name, t1, a1, t2, a2, t3, a3, t4, a4, t5, a5, t6, a6)
 #define WSD_VOID_TASK_DECL_6(name, ...)                                                                                \
-    WSD_VOID_DECL_N_(6, name, __VA_ARGS__)
+    WSD_VOID_DECL_(6, name, __VA_ARGS__)
 #define WSD_VOID_TASK_IMPL_6(name, t1, a1, t2, a2, t3, a3, t4, a4, t5, a5, t6, a6)                                     \
     WSD_TASK_INLINE_ void name##_wsd_body(WSD_UNUSED_ struct wsd_worker *self, t1 a1, t2 a2, t3 a3, t4 a4, t5 a5, t6 a6)
 #define WSD_VOID_TASK_6(name, t1, a1, t2, a2, t3, a3, t4, a4, t5, a5, t6, a6)                                          \
