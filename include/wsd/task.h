@@ -75,8 +75,7 @@ struct wsd_future;
 
 /* What a future computes (wsd/future.h). Since 0. */
 typedef int wsd_future_fn(struct wsd_worker *self, void *arg, void **ret_value);
-/* What the forms of wsd/forms.h are given; each is explained there. An int is 0, or an error of the user's own.
- * Since 0. */
+/* What the forms of wsd/forms.h are given; each is explained there. An int is 0, or an error of the user's own. Since 0. */
 struct wsd_group;
 struct wsd_reduction;
 struct wsd_scan_args;
@@ -254,9 +253,15 @@ static inline bool wsd_task_push_(struct wsd_worker *self, struct wsd_task *task
     task->word = (uintptr_t)type;
     /* the slot, then top */
     __asm__ volatile("" : "+m"(self->top) : "m"(*(const char(*)[sizeof(*task) + WSD_TASK_DATA])(const void *)task));
+#ifdef __clang__
+    /* Volatile: in this order; unlike after an asm, clang goes on knowing top. */
+    *(struct wsd_task *volatile *)&self->top = wsd_task_at_(task, size);
+    return task >= *(struct wsd_task *volatile *)&self->hi;
+#else
     self->top = wsd_task_at_(task, size);
     __asm__ volatile("" : "+m"(self->hi) : "m"(self->top)); /* top, then hi; nor may top be kept back */
     return task >= self->hi;
+#endif
 }
 
 /* What a pop does first, and whoever takes a task off the stack again. */
@@ -343,9 +348,12 @@ static inline void wsd_task_full_end_(struct wsd_worker *self, struct wsd_task *
 /* A sync without result was told to ask: whether its child has run inside its spawn, and others of that kind remain. */
 static inline bool wsd_task_done_(struct wsd_worker *self, struct wsd_task *next)
 {
-    if (next != self->level || self->done <= 1)
+    if (next != self->level)
         return false;
-    self->done--;
+    if (--self->done == 0) {
+        self->done = 1; /* the last one: for the pool, which knows what lies below */
+        return false;
+    }
     wsd_task_top_(self, next);
     return true;
 }
@@ -400,9 +408,10 @@ static inline void wsd_sync(struct wsd_worker *self)
 
     wsd_task_top_(self, task);
     if (WSD_UNLIKELY_(wsd_task_shared_(self, task))) {
-        if (!wsd_task_done_(self, next))
-            wsd_plain_slow_(self, task);
-        task = self->top; /* next where it had run inside its spawn */
+        if (wsd_task_done_(self, next))
+            task = next;
+        else
+            task = (wsd_plain_slow_(self, task), self->top); /* next at the last of those */
     } else {
         wsd_plain_run_(self, task);
     }
@@ -419,10 +428,10 @@ static inline void wsd_for(struct wsd_worker *self, uint64_t begin, uint64_t end
 }
 
 /* Between these a sync runs nothing but what it waits for: its own child and that child's descendants; where they give
- * it nothing to do it sleeps, and another worker takes the CPU. The same holds for the syncs of what is spawned here.
- * So a lock may be held across such a sync: no task that wants the same lock is run on top of its holder, or of what
- * its holder waits for. In pairs, in the same task; they nest. The sync costs more where the child was stolen. After
- * TBB's this_task_arena::isolate. Since 0. */
+ * it nothing to do it sleeps, and another worker takes the CPU. The same holds for the syncs of what is spawned here. So
+ * a lock may be held across such a sync: no task that wants the same lock is run on top of its holder, or of what its
+ * holder waits for. In pairs, in the same task; they nest. The sync costs more where the child was stolen. After TBB's
+ * this_task_arena::isolate. Since 0. */
 static inline void wsd_own_begin(struct wsd_worker *self)
 {
     __atomic_store_n(&self->own, self->own + 1, __ATOMIC_RELAXED);
@@ -598,9 +607,10 @@ static inline void wsd_blocking_end(struct wsd_worker *self)
         struct wsd_task *wsd_t_ = wsd_task_at_(wsd_next_, -(ptrdiff_t)WSD_SLOT_(struct name##_wsd_args));              \
         wsd_task_top_(self, wsd_t_);                                                                                   \
         if (WSD_UNLIKELY_(wsd_task_shared_(self, wsd_t_))) {                                                           \
-            if (!wsd_task_done_(self, wsd_next_))                                                                      \
-                name##_wsd_slow(self, wsd_t_);                                                                         \
-            wsd_t_ = self->top; /* wsd_next_ where it had run inside its spawn */                                      \
+            if (wsd_task_done_(self, wsd_next_))                                                                       \
+                wsd_t_ = wsd_next_;                                                                                    \
+            else                                                                                                       \
+                wsd_t_ = (name##_wsd_slow(self, wsd_t_), self->top); /* wsd_next_ at the last of them */              \
         } else {                                                                                                       \
             struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                              \
             (void)wsd_p_;                                                                                              \
