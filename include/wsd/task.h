@@ -75,7 +75,8 @@ struct wsd_future;
 
 /* What a future computes (wsd/future.h). Since 0. */
 typedef int wsd_future_fn(struct wsd_worker *self, void *arg, void **ret_value);
-/* What the forms of wsd/forms.h are given; each is explained there. An int is 0, or an error of the user's own. Since 0. */
+/* What the forms of wsd/forms.h are given; each is explained there. An int is 0, or an error of the user's own.
+ * Since 0. */
 struct wsd_group;
 struct wsd_reduction;
 struct wsd_scan_args;
@@ -428,10 +429,10 @@ static inline void wsd_for(struct wsd_worker *self, uint64_t begin, uint64_t end
 }
 
 /* Between these a sync runs nothing but what it waits for: its own child and that child's descendants; where they give
- * it nothing to do it sleeps, and another worker takes the CPU. The same holds for the syncs of what is spawned here. So
- * a lock may be held across such a sync: no task that wants the same lock is run on top of its holder, or of what its
- * holder waits for. In pairs, in the same task; they nest. The sync costs more where the child was stolen. After TBB's
- * this_task_arena::isolate. Since 0. */
+ * it nothing to do it sleeps, and another worker takes the CPU. The same holds for the syncs of what is spawned here.
+ * So a lock may be held across such a sync: no task that wants the same lock is run on top of its holder, or of what
+ * its holder waits for. In pairs, in the same task; they nest. The sync costs more where the child was stolen. After
+ * TBB's this_task_arena::isolate. Since 0. */
 static inline void wsd_own_begin(struct wsd_worker *self)
 {
     __atomic_store_n(&self->own, self->own + 1, __ATOMIC_RELAXED);
