@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * litmus.c: the deque's smallest races, one at a time and very often. Each round sets the deque up, lets an owner and one
- * or two thieves go at the same tick, give or take a little by chance, and then looks: each task was taken exactly once,
- * with the contents and the context that were written for it, and what is private is not hidden: public tasks exist, or
- * the owner's next push and pop ask. A lead for the one or the other side follows what comes out, so that both win about
- * as often, and meet. The outcomes are tallied and printed: one sees that the race was one. */
+ * litmus.c: the deque's smallest races, one at a time and very often. Each round sets the deque up, lets an owner and
+ * one or two thieves go at the same tick, give or take a little by chance, and then looks: each task was taken exactly
+ * once, with the contents and the context that were written for it, and what is private is not hidden: public tasks
+ * exist, or the owner's next push and pop ask. A lead for the one or the other side follows what comes out, so that both
+ * win about as often, and meet. The outcomes are tallied and printed: one sees that the race was one. */
 #include <pthread.h>
 #include <sched.h>
 #include <string.h>
@@ -315,15 +315,12 @@ static struct {
 
 static void tally(const char *who)
 {
-    for (uint32_t i = 0; i < OUTCOMES_MAX; i++) {
-        if (outcomes[i].count == 0)
-            strcpy(outcomes[i].who, who);
-        if (strcmp(outcomes[i].who, who) == 0) {
-            outcomes[i].count++;
-            return;
-        }
-    }
-    CHECK(!"more outcomes than there are");
+    uint32_t i = 0;
+
+    while (outcomes[i].count && strcmp(outcomes[i].who, who) != 0)
+        CHECK(++i < OUTCOMES_MAX);
+    strcpy(outcomes[i].who, who);
+    outcomes[i].count++;
 }
 
 /* Everybody is back. Whether a thief has the contested one. */
