@@ -3,8 +3,8 @@
  * litmus.c: the deque's smallest races, one at a time and very often. Each round sets the deque up, lets an owner and
  * one or two thieves go at the same tick, give or take a little by chance, and then looks: each task was taken exactly
  * once, with the contents and the context that were written for it, and what is private is not hidden: public tasks
- * exist, or the owner's next push and pop ask. A lead for the one or the other side follows what comes out, so that both
- * win about as often, and meet. The outcomes are tallied and printed: one sees that the race was one. */
+ * exist, or the owner's next push and pop ask. A lead for the one or the other side follows what comes out, so that
+ * both win about as often, and meet. The outcomes are tallied and printed: one sees that the race was one. */
 #include <pthread.h>
 #include <sched.h>
 #include <string.h>
@@ -144,6 +144,10 @@ static void one_public(void)
     push();
 }
 
+static void nothing(void)
+{
+}
+
 static void one_private(void)
 {
     push();
@@ -209,6 +213,13 @@ static void push_and_pop(struct party *p)
     pop();
 }
 
+static void push_two_and_pop_one(struct party *p)
+{
+    push();
+    push();
+    pop();
+}
+
 /* The slot is used again, by a task with another context, and so is the value of the word. */
 static void pop_and_push_another(struct party *p)
 {
@@ -248,6 +259,15 @@ static void steal_and_revoke(struct party *p)
     revoke_and_steal(p);
 }
 
+/* One revokes while the other steals what the owner publishes meanwhile. */
+static void revoke_or_steal(struct party *p)
+{
+    if (p == &thieves[0])
+        revoke_and_steal(p);
+    else
+        steal_some(p);
+}
+
 /* clang-format off */
 static const struct litmus all[] = {
     {"pop of the last, against a thief", 1, 40000, 0, one_public, pop_one, steal_one, false},
@@ -265,6 +285,7 @@ static const struct litmus all[] = {
     {"pops into a trap, against a revoke", 1, 40000, 1, trapped, pop_two, revoke_and_steal, true},
     {"pops of many into a trap, against a revoke", 1, 40000, 2, many_trapped, pop_three, revoke_and_steal, true},
     {"pop, against two that steal and revoke", 2, 10000, 1, one_private, pop_one, steal_and_revoke, true},
+    {"two pushes and a pop, against two that revoke", 2, 20000, 0, nothing, push_two_and_pop_one, revoke_or_steal, true},
     {"push and pop in a trap, against two that revoke", 2, 10000, 2, trapped, push_and_pop, revoke_and_steal, true},
 };
 /* clang-format on */
