@@ -281,14 +281,15 @@ static void wait_sleep(struct worker *w, const struct wait *wait)
     struct park *p = &w->pool->park;
     bool any = may_take_any(w) && !wait->future, go_on = false;
 
-    if (any)
-        park_joiner_add(p, &w->joiner);
     trace_event(w, TRACE_SLEEP, TRACE_NOBODY);
     /* At first as a worker that runs, then as one that blocks, in whose place another one runs. */
     for (int blocks = 0; blocks < 2 && !go_on; blocks++) {
         if (blocks)
             crew_leave(w);
+        /* Before it stands in the list: who is taken off it must be one that a notify reaches. */
         uint32_t epoch = event_prepare(wait->event);
+        if (any)
+            park_joiner_add(p, &w->joiner);
         if (may_go_on(w, wait, any)) {
             event_cancel(wait->event);
             go_on = true;
@@ -296,12 +297,12 @@ static void wait_sleep(struct worker *w, const struct wait *wait)
             COUNT(w, parks);
             go_on = event_wait(wait->event, epoch, blocks ? UINT64_MAX : JOIN_AWAY_USEC, false);
         }
+        if (any)
+            park_joiner_remove(p, &w->joiner);
         if (blocks)
             crew_return(w);
     }
     trace_event(w, TRACE_SLEEP | TRACE_END, TRACE_NOBODY);
-    if (any)
-        park_joiner_remove(p, &w->joiner);
 }
 
 void worker_wait(struct worker *w, const struct wait *wait)

@@ -58,6 +58,6 @@ bool park_has_sleepers(const struct park *p);
 void park_search_begin(struct park *p);
 bool park_search_end(struct park *p);
 
-/* A join would take any task; it no longer would. Between them: event_prepare, look, event_wait. */
+/* A join would take any task; it no longer would. First event_prepare, between them look, event_wait. */
 void park_joiner_add(struct park *p, struct joiner *j);
 void park_joiner_remove(struct park *p, struct joiner *j);
