@@ -245,6 +245,16 @@ static bool may_take_any(const struct worker *w)
            w->public.own == 0 && atomic_load_explicit(&w->pool->futures, memory_order_relaxed) == 0;
 }
 
+/* Where this join was woken for a task, whoever published another relied on that wake-up, or woke a join that had better
+ * to do: looks whether something is left, as the last searcher does. */
+static void pass_on(struct worker *w)
+{
+    if (!w->for_task)
+        return;
+    w->for_task = false;
+    worker_wake_if_left(w);
+}
+
 /* Runs one task while the awaited one runs on `thief` as part of `origin`: what it spawned first. */
 static bool help(struct worker *w, const struct wait *wait, struct worker *thief, uint64_t origin)
 {
@@ -258,6 +268,7 @@ static bool help(struct worker *w, const struct wait *wait, struct worker *thief
             return false;
         descendant = false;
     }
+    pass_on(w);
     COUNT(w, helped);
     worker_run_stolen(w, &s, descendant);
     return true;
@@ -297,8 +308,8 @@ static void wait_sleep(struct worker *w, const struct wait *wait)
             COUNT(w, parks);
             go_on = event_wait(wait->event, epoch, blocks ? UINT64_MAX : JOIN_AWAY_USEC, false);
         }
-        if (any)
-            park_joiner_remove(p, &w->joiner);
+        if (any && !park_joiner_remove(p, &w->joiner))
+            w->for_task = go_on = true;
         if (blocks)
             crew_return(w);
     }
@@ -331,6 +342,7 @@ void worker_wait(struct worker *w, const struct wait *wait)
         }
         thief = NULL;
     }
+    pass_on(w);
     trace_event(w, TRACE_JOIN | TRACE_END, TRACE_NOBODY);
 }
 

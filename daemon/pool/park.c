@@ -101,12 +101,14 @@ void park_joiner_add(struct park *p, struct joiner *j)
     pthread_mutex_unlock(&p->lock);
 }
 
-void park_joiner_remove(struct park *p, struct joiner *j)
+bool park_joiner_remove(struct park *p, struct joiner *j)
 {
     pthread_mutex_lock(&p->lock);
-    if (!list_empty(&j->link)) {
+    bool listed = !list_empty(&j->link);
+    if (listed) {
         list_remove(&j->link);
         atomic_fetch_sub_explicit(&p->n_joiners, 1, memory_order_relaxed);
     }
     pthread_mutex_unlock(&p->lock);
+    return listed;
 }

@@ -58,6 +58,7 @@ bool park_has_sleepers(const struct park *p);
 void park_search_begin(struct park *p);
 bool park_search_end(struct park *p);
 
-/* A join would take any task; it no longer would. First event_prepare, between them look, event_wait. */
+/* A join would take any task; it no longer would. First event_prepare, between them look, event_wait. False: it was
+ * woken for a task, and has to see that the next one is woken where more is left. */
 void park_joiner_add(struct park *p, struct joiner *j);
-void park_joiner_remove(struct park *p, struct joiner *j);
+bool park_joiner_remove(struct park *p, struct joiner *j);
