@@ -18,7 +18,7 @@
  *
  * Variants that must fail (tests/model/run):
  *   -DBUG_NO_MEMBARRIER  none where a thief looks and revokes
- *   -DBUG_TOP_EARLY      the revoker reads top before his membarrier
+ *   -DBUG_TOP_EARLY      the revoker reads top before he sets his trap (wants two thieves)
  *   -DBUG_NO_REVOKE      a thief sleeps once nothing is public
  *   -DBUG_NO_TRAP        who takes the last public task sets no trap
  *   -DBUG_TRAP_EARLY     he sets it before he takes it
