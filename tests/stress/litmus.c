@@ -16,6 +16,7 @@
 #define TASKS_MAX    8
 #define THIEVES_MAX  2
 #define OUTCOMES_MAX 64
+#define SLOT         WSD_SLOT_(struct wsd_plain_)
 #define SPINS        4000
 #define TRIES        200
 /* In ticks: from the barrier to the start; the most that one side is ahead; a step of it, more where the
@@ -58,6 +59,7 @@ static uint64_t start; /* [owner, before the barrier] in ticks */
 static int64_t lead;   /* of the thieves before the owner [owner, before the barrier] */
 static int32_t streak; /* so many rounds in a row, negative where the owner won them [owner] */
 static _Atomic bool stop, owner_back;
+static cpu_set_t cpus; /* [const] */
 
 /* --- tasks --- */
 
@@ -67,10 +69,12 @@ static void taken_twice(struct wsd_worker *self, struct wsd_task *t)
     abort();
 }
 
+static const struct wsd_task_type taken_type = {taken_twice, SLOT, 0};
+
 static void poison(struct wsd_task *t)
 {
-    memset(t->data, 0xdd, sizeof(t->data));
-    t->run = taken_twice;
+    memset(t, 0xdd, SLOT);
+    t->word = (uintptr_t)&taken_type;
 }
 
 static void take(struct wsd_worker *self, void *arg)
@@ -96,20 +100,20 @@ static void pop(void)
     poison(owner.self.top);
 }
 
-static void spawn_slow(struct wsd_worker *self, struct wsd_task *t, uint32_t size)
+static void spawn_slow(struct wsd_worker *self, struct wsd_task *t)
 {
     bool published;
 
     CHECK(deque_pushed_owner(&d, t, &published));
 }
 
-static struct wsd_task *sync_slow(struct wsd_worker *self, struct wsd_task *t, uint32_t size)
+static struct wsd_task *sync_slow(struct wsd_worker *self, struct wsd_task *t, const struct wsd_task_type *type)
 {
     bool published;
 
-    if (deque_popped_owner(&d, t, &published))
+    if (deque_popped_owner(&d, t, wsd_task_at_(t, (ptrdiff_t)type->size), &published))
         return NULL;
-    for (uint32_t i = 0; __atomic_load_n(&t->state, __ATOMIC_ACQUIRE) != TASK_DONE; i++)
+    for (uint32_t i = 0; __atomic_load_n(&t->word, __ATOMIC_ACQUIRE) != TASK_DONE; i++)
         if (i > SPINS)
             sched_yield();
     deque_joined_owner(&d, t);
@@ -120,19 +124,18 @@ static const struct wsd_task_ops ops = {.size = sizeof(ops), .spawn = spawn_slow
 
 static bool steal(struct party *p)
 {
-    void *context;
+    struct deque_entry e;
     bool more;
-    struct wsd_task *t = deque_steal_any(&d, &context, &more);
 
-    if (!t)
+    if (!deque_steal_any(&d, &e, &more))
         return false;
     uint32_t before[TASKS_MAX];
     memcpy(before, p->took, sizeof(before));
-    t->run(&p->self, t);
+    ((const struct wsd_task_type *)e.task->word)->run(&p->self, e.task);
     for (uint32_t i = 0; i < TASKS_MAX; i++)
-        CHECK(p->took[i] == before[i] || context == expected[i]);
-    poison(t);
-    __atomic_store_n(&t->state, TASK_DONE, __ATOMIC_RELEASE);
+        CHECK(p->took[i] == before[i] || e.context == expected[i]);
+    poison(e.task);
+    __atomic_store_n(&e.task->word, TASK_DONE, __ATOMIC_RELEASE);
     return true;
 }
 
@@ -312,10 +315,24 @@ static void wait_start(uint32_t *seed, int64_t behind)
         ;
 }
 
+/* To the n-th CPU that we may use, else to all: on a busy machine two would share one, and never meet. */
+static void pin(uint32_t n)
+{
+    cpu_set_t to = cpus;
+
+    for (size_t i = 0; i < CPU_SETSIZE; i++)
+        if (CPU_ISSET(i, &cpus) && n-- == 0) {
+            CPU_ZERO(&to);
+            CPU_SET(i, &to);
+        }
+    sched_setaffinity(0, sizeof(to), &to);
+}
+
 static void *thief_main(void *arg)
 {
     struct party *p = arg;
 
+    pin((uint32_t)(p - thieves) + 1);
     for (uint64_t seen = 0;;) {
         for (uint32_t i = 0; atomic_load_explicit(&go, memory_order_acquire) == seen; i++)
             if (i > SPINS)
@@ -352,8 +369,8 @@ static bool look(uint32_t contested)
     size_t n = 0;
 
     if (hidden && !deque_has_public_any(&d)) {
-        CHECK(owner.self.hi <= owner.self.top);    /* the next push asks */
-        CHECK(owner.self.top - 1 < owner.self.lo); /* the next pop asks */
+        CHECK(owner.self.hi <= owner.self.top);                                   /* the next push asks */
+        CHECK(wsd_task_at_(owner.self.top, -(ptrdiff_t)SLOT) < owner.self.lo); /* the next pop asks */
     }
     for (uint32_t i = 0; i < n_tasks; i++) {
         uint32_t times = owner.took[i];
@@ -424,7 +441,7 @@ static void run(const struct litmus *l, bool eager)
     lead = streak = 0;
     memset(outcomes, 0, sizeof(outcomes));
     owner = (struct party){.self = {.size = sizeof(owner.self), .ops = &ops}, .seed = 1};
-    CHECK(deque_init(&d, &owner.self, 64, eager) == 0);
+    CHECK(deque_init(&d, &owner.self, 4096, eager) == 0);
     atomic_store(&go, 0);
     atomic_store(&stop, false);
     for (uint32_t k = 0; k < n_thieves; k++) {
@@ -447,6 +464,8 @@ static void run(const struct litmus *l, bool eager)
 int main(void)
 {
     stress_start();
+    CHECK(sched_getaffinity(0, sizeof(cpus), &cpus) == 0);
+    pin(0);
     setvbuf(stdout, NULL, _IOLBF, 0);
     printf("for each task in turn who took it, o the owner, a and b thieves, - nobody yet, and how often:\n");
     bool revoke = deque_revoke_available();
