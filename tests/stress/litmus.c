@@ -288,7 +288,7 @@ static const struct litmus all[] = {
     {"pops into a trap, against a revoke", 1, 40000, 1, trapped, pop_two, revoke_and_steal, true},
     {"pops of many into a trap, against a revoke", 1, 40000, 2, many_trapped, pop_three, revoke_and_steal, true},
     {"pop, against two that steal and revoke", 2, 10000, 1, one_private, pop_one, steal_and_revoke, true},
-    {"two pushes and a pop, against a revoke and a thief", 2, 20000, 0, nothing, push_two_pop_one, revoke_or_steal, true},
+    {"two pushes and a pop, against revoke and thief", 2, 20000, 0, nothing, push_two_pop_one, revoke_or_steal, true},
     {"push and pop in a trap, against two that revoke", 2, 10000, 2, trapped, push_and_pop, revoke_and_steal, true},
 };
 /* clang-format on */
