@@ -124,18 +124,18 @@ static const struct wsd_task_ops ops = {.size = sizeof(ops), .spawn = spawn_slow
 
 static bool steal(struct party *p)
 {
-    struct deque_entry e;
     bool more;
+    struct deque_entry *e = deque_steal_any(&d, &more);
 
-    if (!deque_steal_any(&d, &e, &more))
+    if (!e)
         return false;
     uint32_t before[TASKS_MAX];
     memcpy(before, p->took, sizeof(before));
-    ((const struct wsd_task_type *)e.task->word)->run(&p->self, e.task);
+    ((const struct wsd_task_type *)e->task->word)->run(&p->self, e->task);
     for (uint32_t i = 0; i < TASKS_MAX; i++)
-        CHECK(p->took[i] == before[i] || e.context == expected[i]);
-    poison(e.task);
-    __atomic_store_n(&e.task->word, TASK_DONE, __ATOMIC_RELEASE);
+        CHECK(p->took[i] == before[i] || e->context == expected[i]);
+    poison(e->task);
+    __atomic_store_n(&e->task->word, TASK_DONE, __ATOMIC_RELEASE);
     return true;
 }
 
