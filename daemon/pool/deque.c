@@ -358,12 +358,15 @@ bool deque_revoke_any(struct deque *d)
         return false;
     pthread_mutex_lock(&d->lock);
     atomic_store_explicit(&d->revoking, true, memory_order_relaxed);
-    trap(d);
-    /* From here on the owner either sees the trap, and then `revoking`, and waits for the lock, or we see its top; and
-     * where he is in his slow path already, we see that, too. */
+    /* From here on the owner sees `revoking` before he goes his slow path, and waits for the lock; where he is on it
+     * already, we see that. */
     deque_settle();
     while (atomic_load_explicit(&d->owner_in, memory_order_acquire))
         sched_yield();
+    /* Only now, and again: on his slow path he would wipe the trap out, since something is public, and pop on while
+     * another thief takes that. From here on he either sees the trap, or we see his top. */
+    trap(d);
+    deque_settle();
     /* Acquire: partner is the release of a push or pop; the slots and the context below top are there to read. */
     struct wsd_task *top = __atomic_load_n(&d->owner->top, __ATOMIC_ACQUIRE);
     /* While the owner waits for the lock in a pop, top may be below the split. All: he is away, nobody else will. */

@@ -245,6 +245,16 @@ static bool may_take_any(const struct worker *w)
            w->public.own == 0 && atomic_load_explicit(&w->pool->futures, memory_order_relaxed) == 0;
 }
 
+/* Where this join was woken for a task, whoever published another relied on that wake-up, or woke a join that had better
+ * to do: looks whether something is left, as the last searcher does. */
+static void pass_on(struct worker *w)
+{
+    if (!w->for_task)
+        return;
+    w->for_task = false;
+    worker_wake_if_left(w);
+}
+
 /* Runs one task while the awaited one runs on `thief` as part of `origin`: what it spawned first. */
 static bool help(struct worker *w, const struct wait *wait, struct worker *thief, uint64_t origin)
 {
@@ -258,6 +268,7 @@ static bool help(struct worker *w, const struct wait *wait, struct worker *thief
             return false;
         descendant = false;
     }
+    pass_on(w);
     COUNT(w, helped);
     worker_run_stolen(w, &s, descendant);
     return true;
@@ -281,14 +292,15 @@ static void wait_sleep(struct worker *w, const struct wait *wait)
     struct park *p = &w->pool->park;
     bool any = may_take_any(w) && !wait->future, go_on = false;
 
-    if (any)
-        park_joiner_add(p, &w->joiner);
     trace_event(w, TRACE_SLEEP, TRACE_NOBODY);
     /* At first as a worker that runs, then as one that blocks, in whose place another one runs. */
     for (int blocks = 0; blocks < 2 && !go_on; blocks++) {
         if (blocks)
             crew_leave(w);
+        /* Before it stands in the list: who is taken off it must be one that a notify reaches. */
         uint32_t epoch = event_prepare(wait->event);
+        if (any)
+            park_joiner_add(p, &w->joiner);
         if (may_go_on(w, wait, any)) {
             event_cancel(wait->event);
             go_on = true;
@@ -296,12 +308,12 @@ static void wait_sleep(struct worker *w, const struct wait *wait)
             COUNT(w, parks);
             go_on = event_wait(wait->event, epoch, blocks ? UINT64_MAX : JOIN_AWAY_USEC, false);
         }
+        if (any && !park_joiner_remove(p, &w->joiner))
+            w->for_task = go_on = true;
         if (blocks)
             crew_return(w);
     }
     trace_event(w, TRACE_SLEEP | TRACE_END, TRACE_NOBODY);
-    if (any)
-        park_joiner_remove(p, &w->joiner);
 }
 
 void worker_wait(struct worker *w, const struct wait *wait)
@@ -330,6 +342,7 @@ void worker_wait(struct worker *w, const struct wait *wait)
         }
         thief = NULL;
     }
+    pass_on(w);
     trace_event(w, TRACE_JOIN | TRACE_END, TRACE_NOBODY);
 }
 

@@ -11,6 +11,8 @@
 #include "base/cleanup.h"
 
 #define WAKING (1u << 31)
+#define RELIED (1u << 30) /* with WAKING: whoever wakes for a task relies on it, and joins may be asleep */
+#define FLAGS  (WAKING | RELIED)
 
 void park_init(struct park *p, struct event *event, bool shared)
 {
@@ -27,37 +29,32 @@ void park_deinit(struct park *p)
     pthread_mutex_destroy(&p->lock);
 }
 
-/* False: nobody idle is asleep, and nobody searches. */
-static bool wake_idle(struct park *p)
+/* False: nobody idle is asleep, and nobody searches; *ret_left: somebody who woke for a task relied on us. */
+static bool wake_idle(struct park *p, bool task, bool *ret_left)
 {
+    *ret_left = false;
     for (;;) {
         /* An RMW of zero, not a load: it has its place before or after the RMW of each searcher. */
         uint32_t seek = atomic_fetch_add_explicit(&p->seek, 0, memory_order_acq_rel);
-        if (seek)
+        uint32_t flags = seek && (task || *ret_left) ? WAKING | RELIED : WAKING;
+        if (seek & ~FLAGS || (seek & flags) == flags)
             return true;
-        if (!atomic_compare_exchange_strong_explicit(&p->seek, &seek, WAKING, memory_order_acq_rel,
+        if (!atomic_compare_exchange_strong_explicit(&p->seek, &seek, seek | flags, memory_order_acq_rel,
                                                      memory_order_relaxed))
             continue;
-        if (event_notify(p->event, 1, p->shared))
+        if (seek || event_notify(p->event, 1, p->shared))
             return true;
-        atomic_fetch_and_explicit(&p->seek, ~WAKING, memory_order_acq_rel);
+        *ret_left |= (atomic_fetch_and_explicit(&p->seek, ~FLAGS, memory_order_acq_rel) & RELIED) != 0;
         /* Did somebody go to sleep after the notify, over work whose waker relied on the bit? */
         if (atomic_fetch_add_explicit(&p->event->waiters, 0, memory_order_seq_cst) == 0)
             return false;
     }
 }
 
-bool park_wake_root(struct park *p)
-{
-    return wake_idle(p);
-}
-
-bool park_wake_task(struct park *p)
+static bool wake_joiner(struct park *p)
 {
     struct joiner *j = NULL;
 
-    if (wake_idle(p))
-        return true;
     /* seq_cst RMW: partner is park_joiner_add(), after which the join looks everywhere. */
     if (atomic_fetch_add_explicit(&p->n_joiners, 0, memory_order_seq_cst) == 0)
         return false;
@@ -72,6 +69,22 @@ bool park_wake_task(struct park *p)
     return j && event_notify(&j->event, 1, false);
 }
 
+bool park_wake_root(struct park *p)
+{
+    bool left, found = wake_idle(p, false, &left);
+
+    if (!found && left)
+        wake_joiner(p); /* for him; the root still has nobody */
+    return found;
+}
+
+bool park_wake_task(struct park *p)
+{
+    bool left;
+
+    return wake_idle(p, true, &left) || wake_joiner(p);
+}
+
 bool park_has_sleepers(const struct park *p)
 {
     /* seq_cst: after the caller's trap or RMW on seek; partners are the RMWs of event_prepare() and joiner_add. */
@@ -83,14 +96,14 @@ void park_search_begin(struct park *p)
 {
     uint32_t seek = atomic_load_explicit(&p->seek, memory_order_relaxed);
 
-    while (!atomic_compare_exchange_weak_explicit(&p->seek, &seek, (seek & ~WAKING) + 1, memory_order_acq_rel,
+    while (!atomic_compare_exchange_weak_explicit(&p->seek, &seek, (seek & ~FLAGS) + 1, memory_order_acq_rel,
                                                   memory_order_relaxed))
         ;
 }
 
 bool park_search_end(struct park *p)
 {
-    return (atomic_fetch_sub_explicit(&p->seek, 1, memory_order_acq_rel) & ~WAKING) == 1;
+    return (atomic_fetch_sub_explicit(&p->seek, 1, memory_order_acq_rel) & ~FLAGS) == 1;
 }
 
 void park_joiner_add(struct park *p, struct joiner *j)
@@ -101,12 +114,14 @@ void park_joiner_add(struct park *p, struct joiner *j)
     pthread_mutex_unlock(&p->lock);
 }
 
-void park_joiner_remove(struct park *p, struct joiner *j)
+bool park_joiner_remove(struct park *p, struct joiner *j)
 {
     pthread_mutex_lock(&p->lock);
-    if (!list_empty(&j->link)) {
+    bool listed = !list_empty(&j->link);
+    if (listed) {
         list_remove(&j->link);
         atomic_fetch_sub_explicit(&p->n_joiners, 1, memory_order_relaxed);
     }
     pthread_mutex_unlock(&p->lock);
+    return listed;
 }

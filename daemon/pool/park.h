@@ -13,7 +13,9 @@
  *     everywhere. If the waker saw the searcher, its RMW came first, and the look sees the work.
  *   - If it saw none, it notifies the eventcount, where the same argument holds (base/event.h).
  *   - The bit is taken back by whoever comes to search, or by the waker that found nobody asleep, who then looks again
- *     whether somebody went to sleep in the meantime because others relied on the bit.
+ *     whether somebody went to sleep in the meantime because others relied on the bit. Who wakes for a task and relies
+ *     on it says so with a second bit: where that waker has a root, and so would wake no join, he wakes one for him.
+ *   - A join that is woken for a task may find another, or its child done: it looks then whether something is left.
  *
  *                | wake_* | search_* | joiner_*
  *  wake_*        |  yes   |   yes    |  yes        wake_* [any thread], the others [worker]; any number at once
@@ -58,6 +60,7 @@ bool park_has_sleepers(const struct park *p);
 void park_search_begin(struct park *p);
 bool park_search_end(struct park *p);
 
-/* A join would take any task; it no longer would. Between them: event_prepare, look, event_wait. */
+/* A join would take any task; it no longer would. First event_prepare, between them look, event_wait. False: it was
+ * woken for a task, and has to see that the next one is woken where more is left. */
 void park_joiner_add(struct park *p, struct joiner *j);
-void park_joiner_remove(struct park *p, struct joiner *j);
+bool park_joiner_remove(struct park *p, struct joiner *j);

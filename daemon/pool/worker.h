@@ -43,6 +43,7 @@ struct worker {
     _Alignas(OVERFLOW_ALIGN) unsigned char scratch[DEQUE_SLOT_MAX + OVERFLOW_ALIGN]; /* a slot for a result of those */
     uint32_t tiny;       /* stolen tasks one after the other that were not worth it */
     uint64_t not_before; /* in ticks: no stealing until then */
+    bool for_task;       /* its join was woken for a task: it owes a look whether more is left */
     bool guest;          /* an outside thread's [const] */
     bool lent;           /* of a guest: in use. [crew_lock] */
     bool has_thread;     /* [crew_lock] */

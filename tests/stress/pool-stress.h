@@ -22,7 +22,9 @@
         }                                                                                                              \
     } while (0)
 
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+/* Set by meson where the processor is an emulated one. */
+#ifdef STRESS_SLOW
+#elif defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 #define STRESS_SLOW 1
 #elif defined(__has_feature)
 #if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
@@ -33,7 +35,7 @@
 #define STRESS_SLOW 0
 #endif
 
-/* A count for an ordinary run, divided under a sanitizer, multiplied where WSD_THOROUGH=1. */
+/* A count for an ordinary run, divided under a sanitizer or an emulator, multiplied where WSD_THOROUGH=1. */
 static inline uint32_t stress_count(uint32_t n)
 {
     const char *thorough = getenv("WSD_THOROUGH");

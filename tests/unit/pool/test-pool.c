@@ -493,6 +493,158 @@ START_TEST(roots_reach_all_workers)
 }
 END_TEST
 
+/* --- what a worker runs next --- */
+
+/* Each leaves its number in a line, which is the order. */
+static uint32_t came[64];
+static _Atomic uint32_t n_came;
+static _Atomic bool held, go_on;
+static struct pool *line_pool;
+static struct item line_root, line_source;
+static _Atomic bool source_full;
+
+static void come(uint32_t number)
+{
+    came[atomic_fetch_add(&n_came, 1)] = number;
+}
+
+static void line_task(struct wsd_worker *self, void *arg)
+{
+    come((uint32_t)(uintptr_t)arg);
+}
+
+static void line_run(struct pool_node *node, struct wsd_worker *self)
+{
+    come(((struct item *)(void *)node)->index);
+}
+
+static struct pool_node *line_take(void *context, bool *ret_more)
+{
+    *ret_more = false;
+    return atomic_exchange(&source_full, false) ? &line_source.node : NULL;
+}
+
+static bool line_ready(void *context)
+{
+    return atomic_load(&source_full);
+}
+
+static void line_init(uint32_t workers, bool eager)
+{
+    struct pool_options o = {.workers = workers, .eager = eager, .source = {.take = line_take, .ready = line_ready}};
+
+    line_root = (struct item){.node = {.run = line_run}, .index = 100};
+    line_source = (struct item){.node = {.run = line_run}, .index = 200};
+    ck_assert_int_eq(pool_new(&line_pool, &o), 0);
+}
+
+static void fill_injector_and_source(void)
+{
+    atomic_store(&source_full, true);
+    ck_assert_int_eq(pool_submit(line_pool, &line_root.node), 0);
+}
+
+/* A worker that does nothing until it may go on. */
+static void keep_busy(struct wsd_worker *self, void *arg)
+{
+    atomic_store(&held, true);
+    while (!atomic_load(&go_on))
+        sched_yield();
+}
+
+static void busy_worker(struct root *r)
+{
+    root_submit(line_pool, r, keep_busy, NULL);
+    while (!atomic_load(&held))
+        sched_yield();
+}
+
+static void do_own(struct wsd_worker *self, void *arg)
+{
+    fill_injector_and_source();
+    for (uintptr_t i = 0; i < 3; i++)
+        wsd_spawn(self, line_task, (void *)i);
+    for (int i = 0; i < 3; i++)
+        wsd_sync(self);
+}
+
+START_TEST(own_tasks_come_first_then_injector_then_source)
+{
+    static const uint32_t expected[] = {2, 1, 0, 100, 200};
+
+    line_init(1, false);
+    run_on(line_pool, do_own, NULL);
+    pool_free(line_pool);
+    ck_assert_uint_eq(n_came, 5);
+    ck_assert_mem_eq(came, expected, sizeof(expected));
+}
+END_TEST
+
+/* All is there before the other worker may look. */
+static void do_stolen(struct wsd_worker *self, void *arg)
+{
+    fill_injector_and_source();
+    wsd_spawn(self, line_task, (void *)7);
+    atomic_store(&go_on, true);
+    while (atomic_load(&n_came) < 3)
+        sched_yield();
+    wsd_sync(self);
+}
+
+START_TEST(a_worker_steals_before_it_takes_roots_and_asks_the_source_last)
+{
+    static const uint32_t expected[] = {7, 100, 200};
+    struct root r;
+
+    line_init(2, _i);
+    busy_worker(&r);
+    run_on(line_pool, do_stolen, NULL);
+    pool_free(line_pool);
+    ck_assert_uint_eq(n_came, 3);
+    ck_assert_mem_eq(came, expected, sizeof(expected));
+}
+END_TEST
+
+#define VICTIM_TASKS 10u
+static _Atomic uint32_t victims_ready;
+
+static void do_victim(struct wsd_worker *self, void *arg)
+{
+    uint32_t first = *(uint32_t *)arg;
+
+    /* Not before the other one runs: his worker would steal rather than take him. */
+    atomic_fetch_add(&victims_ready, 1);
+    while (atomic_load(&victims_ready) < 2)
+        sched_yield();
+    for (uint32_t i = 0; i < VICTIM_TASKS; i++)
+        wsd_spawn(self, line_task, (void *)(uintptr_t)(first + i));
+    atomic_fetch_add(&victims_ready, 1);
+    while (atomic_load(&n_came) < 2 * VICTIM_TASKS)
+        sched_yield();
+    for (uint32_t i = 0; i < VICTIM_TASKS; i++)
+        wsd_sync(self);
+}
+
+/* Two have tasks: a thief stays with the one where it found some, and goes to the other when nothing is left. */
+START_TEST(a_thief_comes_back_to_its_last_victim)
+{
+    uint32_t first[2] = {0, VICTIM_TASKS};
+    struct root thief, victim[2];
+
+    line_init(3, true);
+    busy_worker(&thief);
+    for (int i = 0; i < 2; i++)
+        root_submit(line_pool, &victim[i], do_victim, &first[i]);
+    while (atomic_load(&victims_ready) < 4)
+        sched_yield();
+    atomic_store(&go_on, true);
+    pool_free(line_pool);
+    ck_assert_uint_eq(n_came, 2 * VICTIM_TASKS);
+    for (uint32_t i = 0; i < 2 * VICTIM_TASKS; i++)
+        ck_assert_uint_eq(came[i], (came[0] + i) % (2 * VICTIM_TASKS)); /* and the oldest of each first */
+}
+END_TEST
+
 /* --- idle --- */
 
 /* The sum of context switches over all threads but this one, and whether all of them sleep. */
@@ -579,6 +731,9 @@ int main(void)
     tcase_add_loop_test(t, all_workers_get_work_though_the_spawner_sits_in_a_leaf, 0, 8);
     tcase_add_test(t, a_waiting_join_is_woken_by_work_that_comes_later);
     tcase_add_loop_test(t, roots_reach_all_workers, 0, 4);
+    tcase_add_test(t, own_tasks_come_first_then_injector_then_source);
+    tcase_add_loop_test(t, a_worker_steals_before_it_takes_roots_and_asks_the_source_last, 0, 2);
+    tcase_add_loop_test(t, a_thief_comes_back_to_its_last_victim, 0, 8);
     tcase_add_loop_test(t, an_idle_pool_does_nothing, 0, 4);
     suite_add_tcase(s, t);
     return run_suite(s);
