@@ -248,13 +248,15 @@ bool worker_look(struct worker *w, struct worker *only)
 
 /* --- a worker's turn --- */
 
-/* From its own batch, from what another took and has not come to, then a new batch. */
+/* What was put to the front, then from its own batch, from what another took and has not come to, then a new batch. */
 static struct pool_node *take_injected(struct worker *w, bool *ret_more)
 {
     struct pool *pool = w->pool;
     uint32_t n = atomic_load_explicit(&pool->victims, memory_order_acquire);
-    struct pool_node *nodes[BATCH_MAX], *node = batch_take_any(&w->batch, ret_more);
+    struct pool_node *nodes[BATCH_MAX], *node = injector_take_front(&pool->injector, ret_more);
 
+    if (!node)
+        node = batch_take_any(&w->batch, ret_more);
     for (uint32_t i = 0; i < n && !node; i++)
         node = batch_take_any(&pool->all[i]->batch, ret_more);
     if (node)

@@ -142,3 +142,37 @@ bool guest_run_ready(struct pool *pool, struct ready *r)
     pool_leave(pool);
     return true;
 }
+
+struct until {
+    bool (*over)(const void *arg);
+    const void *arg;
+};
+
+static bool until_over(const struct wait *wait, struct worker **ret_thief, uint64_t *ret_origin)
+{
+    const struct until *u = wait->what;
+
+    return u->over(u->arg);
+}
+
+void pool_help_until(struct pool *pool, struct event *event, bool (*over)(const void *arg), const void *arg)
+{
+    const struct until u = {.over = over, .arg = arg};
+    const struct wait wait = {.over = until_over, .what = &u, .event = event, .future = true};
+
+    pool_check_fork();
+    if (worker_current && worker_current->pool == pool) {
+        deque_publish_owner(&worker_current->deque);
+        worker_wait(worker_current, &wait);
+        return;
+    }
+    while (!over(arg)) {
+        if (pool_try_run_one(pool))
+            continue;
+        uint32_t epoch = event_prepare(event);
+        if (over(arg))
+            event_cancel(event);
+        else
+            event_wait(event, epoch, UINT64_MAX, false);
+    }
+}

@@ -2,7 +2,7 @@
  *
  * injector.c: the common queue of roots.
  * Owns the order; never the nodes, which are linked through themselves. [any]
- * Keeps: first in, first out; what was taken in comes out once; nothing from outside comes in once closed.
+ * Keeps: first in, first out, but for what is put to the front; what was taken in comes out once; nothing from outside comes in once closed.
  * Does not wake anybody. */
 #include "pool/injector.h"
 
@@ -21,6 +21,7 @@ void injector_init(struct injector *i)
     i->stub.next = NULL;
     atomic_init(&i->head, &i->stub);
     atomic_init(&i->tail, (uintptr_t)&i->stub);
+    atomic_init(&i->front, 0);
 }
 
 void injector_deinit(struct injector *i)
@@ -42,6 +43,37 @@ int injector_push(struct injector *i, struct pool_node *node, bool inside)
     /* Release: partner is the taker's acquire, who then reads the node. */
     __atomic_store_n(&node_of(tail)->next, node, __ATOMIC_RELEASE);
     return 0;
+}
+
+int injector_push_front(struct injector *i, struct pool_node *node, bool inside)
+{
+    uintptr_t front = atomic_load_explicit(&i->front, memory_order_relaxed);
+
+    do {
+        if ((front & CLOSED) && !inside)
+            return -ESHUTDOWN;
+        node->next = node_of(front);
+    } while (!atomic_compare_exchange_weak_explicit(&i->front, &front, (uintptr_t)node | (front & CLOSED),
+                                                    memory_order_seq_cst, memory_order_relaxed));
+    return 0;
+}
+
+struct pool_node *injector_take_front(struct injector *i, bool *ret_more)
+{
+    if (!node_of(atomic_load_explicit(&i->front, memory_order_relaxed)))
+        return NULL;
+    pthread_mutex_lock(&i->lock);
+    /* Acquire: partner is the push. */
+    uintptr_t front = atomic_load_explicit(&i->front, memory_order_acquire);
+    while (node_of(front) && !atomic_compare_exchange_weak_explicit(
+                                 &i->front, &front, (uintptr_t)node_of(front)->next | (front & CLOSED),
+                                 memory_order_acq_rel, memory_order_acquire))
+        ;
+    struct pool_node *node = node_of(front);
+    if (node)
+        *ret_more = injector_any(i);
+    pthread_mutex_unlock(&i->lock);
+    return node;
 }
 
 static struct pool_node *next_of(const struct pool_node *node)
@@ -96,12 +128,14 @@ uint32_t injector_take(struct injector *i, struct pool_node **nodes, uint32_t ma
 bool injector_any(const struct injector *i)
 {
     /* The stub may be the tail while others are still before it: then it is not the head. */
-    return node_of(atomic_load_explicit(&i->tail, memory_order_seq_cst)) != &i->stub ||
+    return node_of(atomic_load_explicit(&i->front, memory_order_seq_cst)) ||
+           node_of(atomic_load_explicit(&i->tail, memory_order_seq_cst)) != &i->stub ||
            atomic_load_explicit(&i->head, memory_order_relaxed) != &i->stub;
 }
 
 void injector_close(struct injector *i)
 {
+    atomic_fetch_or_explicit(&i->front, CLOSED, memory_order_seq_cst);
     atomic_fetch_or_explicit(&i->tail, CLOSED, memory_order_seq_cst);
 }
 

@@ -28,6 +28,9 @@ struct injector {
     /* The youngest node, or the stub; the lowest bit: closed to the outside. [atomic: push's seq_cst CAS publishes the
      * node and is what park.h asks of a publication; partner is the seq_cst load of a look] */
     _Alignas(64) _Atomic uintptr_t tail;
+    /* Nodes that were put to the front, the youngest first; the lowest bit: closed to the outside. [atomic: as tail; taken
+     * off under lock, so no node comes back while it is looked at] */
+    _Atomic uintptr_t front;
     _Alignas(64) pthread_mutex_t lock;
     /* The oldest, or the stub. [stored under lock; relaxed load by a look] */
     _Atomic(struct pool_node *) head;
@@ -45,6 +48,11 @@ void injector_deinit(struct injector *i);
 
 /* 0, or -ESHUTDOWN where closed and not `inside`. */
 int injector_push(struct injector *i, struct pool_node *node, bool inside);
+
+/* The same, before all that is there. */
+int injector_push_front(struct injector *i, struct pool_node *node, bool inside);
+/* The youngest that was put to the front, or NULL. */
+struct pool_node *injector_take_front(struct injector *i, bool *ret_more);
 
 /* Takes at most max of the oldest, but only a share of them where there are fewer than max: one of `sharers`. Returns
  * how many. *ret_more: not empty yet. 0 with *ret_more: a push is under way. */

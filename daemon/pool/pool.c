@@ -138,15 +138,29 @@ int pool_new(struct pool **ret_pool, const struct pool_options *options)
     return 0;
 }
 
-int pool_submit(struct pool *pool, struct pool_node *node)
+static int tell_submitted(struct pool *pool, int r)
 {
-    pool_check_fork();
-    int r = injector_push(&pool->injector, node, worker_current && worker_current->pool == pool);
-
-    /* The loads suffice: the push is a seq_cst CAS, as a sleeper's announcement is. */
+    /* The loads in there suffice: the push is a seq_cst CAS, as a sleeper's announcement is. */
     if (r == 0)
         pool_tell_root(pool);
     return r;
+}
+
+static bool is_inside(const struct pool *pool)
+{
+    return worker_current && worker_current->pool == pool;
+}
+
+int pool_submit(struct pool *pool, struct pool_node *node)
+{
+    pool_check_fork();
+    return tell_submitted(pool, injector_push(&pool->injector, node, is_inside(pool)));
+}
+
+int pool_submit_front(struct pool *pool, struct pool_node *node)
+{
+    pool_check_fork();
+    return tell_submitted(pool, injector_push_front(&pool->injector, node, is_inside(pool)));
 }
 
 void pool_close(struct pool *pool)

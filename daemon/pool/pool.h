@@ -66,6 +66,9 @@ int pool_new(struct pool **ret_pool, const struct pool_options *options);
  * begun (calls from inside a running task are still taken). [any thread, also workers] */
 int pool_submit(struct pool *pool, struct pool_node *node);
 
+/* The same, before everything that waits, as LIFO. */
+int pool_submit_front(struct pool *pool, struct pool_node *node);
+
 /* No new work; everything accepted runs; workers are joined. Safe to call twice and from several threads (all
  * return after the end). Not from a worker. The source is drained too: until take says NULL. [any but workers] */
 void pool_close(struct pool *pool);
@@ -82,6 +85,11 @@ bool pool_try_run_one(struct pool *pool);
  * other thread is woken for it, and its children may be stolen. Where 16 threads do so already it is submitted, and the
  * caller sleeps. 0 or -ESHUTDOWN. [any but workers] */
 int pool_run(struct pool *pool, struct pool_node *node);
+
+/* Returns when over(arg) says so; whoever makes it true notifies the event afterwards. On a thread that is no worker as
+ * pool_try_run_one() until then, asleep where there is nothing; a worker only waits, for what it would take up might
+ * wait for whoever waits here, and another one takes its place. [any] */
+void pool_help_until(struct pool *pool, struct event *event, bool (*over)(const void *arg), const void *arg);
 
 /* Per-worker counters; each is a relaxed load, the owner's store is relaxed too. [any] */
 struct pool_counters {

@@ -269,6 +269,92 @@ static void do_fib(struct wsd_worker *self, void *arg)
     *(long *)arg = WSD_CALL(fib, 20);
 }
 
+START_TEST(what_is_submitted_to_the_front_runs_first)
+{
+    struct pool *pool = new_pool(1);
+    static _Atomic bool on_hold;
+    struct root r;
+
+    atomic_store(&gate, false);
+    items_init();
+    root_submit(pool, &r, hold, (void *)(uintptr_t)&on_hold);
+    while (!atomic_load(&on_hold))
+        sched_yield();
+    /* 5 .. 9 as a queue, 4 .. 0 each before all: so 0 .. 9 */
+    for (uint32_t i = 5; i < 10; i++)
+        ck_assert_int_eq(pool_submit(pool, &items[i].node), 0);
+    for (uint32_t i = 5; i-- > 0;)
+        ck_assert_int_eq(pool_submit_front(pool, &items[i].node), 0);
+    atomic_store(&gate, true);
+    pool_close(pool);
+    for (uint32_t i = 0; i < 10; i++)
+        ck_assert_uint_eq(order[i], i);
+    ck_assert_int_eq(pool_submit_front(pool, &items[0].node), -ESHUTDOWN);
+    pool_free(pool);
+}
+END_TEST
+
+/* --- until --- */
+
+struct goal {
+    struct event event;
+    _Atomic uint32_t left;
+};
+
+static bool reached(const void *arg)
+{
+    return atomic_load(&((const struct goal *)arg)->left) == 0;
+}
+
+static void do_step(struct wsd_worker *self, void *arg)
+{
+    struct goal *g = arg;
+
+    ck_assert_int_eq(WSD_CALL(fib, 10), 55);
+    if (atomic_fetch_sub(&g->left, 1) == 1)
+        event_notify(&g->event, UINT32_MAX, false);
+}
+
+struct waits {
+    struct pool *pool;
+    struct goal goal;
+};
+
+static void do_until(struct wsd_worker *self, void *arg)
+{
+    struct waits *waits = arg;
+
+    /* Its own children count, too, and they have not been joined. */
+    for (int i = 0; i < 10; i++)
+        wsd_spawn(self, do_step, &waits->goal);
+    pool_help_until(waits->pool, &waits->goal.event, reached, &waits->goal);
+    ck_assert(reached(&waits->goal));
+    for (int i = 0; i < 10; i++)
+        wsd_sync(self);
+}
+
+START_TEST(one_helps_until_something_holds)
+{
+    static struct root steps[90];
+    struct waits waits = {.pool = new_pool(sizes[_i])};
+    struct root r;
+
+    for (int round = 0; round < 20; round++) {
+        event_init(&waits.goal.event);
+        atomic_store(&waits.goal.left, 100);
+        root_submit(waits.pool, &r, do_until, &waits);
+        for (int i = 0; i < 90; i++)
+            root_submit(waits.pool, &steps[i], do_step, &waits.goal);
+        pool_help_until(waits.pool, &waits.goal.event, reached, &waits.goal);
+        ck_assert(reached(&waits.goal));
+        for (int i = 0; i < 90; i++)
+            root_wait(&steps[i]);
+        root_wait(&r);
+    }
+    pool_free(waits.pool);
+}
+END_TEST
+
 static struct root roots[64];
 static long values[64];
 
@@ -735,6 +821,8 @@ int main(void)
     tcase_add_loop_test(t, a_worker_steals_before_it_takes_roots_and_asks_the_source_last, 0, 2);
     tcase_add_loop_test(t, a_thief_comes_back_to_its_last_victim, 0, 8);
     tcase_add_loop_test(t, an_idle_pool_does_nothing, 0, 4);
+    tcase_add_test(t, what_is_submitted_to_the_front_runs_first);
+    tcase_add_loop_test(t, one_helps_until_something_holds, 0, 4);
     suite_add_tcase(s, t);
     return run_suite(s);
 }
