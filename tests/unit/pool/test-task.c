@@ -205,6 +205,64 @@ START_TEST(a_full_stack_keeps_children_of_all_forms_apart)
 }
 END_TEST
 
+/* --- the stack of joins --- */
+
+/* A tree of frames that are large beside the stack: leaves of all sizes, so that joins wait and help. */
+WSD_TASK_DECL_2(uint64_t, bulky, int, uint32_t);
+
+/* Not inlined: one frame a level. */
+__attribute__((noinline)) static uint64_t bulky_frame(struct wsd_worker *self, int depth, uint32_t seed)
+{
+    volatile unsigned char frame[2048];
+    uint64_t n = 0;
+
+    frame[0] = (unsigned char)seed;
+    if (depth == 0) {
+        for (uint32_t i = 0; i < seed % 2000; i++)
+            frame[i] = (unsigned char)i;
+        return 1;
+    }
+    for (uint32_t k = 0; k < 3; k++)
+        WSD_SPAWN(bulky, depth - 1 - (int)(k == 1 && depth > 1), seed * 1664525u + k * 1013904223u);
+    for (int k = 0; k < 3; k++)
+        n += WSD_SYNC(bulky);
+    return n + (frame[0] != (unsigned char)seed);
+}
+
+WSD_TASK_IMPL_2(uint64_t, bulky, int, depth, uint32_t, seed)
+{
+    return bulky_frame(self, depth, seed);
+}
+
+static uint64_t bulky_serial(int depth)
+{
+    return depth == 0 ? 1 : 2 * bulky_serial(depth - 1) + bulky_serial(depth > 1 ? depth - 2 : 0);
+}
+
+static void do_bulky(struct wsd_worker *self, void *arg)
+{
+    ck_assert_uint_eq(WSD_CALL(bulky, 9, 1), bulky_serial(9));
+}
+
+/* S1 is ten frames of some 2,200 bytes; helping may add half a stack. Without that bound the frames of unrelated tasks
+ * pile up here until the stack is gone. */
+START_TEST(helping_joins_take_at_most_half_of_the_stack)
+{
+    struct pool_options o = {.workers = sizes[_i] * 2, .stack_size = (SANITIZED ? 512 : 48) * 1024};
+    static struct root roots[8];
+    struct pool *pool;
+
+    ck_assert_int_eq(pool_new(&pool, &o), 0);
+    for (int round = 0; round < (SANITIZED ? 1 : 40); round++) {
+        for (int i = 0; i < 8; i++)
+            root_submit(pool, &roots[i], do_bulky, NULL);
+        for (int i = 0; i < 8; i++)
+            root_wait(&roots[i]);
+    }
+    pool_free(pool);
+}
+END_TEST
+
 /* --- deep --- */
 
 WSD_TASK_1(int, deep, int, n)
@@ -528,6 +586,7 @@ int main(void)
     tcase_add_loop_test(t, a_forked_child_stops_at_its_first_call, 0, 3);
     tcase_add_loop_test(t, overflowing_spawns_run_at_once_and_sync, 0, 2);
     tcase_add_loop_test(t, a_full_stack_keeps_children_of_all_forms_apart, 0, 4);
+    tcase_add_loop_test(t, helping_joins_take_at_most_half_of_the_stack, 0, 4);
     tcase_add_loop_test(t, recursion_of_100000_works, 0, 4);
     tcase_add_loop_test(t, tasks_of_every_kind_carry_arguments_and_results, 0, 4);
     tcase_add_loop_test(t, for_visits_each_index_once, 0, 4);
