@@ -39,6 +39,7 @@ struct pool_source {
 struct pool_options {
     uint32_t workers;    /* 1 to POOL_WORKERS_MAX */
     size_t stack_size;   /* bytes of a worker's stack, a guard page beside; 0: 8 MiB */
+    bool pin;            /* each worker on a CPU of its own, and victims nearest first; see topology.h */
     struct event *event; /* where idle workers sleep; NULL: one of its own. In shared memory where the source's writer
                             is another process (it notifies after publishing) */
     bool event_shared;
@@ -105,6 +106,8 @@ struct pool_counters {
 };
 void pool_worker_counters(const struct pool *pool, uint32_t index, struct pool_counters *ret);
 uint32_t pool_workers(const struct pool *pool);
+/* The CPU that this worker is pinned to; -1: to none (it may also be that the kernel has refused it). [any] */
+int pool_worker_cpu(const struct pool *pool, uint32_t index);
 /* How many indices have counters: workers, spare ones, guests. [any] */
 uint32_t pool_workers_seen(const struct pool *pool);
 /* The pool has n workers from now on. 0, -EINVAL, -ENOMEM. [any] */
