@@ -49,6 +49,7 @@ static int tell_workers(struct pool *pool, struct file *f)
         struct pool_counters count;
 
         pool_worker_counters(pool, i, &count);
+        w.cpu = (uint32_t)(pool_worker_cpu(pool, i) + 1);
 #define COUNTER_(name) w.counters[CONTROL_COUNT_##name] = count.name;
         CONTROL_COUNTERS(COUNTER_)
 #undef COUNTER_

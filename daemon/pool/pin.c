@@ -38,3 +38,8 @@ int pool_worker_cpu(const struct pool *pool, uint32_t index)
 {
     return atomic_load_explicit(&pool->all[index]->cpu, memory_order_relaxed) - 1;
 }
+
+bool pool_is_pinned(const struct pool *pool)
+{
+    return pool->topology != NULL;
+}

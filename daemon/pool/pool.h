@@ -108,6 +108,8 @@ void pool_worker_counters(const struct pool *pool, uint32_t index, struct pool_c
 uint32_t pool_workers(const struct pool *pool);
 /* The CPU that this worker is pinned to; -1: to none (it may also be that the kernel has refused it). [any] */
 int pool_worker_cpu(const struct pool *pool, uint32_t index);
+/* Whether options.pin could be met. [any] */
+bool pool_is_pinned(const struct pool *pool);
 /* How many indices have counters: workers, spare ones, guests. [any] */
 uint32_t pool_workers_seen(const struct pool *pool);
 /* The pool has n workers from now on. 0, -EINVAL, -ENOMEM. [any] */

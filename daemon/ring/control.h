@@ -5,9 +5,10 @@
  * packet.
  *
  * The executor is started as
- *     wsd-executor WORKERS PLUGIN_DIR[:PLUGIN_DIR...] PATHS LOG_LEVEL
+ *     wsd-executor WORKERS PLUGIN_DIR[:PLUGIN_DIR...] PATHS LOG_LEVEL PIN STACK
  * with descriptors 3: down, 4: up, 5: bell (eventfd), 6: control socket. PATHS is "any" where plugins may be opened by
- * any path (a user's own wsd), else "dirs".
+ * any path (a user's own wsd), else "dirs"; PIN is "pin" where each worker has a CPU of its own, else "free"; STACK is
+ * the size of a worker's stack in bytes.
  */
 #pragma once
 
