@@ -77,6 +77,7 @@ static void worker_start(struct wsd_worker *self, uint32_t index, void *context)
 
 static void worker_stop(struct wsd_worker *self, uint32_t index, void *context)
 {
+    host_worker_stop(self, index, context);
     fault_thread_end();
 }
 
