@@ -44,8 +44,11 @@ static int tell_workers(struct pool *pool, struct file *f)
     uint32_t n = MIN(pool_workers_seen(pool), CONTROL_WORKERS_MAX);
     int r = 0;
 
+    _Static_assert((int)CONTROL_WORKER == POOL_WORKER && (int)CONTROL_RETIRED == POOL_RETIRED &&
+                       (int)CONTROL_GUEST == POOL_GUEST,
+                   "said as they are");
     for (uint32_t i = 0; i < n && r == 0; i++) {
-        struct control_worker w = {.index = i, .kind = i < pool_workers(pool) ? CONTROL_WORKER : CONTROL_GUEST};
+        struct control_worker w = {.index = i, .kind = (uint32_t)pool_worker_kind(pool, i)};
         struct pool_counters count;
 
         pool_worker_counters(pool, i, &count);

@@ -60,11 +60,7 @@ static void on_answer(struct executor_question *q, const struct executor_answer 
 
 static void on_done(struct executor_question *q)
 {
-    struct call *c = call_of(q);
-
-    if (c->kind == CALL_TRACE && c->action == TRACE_ACTION_START)
-        c->peer->trace = q->trace; /* it ends with the connection */
-    call_end(c);
+    call_end(call_of(q));
 }
 
 /* 0 or the answer was given, and the call is over. */
@@ -188,6 +184,9 @@ void ask_trace(struct peer *p, uint32_t tag, const struct msg_trace *m)
 
 void ask_forget(struct call *c)
 {
+    /* A trace ends with the connection, also where that goes before the executors have answered. */
+    if (c->kind == CALL_TRACE && c->action == TRACE_ACTION_START && c->question.trace)
+        c->peer->trace = c->question.trace;
     jobs_ask_forget(&c->question);
     while (!list_empty(&c->answers))
         answer_free(container_of(c->answers.next, struct answer, link));

@@ -204,9 +204,9 @@ enum pool_worker_kind pool_worker_kind(const struct pool *pool, uint32_t index)
 {
     const struct worker *w = pool->all[index];
 
-    return w->guest                                                       ? POOL_GUEST
-           : atomic_load_explicit(&w->retired, memory_order_relaxed) ? POOL_RETIRED
-                                                                          : POOL_WORKER;
+    if (w->guest)
+        return POOL_GUEST;
+    return atomic_load_explicit(&w->retired, memory_order_relaxed) ? POOL_RETIRED : POOL_WORKER;
 }
 
 int pool_set_workers(struct pool *pool, uint32_t n)

@@ -106,11 +106,17 @@ struct pool_counters {
 };
 void pool_worker_counters(const struct pool *pool, uint32_t index, struct pool_counters *ret);
 uint32_t pool_workers(const struct pool *pool);
+enum pool_worker_kind {
+    POOL_WORKER = 1,
+    POOL_RETIRED = 2, /* without a thread now */
+    POOL_GUEST = 3,   /* an outside thread's */
+};
+enum pool_worker_kind pool_worker_kind(const struct pool *pool, uint32_t index);
 /* The CPU that this worker is pinned to; -1: to none (it may also be that the kernel has refused it). [any] */
 int pool_worker_cpu(const struct pool *pool, uint32_t index);
 /* Whether options.pin could be met. [any] */
 bool pool_is_pinned(const struct pool *pool);
-/* How many indices have counters: workers, spare ones, guests. [any] */
+/* How many indices have counters: workers, retired ones, guests. [any] */
 uint32_t pool_workers_seen(const struct pool *pool);
 /* The pool has n workers from now on. 0, -EINVAL, -ENOMEM. [any] */
 int pool_set_workers(struct pool *pool, uint32_t n);

@@ -433,7 +433,7 @@ static uint64_t put_ring(struct writer *w, struct trace_ring *r)
 static uint64_t put_worker(struct writer *w, struct worker *worker)
 {
     struct trace_ring *r = ring_of(worker);
-    bool guest = w->worker >= pool_workers(w->pool);
+    bool guest = pool_worker_kind(w->pool, w->worker) == POOL_GUEST;
     uint64_t lost = 0;
 
     put(w, "{\"ph\":\"M\",\"pid\":%u,\"tid\":%u,\"name\":\"thread_name\",\"args\":{\"name\":\"%s %u\"}}\n",

@@ -53,7 +53,7 @@ enum control_ask {
     ASK_LAST = ASK_TRACE_DROP,
 };
 
-#define CONTROL_WORKERS_MAX 4096u         /* records: workers, spare ones and guests */
+#define CONTROL_WORKERS_MAX 4096u         /* records: workers, retired ones and guests */
 #define CONTROL_TRACE_MAX   (256u << 20)  /* bytes of a trace */
 
 /* The counters of one worker, in this order. */
@@ -65,7 +65,7 @@ enum {
 #undef CONTROL_COUNTER_
 };
 
-enum control_worker_kind { CONTROL_WORKER = 1, CONTROL_SPARE = 2, CONTROL_GUEST = 3 };
+enum control_worker_kind { CONTROL_WORKER = 1, CONTROL_RETIRED = 2, CONTROL_GUEST = 3 };
 
 struct control_worker {
     uint32_t index;

@@ -235,8 +235,8 @@ WSD_EXPORT int wsd_client_stats(struct wsd_client *client,
 
 enum wsd_worker_kind {
     WSD_WORKER = 1,
-    WSD_WORKER_SPARE = 2, /* stands in for one that waits */
-    WSD_WORKER_GUEST = 3, /* an outside thread that helps */
+    WSD_WORKER_RETIRED = 2, /* there are fewer now: it has no thread, its counters stay */
+    WSD_WORKER_GUEST = 3,   /* an outside thread that helps */
 };
 
 /* Does not grow: it stands in arrays. Since 0.1. */
