@@ -70,7 +70,7 @@ static void print_heading(const struct wsd_worker_info *info)
         char name[32];
         size_t n = 0;
 
-        for (; info->counters[i].name[n] && n < sizeof(name) - 1; n++)
+        for (; n < sizeof(name) - 1 && info->counters[i].name[n]; n++)
             name[n] = info->counters[i].name[n] == '_' ? ' ' : (char)toupper((unsigned char)info->counters[i].name[n]);
         name[n] = 0;
         printf(" %*s", width(name), name);
