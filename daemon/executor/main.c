@@ -234,7 +234,8 @@ int main(int argc, char **argv)
 
     log_init("wsd-executor");
     if (parse_arguments(argc, argv, &a) < 0) {
-        log_error("started by wsd only: wsd-executor WORKERS PLUGIN_DIR[:PLUGIN_DIR...] any|dirs LOG_LEVEL pin|free STACK");
+        log_error("started by wsd only: wsd-executor "
+                  "WORKERS PLUGIN_DIR[:PLUGIN_DIR...] any|dirs LOG_LEVEL pin|free STACK");
         return EXIT_USAGE;
     }
     log_set_level(a.log_level);

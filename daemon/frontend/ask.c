@@ -27,11 +27,8 @@ static struct call *call_of(struct executor_question *q)
 
 static struct msg_executor executor_msg(const struct executor_answer *a)
 {
-    return (struct msg_executor){.executor = a->executor,
-                                 .uid = a->uid,
-                                 .workers = a->workers,
-                                 .error = (uint32_t)a->error,
-                                 .lost = a->lost};
+    return (struct msg_executor){
+        .executor = a->executor, .uid = a->uid, .workers = a->workers, .error = (uint32_t)a->error, .lost = a->lost};
 }
 
 static void on_worker(struct executor_question *q, uint32_t executor, const struct worker_info *info)
@@ -99,7 +96,7 @@ void ask_workers(struct peer *p, uint32_t tag, const struct msg_workers *m)
     (void)ask(c, m->set ? JOBS_SET_WORKERS : JOBS_WORKERS, m->set);
 }
 
-/* --- traces -------------------------------------------------------------------------------------------------------- */
+/* --- traces ----------------------------------------------------------------------------------------------------- */
 
 static void answer_free(struct answer *a)
 {

@@ -6,8 +6,8 @@
 
 #include "host/plugin.h"
 
-/* This thread, worker `worker`, is about to run something of the plugin's, on behalf of the job that host_current() names.
- * Only where the plugin has hooks. [worker] */
+/* This thread, worker `worker`, is about to run something of the plugin's, on behalf of the job that host_current()
+ * names. Only where the plugin has hooks. [worker] */
 void hooks_start(const struct plugin *plugin, uint32_t worker);
 
 /* This thread ends: worker_stop for each plugin that was started on it, the last started first. [worker] */

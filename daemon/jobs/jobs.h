@@ -200,7 +200,7 @@ void jobs_plugin_forget(struct plugin_query *q);
 /* The names of the plugins in the plugin directories, sorted, one behind the other, each with its NUL. The caller frees. */
 int jobs_plugin_names(struct jobs *jobs, char **ret_names, size_t *ret_size);
 
-/* --- questions to executors ----------------------------------------------------------------------------------------- */
+/* --- questions to executors ------------------------------------------------------------------------------------- */
 
 #define JOBS_ASK_USEC 10000000u /* an executor that has not answered by then is passed over */
 #define JOBS_ASKS     64u       /* not answered yet, an executor */

@@ -219,7 +219,8 @@ static void unknown(const char *section, const char *key, char error[static CONF
         found |= strcmp(keys[i].section, section) == 0;
     if (!found) {
         snprintf(error, CONFIG_ERROR,
-                 "there is no section [%s]; there are: [daemon] [pool] [plugins] [domains] [limits] [plugin NAME]", section);
+                 "there is no section [%s]; there are: "
+                 "[daemon] [pool] [plugins] [domains] [limits] [plugin NAME]", section);
         return;
     }
     n = (size_t)snprintf(error, CONFIG_ERROR, "[%s] has no key `%s`; it has:", section, key);

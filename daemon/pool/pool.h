@@ -126,15 +126,15 @@ int pool_set_workers(struct pool *pool, uint32_t n);
 
 /* --- traces: what the workers did when; off by default, and then without cost --- */
 
-/* What a root or task is about: 128 bits that tell it from others, and what options.subject_name() makes words of, which
+/* What a root or task is about: 128 bits that tell it from others, and what options.subject_name() makes words of; that
  * has to live as long as the pool. */
 struct pool_subject {
     uint64_t id[2];
     const void *name;
 };
 
-/* What this worker is busy with from now on, until its root ends; NULL: nothing. Whoever hosts roots calls it where a root
- * begins, and around stolen tasks (task_enter, task_leave). [worker] */
+/* What this worker is busy with from now on, until its root ends; NULL: nothing. Whoever hosts roots calls it where a
+ * root begins, and around stolen tasks (task_enter, task_leave). [worker] */
 void pool_subject(struct wsd_worker *self, const struct pool_subject *subject);
 
 /* From now on each worker keeps its last events (TRACE_EVENTS_MAX); those of an earlier trace are forgotten. [any] */
@@ -152,7 +152,7 @@ struct pool_trace_output {
 };
 
 /* Writes the trace in the Chrome trace format: one event, a JSON object, a line. Complete events (X) for roots, stolen
- * tasks (cat task, with the victim), joins and sleeps; a flow (s, f) a steal; names of process and workers (M). What had
- * begun before, or has not ended, is cut off at the edges of the trace. Also while it goes on. *ret_lost: events that
+ * tasks (cat task, with the victim), joins and sleeps; a flow (s, f) a steal; names of process and workers (M). What
+ * had begun before, or has not ended, is cut off at the edges of the trace. Also while it goes on. *ret_lost: events that
  * were overwritten by newer ones. 0, -ENOMEM, or what put said. [any] */
 int pool_trace_write(struct pool *pool, const struct pool_trace_output *out, uint64_t *ret_lost);

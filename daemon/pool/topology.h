@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * topology.h: where the CPUs that this process may use lie: an order for workers, and how far it is from one to another.
- * Everything here is const once it is made. [any]
+ * topology.h: where the CPUs that this process may use lie: an order for workers, and how far it is from one to
+ * another. Everything here is const once it is made. [any]
  *
  * Places are positions in the order, 0 to topology_cpus() - 1: one hardware thread of each core first, cores that share
- * most next to each other; then the second hardware threads, in the same order. Worker i has place i modulo their number.
+ * most next to each other; then the second hardware threads, in the same order. Worker i has place i modulo their
+ * number.
  */
 #pragma once
 
@@ -36,7 +37,7 @@ uint32_t topology_cpus(const struct topology *t); /* at least 1 */
 uint32_t topology_cpu(const struct topology *t, uint32_t place);
 enum topology_distance topology_distance(const struct topology *t, uint32_t place, uint32_t other);
 
-/* The victims of worker `worker` among `n` workers, nearest first: step k of topology_steps(t, n), each worker once, the
- * worker itself too. Within a distance they begin at random. May be >= n: nobody, go on with the next step. */
+/* The victims of worker `worker` among `n` workers, nearest first: step k of topology_steps(t, n), each worker once,
+ * the worker itself too. Within a distance they begin at random. May be >= n: nobody, go on with the next step. */
 uint32_t topology_steps(const struct topology *t, uint32_t n);
 uint32_t topology_victim(const struct topology *t, uint32_t worker, uint32_t n, uint32_t k, uint32_t random);

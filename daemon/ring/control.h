@@ -28,8 +28,8 @@ enum control_kind {
     CONTROL_INPUT = 2,  /* slot, generation; descriptor of the input */
     CONTROL_OPENED = 3, /* slot, generation, number: serial; error (0 and a descriptor, or a positive errno) */
     CONTROL_FINISH = 4, /* no more work will come: run fini and exit 0 */
-    CONTROL_ASK = 5,    /* number: serial; functions: enum control_ask; flags: its argument; perhaps a descriptor, a memfd
-                           of fixed size that the answer is written to -> ASKED */
+    CONTROL_ASK = 5,    /* number: serial; functions: enum control_ask; flags: its argument; perhaps a descriptor, a
+                           memfd of fixed size that the answer is written to -> ASKED */
     /* executor -> wsd */
     CONTROL_READY = 65,    /* the pool runs; number: workers */
     CONTROL_LOADED = 66,   /* number: plugin number; error: 0 or a positive errno (ENOENT not found, ENOEXEC no plugin

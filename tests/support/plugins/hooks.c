@@ -76,5 +76,6 @@ static int run(struct wsd_job *job, struct wsd_worker *self)
 static const struct wsd_function functions[] = {
     {.name = "hooks", .help = "[FILE]: looks whether each worker was started", .run = run},
 };
-WSD_PLUGIN(.n_functions = 1, .functions = functions, .name = "hooks", .version = "1", .help = "worker_start and worker_stop",
-           .fini = fini, .worker_start = worker_start, .worker_stop = worker_stop);
+WSD_PLUGIN(.n_functions = 1, .functions = functions, .name = "hooks", .version = "1",
+           .help = "worker_start and worker_stop", .fini = fini, .worker_start = worker_start,
+           .worker_stop = worker_stop);

@@ -49,7 +49,8 @@ static void start(const char *workers, const char *paths)
             dup2(fds[i], 3 + i);
         null = open("/dev/null", O_RDONLY); /* one that must not stay */
         dup2(null, 40);
-        execl(getenv("TEST_EXECUTOR"), "wsd-executor", workers, getenv("TEST_PLUGINS"), paths, "err", "free", "8388608", (char *)NULL);
+        execl(getenv("TEST_EXECUTOR"), "wsd-executor", workers, getenv("TEST_PLUGINS"), paths, "err", "free",
+              "8388608", (char *)NULL);
         _exit(126);
     }
     close(pair[1]);

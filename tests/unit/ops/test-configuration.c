@@ -51,7 +51,8 @@ START_TEST(every_kind_of_value_is_read)
 {
     ck_assert_int_eq(read_text("# a comment\n[daemon]\nworkers = 3\nlog-level = debug\ndrain-timeout = 2min\nsystem = yes\n"
                                "socket = /x y\n[plugins]\ndirectories = /a:/b\n[domains]\ntrust = all\n"
-                               "[pool]\npin = yes\nstack = 512K\n[limits]\nmax-input = 2M\nmax-jobs = 7\ncancel-grace = 250ms\n"
+                               "[pool]\npin = yes\nstack = 512K\n"
+                               "[limits]\nmax-input = 2M\nmax-jobs = 7\ncancel-grace = 250ms\n"
                                "[plugin exec]\nenabled = yes\n"),
                      0);
     ck_assert_uint_eq(config.workers, 3);

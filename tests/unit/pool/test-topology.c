@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test-topology.c: order and distances of CPUs, on machines that are made up and on this one; and workers that sit where
- * the order says. */
+ * test-topology.c: order and distances of CPUs, on machines that are made up and on this one; and workers that sit
+ * where the order says. */
 #include "pool/topology.h"
 
 #include <errno.h>
@@ -68,8 +68,14 @@ END_TEST
 static const struct {
     const char *machine;
     uint32_t workers;
-} walks[] = {{TWO_NODES, 16}, {TWO_NODES, 5}, {TWO_NODES, 40}, {TWO_NODES, 1}, {"node:1 core:1 pu:1", 3},
-             {"node:3 l2:2 core:3 pu:1", 18}, {NULL, 2}, {NULL, 7}};
+} walks[] = {{TWO_NODES, 16},
+             {TWO_NODES, 5},
+             {TWO_NODES, 40},
+             {TWO_NODES, 1},
+             {"node:1 core:1 pu:1", 3},
+             {"node:3 l2:2 core:3 pu:1", 18},
+             {NULL, 2},
+             {NULL, 7}};
 
 START_TEST(each_victim_once_the_nearest_first)
 {
@@ -89,8 +95,7 @@ START_TEST(each_victim_once_the_nearest_first)
                 if (victim >= n)
                     continue;
                 seen[victim]++;
-                enum topology_distance d =
-                    topology_distance(t, worker % topology_cpus(t), victim % topology_cpus(t));
+                enum topology_distance d = topology_distance(t, worker % topology_cpus(t), victim % topology_cpus(t));
                 ck_assert_int_ge(d, last);
                 last = d;
             }

@@ -13,7 +13,7 @@
 #include "base/cleanup.h"
 #include "support.h"
 
-/* --- reading what was written -------------------------------------------------------------------------------------- */
+/* --- reading what was written ----------------------------------------------------------------------------------- */
 
 struct line {
     char ph;
@@ -85,7 +85,8 @@ static size_t count(char ph, const char *cat, const char *name)
     size_t n = 0;
 
     for (size_t i = 0; i < n_lines; i++)
-        n += lines[i].ph == ph && (!cat || strcmp(lines[i].cat, cat) == 0) && (!name || strcmp(lines[i].name, name) == 0);
+        n += lines[i].ph == ph && (!cat || strcmp(lines[i].cat, cat) == 0) &&
+             (!name || strcmp(lines[i].name, name) == 0);
     return n;
 }
 
@@ -109,7 +110,7 @@ static void check_sane(uint32_t workers)
     ck_assert_uint_le(count('s', "steal", NULL), count('X', "task", NULL));
 }
 
-/* --- work ---------------------------------------------------------------------------------------------------------- */
+/* --- work ------------------------------------------------------------------------------------------------------- */
 
 static const char label[] = "plugin:function";
 
@@ -137,7 +138,8 @@ static void leave(struct wsd_worker *self, void *task_context, void *outer, void
 
 static struct pool *traced_pool(uint32_t workers)
 {
-    struct pool_options o = {.workers = workers, .task_enter = enter, .task_leave = leave, .subject_name = subject_name};
+    struct pool_options o = {
+        .workers = workers, .task_enter = enter, .task_leave = leave, .subject_name = subject_name};
     struct pool *pool;
 
     ck_assert_int_eq(pool_new(&pool, &o), 0);
