@@ -7,10 +7,13 @@
 #include "executor/ask.h"
 
 #include <errno.h>
+#include <pthread.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "executor/fault.h"
 
 struct file {
     int fd;
@@ -65,6 +68,7 @@ static int do_ask(struct pool *pool, const struct control *ask, struct file *f, 
 {
     struct pool_trace_output out = {.number = (uint32_t)ask->flags, .put = put_text, .userdata = f};
     uint64_t lost = 0;
+    sigset_t before;
     int r = 0;
 
     switch (ask->functions) {
@@ -72,7 +76,9 @@ static int do_ask(struct pool *pool, const struct control *ask, struct file *f, 
         r = tell_workers(pool, f);
         break;
     case ASK_SET_WORKERS:
+        fault_block_signals(&before);
         r = pool_set_workers(pool, (uint32_t)MIN(ask->flags, (uint64_t)UINT32_MAX));
+        pthread_sigmask(SIG_SETMASK, &before, NULL);
         break;
     case ASK_TRACE_START:
         pool_trace_start(pool);

@@ -81,7 +81,6 @@ static void worker_stop(struct wsd_worker *self, uint32_t index, void *context)
     fault_thread_end();
 }
 
-/* The workers take no signals but those of faults, which cannot be blocked. */
 static int start_pool(const struct arguments *a, struct pool **ret_pool)
 {
     const struct pool_options options = {
@@ -97,17 +96,9 @@ static int start_pool(const struct arguments *a, struct pool **ret_pool)
         .task_leave = host_task_leave,
         .subject_name = host_subject_name,
     };
-    sigset_t all, before;
+    sigset_t before;
 
-    sigfillset(&all);
-    sigdelset(&all, SIGABRT); /* raised by a thread, it is a fault like the others */
-    sigdelset(&all, SIGSEGV);
-    sigdelset(&all, SIGBUS);
-    sigdelset(&all, SIGILL);
-    sigdelset(&all, SIGFPE);
-    sigdelset(&all, SIGTRAP);
-    sigdelset(&all, SIGSYS);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    fault_block_signals(&before);
     int r = pool_new(ret_pool, &options);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return r;

@@ -20,14 +20,14 @@ threads() { # the CPUs that each worker may run on, one line each
 each_on_one() {
     threads >"$WORK/threads"
     cat "$WORK/threads"
-    [ "$(wc -l <"$WORK/threads")" = "$1" ] && ! grep -q '[-,]' "$WORK/threads"
+    [ "$(wc -l <"$WORK/threads")" -ge "$1" ] && ! grep -q '[-,]' "$WORK/threads"
 }
 
-told() { # as many JSON objects as workers name a CPU, each one that wsd may use
+told() { # each worker names a CPU that wsd may use, and they are spread
     wsctl --json workers | python3 -c '
 import json, os, sys
 workers = [json.loads(line) for line in sys.stdin]
-assert len(workers) == int(sys.argv[1])
+assert len(workers) >= int(sys.argv[1])
 assert all(w["cpu"] in os.sched_getaffinity(0) for w in workers), workers
 assert len({w["cpu"] for w in workers}) == min(len(workers), len(os.sched_getaffinity(0))), workers' "$1"
 }
@@ -60,7 +60,7 @@ if [ "$(cpus | wc -w)" -gt 1 ] && command -v taskset >/dev/null; then
     WSD_PREFIX=(taskset -c "$last")
     start_wsd --workers 2 || exit 1
     check "a mask of one CPU: fib" expect_output 832040 wsctl submit fib 30
-    check "all sit there" sh -c "test \"\$(wsctl --json workers | grep -c '\"cpu\":$last,')\" = 2"
+    check "all sit there" sh -c "test \"\$(wsctl --json workers | grep -c '\"cpu\":$last,')\" -ge 2"
     stop_wsd
     WSD_PREFIX=()
 else
