@@ -36,10 +36,10 @@ static uint64_t counter(const struct wsd_worker_info *info, const char *name)
     return 0;
 }
 
-/* Roots and stolen tasks: what was run beside the children that a task called itself. */
+/* Roots, ready pieces and stolen tasks: what was run beside the children that a task called itself. */
 static uint64_t run_of(const struct wsd_worker_info *info)
 {
-    return counter(info, "roots") + counter(info, "stolen");
+    return counter(info, "roots") + counter(info, "ready") + counter(info, "stolen");
 }
 
 static int worker_json(const struct wsd_worker_info *info)

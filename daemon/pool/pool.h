@@ -118,7 +118,7 @@ int pool_worker_cpu(const struct pool *pool, uint32_t index);
 bool pool_is_pinned(const struct pool *pool);
 /* How many indices have counters: workers, retired ones, guests. [any] */
 uint32_t pool_workers_seen(const struct pool *pool);
-/* The pool has n workers from now on. 0, -EINVAL, -ENOMEM. [any] */
+/* The pool has n workers from now on; what runs goes on. 0, -EINVAL, -ENOMEM, -EAGAIN (threads), -ESHUTDOWN. [any] */
 int pool_set_workers(struct pool *pool, uint32_t n);
 
 /* What the root that this worker runs belongs to; stolen children inherit it. `context` is the public field of struct
