@@ -7,7 +7,9 @@
 #include "pool/topology.h"
 
 #include <errno.h>
+#ifdef HAVE_HWLOC
 #include <hwloc.h>
+#endif
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,12 +28,6 @@ struct topology {
     struct near *rows;                /* n rows of n, nearest first */
 };
 
-struct unit {
-    hwloc_obj_t pu;
-    unsigned rank; /* which hardware thread of its core, among those that may be used */
-    unsigned at;   /* in hwloc's order, where neighbours stand together */
-};
-
 struct topology *topology_free(struct topology *t)
 {
     if (!t)
@@ -41,7 +37,16 @@ struct topology *topology_free(struct topology *t)
     free(t);
     return NULL;
 }
+
+#ifdef HAVE_HWLOC
+
 DEFINE_CLEANUP(struct topology, topology_free)
+
+struct unit {
+    hwloc_obj_t pu;
+    unsigned rank; /* which hardware thread of its core, among those that may be used */
+    unsigned at;   /* in hwloc's order, where neighbours stand together */
+};
 
 static void hwloc_destroyp(hwloc_topology_t *h)
 {
@@ -177,6 +182,15 @@ int topology_new(struct topology **ret_topology, const char *synthetic)
     *ret_topology = TAKE(t);
     return 0;
 }
+
+#else
+
+int topology_new(struct topology **ret_topology, const char *synthetic)
+{
+    return -ENOTSUP;
+}
+
+#endif
 
 uint32_t topology_cpus(const struct topology *t)
 {
