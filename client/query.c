@@ -232,7 +232,7 @@ int wsd_client_stats(struct wsd_client *client, int (*each)(const char *name, ui
     return query_run(client, &msg, &query);
 }
 
-/* --- workers, traces ------------------------------------------------------------------------------------------------ */
+/* --- workers, traces -------------------------------------------------------------------------------------------- */
 
 struct each_worker {
     int (*worker)(const struct wsd_worker_info *info, void *userdata);

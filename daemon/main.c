@@ -191,8 +191,9 @@ static void on_reload(void *context)
         log_error("the configuration stays as it was: %s", *error ? error : strerror(-r));
         config_deinit(&fresh);
     } else {
-        if (fresh.one_domain != d->config.one_domain || strcmp(fresh.plugin_dirs, d->config.plugin_dirs) != 0)
-            log_notice("plugin directories and domains change with the next start");
+        if (fresh.one_domain != d->config.one_domain || strcmp(fresh.plugin_dirs, d->config.plugin_dirs) != 0 ||
+            fresh.pin != d->config.pin || fresh.stack_size != d->config.stack_size)
+            log_notice("plugin directories, domains, pinning and stacks change with the next start");
         if (fresh.workers != d->config.workers) {
             log_info("each executor has %u workers from now on", workers_of(&fresh));
             jobs_set_workers(d->jobs, workers_of(&fresh));
@@ -395,6 +396,8 @@ static int build(struct daemon *d)
         .limits = d->config.limits,
         .executor_fd = d->executor_fd,
         .workers = workers_of(&d->config),
+        .pin = d->config.pin,
+        .stack_size = d->config.stack_size,
         .plugin_dirs = d->config.plugin_dirs,
         .one_domain = d->config.one_domain,
         .own_uid = geteuid(),

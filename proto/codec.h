@@ -122,7 +122,8 @@ enum {
 };
 
 /* Checks every length, count and enumeration, and gives plain values. DONE wants a final state; AWAIT, STATUS, ACCEPTED
- * want an id; a body is allowed in SUBMIT, INPUT, OUTPUT, PIECE, PING and PONG only. Empty names, tags and the order of messages
+ * want an id; a body is allowed in SUBMIT, INPUT, OUTPUT, PIECE, PING and PONG only.
+ * Empty names, tags and the order of messages
  * are the caller's to check. *ret_msg and what it points to live until the next decode with the same codec. Text with a
  * NUL inside is CODEC_E_LIMIT. [one thread a codec] */
 int codec_decode(struct codec *codec, const struct frame *frame, struct msg *ret_msg);

@@ -75,7 +75,7 @@ int parse_number(const char *text, long long min, long long max, long long *ret)
 /* Splits PLUGIN[:FUNCTION] in place: *ret_function is NULL where there is none. 0 or -1. */
 int parse_plugin(char *text, const char **ret_function);
 
-/* --- print.c ------------------------------------------------------------------------------------------------------ */
+/* --- print.c ---------------------------------------------------------------------------------------------------- */
 
 /* One line on stderr, `wsctl: what: why`. Returns exit. */
 __attribute__((format(printf, 3, 4))) int ctl_error(int exit, const char *what, const char *format, ...);
@@ -90,7 +90,7 @@ const char *job_error_text(const struct wsd_job_info *info, char *buffer, size_t
 /* Flushes stdout. 0 or EXIT_IO, said. */
 int print_end(void);
 
-/* --- connect.c ---------------------------------------------------------------------------------------------------- */
+/* --- connect.c -------------------------------------------------------------------------------------------------- */
 
 /* Connects, or says what is wrong and what to do. 0 or the exit code. */
 int ctl_connect(const struct ctl *ctl, struct wsd_client **ret_client);
@@ -102,7 +102,7 @@ const char *plugin_hint(const char *plugin, char *buffer, size_t size);
 /* Parses an id or says so. 0 or EXIT_USAGE. */
 int ctl_id(const char *text, struct wsd_id *ret_id);
 
-/* --- signals.c ---------------------------------------------------------------------------------------------------- */
+/* --- signals.c -------------------------------------------------------------------------------------------------- */
 
 /* From now on the first SIGINT, SIGTERM or SIGHUP only makes signals_fd() readable; the second ends wsctl at once with
  * 130. */

@@ -37,7 +37,7 @@ struct trace {
     size_t n_executors;
 };
 
-/* --- the file ------------------------------------------------------------------------------------------------------- */
+/* --- the file --------------------------------------------------------------------------------------------------- */
 
 /* What is there already stays until there is something to write. */
 static int open_file(struct trace *t)
@@ -157,10 +157,11 @@ static void say(const struct trace *t)
     if (t->n_executors == 0)
         printf("%s: no executor ran, so there are no events\n", t->path);
     else
-        printf("%s: %" PRIu64 " events; open it in https://ui.perfetto.dev or chrome://tracing\n", t->path, t->n_events);
+        printf("%s: %" PRIu64 " events; open it in https://ui.perfetto.dev or chrome://tracing\n", t->path,
+               t->n_events);
 }
 
-/* --- time ------------------------------------------------------------------------------------------------------------ */
+/* --- time ------------------------------------------------------------------------------------------------------- */
 
 /* Until the time is up, somebody presses Ctrl-C, or wsd has gone. */
 static int wait_a_while(struct trace *t)
@@ -185,13 +186,15 @@ static int wait_a_while(struct trace *t)
     return 0;
 }
 
-/* --- the verb ---------------------------------------------------------------------------------------------------------- */
+/* --- the verb --------------------------------------------------------------------------------------------------- */
 
 enum { OPT_START = 256, OPT_STOP };
 
 static const struct option long_options[] = {
-    {"seconds", required_argument, NULL, 's'}, {"output", required_argument, NULL, 'o'},
-    {"start", no_argument, NULL, OPT_START},   {"stop", no_argument, NULL, OPT_STOP},
+    {"seconds", required_argument, NULL, 's'},
+    {"output", required_argument, NULL, 'o'},
+    {"start", no_argument, NULL, OPT_START},
+    {"stop", no_argument, NULL, OPT_STOP},
     {0},
 };
 
@@ -214,9 +217,11 @@ static int parse(struct trace *t, int argc, char **argv, int *ret_exit)
         }
     }
     if (optind < argc || t->start + t->stop + t->seconds > 1 || (t->start && t->output)) {
-        *ret_exit = optind < argc ? ctl_error(EXIT_USAGE, argv[optind], "trace takes options only; see wsctl trace --help")
-                                  : ctl_error(EXIT_USAGE, "trace", "--start, --stop and --seconds exclude each other, "
-                                                                   "and --start writes nothing");
+        *ret_exit = optind < argc
+                        ? ctl_error(EXIT_USAGE, argv[optind], "trace takes options only; see wsctl trace --help")
+                        : ctl_error(EXIT_USAGE, "trace",
+                                    "--start, --stop and --seconds exclude each other, "
+                                    "and --start writes nothing");
         return CTL_EXIT;
     }
     return CTL_END;

@@ -25,7 +25,7 @@ struct table {
 
 static const char *kind_name(enum wsd_worker_kind kind)
 {
-    return kind == WSD_WORKER ? "worker" : kind == WSD_WORKER_SPARE ? "spare" : "guest";
+    return kind == WSD_WORKER ? "worker" : kind == WSD_WORKER_RETIRED ? "retired" : "guest";
 }
 
 static uint64_t counter(const struct wsd_worker_info *info, const char *name)
@@ -36,10 +36,10 @@ static uint64_t counter(const struct wsd_worker_info *info, const char *name)
     return 0;
 }
 
-/* Roots and stolen tasks: what was run beside the children that a task called itself. */
+/* Roots, ready pieces and stolen tasks: what was run beside the children that a task called itself. */
 static uint64_t run_of(const struct wsd_worker_info *info)
 {
-    return counter(info, "roots") + counter(info, "stolen");
+    return counter(info, "roots") + counter(info, "ready") + counter(info, "stolen");
 }
 
 static int worker_json(const struct wsd_worker_info *info)
@@ -65,12 +65,12 @@ static int width(const char *name)
 
 static void print_heading(const struct wsd_worker_info *info)
 {
-    printf("%-10s %-6s %4s %9s", "WORKER", "KIND", "CPU", "RUN");
+    printf("%-10s %-7s %4s %9s", "WORKER", "KIND", "CPU", "RUN");
     for (size_t i = 0; i < MIN(info->n_counters, (size_t)COLUMNS_MAX); i++) {
         char name[32];
         size_t n = 0;
 
-        for (; info->counters[i].name[n] && n < sizeof(name) - 1; n++)
+        for (; n < sizeof(name) - 1 && info->counters[i].name[n]; n++)
             name[n] = info->counters[i].name[n] == '_' ? ' ' : (char)toupper((unsigned char)info->counters[i].name[n]);
         name[n] = 0;
         printf(" %*s", width(name), name);
@@ -90,7 +90,7 @@ static int show_worker(const struct wsd_worker_info *info, void *userdata)
     snprintf(name, sizeof(name), "%u.%u", info->executor, info->worker);
     if (info->cpu >= 0)
         snprintf(cpu, sizeof(cpu), "%d", info->cpu);
-    printf("%-10s %-6s %4s %9" PRIu64, name, kind_name(info->kind), cpu, run_of(info));
+    printf("%-10s %-7s %4s %9" PRIu64, name, kind_name(info->kind), cpu, run_of(info));
     t->run += run_of(info);
     t->n_columns = MIN(info->n_counters, (size_t)COLUMNS_MAX);
     for (size_t i = 0; i < t->n_columns; i++) {
@@ -153,7 +153,7 @@ static int show_set(const struct wsd_executor_info *info, void *userdata)
 
 static void print_totals(const struct table *t)
 {
-    printf("%-10s %-6s %4s %9" PRIu64, "all", "", "", t->run);
+    printf("%-10s %-7s %4s %9" PRIu64, "all", "", "", t->run);
     for (size_t i = 0; i < t->n_columns; i++)
         printf(" %*" PRIu64, t->widths[i], t->totals[i]);
     putchar('\n');

@@ -7,10 +7,13 @@
 #include "executor/ask.h"
 
 #include <errno.h>
+#include <pthread.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "executor/fault.h"
 
 struct file {
     int fd;
@@ -44,11 +47,15 @@ static int tell_workers(struct pool *pool, struct file *f)
     uint32_t n = MIN(pool_workers_seen(pool), CONTROL_WORKERS_MAX);
     int r = 0;
 
+    _Static_assert((int)CONTROL_WORKER == POOL_WORKER && (int)CONTROL_RETIRED == POOL_RETIRED &&
+                       (int)CONTROL_GUEST == POOL_GUEST,
+                   "said as they are");
     for (uint32_t i = 0; i < n && r == 0; i++) {
-        struct control_worker w = {.index = i, .kind = i < pool_workers(pool) ? CONTROL_WORKER : CONTROL_GUEST};
+        struct control_worker w = {.index = i, .kind = (uint32_t)pool_worker_kind(pool, i)};
         struct pool_counters count;
 
         pool_worker_counters(pool, i, &count);
+        w.cpu = (uint32_t)(pool_worker_cpu(pool, i) + 1);
 #define COUNTER_(name) w.counters[CONTROL_COUNT_##name] = count.name;
         CONTROL_COUNTERS(COUNTER_)
 #undef COUNTER_
@@ -61,6 +68,7 @@ static int do_ask(struct pool *pool, const struct control *ask, struct file *f, 
 {
     struct pool_trace_output out = {.number = (uint32_t)ask->flags, .put = put_text, .userdata = f};
     uint64_t lost = 0;
+    sigset_t before;
     int r = 0;
 
     switch (ask->functions) {
@@ -68,7 +76,9 @@ static int do_ask(struct pool *pool, const struct control *ask, struct file *f, 
         r = tell_workers(pool, f);
         break;
     case ASK_SET_WORKERS:
+        fault_block_signals(&before);
         r = pool_set_workers(pool, (uint32_t)MIN(ask->flags, (uint64_t)UINT32_MAX));
+        pthread_sigmask(SIG_SETMASK, &before, NULL);
         break;
     case ASK_TRACE_START:
         pool_trace_start(pool);

@@ -8,6 +8,7 @@
 #include "executor/fault.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -73,6 +74,16 @@ int fault_init(struct back *back)
         return -ENOMEM;
     fault_thread_begin(RING_NONE);
     return 0;
+}
+
+void fault_block_signals(sigset_t *ret_before)
+{
+    sigset_t set;
+
+    sigfillset(&set);
+    for (size_t i = 0; i < ARRAY_SIZE(signals); i++)
+        sigdelset(&set, signals[i]); /* SIGABRT too: raised by a thread, it is a fault like the others */
+    pthread_sigmask(SIG_SETMASK, &set, ret_before);
 }
 
 void fault_thread_begin(uint32_t worker)

@@ -4,12 +4,16 @@
  */
 #pragma once
 
+#include <signal.h>
 #include <stdint.h>
 
 #include "ring/ring.h"
 
 /* Handlers for the signals of faults, and for exit() out of a plugin. [main, before threads] */
 int fault_init(struct back *back);
+
+/* Around the making of worker threads: they take no signals but those of faults. [the thread that makes them] */
+void fault_block_signals(sigset_t *ret_before);
 
 /* A stack of its own for the handlers, so that an overflow of the thread's stack is noted too. Around a thread's work.
  * [the thread] */

@@ -26,6 +26,8 @@
 
 struct arguments {
     uint32_t workers;
+    bool pin;
+    size_t stack_size;
     const char *dirs[LOADER_DIRS_MAX];
     size_t n_dirs;
     bool any_path;
@@ -40,7 +42,7 @@ static int parse_arguments(int argc, char **argv, struct arguments *ret)
 {
     char *end, *save = NULL;
 
-    if (argc != 5)
+    if (argc != 7)
         return -EINVAL;
     unsigned long workers = strtoul(argv[1], &end, 10);
     if (*end || workers < 1 || workers > POOL_WORKERS_MAX)
@@ -53,6 +55,12 @@ static int parse_arguments(int argc, char **argv, struct arguments *ret)
     }
     ret->any_path = strcmp(argv[3], "any") == 0;
     if (!ret->any_path && strcmp(argv[3], "dirs") != 0)
+        return -EINVAL;
+    ret->pin = strcmp(argv[5], "pin") == 0;
+    if (!ret->pin && strcmp(argv[5], "free") != 0)
+        return -EINVAL;
+    ret->stack_size = strtoul(argv[6], &end, 10);
+    if (*end || end == argv[6])
         return -EINVAL;
     ret->log_level = log_level_parse(argv[4]);
     return ret->log_level < 0 ? -EINVAL : 0;
@@ -69,14 +77,16 @@ static void worker_start(struct wsd_worker *self, uint32_t index, void *context)
 
 static void worker_stop(struct wsd_worker *self, uint32_t index, void *context)
 {
+    host_worker_stop(self, index, context);
     fault_thread_end();
 }
 
-/* The workers take no signals but those of faults, which cannot be blocked. */
 static int start_pool(const struct arguments *a, struct pool **ret_pool)
 {
     const struct pool_options options = {
         .workers = a->workers,
+        .pin = a->pin,
+        .stack_size = a->stack_size,
         .event = &work.back.up->doorbell,
         .event_shared = true,
         .source = {.take = work_take, .ready = work_ready, .context = &work},
@@ -86,17 +96,9 @@ static int start_pool(const struct arguments *a, struct pool **ret_pool)
         .task_leave = host_task_leave,
         .subject_name = host_subject_name,
     };
-    sigset_t all, before;
+    sigset_t before;
 
-    sigfillset(&all);
-    sigdelset(&all, SIGABRT); /* raised by a thread, it is a fault like the others */
-    sigdelset(&all, SIGSEGV);
-    sigdelset(&all, SIGBUS);
-    sigdelset(&all, SIGILL);
-    sigdelset(&all, SIGFPE);
-    sigdelset(&all, SIGTRAP);
-    sigdelset(&all, SIGSYS);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    fault_block_signals(&before);
     int r = pool_new(ret_pool, &options);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return r;
@@ -223,13 +225,16 @@ int main(int argc, char **argv)
 
     log_init("wsd-executor");
     if (parse_arguments(argc, argv, &a) < 0) {
-        log_error("started by wsd only: wsd-executor WORKERS PLUGIN_DIR[:PLUGIN_DIR...] any|dirs LOG_LEVEL");
+        log_error("started by wsd only: wsd-executor "
+                  "WORKERS PLUGIN_DIR[:PLUGIN_DIR...] any|dirs LOG_LEVEL pin|free STACK");
         return EXIT_USAGE;
     }
     log_set_level(a.log_level);
     int r = prepare(&a, &loader);
     if (r == 0)
         r = start_pool(&a, &pool);
+    if (r == 0 && a.pin && !pool_is_pinned(pool))
+        log_warning("the CPUs of this machine cannot be told apart: workers are not pinned");
     if (r == 0)
         r = control_send(work.control_fd, &(struct control){.kind = CONTROL_READY, .number = a.workers}, -1);
     if (r == 0)

@@ -27,11 +27,8 @@ static struct call *call_of(struct executor_question *q)
 
 static struct msg_executor executor_msg(const struct executor_answer *a)
 {
-    return (struct msg_executor){.executor = a->executor,
-                                 .uid = a->uid,
-                                 .workers = a->workers,
-                                 .error = (uint32_t)a->error,
-                                 .lost = a->lost};
+    return (struct msg_executor){
+        .executor = a->executor, .uid = a->uid, .workers = a->workers, .error = (uint32_t)a->error, .lost = a->lost};
 }
 
 static void on_worker(struct executor_question *q, uint32_t executor, const struct worker_info *info)
@@ -60,11 +57,7 @@ static void on_answer(struct executor_question *q, const struct executor_answer 
 
 static void on_done(struct executor_question *q)
 {
-    struct call *c = call_of(q);
-
-    if (c->kind == CALL_TRACE && c->action == TRACE_ACTION_START)
-        c->peer->trace = q->trace; /* it ends with the connection */
-    call_end(c);
+    call_end(call_of(q));
 }
 
 /* 0 or the answer was given, and the call is over. */
@@ -103,7 +96,7 @@ void ask_workers(struct peer *p, uint32_t tag, const struct msg_workers *m)
     (void)ask(c, m->set ? JOBS_SET_WORKERS : JOBS_WORKERS, m->set);
 }
 
-/* --- traces -------------------------------------------------------------------------------------------------------- */
+/* --- traces ----------------------------------------------------------------------------------------------------- */
 
 static void answer_free(struct answer *a)
 {
@@ -188,6 +181,9 @@ void ask_trace(struct peer *p, uint32_t tag, const struct msg_trace *m)
 
 void ask_forget(struct call *c)
 {
+    /* A trace ends with the connection, also where that goes before the executors have answered. */
+    if (c->kind == CALL_TRACE && c->action == TRACE_ACTION_START && c->question.trace)
+        c->peer->trace = c->question.trace;
     jobs_ask_forget(&c->question);
     while (!list_empty(&c->answers))
         answer_free(container_of(c->answers.next, struct answer, link));

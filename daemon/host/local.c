@@ -230,6 +230,7 @@ static int start_pool(struct local *l)
         .workers = l->request.workers ? l->request.workers : cpus_usable(),
         .task_enter = host_task_enter,
         .task_leave = host_task_leave,
+        .worker_stop = host_worker_stop,
     };
     sigset_t all, before;
 

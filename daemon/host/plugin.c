@@ -75,6 +75,7 @@ static int copy_function(struct plugin *p, const struct wsd_plugin *d, uint32_t 
     if (!f.run)
         return refuse(ret_error, error_size, "bad descriptor: function %s has no run", f.name);
     to->plugin = p;
+    to->has_hooks = p->worker_start || p->worker_stop;
     strcpy(to->name, f.name);
     strcpy(to->help, f.help);
     to->flags = f.flags;
@@ -124,6 +125,8 @@ int plugin_new(struct plugin **ret_plugin, const struct wsd_plugin *descriptor, 
         snprintf(ret_error, error_size, "out of memory");
         return -ENOMEM;
     }
+    p->worker_start = d.worker_start;
+    p->worker_stop = d.worker_stop;
     for (uint32_t i = 0; i < d.n_functions; i++) {
         r = copy_function(p, &d, i, ret_error, error_size);
         if (r < 0)

@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -19,6 +20,7 @@ struct plugin;
 
 struct plugin_function {
     const struct plugin *plugin; /* whose it is */
+    bool has_hooks;              /* that plugin has worker_start or worker_stop */
     char name[PLUGIN_NAME_MAX];
     char help[WSD_TEXT_MAX];
     uint64_t flags; /* enum wsd_function_flags */
@@ -35,6 +37,8 @@ struct plugin {
     struct plugin_function *functions;
     int (*init)(void);  /* NULL: none */
     void (*fini)(void); /* NULL: none */
+    void (*worker_start)(uint32_t worker); /* NULL: none */
+    void (*worker_stop)(uint32_t worker);  /* NULL: none */
 };
 
 /* Copies a descriptor after checking each of its promises. 0; -ENOEXEC (another ABI) or -ELIBBAD (a promise is broken)

@@ -17,6 +17,7 @@
 
 #include "base/clock.h"
 #include "host/cputime.h"
+#include "host/hooks.h"
 
 #define PRINT_INLINE 1024u
 
@@ -59,6 +60,18 @@ static void tell_subject(struct wsd_worker *self, const struct host_job *job)
     pool_subject(self, &s);
 }
 
+/* The plugin knows of this thread before any of its code runs here; host_current() says for whom. */
+static void tell_plugin(struct wsd_worker *self, const struct host_job *job)
+{
+    if (job && job->function->has_hooks)
+        hooks_start(job->function->plugin, self->index);
+}
+
+void host_worker_stop(struct wsd_worker *self, uint32_t index, void *context)
+{
+    hooks_stop(index);
+}
+
 void host_subject_name(const void *name, char *ret, size_t size, void *context)
 {
     const struct plugin_function *f = name;
@@ -70,6 +83,7 @@ void host_task_enter(struct wsd_worker *self, void *task_context, void *outer, v
 {
     host_switch(task_context);
     tell_subject(self, task_context);
+    tell_plugin(self, task_context);
 }
 
 void host_task_leave(struct wsd_worker *self, void *task_context, void *outer, void *context)
@@ -390,6 +404,7 @@ void host_job_run(struct host_job *job, struct wsd_worker *self)
     self->context = job; /* stolen children inherit it */
     struct host_job *outer = host_switch(job);
     tell_subject(self, job);
+    tell_plugin(self, job);
     int status = job->function->run(&job->job, self);
     if (self->top != top) {
         /* Its children would run on in memory that is gone. Dies while it is still known whose doing it is. */

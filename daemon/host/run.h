@@ -104,5 +104,7 @@ struct host_job *host_current(void);
  * tasks are charged to their own job. [worker] */
 void host_task_enter(struct wsd_worker *self, void *task_context, void *outer, void *context);
 void host_task_leave(struct wsd_worker *self, void *task_context, void *outer, void *context);
+/* What a worker has to do at its end, as pool.h's worker_stop or from it: plugins are told. [worker] */
+void host_worker_stop(struct wsd_worker *self, uint32_t index, void *context);
 /* PLUGIN:FUNCTION, for the pool's traces. [any] */
 void host_subject_name(const void *name, char *ret, size_t size, void *context);

@@ -52,7 +52,7 @@ static bool is_own(const struct domain *d, uint32_t uid)
     return is_privileged(d->jobs, uid) || uid_of(d) == uid;
 }
 
-/* --- reports ------------------------------------------------------------------------------------------------------- */
+/* --- reports ---------------------------------------------------------------------------------------------------- */
 
 size_t trace_report_read(const struct trace_report *r, uint64_t offset, void *data, size_t size)
 {
@@ -82,14 +82,15 @@ static struct trace_report *report_new(struct part *p, uint64_t size)
     return r;
 }
 
-/* --- parts --------------------------------------------------------------------------------------------------------- */
+/* --- parts ------------------------------------------------------------------------------------------------------ */
 
 /* Memory of a size that nobody can change: what the executor writes to is bounded, and can be read at any time. */
 static int sealed_memory(uint64_t size)
 {
     _cleanup_(close_fdp) int fd = memfd_create("wsd-answer", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
-    if (fd < 0 || ftruncate(fd, (off_t)size) < 0 || fcntl(fd, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) < 0)
+    if (fd < 0 || ftruncate(fd, (off_t)size) < 0 ||
+        fcntl(fd, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) < 0)
         return -errno;
     return TAKE_FD(fd);
 }
@@ -107,7 +108,7 @@ static struct part *part_free(struct part *p)
 /* Asks the domain's executor, which is there. */
 static int part_ask(struct domain *d, enum control_ask what, uint64_t argument, struct executor_question *q)
 {
-    uint64_t room = what == ASK_WORKERS ? CONTROL_WORKERS_MAX * sizeof(struct control_worker)
+    uint64_t room = what == ASK_WORKERS      ? CONTROL_WORKERS_MAX * sizeof(struct control_worker)
                     : what == ASK_TRACE_STOP ? CONTROL_TRACE_MAX
                                              : 0;
     struct control c = {.kind = CONTROL_ASK, .functions = what, .flags = argument};
@@ -117,7 +118,8 @@ static int part_ask(struct domain *d, enum control_ask what, uint64_t argument, 
     struct part *p = calloc(1, sizeof(*p));
     if (!p)
         return -ENOMEM;
-    *p = (struct part){.question = q, .domain = d, .executor = d->executor->number, .what = what, .room = room, .fd = -1};
+    *p = (struct part){
+        .question = q, .domain = d, .executor = d->executor->number, .what = what, .room = room, .fd = -1};
     list_init(&p->of_question);
     list_push_back(&d->asks, &p->of_domain);
     d->n_asks++;
@@ -180,7 +182,7 @@ static void on_timeout(evutil_socket_t fd, short what, void *userdata)
     }
 }
 
-/* --- answers ------------------------------------------------------------------------------------------------------- */
+/* --- answers ---------------------------------------------------------------------------------------------------- */
 
 /* False: nonsense. Nothing has been told then. */
 static bool tell_workers(struct part *p, uint64_t size)
@@ -256,7 +258,7 @@ void ask_executor_gone(struct domain *d)
     }
 }
 
-/* --- asking -------------------------------------------------------------------------------------------------------- */
+/* --- asking ----------------------------------------------------------------------------------------------------- */
 
 void ask_init(struct domain *d)
 {
@@ -292,7 +294,9 @@ static int trace_start(struct jobs *jobs, uint32_t uid, struct executor_question
     struct domain *d;
 
     if (is_privileged(jobs, uid)) {
-        list_for_each(l, &jobs->domains) if (!trace_is_free(container_of(l, struct domain, link))) return -EBUSY;
+        list_for_each (l, &jobs->domains)
+            if (!trace_is_free(container_of(l, struct domain, link)))
+                return -EBUSY;
         if (jobs->traced)
             return -EBUSY;
         jobs->traced = number;
@@ -306,8 +310,7 @@ static int trace_start(struct jobs *jobs, uint32_t uid, struct executor_question
         if (!trace_is_free(d))
             return -EBUSY;
     }
-    list_for_each(l, &jobs->domains)
-    {
+    list_for_each (l, &jobs->domains) {
         d = container_of(l, struct domain, link);
         if (!is_own(d, uid))
             continue;
@@ -332,8 +335,7 @@ static int trace_stop(struct jobs *jobs, uint32_t uid, uint32_t number, struct e
 
     if (any)
         jobs->traced = 0;
-    list_for_each(l, &jobs->domains)
-    {
+    list_for_each (l, &jobs->domains) {
         struct domain *d = container_of(l, struct domain, link);
 
         if (!is_meant(d->traced, d->traced_by, uid, number))
@@ -360,14 +362,16 @@ uint64_t ask_traces(const struct jobs *jobs)
 
     if (jobs->traced)
         return 1;
-    list_for_each(l, &jobs->domains) n += container_of(l, struct domain, link)->traced != 0;
+    list_for_each (l, &jobs->domains)
+        n += container_of(l, struct domain, link)->traced != 0;
     return n;
 }
 
 static void set_workers(struct jobs *jobs, uint32_t workers, struct executor_question *q)
 {
     jobs->options.workers = workers;
-    list_for_each(l, &jobs->domains) ask_one(container_of(l, struct domain, link), ASK_SET_WORKERS, workers, q);
+    list_for_each (l, &jobs->domains)
+        ask_one(container_of(l, struct domain, link), ASK_SET_WORKERS, workers, q);
 }
 
 void jobs_set_workers(struct jobs *jobs, uint32_t workers)
@@ -379,8 +383,7 @@ static int ask_all(struct jobs *jobs, uint32_t uid, enum jobs_ask what, uint32_t
 {
     switch (what) {
     case JOBS_WORKERS:
-        list_for_each(l, &jobs->domains)
-        {
+        list_for_each (l, &jobs->domains) {
             struct domain *d = container_of(l, struct domain, link);
 
             if (is_own(d, uid) || jobs->options.one_domain)

@@ -138,6 +138,8 @@ static void start_now(struct domain *d)
         .base = jobs->options.base,
         .binary_fd = jobs->options.executor_fd,
         .workers = jobs->options.workers,
+        .pin = jobs->options.pin,
+        .stack_size = jobs->options.stack_size,
         .plugin_dirs = jobs->options.plugin_dirs,
         .any_path = jobs->options.user_daemon,
         .log_level = jobs->options.log_level,

@@ -65,6 +65,9 @@ struct jobs_limits {
 
 #define JOBS_ATTEMPTS      3u            /* of an idempotent job, when executors die under it */
 #define JOBS_WORKERS_MAX   1024u         /* an executor */
+#define JOBS_STACK_MIN     (256ull << 10) /* bytes of a worker's stack */
+#define JOBS_STACK_MAX     (1ull << 30)
+#define JOBS_STACK_DEFAULT (8ull << 20)
 #define JOBS_PLUGINS       256u          /* a domain */
 #define JOBS_LOAD_USEC     10000000u     /* a plugin's constructors and init must be done by then */
 #define JOBS_INPUT_WINDOW  (256u * 1024) /* input that a client may send ahead, a call */
@@ -75,6 +78,8 @@ struct jobs_options {
     struct jobs_limits limits;
     int executor_fd; /* wsd-executor, open */
     uint32_t workers;
+    bool pin;            /* each worker on a CPU of its own */
+    uint64_t stack_size; /* of a worker, JOBS_STACK_MIN to JOBS_STACK_MAX */
     const char *plugin_dirs; /* colon-separated, lives as long as the jobs */
     bool one_domain;         /* all users in one trust domain */
     uint32_t own_uid;        /* of wsd and so of the executors */
@@ -195,7 +200,7 @@ void jobs_plugin_forget(struct plugin_query *q);
 /* The names of the plugins in the plugin directories, sorted, one behind the other, each with its NUL. The caller frees. */
 int jobs_plugin_names(struct jobs *jobs, char **ret_names, size_t *ret_size);
 
-/* --- questions to executors ----------------------------------------------------------------------------------------- */
+/* --- questions to executors ------------------------------------------------------------------------------------- */
 
 #define JOBS_ASK_USEC 10000000u /* an executor that has not answered by then is passed over */
 #define JOBS_ASKS     64u       /* not answered yet, an executor */

@@ -18,7 +18,7 @@
 #include "base/log.h"
 #include "config.h"
 
-enum kind { KIND_TEXT, KIND_COUNT, KIND_SIZE, KIND_TIME, KIND_WORKERS, KIND_LEVEL, KIND_BOOL, KIND_TRUST };
+enum kind { KIND_TEXT, KIND_COUNT, KIND_SIZE, KIND_TIME, KIND_WORKERS, KIND_LEVEL, KIND_BOOL, KIND_TRUST, KIND_STACK };
 
 struct key {
     const char *section, *name;
@@ -37,6 +37,8 @@ static const struct key keys[] = {
     {"daemon", "log-level", KIND_LEVEL, AT(log_level)},
     {"daemon", "system", KIND_BOOL, AT(is_system)},
     {"daemon", "drain-timeout", KIND_TIME, AT(drain_usec)},
+    {"pool", "pin", KIND_BOOL, AT(pin)},
+    {"pool", "stack", KIND_STACK, AT(stack_size)},
     {"plugins", "directories", KIND_TEXT, AT(plugin_dirs)},
     {"domains", "trust", KIND_TRUST, AT(one_domain)},
     {"limits", "max-jobs", KIND_COUNT, AT(limits.jobs)},
@@ -56,7 +58,7 @@ int config_init(struct config *c)
 {
     *c = (struct config){
         .log_level = LOG_INFO, .is_system = -1, .drain_usec = 90ull * 1000000,
-        .frame_usec = 30ull * 1000000, .limits = JOBS_LIMITS_DEFAULT};
+        .frame_usec = 30ull * 1000000, .stack_size = JOBS_STACK_DEFAULT, .limits = JOBS_LIMITS_DEFAULT};
     c->plugin_dirs = strdup(WSD_PLUGIN_DIR);
     c->executor = strdup(WSD_EXECUTOR);
     return c->plugin_dirs && c->executor ? 0 : -ENOMEM;
@@ -145,6 +147,11 @@ static const char *set(struct config *c, const struct key *key, const char *valu
                    : NULL;
     case KIND_SIZE:
         return parse_size(value, at) < 0 ? "a size of at least 1, such as 64M (B, K, M, G, T)" : NULL;
+    case KIND_STACK:
+        if (parse_size(value, &number) < 0 || number < JOBS_STACK_MIN || number > JOBS_STACK_MAX)
+            return "a size from 256K to 1G, such as 8M";
+        *(uint64_t *)at = number;
+        return NULL;
     case KIND_TIME:
         return parse_time(value, at) < 0 ? "a time of at least 1, up to a year, such as 90s (ms, s, min, h, d)" : NULL;
     case KIND_WORKERS:
@@ -212,7 +219,8 @@ static void unknown(const char *section, const char *key, char error[static CONF
         found |= strcmp(keys[i].section, section) == 0;
     if (!found) {
         snprintf(error, CONFIG_ERROR,
-                 "there is no section [%s]; there are: [daemon] [plugins] [domains] [limits] [plugin NAME]", section);
+                 "there is no section [%s]; there are: "
+                 "[daemon] [pool] [plugins] [domains] [limits] [plugin NAME]", section);
         return;
     }
     n = (size_t)snprintf(error, CONFIG_ERROR, "[%s] has no key `%s`; it has:", section, key);
@@ -346,6 +354,7 @@ static void print_value(const struct config *c, const struct key *key, FILE *to)
     switch (key->kind) {
     case KIND_TEXT: fprintf(to, "%s", *(char *const *)at ? *(char *const *)at : ""); break;
     case KIND_COUNT:
+    case KIND_STACK:
     case KIND_SIZE: fprintf(to, "%llu", *(const unsigned long long *)at); break;
     case KIND_TIME: fprintf(to, "%llums", *(const unsigned long long *)at / 1000); break;
     case KIND_WORKERS: fprintf(to, "%u", *(const uint32_t *)at); break;

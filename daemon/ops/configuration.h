@@ -24,6 +24,8 @@ struct config {
     char *state_dir;
     char *plugin_dirs; /* colon-separated */
     char *executor;
+    int pin;             /* 1 yes, 0 no */
+    uint64_t stack_size; /* of a worker */
     uint32_t workers; /* 0: the CPUs that wsd may use */
     int log_level;
     int is_system; /* 1 yes, 0 no, -1: by the socket's place */

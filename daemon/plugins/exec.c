@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sched.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -109,6 +110,32 @@ static int set_attributes(posix_spawnattr_t *attributes)
     return r;
 }
 
+/* Where the threads of this process may run: what a command gets, also from a worker that sits on one CPU. [const after
+ * init] */
+static cpu_set_t all_cpus;
+static bool has_all_cpus;
+
+static int find_cpus(void)
+{
+    has_all_cpus = sched_getaffinity(0, sizeof(all_cpus), &all_cpus) == 0;
+    return 0;
+}
+
+/* posix_spawnp() on this thread, with its CPUs as they were before it was pinned. */
+static int spawn_unpinned(struct command *command, const posix_spawn_file_actions_t *actions,
+                          const posix_spawnattr_t *attributes, char *const *argv, char *const *environment)
+{
+    cpu_set_t mine;
+    bool pinned = has_all_cpus && pthread_getaffinity_np(pthread_self(), sizeof(mine), &mine) == 0 &&
+                  !CPU_EQUAL(&mine, &all_cpus) &&
+                  pthread_setaffinity_np(pthread_self(), sizeof(all_cpus), &all_cpus) == 0;
+    int r = posix_spawnp(&command->pid, argv[0], actions, attributes, argv, environment);
+
+    if (pinned)
+        (void)pthread_setaffinity_np(pthread_self(), sizeof(mine), &mine);
+    return r;
+}
+
 /* 0 or a negative errno: that of exec too. */
 static int spawn(struct command *command)
 {
@@ -128,7 +155,7 @@ static int spawn(struct command *command)
         if (!r)
             r = set_attributes(&attributes);
         if (!r)
-            r = posix_spawnp(&command->pid, argv[0], &actions, &attributes, argv, environment);
+            r = spawn_unpinned(command, &actions, &attributes, argv, environment);
         posix_spawnattr_destroy(&attributes);
     }
     posix_spawn_file_actions_destroy(&actions);
@@ -314,5 +341,5 @@ static const struct wsd_function functions[] = {
      .run = exec},
 };
 
-WSD_PLUGIN(.n_functions = ARRAY_SIZE(functions), .functions = functions, .name = "exec", .version = "0.1.0",
-           .help = "runs a command in the submitter's directory");
+WSD_PLUGIN(.n_functions = ARRAY_SIZE(functions), .functions = functions, .init = find_cpus, .name = "exec",
+           .version = "0.1.0", .help = "runs a command in the submitter's directory");

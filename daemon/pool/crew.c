@@ -106,8 +106,12 @@ static bool retire_if_surplus(struct worker *w)
     pthread_mutex_lock(&pool->crew_lock);
     pool->retired++;
     pool_leave(pool);
+    atomic_store_explicit(&w->retired, true, memory_order_relaxed);
+    trace_event(w, TRACE_SLEEP, TRACE_NOBODY);
     while (pool->tickets == 0 && !atomic_load_explicit(&pool->ended, memory_order_acquire))
         pthread_cond_wait(&pool->tickets_came, &pool->crew_lock);
+    trace_event(w, TRACE_SLEEP | TRACE_END, TRACE_NOBODY);
+    atomic_store_explicit(&w->retired, false, memory_order_relaxed);
     bool back = pool->tickets > 0;
     if (back)
         pool->tickets--;
@@ -126,6 +130,7 @@ static void *worker_main(void *arg)
     snprintf(name, sizeof(name), "wsd-w%u", w->public.index);
     pthread_setname_np(pthread_self(), name);
     worker_current = w;
+    worker_pin(w);
     find_stack(w);
     if (o->worker_start)
         o->worker_start(&w->public, w->public.index, o->context);

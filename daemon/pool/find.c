@@ -175,10 +175,11 @@ bool worker_steal(struct worker *w, struct stolen *ret)
 {
     struct pool *pool = w->pool;
     uint32_t n = atomic_load_explicit(&pool->victims, memory_order_acquire);
-    uint32_t start = next_random(w) % n;
+    uint32_t start = next_random(w) % n, tries = worker_victims(w, n);
 
-    for (uint32_t i = 0; i <= n; i++) {
-        struct worker *victim = pool->all[i == 0 ? w->last_victim : (start + i) % n];
+    for (uint32_t i = 0; i <= tries; i++) {
+        uint32_t at = i == 0 ? w->last_victim : worker_victim(w, n, i - 1, start);
+        struct worker *victim = at < n ? pool->all[at] : w;
         if (victim != w && deque_has_public_any(&victim->deque) && steal_from(w, victim, ret))
             return true;
     }

@@ -86,6 +86,7 @@ static void pool_destroy(struct pool *pool)
     for (uint32_t i = 0; i < atomic_load_explicit(&pool->victims, memory_order_acquire); i++)
         worker_free(pool->all[i]);
     free(pool->all);
+    topology_free(pool->topology);
     trace_deinit(&pool->trace);
     injector_deinit(&pool->injector);
     park_deinit(&pool->park);
@@ -126,6 +127,8 @@ int pool_new(struct pool **ret_pool, const struct pool_options *options)
     pthread_mutex_init(&pool->crew_lock, NULL);
     pthread_cond_init(&pool->tickets_came, NULL);
     trace_init(&pool->trace);
+    if (options->pin)
+        (void)topology_new(&pool->topology, NULL); /* without it nobody is pinned: pool_worker_cpu() tells */
     pool->all = calloc(POOL_ALL_MAX, sizeof(struct worker *));
     r = pool->all ? crew_set(pool, n) : -ENOMEM;
     if (r < 0) {
@@ -195,6 +198,15 @@ uint32_t pool_workers(const struct pool *pool)
 uint32_t pool_workers_seen(const struct pool *pool)
 {
     return atomic_load_explicit(&pool->victims, memory_order_acquire);
+}
+
+enum pool_worker_kind pool_worker_kind(const struct pool *pool, uint32_t index)
+{
+    const struct worker *w = pool->all[index];
+
+    if (w->guest)
+        return POOL_GUEST;
+    return atomic_load_explicit(&w->retired, memory_order_relaxed) ? POOL_RETIRED : POOL_WORKER;
 }
 
 int pool_set_workers(struct pool *pool, uint32_t n)

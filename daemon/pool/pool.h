@@ -39,6 +39,7 @@ struct pool_source {
 struct pool_options {
     uint32_t workers;    /* 1 to POOL_WORKERS_MAX */
     size_t stack_size;   /* bytes of a worker's stack, a guard page beside; 0: 8 MiB */
+    bool pin;            /* each worker on a CPU of its own, and victims nearest first; see topology.h */
     struct event *event; /* where idle workers sleep; NULL: one of its own. In shared memory where the source's writer
                             is another process (it notifies after publishing) */
     bool event_shared;
@@ -105,9 +106,19 @@ struct pool_counters {
 };
 void pool_worker_counters(const struct pool *pool, uint32_t index, struct pool_counters *ret);
 uint32_t pool_workers(const struct pool *pool);
-/* How many indices have counters: workers, spare ones, guests. [any] */
+enum pool_worker_kind {
+    POOL_WORKER = 1,
+    POOL_RETIRED = 2, /* without a thread now */
+    POOL_GUEST = 3,   /* an outside thread's */
+};
+enum pool_worker_kind pool_worker_kind(const struct pool *pool, uint32_t index);
+/* The CPU that this worker is pinned to; -1: to none (it may also be that the kernel has refused it). [any] */
+int pool_worker_cpu(const struct pool *pool, uint32_t index);
+/* Whether options.pin could be met. [any] */
+bool pool_is_pinned(const struct pool *pool);
+/* How many indices have counters: workers, retired ones, guests. [any] */
 uint32_t pool_workers_seen(const struct pool *pool);
-/* The pool has n workers from now on. 0, -EINVAL, -ENOMEM. [any] */
+/* The pool has n workers from now on; what runs goes on. 0, -EINVAL, -ENOMEM, -EAGAIN (threads), -ESHUTDOWN. [any] */
 int pool_set_workers(struct pool *pool, uint32_t n);
 
 /* What the root that this worker runs belongs to; stolen children inherit it. `context` is the public field of struct
@@ -115,15 +126,15 @@ int pool_set_workers(struct pool *pool, uint32_t n);
 
 /* --- traces: what the workers did when; off by default, and then without cost --- */
 
-/* What a root or task is about: 128 bits that tell it from others, and what options.subject_name() makes words of, which
+/* What a root or task is about: 128 bits that tell it from others, and what options.subject_name() makes words of; that
  * has to live as long as the pool. */
 struct pool_subject {
     uint64_t id[2];
     const void *name;
 };
 
-/* What this worker is busy with from now on, until its root ends; NULL: nothing. Whoever hosts roots calls it where a root
- * begins, and around stolen tasks (task_enter, task_leave). [worker] */
+/* What this worker is busy with from now on, until its root ends; NULL: nothing. Whoever hosts roots calls it where a
+ * root begins, and around stolen tasks (task_enter, task_leave). [worker] */
 void pool_subject(struct wsd_worker *self, const struct pool_subject *subject);
 
 /* From now on each worker keeps its last events (TRACE_EVENTS_MAX); those of an earlier trace are forgotten. [any] */
@@ -141,7 +152,7 @@ struct pool_trace_output {
 };
 
 /* Writes the trace in the Chrome trace format: one event, a JSON object, a line. Complete events (X) for roots, stolen
- * tasks (cat task, with the victim), joins and sleeps; a flow (s, f) a steal; names of process and workers (M). What had
- * begun before, or has not ended, is cut off at the edges of the trace. Also while it goes on. *ret_lost: events that
+ * tasks (cat task, with the victim), joins and sleeps; a flow (s, f) a steal; names of process and workers (M). What
+ * had begun before, or has not ended, is cut off at the edges of the trace. Also while it goes on. *ret_lost: events that
  * were overwritten by newer ones. 0, -ENOMEM, or what put said. [any] */
 int pool_trace_write(struct pool *pool, const struct pool_trace_output *out, uint64_t *ret_lost);

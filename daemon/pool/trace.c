@@ -75,12 +75,13 @@ void trace_worker_deinit(struct trace_worker *t)
     atomic_store_explicit(&t->ring, NULL, memory_order_relaxed);
 }
 
-/* --- the worker's side --------------------------------------------------------------------------------------------- */
+/* --- the worker's side ------------------------------------------------------------------------------------------ */
 
 /* Memory that is only touched as far as it is used. */
 static struct trace_ring *ring_new(uint32_t events)
 {
-    void *map = mmap(NULL, ring_size(events), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *map =
+        mmap(NULL, ring_size(events), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     struct trace_ring *r = map;
 
     if (map == MAP_FAILED)
@@ -125,7 +126,7 @@ void pool_subject(struct wsd_worker *self, const struct pool_subject *subject)
     atomic_store_explicit(&s->name, subject ? subject->name : NULL, memory_order_release);
 }
 
-/* --- start and stop ------------------------------------------------------------------------------------------------ */
+/* --- start and stop --------------------------------------------------------------------------------------------- */
 
 static struct trace_ring *ring_of(struct worker *w)
 {
@@ -205,7 +206,7 @@ void pool_trace_forget(struct pool *pool)
     pthread_mutex_unlock(&t->lock);
 }
 
-/* --- writing ------------------------------------------------------------------------------------------------------- */
+/* --- writing ---------------------------------------------------------------------------------------------------- */
 
 /* Something that has begun and not ended. kind 0: what the worker was busy with when the trace began. */
 struct open {
@@ -433,7 +434,7 @@ static uint64_t put_ring(struct writer *w, struct trace_ring *r)
 static uint64_t put_worker(struct writer *w, struct worker *worker)
 {
     struct trace_ring *r = ring_of(worker);
-    bool guest = w->worker >= pool_workers(w->pool);
+    bool guest = pool_worker_kind(w->pool, w->worker) == POOL_GUEST;
     uint64_t lost = 0;
 
     put(w, "{\"ph\":\"M\",\"pid\":%u,\"tid\":%u,\"name\":\"thread_name\",\"args\":{\"name\":\"%s %u\"}}\n",
@@ -472,8 +473,8 @@ int pool_trace_write(struct pool *pool, const struct pool_trace_output *out, uin
     }
     w.n_workers = pool_workers_seen(pool);
     if (w.from) {
-        put(&w, "{\"ph\":\"M\",\"pid\":%u,\"name\":\"process_name\",\"args\":{\"name\":\"executor %u\"}}\n", out->number,
-            out->number);
+        put(&w, "{\"ph\":\"M\",\"pid\":%u,\"name\":\"process_name\",\"args\":{\"name\":\"executor %u\"}}\n",
+            out->number, out->number);
         for (w.worker = 0; w.worker < w.n_workers && w.error == 0; w.worker++)
             lost += put_worker(&w, pool->all[w.worker]);
         flush(&w);

@@ -27,10 +27,10 @@
 
 enum trace_kind {
     TRACE_ROOT = 1,
-    TRACE_TASK,    /* a stolen one; other: whose it was */
-    TRACE_JOIN,    /* waits for a stolen child */
-    TRACE_SLEEP,   /* no work, or nothing to help with */
-    TRACE_REVOKE,  /* published tasks of `other`, who was in a long leaf */
+    TRACE_TASK,   /* a stolen one; other: whose it was */
+    TRACE_JOIN,   /* waits for a stolen child */
+    TRACE_SLEEP,  /* no work, or nothing to help with */
+    TRACE_REVOKE, /* published tasks of `other`, who was in a long leaf */
 };
 #define TRACE_END 0x100u /* or'ed to the first four */
 

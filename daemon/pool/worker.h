@@ -15,6 +15,7 @@
 #include "pool/park.h"
 #include "pool/pool.h"
 #include "pool/ready.h"
+#include "pool/topology.h"
 #include "pool/trace.h"
 #include "wsd/task.h"
 
@@ -50,6 +51,8 @@ struct worker {
     uint32_t away;       /* crew_leave() without its return [owner] */
     uint64_t origins;    /* how many there were [owner] */
     struct trace_worker trace;
+    _Atomic int cpu;      /* that it is pinned to, plus 1 [atomic: relaxed; owner's] */
+    _Atomic bool retired; /* sleeps until there are too few [atomic: relaxed; owner's] */
     _Alignas(CACHE_LINE) struct joiner joiner; /* [park] */
     struct batch batch;                        /* roots that it took at once; all take from it */
     struct ready_list ready;                   /* pieces that anybody may run */
@@ -91,6 +94,7 @@ struct pool {
     struct worker **all; /* in the order of their making: workers, spare ones, guests [crew_lock; below victims const] */
     struct worker *guests[POOL_GUESTS_MAX]; /* [crew_lock] */
     struct trace trace;
+    struct topology *topology; /* [const] NULL: nobody is pinned */
 };
 
 /* One event, where somebody wants to know. For slow paths only. [owner of w] */
@@ -150,6 +154,11 @@ bool pool_has_tasks(struct pool *pool);
 void pool_tell_root(struct pool *pool);
 void pool_tell_task(struct pool *pool);
 void worker_relax(void);
+/* pin.c: goes to its CPU, where the pool has it so. [owner of w] */
+void worker_pin(struct worker *w);
+/* Whom to try at step k of worker_victims(): may be nobody (>= n). [owner of w] */
+uint32_t worker_victims(const struct worker *w, uint32_t n);
+uint32_t worker_victim(const struct worker *w, uint32_t n, uint32_t k, uint32_t random);
 /* How long a stolen task took, so that thieves leave alone what is not worth their while. [owner of w] */
 uint64_t worker_ticks(void);
 void worker_weigh(struct worker *w, uint64_t ticks);

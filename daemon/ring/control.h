@@ -5,9 +5,10 @@
  * packet.
  *
  * The executor is started as
- *     wsd-executor WORKERS PLUGIN_DIR[:PLUGIN_DIR...] PATHS LOG_LEVEL
+ *     wsd-executor WORKERS PLUGIN_DIR[:PLUGIN_DIR...] PATHS LOG_LEVEL PIN STACK
  * with descriptors 3: down, 4: up, 5: bell (eventfd), 6: control socket. PATHS is "any" where plugins may be opened by
- * any path (a user's own wsd), else "dirs".
+ * any path (a user's own wsd), else "dirs"; PIN is "pin" where each worker has a CPU of its own, else "free"; STACK is
+ * the size of a worker's stack in bytes.
  */
 #pragma once
 
@@ -27,8 +28,8 @@ enum control_kind {
     CONTROL_INPUT = 2,  /* slot, generation; descriptor of the input */
     CONTROL_OPENED = 3, /* slot, generation, number: serial; error (0 and a descriptor, or a positive errno) */
     CONTROL_FINISH = 4, /* no more work will come: run fini and exit 0 */
-    CONTROL_ASK = 5,    /* number: serial; functions: enum control_ask; flags: its argument; perhaps a descriptor, a memfd
-                           of fixed size that the answer is written to -> ASKED */
+    CONTROL_ASK = 5,    /* number: serial; functions: enum control_ask; flags: its argument; perhaps a descriptor, a
+                           memfd of fixed size that the answer is written to -> ASKED */
     /* executor -> wsd */
     CONTROL_READY = 65,    /* the pool runs; number: workers */
     CONTROL_LOADED = 66,   /* number: plugin number; error: 0 or a positive errno (ENOENT not found, ENOEXEC no plugin
@@ -52,19 +53,19 @@ enum control_ask {
     ASK_LAST = ASK_TRACE_DROP,
 };
 
-#define CONTROL_WORKERS_MAX 4096u         /* records: workers, spare ones and guests */
+#define CONTROL_WORKERS_MAX 4096u         /* records: workers, retired ones and guests */
 #define CONTROL_TRACE_MAX   (256u << 20)  /* bytes of a trace */
 
 /* The counters of one worker, in this order. */
 #define CONTROL_COUNTERS(x)                                                                                            \
-    x(roots) x(published) x(stolen) x(failed_steals) x(parks) x(wakeups) x(helped) x(overflows) x(revoked)
+    x(roots) x(ready) x(published) x(stolen) x(failed_steals) x(parks) x(wakeups) x(helped) x(overflows) x(revoked)
 enum {
 #define CONTROL_COUNTER_(name) CONTROL_COUNT_##name,
     CONTROL_COUNTERS(CONTROL_COUNTER_) CONTROL_N_COUNTERS
 #undef CONTROL_COUNTER_
 };
 
-enum control_worker_kind { CONTROL_WORKER = 1, CONTROL_SPARE = 2, CONTROL_GUEST = 3 };
+enum control_worker_kind { CONTROL_WORKER = 1, CONTROL_RETIRED = 2, CONTROL_GUEST = 3 };
 
 struct control_worker {
     uint32_t index;

@@ -65,8 +65,9 @@ static char **environment_new(void)
 static int spawn(struct executor *e, const struct executor_options *o, int control_child)
 {
     _cleanup_(freep) char **environment = environment_new();
-    char binary[32], workers[16], level[16];
-    char *argv[] = {(char[]){"wsd-executor"}, workers, NULL, o->any_path ? (char[]){"any"} : (char[]){"dirs"}, level, NULL};
+    char binary[32], workers[16], level[16], stack[24];
+    char *argv[] = {(char[]){"wsd-executor"}, workers, NULL, o->any_path ? (char[]){"any"} : (char[]){"dirs"}, level,
+                    o->pin ? (char[]){"pin"} : (char[]){"free"}, stack, NULL};
     /* the last one is not inherited, but the child still needs its number to find the program */
     int sources[5] = {e->front.down_fd, e->front.up_fd, e->front.bell_fd, control_child, o->binary_fd};
     int high[5] = {-1, -1, -1, -1, -1};
@@ -80,6 +81,7 @@ static int spawn(struct executor *e, const struct executor_options *o, int contr
         return -ENOMEM;
     argv[2] = dirs;
     snprintf(workers, sizeof(workers), "%u", o->workers);
+    snprintf(stack, sizeof(stack), "%llu", (unsigned long long)o->stack_size);
     snprintf(level, sizeof(level), "%d", o->log_level);
     posix_spawn_file_actions_init(&actions);
     posix_spawnattr_init(&attr);

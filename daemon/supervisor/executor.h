@@ -30,6 +30,8 @@ struct executor_options {
     struct event_base *base;
     int binary_fd; /* wsd-executor, held open so that an upgrade on disk cannot mix versions */
     uint32_t workers;
+    bool pin;
+    uint64_t stack_size;
     const char *plugin_dirs; /* colon-separated */
     bool any_path;
     int log_level;

@@ -231,12 +231,12 @@ WSD_EXPORT int wsd_client_plugins(struct wsd_client *client, const char *name,
 WSD_EXPORT int wsd_client_stats(struct wsd_client *client,
                                 int (*each)(const char *name, uint64_t value, void *userdata), void *userdata);
 
-/* --- what the pools do: these block for at most 30 seconds ------------------------------------------------------- */
+/* --- what the pools do: these block for at most 30 seconds ------------------------------------------------------ */
 
 enum wsd_worker_kind {
     WSD_WORKER = 1,
-    WSD_WORKER_SPARE = 2, /* stands in for one that waits */
-    WSD_WORKER_GUEST = 3, /* an outside thread that helps */
+    WSD_WORKER_RETIRED = 2, /* there are fewer now: it has no thread, its counters stay */
+    WSD_WORKER_GUEST = 3,   /* an outside thread that helps */
 };
 
 /* Does not grow: it stands in arrays. Since 0.1. */
@@ -262,7 +262,7 @@ struct wsd_executor_info {
     uint32_t executor; /* its number; 0: one that ended while it was traced */
     uint32_t uid;      /* of the user that it works for; UINT32_MAX: of all */
     uint32_t workers;  /* in force */
-    int error;         /* 0, or a positive errno: ETIMEDOUT it did not answer, ESRCH it ended, or what it could not do */
+    int error;         /* 0, or a positive errno: ETIMEDOUT no answer, ESRCH it ended, or what it could not do */
     uint64_t lost;     /* events of its trace that newer ones have overwritten */
 };
 
@@ -281,7 +281,8 @@ WSD_EXPORT int wsd_client_set_workers(struct wsd_client *client, uint32_t n,
                                       void *userdata);
 
 /* Begins a trace of the caller's executor, present and to come (root and wsd's own user: of all). It ends with this
- * connection, unless keep is set. 0, -EAGAIN (one is under way), -EACCES (the executor is shared with others). Since 0.1. */
+ * connection, unless keep is set. 0, -EAGAIN (one is under way), -EACCES (the executor is shared with others).
+ * Since 0.1. */
 WSD_EXPORT int wsd_client_trace_start(struct wsd_client *client, bool keep);
 
 /* Ends the trace that this user began, from whatever connection, and gives it: each executor, then its events, a JSON

@@ -75,6 +75,15 @@ struct wsd_plugin {
      * runs. init returns 0 or a positive status, which makes the load fail. */
     int (*init)(void);
     void (*fini)(void);
+    /* Optional. worker_start: on each worker that runs something of the plugin's (a job's function, or a task of one
+     * that came there), before the first of it; for caches and handles of a thread. worker_stop: on the same thread,
+     * once, when the thread ends in order: with the process, before fini. Not where the process is killed or crashes. A
+     * worker that is not wanted for a while (`wsctl workers set`) sleeps and stays started. worker is its number, one a
+     * thread.
+     * Neither may call a job's services or spawn; a crash in worker_start is the job's that made the worker come.
+     * Since 0; a host that was built before they were here does not call them. */
+    void (*worker_start)(uint32_t worker);
+    void (*worker_stop)(uint32_t worker);
 };
 
 /* The services of a job: use the inline functions below. Fields are appended, never moved. Since 0. */

@@ -23,7 +23,7 @@ one_counter() { # NAME
 
 all_zero() {
     local name
-    for name in jobs_open jobs_queued jobs_handed_over results_kept results_being_read bytes_charged; do
+    for name in jobs_open jobs_queued jobs_handed_over results_kept results_being_read bytes_charged traces; do
         [ "$(one_counter "$name")" = 0 ] || { echo "$name is $(one_counter "$name")"; return 1; }
     done
 }

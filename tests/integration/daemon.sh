@@ -60,6 +60,7 @@ printf '[limits]\nmax-jobs-per-user = 1\n' >"$WSD_CONFIG"
 kill -HUP "$WSD_PID"
 check "SIGHUP: exec is off again" wait_until expect_exit 77 wsctl submit exec true
 background wsctl submit --timeout 60s "$TEST_PLUGINS/sleep.so" 60000
+wait_until sh -c 'wsctl list | grep -q running' # before another one takes its place
 check "a limit is kept: 75" wait_until expect_exit 75 wsctl submit fib 20
 kill -TERM "$BACKGROUND_PID"
 check "and below it there is room again" wait_until expect_output 6765 wsctl submit fib 20

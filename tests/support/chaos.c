@@ -160,6 +160,12 @@ static void check(struct conn *c, const struct frame *f, const struct msg *m)
             end_call(c, f->tag);
         break;
     case FRAME_PLUGIN:
+    case FRAME_EXECUTOR:
+    case FRAME_WORKER:
+        break;
+    case FRAME_PIECE:
+        if (m->chunk.offset % FRAME_BODY_CHUNK)
+            fail("a piece at %llu", (unsigned long long)m->chunk.offset);
         break;
     case FRAME_OPEN:
         put(c, &(struct msg){.type = FRAME_OPENED, .opened = {.serial = m->open.serial, .error = EPERM}}, f->tag, 0);
@@ -286,7 +292,7 @@ static void act(struct conn *c)
 {
     uint32_t tag = 1 + (uint32_t)dice(c->next_tag), one;
 
-    switch (dice(16)) {
+    switch (dice(17)) {
     case 0:
     case 1:
     case 2:
@@ -327,6 +333,13 @@ static void act(struct conn *c)
         one = tag_new(c, ONE);
         if (one)
             put(c, &(struct msg){.type = FRAME_PING}, one, dice(5000));
+        break;
+    case 15:
+        one = dice(4) ? 0 : tag_new(c, PLUGINS);
+        if (one && dice(2))
+            put(c, &(struct msg){.type = FRAME_WORKERS, .workers = {.set = (uint32_t)dice(4)}}, one, 0);
+        else if (one)
+            put(c, &(struct msg){.type = FRAME_TRACE, .trace = {.action = dice(2) ? 1 : 3}}, one, 0);
         break;
     default:
         if (dice(20) == 0) {

@@ -564,7 +564,7 @@ static int see_worker(const struct wsd_worker_info *info, void *userdata)
 
     ck_assert_uint_eq(info->size, sizeof(*info));
     ck_assert_uint_eq(info->executor, 3);
-    ck_assert_int_eq(info->kind, WSD_WORKER_SPARE);
+    ck_assert_int_eq(info->kind, WSD_WORKER_RETIRED);
     ck_assert_str_eq(info->counters[0].name, "jobs");
     seen->workers++;
     seen->cpu = info->cpu;

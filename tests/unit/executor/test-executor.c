@@ -49,7 +49,8 @@ static void start(const char *workers, const char *paths)
             dup2(fds[i], 3 + i);
         null = open("/dev/null", O_RDONLY); /* one that must not stay */
         dup2(null, 40);
-        execl(getenv("TEST_EXECUTOR"), "wsd-executor", workers, getenv("TEST_PLUGINS"), paths, "err", (char *)NULL);
+        execl(getenv("TEST_EXECUTOR"), "wsd-executor", workers, getenv("TEST_PLUGINS"), paths, "err", "free",
+              "8388608", (char *)NULL);
         _exit(126);
     }
     close(pair[1]);
@@ -1131,14 +1132,14 @@ START_TEST(wrong_start_is_refused)
     if (pid == 0) {
         for (int fd = 2; fd < 10; fd++)
             close(fd);
-        execl(getenv("TEST_EXECUTOR"), "wsd-executor", "1", "/tmp", "any", "err", (char *)NULL);
+        execl(getenv("TEST_EXECUTOR"), "wsd-executor", "1", "/tmp", "any", "err", "free", "8388608", (char *)NULL);
         _exit(126);
     }
     ck_assert_int_eq(reap(), 1);
     pid = fork();
     if (pid == 0) {
         close(2);
-        execl(getenv("TEST_EXECUTOR"), "wsd-executor", "0", "/tmp", "any", "err", (char *)NULL);
+        execl(getenv("TEST_EXECUTOR"), "wsd-executor", "0", "/tmp", "any", "err", "free", "8388608", (char *)NULL);
         _exit(126);
     }
     ck_assert_int_eq(reap(), 64);

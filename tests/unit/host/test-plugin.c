@@ -93,6 +93,31 @@ START_TEST(sizes_are_checked)
 }
 END_TEST
 
+static void hook(uint32_t worker)
+{
+}
+
+START_TEST(hooks_are_read_where_the_size_covers_them)
+{
+    struct plugin *p;
+
+    good.worker_start = hook;
+    good.worker_stop = hook;
+    ck_assert_int_eq(plugin_new(&p, &good, error, sizeof(error)), 0);
+    ck_assert(p->worker_start == hook && p->worker_stop == hook);
+    ck_assert(p->functions[0].has_hooks && p->functions[2].has_hooks);
+    plugin_free(p);
+    good.size = offsetof(struct wsd_plugin, worker_stop); /* built when there was no worker_stop */
+    ck_assert_int_eq(plugin_new(&p, &good, error, sizeof(error)), 0);
+    ck_assert(p->worker_start == hook && !p->worker_stop && p->functions[0].has_hooks);
+    plugin_free(p);
+    good.size = offsetof(struct wsd_plugin, worker_start); /* nor either of them */
+    ck_assert_int_eq(plugin_new(&p, &good, error, sizeof(error)), 0);
+    ck_assert(!p->worker_start && !p->worker_stop && !p->functions[0].has_hooks);
+    plugin_free(p);
+}
+END_TEST
+
 START_TEST(one_to_64_functions)
 {
     good.n_functions = 0;
@@ -197,6 +222,7 @@ int main(void)
     tcase_add_test(t, good_descriptor_is_copied);
     tcase_add_test(t, another_abi_is_refused_with_advice);
     tcase_add_test(t, sizes_are_checked);
+    tcase_add_test(t, hooks_are_read_where_the_size_covers_them);
     tcase_add_test(t, one_to_64_functions);
     tcase_add_test(t, names_are_short_and_plain);
     tcase_add_test(t, help_and_version_are_lines_and_run_is_there);

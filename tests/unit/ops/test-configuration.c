@@ -2,6 +2,7 @@
  *
  * test-configuration.c: what wsd.conf may say, and what is said back where it may not. */
 #include <check.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,6 +51,7 @@ START_TEST(every_kind_of_value_is_read)
 {
     ck_assert_int_eq(read_text("# a comment\n[daemon]\nworkers = 3\nlog-level = debug\ndrain-timeout = 2min\nsystem = yes\n"
                                "socket = /x y\n[plugins]\ndirectories = /a:/b\n[domains]\ntrust = all\n"
+                               "[pool]\npin = yes\nstack = 512K\n"
                                "[limits]\nmax-input = 2M\nmax-jobs = 7\ncancel-grace = 250ms\n"
                                "[plugin exec]\nenabled = yes\n"),
                      0);
@@ -60,10 +62,31 @@ START_TEST(every_kind_of_value_is_read)
     ck_assert_str_eq(config.socket, "/x y");
     ck_assert_str_eq(config.plugin_dirs, "/a:/b");
     ck_assert(config.one_domain);
+    ck_assert_int_eq(config.pin, 1);
+    ck_assert_uint_eq(config.stack_size, 512 << 10);
     ck_assert_uint_eq(config.limits.input, 2 << 20);
     ck_assert_uint_eq(config.limits.jobs, 7);
     ck_assert_uint_eq(config.limits.grace_usec, 250000);
     ck_assert(config_plugin_enabled(&config, "exec", true));
+}
+END_TEST
+
+START_TEST(stacks_are_limited_below_at_and_above)
+{
+    char text[64];
+
+    ck_assert_int_eq(config.pin, 0);
+    ck_assert_uint_eq(config.stack_size, JOBS_STACK_DEFAULT);
+    for (int i = -1; i <= 1; i++) {
+        snprintf(text, sizeof(text), "[pool]\nstack = %llu\n", JOBS_STACK_MIN + (unsigned long long)i);
+        ck_assert_int_eq(read_text(text), i >= 0 ? 0 : -EINVAL);
+        snprintf(text, sizeof(text), "[pool]\nstack = %llu\n", JOBS_STACK_MAX + (unsigned long long)i);
+        ck_assert_int_eq(read_text(text), i <= 0 ? 0 : -EINVAL);
+    }
+    ck_assert_int_eq(read_text("[pool]\nstack = 1G\n"), 0);
+    ck_assert_uint_eq(config.stack_size, JOBS_STACK_MAX);
+    ck_assert_int_eq(read_text("[pool]\nstack = 256K\npin = no\n"), 0);
+    ck_assert_uint_eq(config.stack_size, JOBS_STACK_MIN);
 }
 END_TEST
 
@@ -189,6 +212,7 @@ int main(void)
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, every_kind_of_value_is_read);
+    tcase_add_test(tc, stacks_are_limited_below_at_and_above);
     tcase_add_test(tc, a_plugin_that_is_not_named_is_on_unless_it_opts_in);
     tcase_add_loop_test(tc, what_is_wrong_is_said_with_file_and_line, 0, sizeof(wrong) / sizeof(wrong[0]));
     tcase_add_test(tc, workers_at_the_limit_are_fine);
