@@ -200,5 +200,5 @@ struct wait {
 void worker_wait(struct worker *w, const struct wait *wait);
 void worker_free_overflow(struct worker *w);
 bool worker_has_overflow(const struct worker *w);
-_Noreturn void pool_broken(const char *what);
-_Noreturn void pool_out_of_memory(void);
+__attribute__((noreturn)) void pool_broken(const char *what);
+__attribute__((noreturn)) void pool_out_of_memory(void);
