@@ -16,7 +16,8 @@
  *
  * A wait computes a future that nobody has begun itself, else helps with what it has spawned, and with nothing else, so
  * that it cannot bury what others wait for; where there is nothing to help with it sleeps, and another worker takes the
- * CPU. While any future of a pool is begun and not done, joins of wsd/task.h keep to the same rule.
+ * CPU: at most 256 more than were asked for, so let no more tasks than that wait at once for what only another root
+ * will start. While any future of a pool is begun and not done, joins of wsd/task.h keep to the same rule.
  *
  * Every future that was begun is either started or set, once, whatever happens, and lives until that was and all waits
  * for it have returned; all of that before the job's function returns. Where the job is cancelled, its futures are not:
