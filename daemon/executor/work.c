@@ -37,21 +37,28 @@ static bool is_cancelled(const struct slot *s)
 bool slot_wait(struct slot *s, bool (*there)(struct slot *s, void *arg), void *arg)
 {
     struct event *space = &s->work->back.up->space;
+    uint64_t since = 0;
+    bool yes, blocks = false;
 
-    for (;;) {
-        if (there(s, arg))
-            return true;
-        if (is_cancelled(s))
-            return false;
+    while (!(yes = there(s, arg)) && !is_cancelled(s)) {
         uint32_t epoch = event_prepare(space);
-        bool yes = there(s, arg);
-        if (yes || is_cancelled(s))
+        yes = there(s, arg);
+        if (yes || is_cancelled(s)) {
             event_cancel(space);
-        else
-            event_wait(space, epoch, UINT64_MAX, true);
-        if (yes)
-            return true;
+            break;
+        }
+        /* Mostly short; but others are notified too, so it is the clock that says when it is not. */
+        if (since == 0)
+            since = clock_monotonic_usec();
+        event_wait(space, epoch, blocks ? UINT64_MAX : POOL_BLOCKS_AFTER_USEC, true);
+        if (!blocks && clock_monotonic_usec() - since >= POOL_BLOCKS_AFTER_USEC) {
+            pool_blocking_begin();
+            blocks = true;
+        }
     }
+    if (blocks)
+        pool_blocking_end();
+    return yes;
 }
 
 /* --- transport ---------------------------------------------------------------------------------------------------- */
@@ -71,18 +78,30 @@ static int transport_flush(struct host_job *job)
     return output_flush(from_job(job));
 }
 
+/* Until there is something to read, its end, or a cancel. */
+static void await_input(struct slot *s)
+{
+    const struct timespec shortly = {.tv_nsec = POOL_BLOCKS_AFTER_USEC * 1000L};
+    struct pollfd p = {.fd = s->input_pipe, .events = POLLIN};
+
+    if (ppoll(&p, 1, &shortly, NULL) > 0)
+        return;
+    pool_blocking_begin();
+    while (!is_cancelled(s) && poll(&p, 1, PIPE_LOOK_MSEC) <= 0)
+        ;
+    pool_blocking_end();
+}
+
 static int64_t transport_read(struct host_job *job, void *data, size_t size)
 {
     struct slot *s = from_job(job);
-    struct pollfd p = {.fd = s->input_pipe, .events = POLLIN};
 
     if (s->input_pipe < 0)
         return 0;
     for (;;) {
+        await_input(s);
         if (is_cancelled(s))
             return -ECANCELED;
-        if (poll(&p, 1, PIPE_LOOK_MSEC) <= 0)
-            continue;
         ssize_t n = read(s->input_pipe, data, size);
         /* an end that comes with a cancel is no end */
         if (n > 0 || (n == 0 && !is_cancelled(s)))

@@ -8,6 +8,7 @@
 #include "client/wsctl/local.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -57,12 +58,17 @@ static int transport_flush(struct host_job *job)
     struct local *l = from_job(job);
     int r = 0;
 
-    pthread_mutex_lock(&l->callback_lock);
-    if (l->abandoned || atomic_load_explicit(&l->cancel, memory_order_relaxed))
+    host_lock(&l->callback_lock);
+    if (l->abandoned || atomic_load_explicit(&l->cancel, memory_order_relaxed)) {
         r = -ECANCELED;
-    else if (l->used > 0 && l->request.output && l->request.output(l->buffer, l->used, l->request.userdata) != 0) {
-        atomic_store_explicit(&l->cancel, 1, memory_order_relaxed);
-        r = -ECANCELED;
+    } else if (l->used > 0 && l->request.output) {
+        pool_blocking_begin(); /* whoever reads it may be slow; so much at once is worth the announcement */
+        bool read = l->request.output(l->buffer, l->used, l->request.userdata) == 0;
+        pool_blocking_end();
+        if (!read) {
+            atomic_store_explicit(&l->cancel, 1, memory_order_relaxed);
+            r = -ECANCELED;
+        }
     }
     pthread_mutex_unlock(&l->callback_lock);
     l->used = 0;
@@ -88,14 +94,21 @@ static void transport_commit(struct host_job *job, size_t size)
 
 static int64_t transport_read(struct host_job *job, void *data, size_t size)
 {
+    const struct timespec shortly = {.tv_nsec = POOL_BLOCKS_AFTER_USEC * 1000L};
     struct local *l = from_job(job);
+    struct pollfd p = {.fd = l->request.input_fd, .events = POLLIN};
     ssize_t n;
 
     if (l->request.input_fd < 0)
         return 0;
+    bool blocks = ppoll(&p, 1, &shortly, NULL) == 0;
+    if (blocks)
+        pool_blocking_begin();
     do
         n = read(l->request.input_fd, data, size);
     while (n < 0 && errno == EINTR);
+    if (blocks)
+        pool_blocking_end();
     return n < 0 ? -ECANCELED : n;
 }
 
@@ -113,7 +126,7 @@ static void transport_message(struct host_job *job, int level, const char *text)
 {
     struct local *l = from_job(job);
 
-    pthread_mutex_lock(&l->callback_lock);
+    host_lock(&l->callback_lock);
     if (!l->abandoned && l->request.message)
         l->request.message(level, text, l->request.userdata);
     pthread_mutex_unlock(&l->callback_lock);
@@ -123,7 +136,7 @@ static void transport_progress(struct host_job *job, uint64_t done, uint64_t tot
 {
     struct local *l = from_job(job);
 
-    pthread_mutex_lock(&l->callback_lock);
+    host_lock(&l->callback_lock);
     if (!l->abandoned && l->request.progress)
         l->request.progress(done, total, l->request.userdata);
     pthread_mutex_unlock(&l->callback_lock);

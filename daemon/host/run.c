@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <wsd/task.h>
 
@@ -153,6 +154,26 @@ static void service_vstatus(struct wsd_job *public, const char *format, va_list 
     set_text(from_public(public), from_public(public)->status, format, args);
 }
 
+/* --- locks ---------------------------------------------------------------------------------------------------------- */
+
+void host_lock(pthread_mutex_t *lock)
+{
+    const uint64_t nsec = POOL_BLOCKS_AFTER_USEC * UINT64_C(1000);
+    struct timespec until;
+
+    if (pthread_mutex_trylock(lock) == 0)
+        return;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += (long)nsec;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    if (pthread_mutex_timedlock(lock, &until) == 0)
+        return;
+    pool_blocking_begin();
+    pthread_mutex_lock(lock);
+    pool_blocking_end();
+}
+
 /* --- output ------------------------------------------------------------------------------------------------------- */
 
 static void *service_reserve(struct wsd_job *public, size_t min, size_t *ret_size)
@@ -162,7 +183,7 @@ static void *service_reserve(struct wsd_job *public, size_t min, size_t *ret_siz
 
     if (min > WSD_RESERVE_MAX)
         return NULL;
-    pthread_mutex_lock(&job->output_lock);
+    host_lock(&job->output_lock);
     void *room = job->transport->reserve(job, MAX(min, 1u), &size);
     job->reserved = room ? size : 0;
     job->output_lost |= !room;
@@ -177,7 +198,7 @@ static int service_commit(struct wsd_job *public, size_t size)
     struct host_job *job = from_public(public);
     int r = 0;
 
-    pthread_mutex_lock(&job->output_lock);
+    host_lock(&job->output_lock);
     if (size > job->reserved)
         r = -EINVAL;
     else if (size > 0)
@@ -194,7 +215,7 @@ static int service_write(struct wsd_job *public, const void *data, size_t size)
     const char *from = data;
     int r = 0;
 
-    pthread_mutex_lock(&job->output_lock);
+    host_lock(&job->output_lock);
     job->reserved = 0;
     while (size > 0) {
         size_t n;
@@ -218,7 +239,7 @@ static int service_flush(struct wsd_job *public)
 {
     struct host_job *job = from_public(public);
 
-    pthread_mutex_lock(&job->output_lock);
+    host_lock(&job->output_lock);
     job->reserved = 0;
     int r = job->transport->flush(job);
     pthread_mutex_unlock(&job->output_lock);

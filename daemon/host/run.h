@@ -97,6 +97,9 @@ uint64_t host_job_cpu_usec(const struct host_job *job);
 /* Whether the job should end early: cancelled, or past its deadline. [any] */
 bool host_job_cancelled(const struct host_job *job);
 
+/* Takes a lock whose holder may wait for somebody outside: one that reads output slowly. [worker] */
+void host_lock(pthread_mutex_t *lock);
+
 /* The job that this thread works for right now, or NULL. Async-signal-safe. [any] */
 struct host_job *host_current(void);
 

@@ -22,14 +22,17 @@
 
 #include "base/cleanup.h"
 #include "plugins/common.h"
+#include "wsd/task.h"
 
 #define POLL_MSEC    20   /* between two looks at the cancel flag */
+#define SHORTLY_USEC 200  /* a command that says nothing for longer is waited for without a CPU */
 #define LINGER_MSEC  1000 /* for output after the child's end, and between SIGTERM and SIGKILL */
 #define PIECE        (64u * 1024)
 #define PATH_DEFAULT "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 struct command {
     struct wsd_job *job;
+    struct wsd_worker *self;
     const char *directory;
     char *path; /* PATH=... */
     pid_t pid;
@@ -218,6 +221,24 @@ static unsigned now_msec(void)
     return ((unsigned)now.tv_sec * 1000u + (unsigned)now.tv_nsec / 1000000u) | 1u;
 }
 
+static bool to_be_killed(const struct command *command)
+{
+    return wsd_job_cancelled(command->job) || command->lost;
+}
+
+/* Until something comes, or a clock is to be looked at. Other jobs use the CPU meanwhile. */
+static void wait_polled(struct command *command, struct pollfd *polled, nfds_t n)
+{
+    const struct timespec shortly = {.tv_nsec = SHORTLY_USEC * 1000L};
+
+    if (ppoll(polled, n, &shortly, NULL) != 0)
+        return;
+    wsd_blocking_begin(command->self);
+    while (poll(polled, n, POLL_MSEC) == 0 && !command->ended && !to_be_killed(command))
+        ;
+    wsd_blocking_end(command->self);
+}
+
 /* One turn of the loop: false once there is nothing to wait for. */
 static bool wait_turn(struct command *command, char *data)
 {
@@ -227,7 +248,7 @@ static bool wait_turn(struct command *command, char *data)
         {.fd = command->ended ? -1 : command->pidfd, .events = POLLIN},
     };
 
-    poll(polled, ARRAY_SIZE(polled), POLL_MSEC);
+    wait_polled(command, polled, ARRAY_SIZE(polled));
     if (polled[0].revents)
         take_pipe(command, &command->output[0], data);
     if (polled[1].revents)
@@ -236,7 +257,7 @@ static bool wait_turn(struct command *command, char *data)
         command->ended = true;
         command->ended_msec = now_msec();
     }
-    if (wsd_job_cancelled(command->job) || command->lost) {
+    if (to_be_killed(command)) {
         if (!command->killed_msec) {
             command->killed_msec = now_msec();
             kill_group(command, SIGTERM);
@@ -312,7 +333,7 @@ static int run_command(struct command *command)
 
 static int exec(struct wsd_job *job, struct wsd_worker *self)
 {
-    struct command command = {.job = job, .pidfd = -1, .input = -1, .output = {-1, -1}, .error = {-1, -1}};
+    struct command command = {.job = job, .self = self, .pidfd = -1, .input = -1, .output = {-1, -1}, .error = {-1, -1}};
     const char *path = getenv("PATH");
     struct stat st;
     int status;

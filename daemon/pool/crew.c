@@ -283,3 +283,16 @@ void crew_return(struct worker *w)
     if (--w->away == 0 && !w->guest)
         atomic_fetch_add_explicit(&w->pool->running, 1, memory_order_seq_cst);
 }
+
+void pool_blocking_begin(void)
+{
+    pool_check_fork();
+    if (worker_current)
+        crew_leave(worker_current);
+}
+
+void pool_blocking_end(void)
+{
+    if (worker_current)
+        crew_return(worker_current);
+}

@@ -21,8 +21,6 @@
 /* How long a join looks for other work before it sleeps: about what a wake-up costs. */
 #define JOIN_SPIN_USEC    20
 #define JOIN_RELAX_ROUNDS 64
-/* How long it sleeps before another worker takes its place. */
-#define JOIN_AWAY_USEC 200
 
 #define OVERFLOW_CHUNK 65536u
 
@@ -306,7 +304,7 @@ static void wait_sleep(struct worker *w, const struct wait *wait)
             go_on = true;
         } else {
             COUNT(w, parks);
-            go_on = event_wait(wait->event, epoch, blocks ? UINT64_MAX : JOIN_AWAY_USEC, false);
+            go_on = event_wait(wait->event, epoch, blocks ? UINT64_MAX : POOL_BLOCKS_AFTER_USEC, false);
         }
         if (any && !park_joiner_remove(p, &w->joiner))
             w->for_task = go_on = true;

@@ -124,6 +124,13 @@ int pool_set_workers(struct pool *pool, uint32_t n);
 /* What the root that this worker runs belongs to; stolen children inherit it. `context` is the public field of struct
  * wsd_worker: the host sets it when a root starts. */
 
+/* As wsd_blocking_begin() and wsd_blocking_end(), for calls that are not given `self`: the calling worker waits for
+ * something that is not a task. In pairs, on one thread; they nest. Nothing on a thread that is no worker. [any] */
+void pool_blocking_begin(void);
+void pool_blocking_end(void);
+/* A wait that is mostly short is announced so only once it has lasted for so long: it costs some microseconds. */
+#define POOL_BLOCKS_AFTER_USEC 200u
+
 /* --- traces: what the workers did when; off by default, and then without cost --- */
 
 /* What a root or task is about: 128 bits that tell it from others, and what options.subject_name() makes words of; that

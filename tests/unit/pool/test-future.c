@@ -309,8 +309,6 @@ START_TEST(who_blocks_leaves_his_cpu_to_others)
 }
 END_TEST
 
-/* --- the number of workers --- */
-
 static _Atomic uint64_t ran;
 
 static void do_count(struct wsd_worker *self, void *arg)
@@ -318,6 +316,46 @@ static void do_count(struct wsd_worker *self, void *arg)
     ck_assert_uint_eq(WSD_CALL(fib, 12), 144);
     atomic_fetch_add(&ran, 1);
 }
+
+/* The bound: below it, at it, above it. */
+static const int beyond[] = {-1, 0, 1, 60};
+
+START_TEST(where_more_block_than_there_are_spare_workers_the_rest_waits_its_turn)
+{
+    enum { WORKERS = 2, MOST = WORKERS + POOL_SPARES_MAX };
+    uint32_t n = (uint32_t)((int)MOST + beyond[_i]), expected = n < MOST ? n : MOST;
+    struct pool *pool = new_pool(WORKERS);
+    static struct root roots[MOST + 60], another;
+    static const char bytes[MOST + 60];
+
+    ck_assert_int_eq(pipe(pipes), 0);
+    atomic_store(&blocked, 0);
+    atomic_store(&ran, 0);
+    for (uint32_t i = 0; i < n; i++)
+        root_submit(pool, &roots[i], do_block, NULL);
+    while (atomic_load(&blocked) < expected)
+        usleep(100);
+    root_submit(pool, &another, do_count, NULL);
+    if (n < MOST)
+        root_wait(&another); /* there is one more for it */
+    usleep(1000);
+    ck_assert_uint_eq(atomic_load(&blocked), expected);
+    ck_assert_uint_eq(atomic_load(&ran), n < MOST);
+    ck_assert_uint_le(pool_workers_seen(pool), MOST);
+    ck_assert_int_eq(write(pipes[1], bytes, n), n);
+    for (uint32_t i = 0; i < n; i++)
+        root_wait(&roots[i]);
+    root_wait(&another);
+    ck_assert_uint_eq(atomic_load(&ran), 1);
+    ck_assert_uint_eq(atomic_load(&blocked), 0);
+    run_on(pool, do_count, NULL);
+    pool_free(pool);
+    close(pipes[0]);
+    close(pipes[1]);
+}
+END_TEST
+
+/* --- the number of workers --- */
 
 START_TEST(the_number_of_workers_changes_under_load)
 {
@@ -362,6 +400,7 @@ int main(void)
     tcase_add_loop_test(t, work_that_is_submitted_later_wakes_all_who_wait_for_it, 0, 12);
     tcase_add_loop_test(t, a_lock_may_be_held_across_a_join_of_its_own, 0, 4);
     tcase_add_loop_test(t, who_blocks_leaves_his_cpu_to_others, 0, 4);
+    tcase_add_loop_test(t, where_more_block_than_there_are_spare_workers_the_rest_waits_its_turn, 0, 4);
     tcase_add_test(t, the_number_of_workers_changes_under_load);
     suite_add_tcase(s, t);
     return run_suite(s);
