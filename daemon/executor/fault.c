@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * fault.c: names the job that a fault belongs to, then lets the process die of it.
- * Owns the handlers and one signal stack a thread. The handlers run on the faulting thread and touch only its own
+ * Owns the handlers; they run on the faulting thread and touch only its own
  * thread-local words and shared memory, nothing that could be locked.
  * Keeps: the process dies by the signal that hit it, after the note.
  * Does not try to go on: only the process boundary works. */
@@ -13,14 +13,13 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "executor/work.h"
+#include "host/stack.h"
 
-#define STACK_SIZE (64u * 1024u)
-#define EXIT_CODE  70
+#define EXIT_CODE 70
 
 static const int signals[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTRAP, SIGSYS};
 
@@ -29,8 +28,6 @@ static _Atomic bool orderly;  /* [atomic: relaxed; main sets it before it exits 
 
 static _Thread_local struct {
     uint32_t worker;
-    void *stack;
-    stack_t before;
 } mine __attribute__((tls_model("initial-exec"))) = {.worker = RING_NONE};
 
 static void leave_note(int signal, int code, const void *address)
@@ -44,8 +41,12 @@ static void leave_note(int signal, int code, const void *address)
 static void on_fault(int signal, siginfo_t *info, void *context)
 {
     struct sigaction by_default = {.sa_handler = SIG_DFL};
+    size_t stack = stack_overflowed(signal, info, context);
 
-    leave_note(signal, info->si_code, info->si_addr);
+    if (stack)
+        leave_note(signal, FAULT_STACK, (void *)stack);
+    else
+        leave_note(signal, info->si_code, info->si_addr);
     sigaction(signal, &by_default, NULL);
     /* Blocked while we are in here, so it strikes when we return. A fault would strike again by itself, a kill() not. */
     raise(signal);
@@ -88,27 +89,13 @@ void fault_block_signals(sigset_t *ret_before)
 
 void fault_thread_begin(uint32_t worker)
 {
-    stack_t stack = {.ss_size = STACK_SIZE};
-
     mine.worker = worker;
-    stack.ss_sp = mmap(NULL, STACK_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    /* Without it an overflow is a death without a note: no reason not to run. */
-    if (stack.ss_sp == MAP_FAILED)
-        return;
-    if (sigaltstack(&stack, &mine.before) < 0) {
-        munmap(stack.ss_sp, STACK_SIZE);
-        return;
-    }
-    mine.stack = stack.ss_sp;
+    stack_begin();
 }
 
 void fault_thread_end(void)
 {
-    if (!mine.stack)
-        return;
-    sigaltstack(&mine.before, NULL);
-    munmap(mine.stack, STACK_SIZE);
-    mine.stack = NULL;
+    stack_end();
 }
 
 void fault_orderly(void)

@@ -23,6 +23,7 @@
 #include "host/files.h"
 #include "host/loader.h"
 #include "host/run.h"
+#include "host/stack.h"
 
 #define OUTPUT_FLUSH (64u * 1024u) /* output is handed on when so much has gathered */
 #define OUTPUT_ROOM  (WSD_RESERVE_MAX + OUTPUT_FLUSH)
@@ -236,18 +237,61 @@ static int local_prepare(struct local *l, const struct plugin_function *function
     return r;
 }
 
-/* The pool's threads leave every signal to the caller's; those that a fault raises cannot be blocked anyway. */
+/* --- stacks ------------------------------------------------------------------------------------------------------- */
+
+static _Thread_local char overflow_words[128] __attribute__((tls_model("initial-exec")));
+
+static void on_fault(int signal, siginfo_t *info, void *context)
+{
+    struct sigaction by_default = {.sa_handler = SIG_DFL};
+
+    if (stack_overflowed(signal, info, context))
+        (void)!write(STDERR_FILENO, overflow_words, strlen(overflow_words));
+    sigaction(signal, &by_default, NULL);
+    raise(signal); /* blocked in here: strikes when we return */
+}
+
+/* The only fault that is not left to debuggers altogether: of this one they show nothing but the depth. */
+static void watch_faults(void)
+{
+    static const int signals[] = {SIGSEGV, SIGBUS};
+    struct sigaction before, action = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_ONSTACK};
+
+    for (size_t i = 0; i < ARRAY_SIZE(signals); i++)
+        if (sigaction(signals[i], NULL, &before) == 0 && before.sa_handler == SIG_DFL) /* else it is a sanitizer's */
+            sigaction(signals[i], &action, NULL);
+}
+
+static void worker_start(struct wsd_worker *self, uint32_t index, void *context)
+{
+    size_t size = stack_begin();
+
+    snprintf(overflow_words, sizeof(overflow_words),
+             "wsctl: stack overflow: needs more than %zu MiB of stack; recurse less\n", size >> 20);
+}
+
+static void worker_stop(struct wsd_worker *self, uint32_t index, void *context)
+{
+    host_worker_stop(self, index, context);
+    stack_end();
+}
+
+/* The pool's threads leave every signal to the caller's, but those that a fault raises. */
 static int start_pool(struct local *l)
 {
     struct pool_options options = {
         .workers = l->request.workers ? l->request.workers : cpus_usable(),
         .task_enter = host_task_enter,
         .task_leave = host_task_leave,
-        .worker_stop = host_worker_stop,
+        .worker_start = worker_start,
+        .worker_stop = worker_stop,
     };
     sigset_t all, before;
 
+    watch_faults();
     sigfillset(&all);
+    sigdelset(&all, SIGSEGV);
+    sigdelset(&all, SIGBUS);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     int r = pool_new(&l->pool, &options);
     pthread_sigmask(SIG_SETMASK, &before, NULL);

@@ -6,6 +6,7 @@
  * note names is the only one that is called crashed, and every other one that was running runs again or is
  * interrupted.
  * Does not decide when the next executor starts (domain.c). */
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -40,6 +41,15 @@ static void finished_answers(struct domain *d)
     }
 }
 
+static void words_of_stack(char text[static JOB_TEXT], uint64_t size)
+{
+    bool whole = size >= UINT64_C(1) << 20 && size % (UINT64_C(1) << 20) == 0;
+
+    snprintf(text, JOB_TEXT,
+             "stack overflow: needs more than %" PRIu64 " %s of stack; raise [pool] stack in wsd.conf, or recurse less",
+             whole ? size >> 20 : size >> 10, whole ? "MiB" : "KiB");
+}
+
 static void crashed(struct job *job, const struct death *death)
 {
     const struct fault_note *n = &death->note;
@@ -47,6 +57,8 @@ static void crashed(struct job *job, const struct death *death)
 
     if (n->signal == 0)
         snprintf(text, sizeof(text), "called exit()");
+    else if (n->code == FAULT_STACK)
+        words_of_stack(text, n->address);
     else if (n->signal == SIGABRT || n->signal == SIGSYS)
         snprintf(text, sizeof(text), "%s", strsignal(n->signal));
     else
@@ -120,7 +132,9 @@ static void describe(char text[static JOB_TEXT], struct domain *d, const struct 
 {
     if (death->noted && death->note.slot != RING_NONE)
         snprintf(text, JOB_TEXT, "a job crashed (%s)",
-                 death->note.signal ? strsignal(death->note.signal) : "it called exit()");
+                 death->note.signal == 0            ? "it called exit()"
+                 : death->note.code == FAULT_STACK ? "stack overflow"
+                                                   : strsignal(death->note.signal));
     else if (d->executor->killed)
         snprintf(text, JOB_TEXT, "wsd replaced it");
     else if (code == CLD_EXITED)

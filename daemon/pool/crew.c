@@ -16,6 +16,8 @@
 #include "pool/worker.h"
 
 #define STACK_DEFAULT ((size_t)8 * 1024 * 1024)
+/* Below each stack; not one page: so that an array of some size does not reach beyond it. Address space only. */
+#define STACK_GUARD ((size_t)1024 * 1024)
 
 static int cpus(void)
 {
@@ -196,6 +198,8 @@ static int hire(struct pool *pool)
     }
     pthread_attr_init(&attr);
     r = pthread_attr_setstacksize(&attr, pool->options.stack_size ? pool->options.stack_size : STACK_DEFAULT);
+    if (r == 0)
+        r = pthread_attr_setguardsize(&attr, STACK_GUARD);
     if (r == 0)
         r = pthread_create(&w->thread, &attr, worker_main, w);
     pthread_attr_destroy(&attr);

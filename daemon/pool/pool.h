@@ -38,7 +38,7 @@ struct pool_source {
 
 struct pool_options {
     uint32_t workers;    /* 1 to POOL_WORKERS_MAX */
-    size_t stack_size;   /* bytes of a worker's stack, a guard page beside; 0: 8 MiB */
+    size_t stack_size;   /* bytes of a worker's stack, and a guard of 1 MiB below it; 0: 8 MiB */
     bool pin;            /* each worker on a CPU of its own, and victims nearest first; see topology.h */
     struct event *event; /* where idle workers sleep; NULL: one of its own. In shared memory where the source's writer
                             is another process (it notifies after publishing) */

@@ -125,6 +125,8 @@ struct up_chunk {
 /* Written by the fault handler in the executor, last word first seen. A plugin that ends the process by exit() or
  * quick_exit() leaves a note too, with signal 0 and the code FAULT_EXIT. */
 #define FAULT_EXIT 0x65786974 /* "exit" */
+/* The code where the thread's stack was used up; then the address is the stack's size. */
+#define FAULT_STACK 0x7374616b /* "stak" */
 
 struct fault_note {
     _Atomic uint32_t written; /* 1: the rest is there (release/acquire); the first fault wins by CAS 0 -> 2 -> 1 */

@@ -11,6 +11,15 @@ crashed() { # FUNCTION WORDS
     [ "$status" = 70 ] && grep -q -- "$2" "$WORK/err" && expect_output 6765 wsctl submit fib 20
 }
 
+overflow='stack overflow: needs more than 8 MiB of stack; raise \[pool\] stack in wsd.conf, or recurse less'
+
+overflows_locally() { # FUNCTION
+    local status=0
+    wsctl submit --local --workers 2 "$TEST_PLUGINS/crash.so:$1" 2>"$WORK/err" || status=$?
+    cat "$WORK/err"
+    [ "$status" = 139 ] && grep -q "^wsctl: stack overflow: needs more than 8 MiB of stack; recurse less$" "$WORK/err"
+}
+
 json_state() { # STATE EXIT COMMAND...
     local state=$1 exit=$2 status=0
     shift 2
@@ -66,10 +75,19 @@ round_trip() { # FUNCTION
 
 printf '[limits]\ncancel-grace = 300ms\n' >"$WSD_CONFIG"
 start_wsd --workers 3 --plugin-dir "$TEST_PLUGINS" || exit 1
-check "SIGSEGV: 70, with signal and address" crashed segv "Segmentation fault at address"
+check "SIGSEGV: 70, with signal and address" crashed segv "Segmentation fault at address 0x1238"
 check "abort: 70" crashed abort "Aborted"
 check "exit(): 70, and says so" crashed exit "exit()"
-check "stack overflow: 70" crashed overflow "Segmentation fault at address\|stack"
+if [ -n "${WSD_SANITIZE:-}" ]; then
+    check "stack overflow: 70" crashed overflow "Segmentation fault at address\|stack"
+    skip "what is said of a stack overflow" "sanitizers have frames and handlers of their own"
+else
+    for how in overflow large stolen-overflow; do
+        check "stack overflow ($how): 70, and says what to do" crashed "$how" "$overflow"
+        check "--local says so too ($how)" overflows_locally "$how"
+    done
+fi
+check "a fault deep in the stack is none of its own" crashed deep "Segmentation fault at address 0x1238"
 check "a crash in a stolen child names the job" crashed stolen "Segmentation fault at address"
 check "neighbours of a crash: run again, or told" neighbours
 check "--timeout: 124" json_state timed-out 124 wsctl --json submit --timeout 100ms spin:spin

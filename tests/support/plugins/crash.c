@@ -2,6 +2,7 @@
  *
  * crash.c: test plugin: every way to take the process down. Each function has an idempotent twin, NAME-again. */
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -52,6 +53,53 @@ static int overflow(struct wsd_job *job, struct wsd_worker *self)
     return deeper(&top, 0);
 }
 
+/* One frame of half a MiB more than there is left, touched at its lowest end first: this file is built without probes,
+ * as others' plugins may be. */
+static int large(struct wsd_job *job, struct wsd_worker *self)
+{
+    pthread_attr_t attr;
+    size_t size;
+    void *low;
+
+    if (pthread_getattr_np(pthread_self(), &attr) != 0 || pthread_attr_getstack(&attr, &low, &size) != 0)
+        return 1;
+    pthread_attr_destroy(&attr);
+    volatile char *here = __builtin_alloca((size_t)((char *)&low - (char *)low) + (512u << 10));
+    here[0] = 1;
+    return here[0] - 1;
+}
+
+/* A fault above the stack's end is none of its own, however deep. */
+__attribute__((noinline)) static int deep_segv(struct wsd_job *job, struct wsd_worker *self)
+{
+    volatile char here[4u << 20];
+
+    here[0] = 1;
+    *(volatile char *)nowhere = here[0];
+    return 0;
+}
+
+WSD_VOID_TASK_2(overflowing_child, struct wsd_worker *, parent, atomic_int *, started)
+{
+    char top = 0;
+
+    atomic_store(started, 1);
+    if (self != parent)
+        deeper(&top, 0);
+}
+
+/* Uses up the stack of another worker, in a task that he has stolen; needs two workers. */
+static int stolen_overflow(struct wsd_job *job, struct wsd_worker *self)
+{
+    atomic_int started = 0;
+
+    WSD_SPAWN(overflowing_child, self, &started);
+    while (!atomic_load(&started) && !wsd_job_cancelled(job))
+        ;
+    WSD_SYNC(overflowing_child);
+    return 0;
+}
+
 WSD_VOID_TASK_2(child, struct wsd_worker *, parent, atomic_int *, started)
 {
     if (self != parent)
@@ -86,6 +134,7 @@ static int once(struct wsd_job *job, struct wsd_worker *self)
     return wsd_job_print(job, "survived\n") < 0;
 }
 
+#define ARRAY_SIZE_(a) (sizeof(a) / sizeof((a)[0]))
 #define BOTH(text, what)                                                                                               \
     {.name = text, .help = "crashes", .run = what},                                                                    \
     {                                                                                                                  \
@@ -94,7 +143,8 @@ static int once(struct wsd_job *job, struct wsd_worker *self)
 
 static const struct wsd_function functions[] = {
     BOTH("segv", segv),         BOTH("abort", on_abort), BOTH("exit", on_exit_call), BOTH("kill", killed),
-    BOTH("overflow", overflow), BOTH("stolen", stolen),  BOTH("once", once),
+    BOTH("overflow", overflow), BOTH("stolen", stolen),  BOTH("once", once),         BOTH("large", large),
+    BOTH("deep", deep_segv),    BOTH("stolen-overflow", stolen_overflow),
 };
-WSD_PLUGIN(.n_functions = 14, .functions = functions, .name = "crash", .version = "1",
+WSD_PLUGIN(.n_functions = ARRAY_SIZE_(functions), .functions = functions, .name = "crash", .version = "1",
            .help = "takes the process down");

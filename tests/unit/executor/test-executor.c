@@ -971,6 +971,7 @@ START_TEST(segmentation_fault_names_its_job)
     struct fault_note note = crash("segv", 1000 + SIGSEGV);
 
     ck_assert_int_eq(note.signal, SIGSEGV);
+    ck_assert_int_ne(note.code, FAULT_STACK);
     ck_assert_uint_eq(note.address, 0x1238);
     ck_assert_uint_lt(note.worker, 2);
 }
@@ -999,7 +1000,11 @@ END_TEST
 
 START_TEST(stack_overflow_names_its_job)
 {
-    ck_assert_int_eq(crash("overflow", 1000 + SIGSEGV).signal, SIGSEGV);
+    struct fault_note note = crash("overflow", 1000 + SIGSEGV);
+
+    ck_assert_int_eq(note.signal, SIGSEGV);
+    ck_assert_int_eq(note.code, FAULT_STACK);
+    ck_assert_uint_eq(note.address, 8u << 20);
 }
 END_TEST
 
