@@ -173,7 +173,10 @@ int crew_new_worker(struct worker **ret_worker, struct pool *pool)
     return 0;
 }
 
-/* [crew_lock] */
+/* As many block as there may be spare workers: one comes back before another one comes. */
+#define HIRE_E_BOUND 1
+
+/* 0, a negative errno, or HIRE_E_BOUND. [crew_lock] */
 static int hire(struct pool *pool)
 {
     struct worker *w = NULL;
@@ -184,9 +187,11 @@ static int hire(struct pool *pool)
         pool->retired--;
         pool->tickets++;
     } else if (pool->threads >= pool->most_asked + POOL_SPARES_MAX) {
-        return -EAGAIN;
+        return HIRE_E_BOUND;
     } else {
-        r = crew_new_worker(&w, pool);
+        w = pool->unhired;
+        if (!w)
+            r = crew_new_worker(&w, pool);
         if (r < 0)
             return r;
     }
@@ -205,9 +210,11 @@ static int hire(struct pool *pool)
     pthread_attr_destroy(&attr);
     if (r == 0) {
         w->has_thread = true;
+        pool->unhired = NULL;
         pool->threads++;
         return 0;
     }
+    pool->unhired = w; /* everybody knows it already; and each who is told of work may try again */
     atomic_fetch_sub_explicit(&pool->running, 1, memory_order_seq_cst);
     pool_leave(pool);
     return -r;
@@ -240,18 +247,20 @@ int crew_set(struct pool *pool, uint32_t n)
         pthread_mutex_unlock(&pool->crew_lock);
         return -ESHUTDOWN;
     }
-    uint32_t before = atomic_load_explicit(&pool->target, memory_order_relaxed);
+    uint32_t before = atomic_load_explicit(&pool->target, memory_order_relaxed), most = pool->most_asked;
     atomic_store_explicit(&pool->target, n, memory_order_seq_cst);
     pool->most_asked = MAX(pool->most_asked, n);
     atomic_store_explicit(&pool->crowded, n > (uint32_t)cpus(), memory_order_relaxed);
     while (r == 0 && crew_short(pool))
         r = hire(pool);
-    if (r < 0) /* as many as there were, so that the caller can say so */
+    if (r < 0) { /* as many as there were, so that the caller can say so */
         atomic_store_explicit(&pool->target, MIN(before, n), memory_order_seq_cst);
+        pool->most_asked = most;
+    }
     pthread_mutex_unlock(&pool->crew_lock);
     if (surplus(pool)) /* those who sleep: they go first */
         event_notify(pool->park.event, UINT32_MAX, pool->park.shared);
-    return r;
+    return MIN(r, 0);
 }
 
 void crew_join(struct pool *pool)

@@ -90,6 +90,7 @@ struct pool {
     pthread_mutex_t close_lock, crew_lock;
     pthread_cond_t tickets_came;
     uint32_t retired, tickets, threads, most_asked; /* [crew_lock] */
+    struct worker *unhired; /* among `all`, still without a thread; NULL: none [crew_lock] */
     bool joined;                                    /* [close_lock] */
     struct worker **all; /* in the order of their making: workers, spare ones, guests [crew_lock; below victims const] */
     struct worker *guests[POOL_GUESTS_MAX]; /* [crew_lock] */

@@ -342,12 +342,70 @@ START_TEST(where_more_block_than_there_are_spare_workers_the_rest_waits_its_turn
     ck_assert_uint_eq(atomic_load(&blocked), expected);
     ck_assert_uint_eq(atomic_load(&ran), n < MOST);
     ck_assert_uint_le(pool_workers_seen(pool), MOST);
+    /* A number may be asked for all the same: it holds once they come back. */
+    ck_assert_int_eq(pool_set_workers(pool, 1), 0);
+    ck_assert_uint_eq(pool_workers(pool), 1);
+    ck_assert_int_eq(pool_set_workers(pool, WORKERS), 0);
+    ck_assert_uint_eq(pool_workers(pool), WORKERS);
     ck_assert_int_eq(write(pipes[1], bytes, n), n);
     for (uint32_t i = 0; i < n; i++)
         root_wait(&roots[i]);
     root_wait(&another);
     ck_assert_uint_eq(atomic_load(&ran), 1);
     ck_assert_uint_eq(atomic_load(&blocked), 0);
+    run_on(pool, do_count, NULL);
+    pool_free(pool);
+    close(pipes[0]);
+    close(pipes[1]);
+}
+END_TEST
+
+/* --- threads that cannot be had --- */
+
+static _Atomic bool no_threads;
+static _Atomic uint32_t refused;
+
+int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*fn)(void *), void *arg);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*fn)(void *), void *arg);
+
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*fn)(void *), void *arg)
+{
+    if (!atomic_load(&no_threads))
+        return __real_pthread_create(thread, attr, fn, arg);
+    atomic_fetch_add(&refused, 1);
+    return EAGAIN;
+}
+
+static void do_block_often(struct wsd_worker *self, void *arg)
+{
+    for (int i = 0; i < 3000; i++) {
+        wsd_blocking_begin(self);
+        wsd_blocking_end(self);
+    }
+}
+
+START_TEST(a_thread_that_cannot_be_had_costs_nothing_and_is_asked_for_again)
+{
+    struct pool *pool = new_pool(1);
+    static struct root root;
+    size_t n = 1;
+
+    atomic_store(&refused, 0);
+    atomic_store(&no_threads, true);
+    run_on(pool, do_block_often, NULL);
+    ck_assert_uint_ge(atomic_load(&refused), 3000);
+    ck_assert_uint_le(pool_workers_seen(pool), 2);
+    ck_assert_int_eq(pool_set_workers(pool, 5), -EAGAIN);
+    ck_assert_uint_eq(pool_workers(pool), 1);
+    run_on(pool, do_count, NULL);
+    atomic_store(&no_threads, false);
+    ck_assert_int_eq(pipe(pipes), 0);
+    root_submit(pool, &root, do_block, NULL);
+    while (atomic_load(&blocked) == 0)
+        usleep(100);
+    run_on(pool, do_unblock, &n); /* by another one */
+    root_wait(&root);
+    ck_assert_int_eq(pool_set_workers(pool, 5), 0);
     run_on(pool, do_count, NULL);
     pool_free(pool);
     close(pipes[0]);
@@ -401,6 +459,7 @@ int main(void)
     tcase_add_loop_test(t, a_lock_may_be_held_across_a_join_of_its_own, 0, 4);
     tcase_add_loop_test(t, who_blocks_leaves_his_cpu_to_others, 0, 4);
     tcase_add_loop_test(t, where_more_block_than_there_are_spare_workers_the_rest_waits_its_turn, 0, 4);
+    tcase_add_test(t, a_thread_that_cannot_be_had_costs_nothing_and_is_asked_for_again);
     tcase_add_test(t, the_number_of_workers_changes_under_load);
     suite_add_tcase(s, t);
     return run_suite(s);
