@@ -8,7 +8,10 @@
  * pool.futures counts those that are begun and not done. A join looks at it before it takes an unrelated task: that task
  * might wait for a future that the join belongs to, and would be on top of it. What the join belongs to, or is to set,
  * was begun before, by a task that this one descends from or that handed it the address, so relaxed suffices: the count
- * was raised before that hand-over. */
+ * was raised before that hand-over.
+ * Not so where a task learns only after its join of a future that it is to set: the one who begins it then, and waits,
+ * may be an unrelated task on top of that very join, which nobody could know when it was taken. Hence the rule about
+ * promises in wsd/future.h. */
 #include "pool/future.h"
 
 #include <sched.h>
