@@ -21,8 +21,7 @@
  *
  * One graph is not allowed: nobody may wait for a future that is yet to be set or started by a task whose sync was under
  * way already when the future was begun, for the waiter may run on top of that sync. (A task that serves requests of
- * others has them set by a thread of its own, or begins a future itself before it syncs.) And where more tasks wait than
- * there are workers and 256 more, what has not begun stays so until one of them goes on.
+ * others has them set by a thread of its own, or begins a future itself before it syncs.)
  *
  * Every future that was begun is either started or set, once, whatever happens, and lives until that was and all waits
  * for it have returned; all of that before the job's function returns. Where the job is cancelled, its futures are not:

@@ -141,7 +141,9 @@ AT(wsd_plugin, version, 32);
 AT(wsd_plugin, help, 40);
 AT(wsd_plugin, init, 48);
 AT(wsd_plugin, fini, 56);
-AT_LEAST(wsd_plugin, 64);
+AT(wsd_plugin, worker_start, 64); /* these came later: the kept binaries of ABI 0 are without */
+AT(wsd_plugin, worker_stop, 72);
+AT_LEAST(wsd_plugin, 80);
 
 /* wsd/plugin.h. The same, by function_size of wsd_plugin. */
 AT(wsd_function, name, 0);
