@@ -403,7 +403,7 @@ int loader_load(struct loader *loader, const char *name, struct plugin **ret_plu
     r = note_read(d->bytes, d->size, &abi);
     if (r != 0)
         return refuse(&e, -ENOEXEC, "%s", note_strerror(r));
-    if (abi != WSD_PLUGIN_ABI)
+    if (!plugin_abi_known(abi))
         return plugin_error_abi(abi, ret_error, error_size);
     r = load_code(loader, d, path, &e);
     if (r < 0) {

@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What a descriptor of ABI 0 has at least; what is missing behind it counts as zero. */
+/* What a descriptor of ABI 1 has at least; what is missing behind it counts as zero. */
 #define PLUGIN_SIZE_MIN   (offsetof(struct wsd_plugin, fini) + sizeof(void (*)(void)))
 #define FUNCTION_SIZE_MIN (offsetof(struct wsd_function, run) + sizeof(int (*)(void)))
 #define SIZE_MAX_SANE     4096u
@@ -109,7 +109,7 @@ int plugin_new(struct plugin **ret_plugin, const struct wsd_plugin *descriptor, 
     struct wsd_plugin d = {0};
     uint32_t size = descriptor->size;
 
-    if (descriptor->abi != WSD_PLUGIN_ABI)
+    if (!plugin_abi_known(descriptor->abi))
         return plugin_error_abi(descriptor->abi, ret_error, error_size);
     if (size < PLUGIN_SIZE_MIN || size > SIZE_MAX_SANE)
         return refuse(ret_error, error_size, "bad descriptor: its size is %u", size);
@@ -168,10 +168,15 @@ const struct plugin_function *plugin_find(const struct plugin *plugin, const cha
     return &plugin->functions[i];
 }
 
+bool plugin_abi_known(uint32_t abi)
+{
+    return abi >= 1 && abi <= WSD_PLUGIN_ABI;
+}
+
 int plugin_error_abi(uint32_t abi, char *ret_error, size_t error_size)
 {
     snprintf(ret_error, error_size,
-             "built for plugin ABI %u, this wsd has %u: rebuild it with the headers of this wsd "
+             "built for plugin ABI %u, this wsd has 1 to %u: rebuild it with the headers of this wsd "
              "(pkg-config --cflags wsd-plugin)",
              abi, WSD_PLUGIN_ABI);
     return -ENOEXEC;

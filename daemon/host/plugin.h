@@ -52,5 +52,8 @@ DEFINE_CLEANUP(struct plugin, plugin_free)
  * may be NULL. [any] */
 const struct plugin_function *plugin_find(const struct plugin *plugin, const char *name, uint32_t *ret_index);
 
-/* The words for a plugin of another ABI, into ret_error; returns -ENOEXEC. */
+/* Whether plugins of this ABI can be loaded. */
+bool plugin_abi_known(uint32_t abi);
+
+/* The words for one of another, into ret_error; returns -ENOEXEC. */
 int plugin_error_abi(uint32_t abi, char *ret_error, size_t error_size);

@@ -52,7 +52,7 @@ extern "C" {
 /* --- groups --- */
 
 /* A set of children that end together, and the flag that stops them. To be begun before use, and not moved or copied
- * until its end. The fields are not for use by hand. Since 0. */
+ * until its end. The fields are not for use by hand. Since 1. */
 struct wsd_group {
     /* Written at each spawn; on another cache line than what thieves read. */
     uint64_t spawned;         /* children not joined yet [owner] */
@@ -69,7 +69,7 @@ struct wsd_group {
 };
 
 /* Whether the group, or one above it, was cancelled or has an error. Cheap: a load for each level. NULL is not
- * cancelled. Any thread, from wsd_group_begin() to the return of wsd_group_end(). Since 0. */
+ * cancelled. Any thread, from wsd_group_begin() to the return of wsd_group_end(). Since 1. */
 static inline bool wsd_group_cancelled(const struct wsd_group *group)
 {
     for (; group; group = group->parent)
@@ -79,7 +79,7 @@ static inline bool wsd_group_cancelled(const struct wsd_group *group)
 }
 
 /* Has children that have not begun be skipped; those that run may ask. Groups below see it, those above do not. Any
- * thread, from wsd_group_begin() to the return of wsd_group_end(); does not wait. Since 0. */
+ * thread, from wsd_group_begin() to the return of wsd_group_end(); does not wait. Since 1. */
 static inline void wsd_group_cancel(struct wsd_group *group)
 {
     __atomic_store_n(&group->cancelled, 1u, __ATOMIC_RELEASE);
@@ -87,7 +87,7 @@ static inline void wsd_group_cancel(struct wsd_group *group)
 
 /* Begins a group, below `parent` (NULL: none; it must outlive this one). The calling task owns it: only this task
  * spawns into it and ends it. A child that wants to add work begins a group of its own with this one as parent.
- * Origin: task_block of N4411, sync of Cilk, task_group of TBB. Since 0. */
+ * Origin: task_block of N4411, sync of Cilk, task_group of TBB. Since 1. */
 static inline void wsd_group_begin(struct wsd_worker *self, struct wsd_group *group, struct wsd_group *parent)
 {
     self->ops->group_begin(self, group, parent);
@@ -95,14 +95,14 @@ static inline void wsd_group_begin(struct wsd_worker *self, struct wsd_group *gr
 
 /* Adds fn(arg) as a child, which may run on any worker, before or in wsd_group_end(). Once the group is cancelled it
  * does not start. Never fails. A group and other children of the task nest like brackets: what was spawned after
- * the group's first child is joined before its end, and a group that was begun later is ended earlier. Since 0. */
+ * the group's first child is joined before its end, and a group that was begun later is ended earlier. Since 1. */
 static inline void wsd_group_spawn(struct wsd_worker *self, struct wsd_group *group, wsd_work_fn *fn, void *arg)
 {
     self->ops->group_spawn(self, group, fn, arg);
 }
 
 /* Joins all children, youngest first. 0 where each has run and returned 0; else the first error; else -ECANCELED where
- * the group or one above it was cancelled. Every group that was begun is ended, in its task. Since 0. */
+ * the group or one above it was cancelled. Every group that was begun is ended, in its task. Since 1. */
 static inline int wsd_group_end(struct wsd_worker *self, struct wsd_group *group)
 {
     return self->ops->group_end(self, group);
@@ -112,7 +112,7 @@ static inline int wsd_group_end(struct wsd_worker *self, struct wsd_group *group
 
 /* wsd_for() with errors: calls body(self, own group, begin, end, arg) for pieces of the range, in any order, in
  * parallel. A piece is never empty, and never larger than the grain where that is not 0. 0, the first error, or
- * -ECANCELED. A piece costs some nanoseconds where nobody steals. Since 0. */
+ * -ECANCELED. A piece costs some nanoseconds where nobody steals. Since 1. */
 static inline int wsd_for_each(struct wsd_worker *self, struct wsd_group *group, uint64_t begin, uint64_t end,
                                uint64_t grain, wsd_each_fn *body, void *arg)
 {
@@ -124,7 +124,7 @@ static inline int wsd_for_each(struct wsd_worker *self, struct wsd_group *group,
  * hit, which must lie in the piece; it leaves index alone where there is none. Pieces at or above the best index so far
  * are skipped, and those that the pool chose (grain 0) are also looked through in sixteenths, so that a running piece
  * ends early. 0; or the first error, even where a lower index was found, or -ECANCELED, both with *ret_index untouched.
- * Origin: find_if of parallel STLs, over a minimum kept by compare-and-swap. Since 0. */
+ * Origin: find_if of parallel STLs, over a minimum kept by compare-and-swap. Since 1. */
 static inline int wsd_find_first(struct wsd_worker *self, struct wsd_group *group, uint64_t begin, uint64_t end,
                                  uint64_t grain, wsd_find_fn *find, void *arg, uint64_t *ret_index)
 {
@@ -133,7 +133,7 @@ static inline int wsd_find_first(struct wsd_worker *self, struct wsd_group *grou
 
 /* --- reduce --- */
 
-/* How to reduce a range to one value, of any type. Since 0. */
+/* How to reduce a range to one value, of any type. Since 1. */
 struct wsd_reduction {
     size_t size; /* bytes of a value, at least 1; a value lies at a multiple of 64 bytes, but for the result */
     /* The value of nothing: `size` bytes that are copied, or NULL, and then init(value, arg) makes it. It is a neutral
@@ -155,7 +155,7 @@ struct wsd_reduction {
  * result, the neutral element where the range is empty. With a grain the order of all operations is fixed, so sums of
  * floating point numbers are the same bit by bit on any number of workers; with grain 0 they may differ by rounding.
  * 0; else, with nothing of worth in *ret_value: the first error, -ECANCELED, -ENOMEM (values above 256 bytes are on the
- * heap), -EINVAL (no size, no identity). Origin: parallel_reduce of TBB, reducers of Cilk++. Since 0. */
+ * heap), -EINVAL (no size, no identity). Origin: parallel_reduce of TBB, reducers of Cilk++. Since 1. */
 static inline int wsd_reduce(struct wsd_worker *self, struct wsd_group *group, uint64_t begin, uint64_t end,
                              uint64_t grain, const struct wsd_reduction *reduction, void *ret_value)
 {
@@ -169,7 +169,7 @@ enum wsd_scan_kind {
     WSD_SCAN_EXCLUSIVE = 1, /* out[i] = initial o in[0] o ... o in[i - 1] */
 };
 
-/* Running sums of an array, of any associative operation. Since 0. */
+/* Running sums of an array, of any associative operation. Since 1. */
 struct wsd_scan_args {
     const void *in; /* `count` elements of `size` bytes; they are copied as bytes */
     void *out;      /* as many: the same array, or one that does not overlap */
@@ -191,7 +191,7 @@ struct wsd_scan_args {
  * So one worker combines count times, and many at most about twice that. (Blelloch's up and down sweep over blocks,
  * the up sweep only where stolen, as in parallel_scan of TBB.)
  * 0; else, with anything in `out`: the first error, -ECANCELED, -ENOMEM (a few elements a block are on the heap),
- * -EINVAL (no size, no such kind, exclusive without initial). Since 0. */
+ * -EINVAL (no size, no such kind, exclusive without initial). Since 1. */
 static inline int wsd_scan(struct wsd_worker *self, struct wsd_group *group, const struct wsd_scan_args *scan)
 {
     return self->ops->scan(self, group, scan);
@@ -205,7 +205,7 @@ static inline int wsd_scan(struct wsd_worker *self, struct wsd_group *group, con
  * 0; else -ENOMEM with the array untouched (count x size bytes more are needed), -EINVAL (size 0), or -ECANCELED: the
  * array then holds all its elements in no order. Merge sort with merges that are split by rank, so that the last one is
  * parallel too (Cormen et al., 27.3; Siebert and Traeff, Perfectly load-balanced, stable, synchronization-free parallel
- * merge, 2013). Elements above some 64 bytes are cheaper sorted by pointers to them. Since 0. */
+ * merge, 2013). Elements above some 64 bytes are cheaper sorted by pointers to them. Since 1. */
 static inline int wsd_sort(struct wsd_worker *self, struct wsd_group *group, void *base, uint64_t count, size_t size,
                            wsd_compare_fn *compare, void *arg)
 {
@@ -214,7 +214,7 @@ static inline int wsd_sort(struct wsd_worker *self, struct wsd_group *group, voi
 
 /* --- pipeline --- */
 
-/* The most stages and tokens of a pipeline. Since 0. */
+/* The most stages and tokens of a pipeline. Since 1. */
 #define WSD_STAGES_MAX 64
 #define WSD_TOKENS_MAX 65536
 
@@ -224,7 +224,7 @@ enum wsd_stage_kind {
     WSD_STAGE_SERIAL = 2,   /* one at a time, in any order */
 };
 
-/* One stage. Since 0. */
+/* One stage. Since 1. */
 struct wsd_stage {
     /* *item is what the stage before has left there; what this one leaves there goes on. NULL means that there is
      * nothing to go on with: later stages are not called for it. The first stage finds NULL and makes an item; where
@@ -244,7 +244,7 @@ struct wsd_stage {
  * After an error, or once cancelled, no stage is called any more. Items that are under way are given to
  * drop(item, stage, arg), `stage` being the one that would have been next, or the one that failed; from any worker,
  * each once. drop may be NULL. 0; else the first error, -ECANCELED, -ENOMEM, -EINVAL (no such kind, numbers out of
- * range). Origin: parallel_pipeline of TBB. Since 0. */
+ * range). Origin: parallel_pipeline of TBB. Since 1. */
 static inline int wsd_pipeline(struct wsd_worker *self, struct wsd_group *group, const struct wsd_stage *stages,
                                uint32_t n_stages, uint32_t tokens, wsd_drop_fn *drop, void *arg)
 {

@@ -36,13 +36,13 @@
 extern "C" {
 #endif
 
-/* The caller's memory; what is in it is the pool's. 128 bytes. Since 0. */
+/* The caller's memory; what is in it is the pool's. 128 bytes. Since 1. */
 struct wsd_future {
     const struct wsd_task_ops *ops;
     uint64_t reserved[15];
 };
 
-/* Makes it ready for use; `self` is the worker that runs the caller. Nothing else may be done with it before. Since 0. */
+/* Makes it ready for use; `self` is the worker that runs the caller. Nothing else may be done with it before. Since 1. */
 static inline void wsd_future_begin(struct wsd_worker *self, struct wsd_future *future)
 {
     self->ops->future_begin(self, future);
@@ -50,13 +50,13 @@ static inline void wsd_future_begin(struct wsd_worker *self, struct wsd_future *
 
 /* Has fn(self, arg, &value) run on some worker, or in a wait, later or at once. It leaves its value, which may be NULL
  * and belongs to whom the program says, and returns 0 or an error of its own. It joins what it spawns before it returns.
- * Once for each future. self: the caller's worker, or NULL from a thread that is none. Since 0. */
+ * Once for each future. self: the caller's worker, or NULL from a thread that is none. Since 1. */
 static inline void wsd_future_start(struct wsd_worker *self, struct wsd_future *future, wsd_future_fn *fn, void *arg)
 {
     future->ops->future_start(self, future, fn, arg);
 }
 
-/* Gives it value and error without computing anything (a promise), instead of a start. From any thread. Since 0. */
+/* Gives it value and error without computing anything (a promise), instead of a start. From any thread. Since 1. */
 static inline void wsd_future_set(struct wsd_future *future, void *value, int error)
 {
     future->ops->future_set(future, value, error);
@@ -64,20 +64,20 @@ static inline void wsd_future_set(struct wsd_future *future, void *value, int er
 
 /* Waits until it is done; gives its error, 0 where there is none, and its value where ret_value is not NULL. self: the
  * caller's worker, or NULL from a thread that is none: that computes it itself if nobody has begun, else sleeps.
- * Since 0. */
+ * Since 1. */
 static inline int wsd_future_wait(struct wsd_worker *self, struct wsd_future *future, void **ret_value)
 {
     return future->ops->future_wait(self, future, ret_value);
 }
 
-/* Whether it is done, so that a wait would not wait. From any thread. Since 0. */
+/* Whether it is done, so that a wait would not wait. From any thread. Since 1. */
 static inline bool wsd_future_done(const struct wsd_future *future)
 {
     return future->ops->future_done(future);
 }
 
 /* Runs one piece of whatever the pool has to do, on a thread that is no worker; false where there was nothing. The
- * future only says which pool. Since 0. */
+ * future only says which pool. Since 1. */
 static inline bool wsd_future_help(struct wsd_future *future)
 {
     return future->ops->future_help(future);

@@ -24,23 +24,24 @@
 extern "C" {
 #endif
 
-/* The binary interface of plugins. A host loads plugins of exactly its own number while it is 0 (not final yet);
- * from 1 on, hosts load every number up to their own. Since 0. */
-#define WSD_PLUGIN_ABI 0
+/* The binary interface of plugins. A host loads plugins of every number from 1 to its own: what a plugin was compiled
+ * with stays where it is and does what it did. Something that plugins can use was appended: the number is raised, and an
+ * older host refuses the plugin. (0 was not final.) Since 1. */
+#define WSD_PLUGIN_ABI 1
 
-/* The largest status that a function can return. 0 is success, 1 to this are failures. Since 0. */
+/* The largest status that a function can return. 0 is success, 1 to this are failures. Since 1. */
 #define WSD_STATUS_MAX 63
 
-/* The largest piece that wsd_job_reserve() gives out in one go. Since 0. */
+/* The largest piece that wsd_job_reserve() gives out in one go. Since 1. */
 #define WSD_RESERVE_MAX (1024u * 1024u)
 
-/* The longest error, status or log text that is kept, with its NUL; more is cut off. Since 0. */
+/* The longest error, status or log text that is kept, with its NUL; more is cut off. Since 1. */
 #define WSD_TEXT_MAX 256
 
 struct wsd_job;
 struct wsd_worker; /* wsd/task.h */
 
-/* Properties of a function. Since 0. */
+/* Properties of a function. Since 1. */
 enum wsd_function_flags {
     /* Running it twice does no harm: after another job's crash wsd may run it again. */
     WSD_FN_IDEMPOTENT = 1u << 0,
@@ -51,7 +52,7 @@ enum wsd_function_flags {
     WSD_FN_OPT_IN = 1u << 2,
 };
 
-/* One callable function. Fields are appended, never moved. Since 0. */
+/* One callable function. Fields are appended, never moved. Since 1. */
 struct wsd_function {
     const char *name; /* 1 to 63 bytes of A-Z a-z 0-9 _ - */
     const char *help; /* one line, for `wsctl plugin show` */
@@ -61,7 +62,7 @@ struct wsd_function {
     int (*run)(struct wsd_job *job, struct wsd_worker *self);
 };
 
-/* The descriptor. Fields are appended, never moved. Since 0. */
+/* The descriptor. Fields are appended, never moved. Since 1. */
 struct wsd_plugin {
     uint32_t size;          /* sizeof(struct wsd_plugin), filled by WSD_PLUGIN() */
     uint32_t abi;           /* WSD_PLUGIN_ABI, filled by WSD_PLUGIN() */
@@ -86,7 +87,7 @@ struct wsd_plugin {
     void (*worker_stop)(uint32_t worker);
 };
 
-/* The services of a job: use the inline functions below. Fields are appended, never moved. Since 0. */
+/* The services of a job: use the inline functions below. Fields are appended, never moved. Since 1. */
 struct wsd_job_ops {
     uint32_t size;
     void *(*reserve)(struct wsd_job *job, size_t min, size_t *ret_size);
@@ -105,7 +106,7 @@ struct wsd_job_ops {
 };
 
 /* What a function is given. Read only for the plugin; valid until its function returns. Fields are appended, never
- * moved. Since 0. */
+ * moved. Since 1. */
 struct wsd_job {
     uint32_t size; /* bytes of this structure that the host fills */
     uint32_t argc; /* as in main(): at least 1 */
@@ -121,13 +122,13 @@ struct wsd_job {
 /* Gives room for at least min bytes of output, in place, and its true size in *ret_size. NULL where min is above
  * WSD_RESERVE_MAX, or where nobody will read the output any more (the job is cancelled). What was reserved before and
  * not committed is given up. The room is the host's; it is valid until the next commit, reserve, write or flush.
- * May wait until the reader of the output has caught up. One task of the job at a time. Since 0. */
+ * May wait until the reader of the output has caught up. One task of the job at a time. Since 1. */
 static inline void *wsd_job_reserve(struct wsd_job *job, size_t min, size_t *ret_size)
 {
     return job->ops->reserve(job, min, ret_size);
 }
 
-/* Makes the first size bytes of the last reservation output. 0, or -EINVAL where more than reserved. Since 0. */
+/* Makes the first size bytes of the last reservation output. 0, or -EINVAL where more than reserved. Since 1. */
 static inline int wsd_job_commit(struct wsd_job *job, size_t size)
 {
     return job->ops->commit(job, size);
@@ -135,20 +136,20 @@ static inline int wsd_job_commit(struct wsd_job *job, size_t size)
 
 /* Appends a copy of the bytes to the output; any size, any number of times. May wait until the reader of the output has
  * caught up. 0, or -ECANCELED where nobody will read it any more. Calls from several tasks do not mix their bytes.
- * Since 0. */
+ * Since 1. */
 static inline int wsd_job_write(struct wsd_job *job, const void *data, size_t size)
 {
     return job->ops->write(job, data, size);
 }
 
 /* Sends what was written so far on its way now, instead of when a buffer is full or the job ends. 0 or -ECANCELED.
- * Since 0. */
+ * Since 1. */
 static inline int wsd_job_flush(struct wsd_job *job)
 {
     return job->ops->flush(job);
 }
 
-/* wsd_job_write() of formatted text of any length. Since 0. */
+/* wsd_job_write() of formatted text of any length. Since 1. */
 __attribute__((format(printf, 2, 3))) static inline int wsd_job_print(struct wsd_job *job, const char *format, ...)
 {
     va_list args;
@@ -161,7 +162,7 @@ __attribute__((format(printf, 2, 3))) static inline int wsd_job_print(struct wsd
 
 /* Takes the next at most size bytes of the input; waits for them where the function is WSD_FN_STREAMING. Returns their
  * number, 0 at the end, -ECANCELED where the rest will not come. Works for every function, so that one piece of code
- * can serve both kinds; job->input is not changed by it. One task of the job at a time. Since 0. */
+ * can serve both kinds; job->input is not changed by it. One task of the job at a time. Since 1. */
 static inline int64_t wsd_job_read(struct wsd_job *job, void *data, size_t size)
 {
     return job->ops->read(job, data, size);
@@ -169,33 +170,33 @@ static inline int64_t wsd_job_read(struct wsd_job *job, void *data, size_t size)
 
 /* Opens one of the submitter's files for reading, with the submitter's rights, relative to the submitter's working
  * directory. Returns a descriptor that the caller closes, or a negative errno: those of open(2), or -ENOTCONN where
- * the submitter has gone and its rights with it. Never blocks on a FIFO or device: those give -ENXIO. Since 0. */
+ * the submitter has gone and its rights with it. Never blocks on a FIFO or device: those give -ENXIO. Since 1. */
 static inline int wsd_job_open(struct wsd_job *job, const char *path)
 {
     return job->ops->open(job, path);
 }
 
 /* The submitter's working directory, or NULL where this process does not run with the submitter's own rights: then
- * nothing may be done in it but wsd_job_open(). Owned by the host. Since 0. */
+ * nothing may be done in it but wsd_job_open(). Owned by the host. Since 1. */
 static inline const char *wsd_job_directory(struct wsd_job *job)
 {
     return job->ops->directory(job);
 }
 
 /* True once the job was cancelled, its time is up, or its submitter has gone. Cheap: ask often (each millisecond of
- * work is a good measure) and return early, with any status. Since 0. */
+ * work is a good measure) and return early, with any status. Since 1. */
 static inline bool wsd_job_cancelled(struct wsd_job *job)
 {
     return job->ops->cancelled(job);
 }
 
-/* Tells how far the job is, in units of its own; total 0: not known. Cheap. Since 0. */
+/* Tells how far the job is, in units of its own; total 0: not known. Cheap. Since 1. */
 static inline void wsd_job_progress(struct wsd_job *job, uint64_t done, uint64_t total)
 {
     job->ops->progress(job, done, total);
 }
 
-/* Levels of wsd_job_log(), those of syslog. Since 0. */
+/* Levels of wsd_job_log(), those of syslog. Since 1. */
 enum wsd_log_level {
     WSD_LOG_ERROR = 3,
     WSD_LOG_WARNING = 4,
@@ -204,7 +205,7 @@ enum wsd_log_level {
 };
 
 /* Sends one line (no newline at its end) to the submitter; `wsctl submit` prints it to stderr. WSD_LOG_DEBUG goes to
- * nobody unless asked for. Since 0. */
+ * nobody unless asked for. Since 1. */
 __attribute__((format(printf, 3, 4))) static inline void wsd_job_log(struct wsd_job *job, int level,
                                                                      const char *format, ...)
 {
@@ -216,7 +217,7 @@ __attribute__((format(printf, 3, 4))) static inline void wsd_job_log(struct wsd_
 }
 
 /* Sets the one-line error that goes with a status of 1 to 63 (the last call counts), and returns the status, so that a
- * function can say `return wsd_job_fail(job, 2, "no such algorithm: %s", name);`. Since 0. */
+ * function can say `return wsd_job_fail(job, 2, "no such algorithm: %s", name);`. Since 1. */
 __attribute__((format(printf, 3, 4))) static inline int wsd_job_fail(struct wsd_job *job, int status,
                                                                      const char *format, ...)
 {
@@ -228,7 +229,7 @@ __attribute__((format(printf, 3, 4))) static inline int wsd_job_fail(struct wsd_
     return status;
 }
 
-/* Sets the `status` text of the job, for plugins that have more to say than a number. Since 0. */
+/* Sets the `status` text of the job, for plugins that have more to say than a number. Since 1. */
 __attribute__((format(printf, 2, 3))) static inline void wsd_job_status(struct wsd_job *job, const char *format, ...)
 {
     va_list args;
@@ -259,7 +260,7 @@ struct wsd_abi_note_ {
  *     };
  *     WSD_PLUGIN(.n_functions = 1, .functions = functions, .name = "mine", .version = "1", .help = "says hello");
  *
- * `wsctl submit mine` calls the function that has the plugin's own name, or else the first one. Since 0. */
+ * `wsctl submit mine` calls the function that has the plugin's own name, or else the first one. Since 1. */
 #define WSD_PLUGIN(...)                                                                                                \
     __attribute__((section(".note.wsd"), used, aligned(4))) static const struct wsd_abi_note_ wsd_abi_note_ = {        \
         4, 4, WSD_ABI_NOTE_TYPE, {'w', 's', 'd', 0}, WSD_PLUGIN_ABI};                                                  \

@@ -55,28 +55,28 @@ extern "C" {
                        "the " what " of a task may take at most 48 bytes, aligned to 8: point to a structure")
 #endif
 
-/* The bytes that the arguments of a task may take together, and its result; and their largest alignment. Since 0. */
+/* The bytes that the arguments of a task may take together, and its result; and their largest alignment. Since 1. */
 #define WSD_TASK_DATA  48
 #define WSD_TASK_ALIGN 8
 
 struct wsd_worker;
 struct wsd_task;
 
-/* A task without type, for wsd_spawn(). Since 0. */
+/* A task without type, for wsd_spawn(). Since 1. */
 typedef void wsd_task_fn(struct wsd_worker *self, void *arg);
 
-/* A task for other languages: one word in, one word out. Since 0. */
+/* A task for other languages: one word in, one word out. Since 1. */
 typedef uint64_t wsd_word_fn(struct wsd_worker *self, uint64_t arg);
 
-/* A piece of a wsd_for(): runs begin <= i < end. Since 0. */
+/* A piece of a wsd_for(): runs begin <= i < end. Since 1. */
 typedef void wsd_for_fn(struct wsd_worker *self, uint64_t begin, uint64_t end, void *arg);
 
 struct wsd_future;
 
-/* What a future computes (wsd/future.h). Since 0. */
+/* What a future computes (wsd/future.h). Since 1. */
 typedef int wsd_future_fn(struct wsd_worker *self, void *arg, void **ret_value);
 /* What the forms of wsd/forms.h are given; each is explained there. An int is 0, or an error of the user's own.
- * Since 0. */
+ * Since 1. */
 struct wsd_group;
 struct wsd_reduction;
 struct wsd_scan_args;
@@ -101,7 +101,7 @@ struct wsd_task {
     uintptr_t word; /* its struct wsd_task_type until somebody steals it; then the pool's: who, or done */
 };
 
-/* Slow paths, and the table for other languages. Fields are appended, never moved. Since 0. */
+/* Slow paths, and the table for other languages. Fields are appended, never moved. Since 1. */
 struct wsd_task_ops {
     uint32_t size; /* bytes of this structure that the pool fills */
     uint32_t reserved;
@@ -148,7 +148,7 @@ struct wsd_task_ops {
 };
 
 /* One worker. A plugin uses the macros and `context`; the rest is between the macros and the pool. Fields are appended,
- * never moved. Since 0.
+ * never moved. Since 1.
  *
  * Between the owner (the macros, one thread) and thieves (the pool, any thread):
  *   top  written by the owner only, with release (partner: a revoking thief's acquire, which then reads the slots
@@ -383,7 +383,7 @@ WSD_TASK_FULL_ void wsd_plain_pushed_(struct wsd_worker *self, struct wsd_task *
     }
 }
 
-/* Spawns fn(arg) as a child. Since 0. */
+/* Spawns fn(arg) as a child. Since 1. */
 static inline void wsd_spawn(struct wsd_worker *self, wsd_task_fn *fn, void *arg)
 {
     struct wsd_task *task = self->top, *next = wsd_task_at_(task, WSD_SLOT_(struct wsd_plain_));
@@ -402,7 +402,7 @@ WSD_TASK_SLOW_ void wsd_plain_slow_(struct wsd_worker *self, struct wsd_task *ta
         wsd_plain_run_(self, task);
 }
 
-/* Joins the youngest child, which was spawned with wsd_spawn(). Since 0. */
+/* Joins the youngest child, which was spawned with wsd_spawn(). Since 1. */
 static inline void wsd_sync(struct wsd_worker *self)
 {
     struct wsd_task *next = self->top, *task = wsd_task_at_(next, -(ptrdiff_t)WSD_SLOT_(struct wsd_plain_));
@@ -421,7 +421,7 @@ static inline void wsd_sync(struct wsd_worker *self)
 
 /* Runs body over begin <= i < end, in pieces of at most grain that may run in parallel and in any order; returns when
  * all are done. Halves the range until a piece is small enough. grain 0: chosen so that every worker gets several
- * pieces. An empty range (end <= begin) does nothing. Since 0. */
+ * pieces. An empty range (end <= begin) does nothing. Since 1. */
 static inline void wsd_for(struct wsd_worker *self, uint64_t begin, uint64_t end, uint64_t grain, wsd_for_fn *body,
                            void *arg)
 {
@@ -432,7 +432,7 @@ static inline void wsd_for(struct wsd_worker *self, uint64_t begin, uint64_t end
  * it nothing to do it sleeps, and another worker takes the CPU. The same holds for the syncs of what is spawned here.
  * So a lock may be held across such a sync: no task that wants the same lock is run on top of its holder, or of what
  * its holder waits for. In pairs, in the same task; they nest. The sync costs more where the child was stolen. After
- * TBB's this_task_arena::isolate. Since 0. */
+ * TBB's this_task_arena::isolate. Since 1. */
 static inline void wsd_own_begin(struct wsd_worker *self)
 {
     __atomic_store_n(&self->own, self->own + 1, __ATOMIC_RELAXED);
@@ -447,7 +447,7 @@ static inline void wsd_own_end(struct wsd_worker *self)
  * for long. Another worker takes its CPU meanwhile (at most 256 more than were asked for; beyond that the CPU stays
  * idle), and the tasks that this one has spawned can be stolen. In pairs, in the same task; they nest. Nothing else of
  * this file in between. Some microseconds: not worth it for waits that are shorter. After ForkJoinPool's
- * ManagedBlocker. Since 0. */
+ * ManagedBlocker. Since 1. */
 static inline void wsd_blocking_begin(struct wsd_worker *self)
 {
     self->ops->blocking_begin(self);
@@ -458,13 +458,13 @@ static inline void wsd_blocking_end(struct wsd_worker *self)
     self->ops->blocking_end(self);
 }
 
-/* WSD_SPAWN(NAME, arguments...): spawns the task NAME with these arguments as a child. Since 0. */
+/* WSD_SPAWN(NAME, arguments...): spawns the task NAME with these arguments as a child. Since 1. */
 #define WSD_SPAWN(...) WSD_SPAWN_(__VA_ARGS__, 0)
 
-/* WSD_CALL(NAME, arguments...): runs it here and now, as an ordinary call, and gives its result. Since 0. */
+/* WSD_CALL(NAME, arguments...): runs it here and now, as an ordinary call, and gives its result. Since 1. */
 #define WSD_CALL(...) WSD_CALL_(__VA_ARGS__, 0)
 
-/* WSD_SYNC(NAME): joins the youngest child, which was spawned as NAME, and gives its result. Since 0. */
+/* WSD_SYNC(NAME): joins the youngest child, which was spawned as NAME, and gives its result. Since 1. */
 #define WSD_SYNC(name) name##_wsd_sync(self)
 
 /* WSD_TASK_n(type, name, type1, argument1, ...) { body }      defines a task with n arguments and a result, and
@@ -476,7 +476,7 @@ static inline void wsd_blocking_end(struct wsd_worker *self)
  *     WSD_TASK_1(bool, even, unsigned, n) { ... WSD_SPAWN(odd, n - 1); ... WSD_SYNC(odd) ... }
  *     WSD_TASK_IMPL_1(bool, odd, unsigned, n) { ... }
  *
- * and WSD_VOID_TASK_DECL_n, WSD_VOID_TASK_IMPL_n. A task is local to its source file. Since 0. */
+ * and WSD_VOID_TASK_DECL_n, WSD_VOID_TASK_IMPL_n. A task is local to its source file. Since 1. */
 
 #define WSD_DECL_(n, type, name, ...)                                                                                  \
     struct name##_wsd_args {                                                                                           \

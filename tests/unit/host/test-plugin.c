@@ -74,8 +74,14 @@ START_TEST(another_abi_is_refused_with_advice)
 {
     good.abi = 7;
     ck_assert_int_eq(load(), -ENOEXEC);
-    ck_assert_ptr_nonnull(strstr(error, "ABI 7, this wsd has 0"));
+    ck_assert_ptr_nonnull(strstr(error, "ABI 7, this wsd has 1 to 1"));
     ck_assert_ptr_nonnull(strstr(error, "rebuild"));
+    good.abi = 0; /* was not final */
+    ck_assert_int_eq(load(), -ENOEXEC);
+    good.abi = WSD_PLUGIN_ABI + 1;
+    ck_assert_int_eq(load(), -ENOEXEC);
+    for (good.abi = 1; good.abi <= WSD_PLUGIN_ABI; good.abi++)
+        ck_assert_int_eq(load(), 0);
 }
 END_TEST
 

@@ -3,9 +3,8 @@
  * test-layout.c: what binaries of plugins have compiled into them. Red at compile time.
  *
  * Where an assertion here fails, the engine has moved what existing plugins read and write at the old place. Put it
- * back; append instead, at the end or in reserved words, and add lines for it here. Only while WSD_PLUGIN_ABI is 0, and
- * on purpose: change the number here, run tests/abi/build, and say so in the commit. What may grow is at least as large
- * as here; what lies in a plugin's memory is exactly so large. */
+ * back; append instead, at the end or in reserved words, raise WSD_PLUGIN_ABI, and add lines for it here. What may grow is
+ * at least as large as here; what lies in a plugin's memory is exactly so large. */
 #include <stddef.h>
 
 #include <check.h>
@@ -141,7 +140,7 @@ AT(wsd_plugin, version, 32);
 AT(wsd_plugin, help, 40);
 AT(wsd_plugin, init, 48);
 AT(wsd_plugin, fini, 56);
-AT(wsd_plugin, worker_start, 64); /* these came later: the kept binaries of ABI 0 are without */
+AT(wsd_plugin, worker_start, 64);
 AT(wsd_plugin, worker_stop, 72);
 AT_LEAST(wsd_plugin, 80);
 
@@ -205,7 +204,7 @@ _Static_assert(WSD_STAGE_PARALLEL == 0 && WSD_STAGE_ORDERED == 1 && WSD_STAGE_SE
 _Static_assert(WSD_STATUS_MAX >= 63 && WSD_RESERVE_MAX >= 1024 * 1024, "limits may be raised, not lowered");
 _Static_assert(WSD_STAGES_MAX >= 64 && WSD_TOKENS_MAX >= 65536, "these too");
 _Static_assert(WSD_ABI_NOTE_TYPE == 1, "the note is found by it");
-_Static_assert(WSD_PLUGIN_ABI == 0, "a new number: new source and binaries in tests/abi, and a copy of this");
+_Static_assert(WSD_PLUGIN_ABI == 1, "a new number: new source and binaries in tests/abi, and lines for what came");
 
 /* The table says how much of it there is, and all of it is filled. */
 START_TEST(the_table_is_whole)
