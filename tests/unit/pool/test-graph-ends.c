@@ -121,19 +121,24 @@ static int never(struct wsd_worker *self, struct wsd_group *group, void *arg)
 
 static void do_outside(struct wsd_worker *self, void *arg)
 {
-    struct outside o = {.graph = new_graph(self)};
-    struct wsd_node *a = add(o.graph, NULL, count_one, NULL), *b = add(o.graph, NULL, count_one, NULL),
-                    *c = add_condition(o.graph, NULL, never, NULL);
+    struct wsd_graph *inner = new_graph(self), *outer = new_graph(self);
+    struct wsd_node *a = add(inner, NULL, count_one, NULL), *b = add(inner, NULL, count_one, NULL),
+                    *c = add_condition(inner, NULL, never, NULL), *n;
 
     edge(a, b);
     edge(b, c);
     edge(c, b); /* for ever */
-    ran = 0;
-    ck_assert_int_eq(pthread_create(&o.thread, NULL, cancel_outside, &o), 0);
-    ck_assert_int_eq(wsd_graph_run(self, NULL, o.graph), -ECANCELED);
-    ck_assert_int_eq(pthread_join(o.thread, NULL), 0);
-    ck_assert_uint_ge(ran, 1000);
-    wsd_graph_free(o.graph);
+    ck_assert_int_eq(wsd_graph_add_graph(outer, NULL, inner, &n), 0);
+    for (int i = 0; i < 2; i++) {
+        struct outside o = {.graph = i ? outer : inner};
+        ran = 0;
+        ck_assert_int_eq(pthread_create(&o.thread, NULL, cancel_outside, &o), 0);
+        ck_assert_int_eq(wsd_graph_run(self, NULL, o.graph), -ECANCELED);
+        ck_assert_int_eq(pthread_join(o.thread, NULL), 0);
+        ck_assert_uint_ge(ran, 1000);
+    }
+    wsd_graph_free(outer);
+    wsd_graph_free(inner);
 }
 
 START_TEST(another_thread_cancels_a_loop_without_end)
