@@ -151,8 +151,10 @@ static void bench(const char *what, uint32_t n, void (*build)(struct wsd_graph *
             event_wait(&r->event, epoch, UINT64_MAX, false);
     }
     pool_free(pool);
-    snprintf(params, sizeof(params), "%s,build,workers=%u", what, workers);
-    say(params, "ns/node", (double)r->build_nsec / n);
+    if (n == n_nodes) {
+        snprintf(params, sizeof(params), "%s,build,workers=%u", what, workers);
+        say(params, "ns/node", (double)r->build_nsec / n);
+    }
     snprintf(params, sizeof(params), "%s,workers=%u", what, workers);
     say(params, "ns/node", (double)r->run_nsec / REPEATS / n);
 }

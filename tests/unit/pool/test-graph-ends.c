@@ -2,13 +2,20 @@
  *
  * test-graph-ends.c: task graphs of wsd/graph.h: errors, cancelling, what is refused, DOT. */
 #include <stdio.h>
+#include <unistd.h>
 
 #include "graph.h"
 
 /* --- errors and cancelling --- */
 
+static int nothing(struct wsd_worker *self, struct wsd_group *group, void *arg)
+{
+    return 0;
+}
+
 static int nine_when_cancelled(struct wsd_worker *self, struct wsd_group *group, void *arg)
 {
+    atomic_fetch_add(&ran, 1);
     while (!wsd_group_cancelled(group))
         sched_yield();
     return 9;
@@ -42,24 +49,37 @@ START_TEST(nothing_after_a_node_that_fails_runs_and_the_next_run_is_whole)
 }
 END_TEST
 
-/* Those that run when one fails see the flag; their errors come too late. None of those that wait in the list begins. */
+static int five_beside_others(struct wsd_worker *self, struct wsd_group *group, void *arg)
+{
+    while (atomic_load(&ran) < *(uint64_t *)arg)
+        sched_yield();
+    return 5;
+}
+
+/* Those that run when one fails see the flag; their errors come too late. */
 static void do_first(struct wsd_worker *self, void *arg)
 {
     struct wsd_graph *g = new_graph(self);
-    int five = 5;
-    struct wsd_node *f = add(g, NULL, fails, &five), *begin = add(g, NULL, count_one, NULL);
+    uint64_t others = *(uint64_t *)arg;
+    struct wsd_node *begin = add(g, NULL, nothing, NULL);
 
-    edge(begin, f); /* given first, so it is run next; the others may be taken meanwhile */
+    edge(begin, add(g, NULL, five_beside_others, &others)); /* given first, so it is run next */
     for (int i = 0; i < 20; i++)
         edge(begin, add(g, NULL, nine_when_cancelled, NULL));
-    for (int i = 0; i < 300; i++)
+    for (int i = 0; i < 100; i++) {
+        ran = 0;
         ck_assert_int_eq(wsd_graph_run(self, NULL, g), 5);
+        ck_assert_uint_ge(ran, others);
+        ck_assert_uint_le(ran, others ? 20 : 0);
+    }
     wsd_graph_free(g);
 }
 
 START_TEST(the_first_error_wins_over_those_that_it_causes)
 {
-    on_workers(_i, do_first, NULL);
+    uint64_t others = sizes[_i] - 1;
+
+    on_workers(_i, do_first, &others);
 }
 END_TEST
 
@@ -114,16 +134,11 @@ static void *cancel_outside(void *arg)
     return NULL;
 }
 
-static int never(struct wsd_worker *self, struct wsd_group *group, void *arg)
-{
-    return 0;
-}
-
 static void do_outside(struct wsd_worker *self, void *arg)
 {
     struct wsd_graph *inner = new_graph(self), *outer = new_graph(self);
     struct wsd_node *a = add(inner, NULL, count_one, NULL), *b = add(inner, NULL, count_one, NULL),
-                    *c = add_condition(inner, NULL, never, NULL), *n;
+                    *c = add_condition(inner, NULL, nothing, NULL), *n;
 
     edge(a, b);
     edge(b, c);
@@ -238,6 +253,7 @@ static void do_broken(struct wsd_worker *self, void *arg)
 
     add(a.graph, NULL, broken_node, &a);
     wsd_graph_run(self, NULL, a.graph);
+    _exit(0); /* it was not */
 }
 
 START_TEST(who_breaks_the_rules_is_stopped)
