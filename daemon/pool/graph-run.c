@@ -200,16 +200,16 @@ static void run_ticket(struct ready *r, struct worker *w)
     g->ticket_out = false;
     pthread_mutex_unlock(&g->lock);
     worker_new_origin(w);
-    atomic_store_explicit(hint, (uint64_t)w->public.index << HINT_SHIFT | w->origins, memory_order_relaxed);
+    /* Release: partner is the acquire of the caller, who has to find this worker in pool.all. */
+    atomic_store_explicit(hint, (uint64_t)w->public.index << HINT_SHIFT | w->origins, memory_order_release);
     w->public.context = context;
     if (o->task_enter)
         o->task_enter(&w->public, context, outer, o->context);
     /* A guest runs one piece. */
-    while (run_some(g, w) && !w->guest)
-        ;
-    while (!w->guest && comes_more(g))
-        while (run_some(g, w))
+    do
+        while (run_some(g, w) && !w->guest)
             ;
+    while (!w->guest && comes_more(g));
     if (o->task_leave)
         o->task_leave(&w->public, context, outer, o->context);
     w->public.context = outer;
@@ -234,7 +234,7 @@ static bool run_over(const struct wait *wait, struct worker **ret_thief, uint64_
         atomic_load_explicit(&g->active, memory_order_seq_cst) == 0)
         return true;
     for (uint32_t i = 0; i < GRAPH_HINTS; i++) {
-        uint64_t hint = atomic_load_explicit(&g->hints[g->turn++ % GRAPH_HINTS], memory_order_relaxed);
+        uint64_t hint = atomic_load_explicit(&g->hints[g->turn++ % GRAPH_HINTS], memory_order_acquire);
         if (hint) {
             *ret_thief = g->caller->pool->all[hint >> HINT_SHIFT];
             *ret_origin = hint & ((1ull << HINT_SHIFT) - 1);

@@ -69,7 +69,8 @@ struct graph {
     /* Those who may touch the graph beside the caller: the ticket, from before it is pushed until its taker is gone.
      * [atomic: raised under lock; release by the last touch, partner is the caller's acquire] */
     _Atomic uint32_t present;
-    /* What other workers run for this graph: worker << 48 | origin, or 0. [atomic: relaxed; a hint] */
+    /* What other workers run for this graph: worker << 48 | origin, or 0. [atomic: release by that worker,
+     * acquire by the caller, who looks him up; a hint] */
     _Atomic uint64_t hints[GRAPH_HINTS];
     _Alignas(CACHE_LINE) pthread_mutex_t lock;
     struct node *list;        /* nodes that are to run, the youngest first [lock] */
