@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "pool/forms.h"
 #include "pool/future.h"
+#include "pool/graph.h"
 
 /* How long a join looks for other work before it sleeps: about what a wake-up costs. */
 #define JOIN_SPIN_USEC    20
@@ -503,4 +504,11 @@ const struct wsd_task_ops worker_ops = {
     .sort = form_sort,
     .find_first = form_find_first,
     .pipeline = form_pipeline,
+    .graph_new = graph_new,
+    .graph_free = graph_free,
+    .graph_add = graph_add,
+    .graph_precede = graph_precede,
+    .graph_run = graph_run,
+    .graph_cancel = graph_cancel,
+    .graph_dump = graph_dump,
 };

@@ -82,7 +82,7 @@ struct wsd_plugin {
      * worker that is not wanted for a while (`wsctl workers set`) sleeps and stays started. worker is its number, one a
      * thread.
      * Neither may call a job's services or spawn; a crash in worker_start is the job's that made the worker come.
-     * Since 0; a host that was built before they were here does not call them. */
+     * Since 1. */
     void (*worker_start)(uint32_t worker);
     void (*worker_stop)(uint32_t worker);
 };

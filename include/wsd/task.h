@@ -87,6 +87,12 @@ typedef int wsd_find_fn(struct wsd_worker *self, struct wsd_group *group, uint64
                         uint64_t *ret_index);
 typedef int wsd_compare_fn(const void *a, const void *b, void *arg);
 typedef void wsd_drop_fn(void *item, uint32_t stage, void *arg);
+/* What the graphs of wsd/graph.h are given; each is explained there. Since 1. */
+struct wsd_graph;
+struct wsd_node;
+typedef int wsd_node_fn(struct wsd_worker *self, struct wsd_group *group, void *arg);
+typedef bool wsd_until_fn(struct wsd_worker *self, uint64_t runs, void *arg);
+typedef int wsd_text_fn(const char *text, size_t size, void *arg);
 
 /* What all tasks of one name share. Not for use by hand. */
 struct wsd_task_type {
@@ -145,6 +151,16 @@ struct wsd_task_ops {
                       wsd_find_fn *find, void *arg, uint64_t *ret_index);
     int (*pipeline)(struct wsd_worker *self, struct wsd_group *group, const struct wsd_stage *stages, uint32_t n_stages,
                     uint32_t tokens, wsd_drop_fn *drop, void *arg);
+    /* wsd/graph.h; kind is its enum wsd_node_kind, until NULL: `times` times. */
+    int (*graph_new)(struct wsd_worker *self, struct wsd_graph **ret_graph);
+    void (*graph_free)(struct wsd_graph *graph);
+    int (*graph_add)(struct wsd_graph *graph, uint32_t kind, const char *name, wsd_node_fn *fn, void *arg,
+                     struct wsd_node **ret_node);
+    int (*graph_precede)(struct wsd_node *before, struct wsd_node *after);
+    int (*graph_run)(struct wsd_worker *self, struct wsd_group *group, struct wsd_graph *graph, uint64_t times,
+                     wsd_until_fn *until, void *arg);
+    void (*graph_cancel)(struct wsd_graph *graph);
+    int (*graph_dump)(const struct wsd_graph *graph, wsd_text_fn *put, void *arg);
 };
 
 /* One worker. A plugin uses the macros and `context`; the rest is between the macros and the pool. Fields are appended,

@@ -72,6 +72,14 @@ static inline uint64_t fib_calls(int n)
 #define FORM_RECORDS 200000u
 #define FORM_ITEMS   100000u
 
+/* The graphs: so many nodes, or turns of a loop; layers of so many across. */
+#define GRAPH_CHAIN  100000u
+#define GRAPH_WIDE   1000u
+#define GRAPH_TREE   65535u
+#define GRAPH_LAYERS 64u
+#define GRAPH_ACROSS 64u
+#define GRAPH_TURNS  100000u
+
 static inline uint64_t mix(uint64_t x)
 {
     x ^= x >> 33;

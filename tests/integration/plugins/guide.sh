@@ -6,10 +6,12 @@ set -eu
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
-page=$top/packaging/man/wsd-plugin.7
 examples=$top/tests/support/guide
+pages=(mine wsd-plugin lines wsd-plugin tally wsd-graph)
+names=(mine lines tally)
 
-for name in mine lines; do
+for ((i = 0; i < ${#pages[@]}; i += 2)); do
+  name=${pages[i]} page=$top/packaging/man/${pages[i + 1]}.7
   sed -n "/^\\.\\\\\" BEGIN $name\\.c\$/,/^\\.\\\\\" END $name\\.c\$/p" "$page" | sed '1d;$d' |
     sed "s/^\\\\&//; s/\\\\-/-/g; s/\\\\(aq/'/g; s/\\\\(ha/^/g; s/\\\\(ti/~/g; s/\\\\(ga/\`/g; s/\\\\e/\\\\/g" >"$work.got"
   cp "$examples/$name.c" "$work.want"
@@ -19,13 +21,15 @@ for name in mine lines; do
 done
 
 if command -v man >/dev/null; then
-  warnings=$(man --warnings -E UTF-8 -l -Tutf8 -Z "$page" 2>&1 >/dev/null || echo "man failed")
-  if [ -z "$warnings" ]; then
-    good "man has no warnings"
-  else
-    bad "man has no warnings"
-    echo "$warnings" >&2
-  fi
+  for page in wsd-plugin wsd-graph; do
+    warnings=$(man --warnings -E UTF-8 -l -Tutf8 -Z "$top/packaging/man/$page.7" 2>&1 >/dev/null || echo "man failed")
+    if [ -z "$warnings" ]; then
+      good "man has no warnings about $page"
+    else
+      bad "man has no warnings about $page"
+      echo "$warnings" >&2
+    fi
+  done
 else
   echo "skip man has no warnings: no man here"
 fi
@@ -41,7 +45,7 @@ for compiler in ${CC:-cc} gcc clang; do
     echo "skip built by $compiler: not here"
     continue
   fi
-  for name in mine lines; do
+  for name in "${names[@]}"; do
     "$compiler" -Wall -Wextra -Wno-unused-parameter -Werror -g -O2 -shared -fPIC "${flags[@]}" -o "$name.so" "$name.c"
     good "$name built by $compiler"
   done
@@ -71,5 +75,18 @@ said "lines, of a large input" lines.so
 : >"$work/input"
 echo "longest line 0" >"$work.want"
 said "lines, of nothing" lines.so
+echo "0 lines, no words" >"$work.want"
+said "tally, of nothing" tally.so
+printf 'one two\nthree\n' >"$work/input"
+echo "2 lines, 3 words, the longest of 5 bytes" >"$work.want"
+said "tally" tally.so
+# shellcheck disable=SC2034 # used by prints
+options=()
+dot=$(plugin tally dot) || true
+if [[ $dot == "digraph wsd {"*'n2 -> n4 [style=dashed label="1"];'*"}" ]]; then
+  good "tally dot"
+else
+  bad "tally dot: $dot"
+fi
 refused "a wrong number" 2 mine x
 finish

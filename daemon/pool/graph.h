@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * graph.h: the functions behind wsd/graph.h, for the table in join.c; and a graph, for graph.c and graph-run.c only.
+ *
+ *                | build | run | in a run | cancel | dump
+ *  new to dump:  build (add, precede, free): one thread at a time, refused or stopped during a run
+ *                run: one at a time, others are refused; [worker]
+ *                cancel, dump: [any], also during a run
+ */
+#pragma once
+
+#include <pthread.h>
+
+#include "base/event.h"
+#include "pool/deque.h"
+#include "pool/ready.h"
+#include "wsd/graph.h"
+
+/* The limits, which a test makes smaller. */
+#ifndef GRAPH_NODES_MAX
+#define GRAPH_NODES_MAX WSD_NODES_MAX
+#define GRAPH_EDGES_MAX WSD_EDGES_MAX
+#endif
+
+/* Of so many workers a waiting caller knows what they run for it. */
+#define GRAPH_HINTS 16u
+#define NODE_FEW    2u
+
+struct node {
+    _Alignas(CACHE_LINE) struct wsd_node public; /* first */
+    struct node *link;                           /* the next one in a list [its taker, or graph.lock] */
+    wsd_node_fn *fn;
+    void *arg;
+    struct node **after; /* successors, in the order in which they were given */
+    /* Strong edges that are still to come; 0: it is to run or runs; below: it was to run twice at once.
+     * [atomic: each predecessor's decrement releases what it wrote; the last one's acquires, and the thread that has it
+     * runs the node or hands it on under graph.lock. Set anew, by release, when its function has ended] */
+    _Atomic int32_t pending;
+    int32_t strong; /* what `pending` begins with; 1 where it has no strong edge */
+    uint32_t n_after;
+    bool condition, single; /* single: one edge comes in, so nobody else counts down */
+    /* cold */
+    bool runs_graph;
+    struct node *few[NODE_FEW]; /* `after`, while it is short */
+    uint32_t room, index, n_strong, n_weak, mark;
+    char *name;
+};
+
+struct node_chunk;
+
+struct graph {
+    struct wsd_graph public; /* first */
+    /* [builder; const in a run] */
+    struct node_chunk *chunks, *last_chunk;
+    struct node **first; /* those without an edge coming in */
+    uint32_t n_nodes, n_edges, n_first, n_conditions;
+    bool checked;          /* nothing has changed since graph_check() */
+    bool dirty;            /* some node's `pending` is not what it begins with */
+    _Atomic bool running;  /* [atomic: acquire CAS by who runs it, release when that is over] */
+    /* Of the run. [const in it, but the group's flag and error] */
+    struct worker *caller;
+    void *context; /* the caller's */
+    uint32_t turn; /* [caller] */
+    struct wsd_group group;
+    /* Nodes that are to run or run. Raised before those are handed on. [atomic: acq_rel RMWs, partners are each other; at
+     * 0 the caller has seen all that nodes wrote; seq_cst against its sleep] */
+    _Alignas(CACHE_LINE) _Atomic uint64_t active;
+    struct event event; /* the caller's sleep: nodes in the list, or none active */
+    /* Those who may touch the graph beside the caller: the ticket, from before it is pushed until its taker is gone.
+     * [atomic: raised under lock; release by the last touch, partner is the caller's acquire] */
+    _Atomic uint32_t present;
+    /* What other workers run for this graph: worker << 48 | origin, or 0. [atomic: release by that worker,
+     * acquire by the caller, who looks him up; a hint] */
+    _Atomic uint64_t hints[GRAPH_HINTS];
+    _Alignas(CACHE_LINE) pthread_mutex_t lock;
+    struct node *list;        /* nodes that are to run, the youngest first [lock] */
+    bool ticket_out;          /* [lock] */
+    _Atomic uint32_t n_list;  /* [atomic: stored under lock, seq_cst against the caller's sleep; else a hint] */
+    struct ready ticket;      /* whoever takes it from the pool's lists runs nodes of the list */
+};
+
+static inline struct graph *graph_of(struct wsd_graph *graph)
+{
+    return (struct graph *)(void *)graph;
+}
+
+static inline struct node *node_of(struct wsd_node *node)
+{
+    return (struct node *)(void *)node;
+}
+
+/* graph.c */
+int graph_new(struct wsd_worker *self, struct wsd_graph **ret_graph);
+void graph_free(struct wsd_graph *graph);
+int graph_add(struct wsd_graph *graph, uint32_t kind, const char *name, wsd_node_fn *fn, void *arg,
+              struct wsd_node **ret_node);
+int graph_precede(struct wsd_node *before, struct wsd_node *after);
+int graph_dump(const struct wsd_graph *graph, wsd_text_fn *put, void *arg);
+/* Whether it can be run, and where it begins: 0, -ELOOP, -EINVAL, -ENOMEM. [who runs it] */
+int graph_check(struct graph *g);
+/* Has each node begin to count again. [who runs it] */
+void graph_reset(struct graph *g);
+
+/* graph-run.c */
+int graph_run(struct wsd_worker *self, struct wsd_group *group, struct wsd_graph *graph, uint64_t times,
+              wsd_until_fn *until, void *arg);
+void graph_cancel(struct wsd_graph *graph);
