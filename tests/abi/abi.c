@@ -9,6 +9,7 @@
 
 #include <wsd/forms.h>
 #include <wsd/future.h>
+#include <wsd/graph.h>
 #include <wsd/plugin.h>
 #include <wsd/task.h>
 
@@ -442,6 +443,67 @@ static void forms(struct wsd_job *job, struct wsd_worker *self)
     free(a);
 }
 
+/* --- graphs --- */
+
+struct turns {
+    unsigned long long sum, bytes;
+    int left;
+};
+
+static int three(struct wsd_worker *self, struct wsd_group *group, void *arg)
+{
+    __atomic_fetch_add(&((struct turns *)arg)->sum, 3, __ATOMIC_RELAXED);
+    return wsd_group_cancelled(group);
+}
+
+static int again(struct wsd_worker *self, struct wsd_group *group, void *arg)
+{
+    struct turns *t = arg;
+
+    return --t->left > 0 ? 0 : 1; /* back to the first, or on */
+}
+
+static bool enough(struct wsd_worker *self, uint64_t runs, void *arg)
+{
+    ((struct turns *)arg)->left = 100;
+    return runs == 4;
+}
+
+static int put(const char *text, size_t size, void *arg)
+{
+    ((struct turns *)arg)->bytes += size;
+    return 0;
+}
+
+static void graphs(struct wsd_job *job, struct wsd_worker *self)
+{
+    struct turns t = {0, 0, 100}, u = {0, 0, 0};
+    struct wsd_graph *graph, *inner;
+    struct wsd_node *begin, *wide[8], *ask, *end, *whole;
+    int r = wsd_graph_new(self, &graph) | wsd_graph_new(self, &inner);
+
+    /* begin -> 8 beside each other -> ask, which goes back or on */
+    r |= wsd_graph_add(graph, "begin", three, &t, &begin);
+    r |= wsd_graph_add_condition(graph, "ask", again, &t, &ask);
+    for (int i = 0; i < 8; i++) {
+        r |= wsd_graph_add(graph, "wide", three, &t, &wide[i]);
+        r |= wsd_graph_precede(begin, wide[i]) | wsd_graph_precede(wide[i], ask);
+    }
+    r |= wsd_graph_add(inner, "one", three, &u, &whole);
+    r |= wsd_graph_add_graph(graph, "inner", inner, &end);
+    r |= wsd_graph_add(graph, "first", three, &t, &whole);
+    r |= wsd_graph_precede(whole, begin) | wsd_graph_precede(ask, begin) | wsd_graph_precede(ask, end);
+    r |= wsd_graph_run(self, NULL, graph);
+    t.left = 10;
+    r |= wsd_graph_run_n(self, NULL, graph, 1);
+    r |= wsd_graph_run_until(self, NULL, graph, enough, &t);
+    wsd_graph_cancel(graph);
+    r |= wsd_graph_dump(graph, put, &t);
+    wsd_job_print(job, "graphs %d %llu %llu %d\n", r, t.sum, u.sum, t.bytes > 100);
+    wsd_graph_free(graph);
+    wsd_graph_free(inner);
+}
+
 /* --- the job --- */
 
 /* ARGUMENT PATH, with an input: every service of a job. */
@@ -496,6 +558,7 @@ static int engine(struct wsd_job *job, struct wsd_worker *self)
     others(job, self);
     futures(job, self);
     forms(job, self);
+    graphs(job, self);
     return 0;
 }
 

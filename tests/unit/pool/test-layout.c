@@ -11,6 +11,7 @@
 
 #include <wsd/forms.h>
 #include <wsd/future.h>
+#include <wsd/graph.h>
 #include <wsd/plugin.h>
 #include <wsd/task.h>
 
@@ -79,7 +80,18 @@ AT(wsd_task_ops, scan, 176);
 AT(wsd_task_ops, sort, 184);
 AT(wsd_task_ops, find_first, 192);
 AT(wsd_task_ops, pipeline, 200);
-AT_LEAST(wsd_task_ops, 208);
+AT(wsd_task_ops, graph_new, 208);
+AT(wsd_task_ops, graph_free, 216);
+AT(wsd_task_ops, graph_add, 224);
+AT(wsd_task_ops, graph_precede, 232);
+AT(wsd_task_ops, graph_run, 240);
+AT(wsd_task_ops, graph_cancel, 248);
+AT(wsd_task_ops, graph_dump, 256);
+AT_LEAST(wsd_task_ops, 264);
+
+/* wsd/graph.h. What the inline functions read of what the engine makes. */
+AT(wsd_graph, ops, 0);
+AT(wsd_node, graph, 0);
 
 /* wsd/future.h. In the plugin's own memory: of this size for ever; the engine's parts are in `reserved`. */
 AT(wsd_future, ops, 0);
@@ -203,6 +215,7 @@ _Static_assert(WSD_SCAN_INCLUSIVE == 0 && WSD_SCAN_EXCLUSIVE == 1, "and kinds");
 _Static_assert(WSD_STAGE_PARALLEL == 0 && WSD_STAGE_ORDERED == 1 && WSD_STAGE_SERIAL == 2, "of both");
 _Static_assert(WSD_STATUS_MAX >= 63 && WSD_RESERVE_MAX >= 1024 * 1024, "limits may be raised, not lowered");
 _Static_assert(WSD_STAGES_MAX >= 64 && WSD_TOKENS_MAX >= 65536, "these too");
+_Static_assert(WSD_NODE_WORK == 0 && WSD_NODE_CONDITION == 1 && WSD_NODE_GRAPH == 2, "kinds of nodes");
 _Static_assert(WSD_ABI_NOTE_TYPE == 1, "the note is found by it");
 _Static_assert(WSD_PLUGIN_ABI == 1, "a new number: new source and binaries in tests/abi, and lines for what came");
 
