@@ -52,7 +52,7 @@ for binary in "$ABI"/abi*-"$machine"-*.so; do
     done
 done
 for compiler in gcc clang; do
-    compgen -G "$ABI/abi0-$machine-$compiler*.so" >/dev/null ||
-        skip "abi0-$machine-$compiler" "there is no binary of it for this machine"
+    compgen -G "$ABI/abi1-$machine-$compiler*.so" >/dev/null ||
+        skip "abi1-$machine-$compiler" "there is no binary of it for this machine"
 done
 [ "$found" -gt 0 ] || skip "binaries of old plugins" "there are none for $machine"
