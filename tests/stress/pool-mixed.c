@@ -68,6 +68,20 @@ WSD_VOID_TASK_2(leaf_void, uint32_t, seed, uint64_t *, ret)
     *ret = leaf(seed);
 }
 
+WSD_TASK_2(uint64_t, twig, uint32_t, seed, uint32_t, depth)
+{
+    if (depth == 0)
+        return leaf(seed);
+    WSD_SPAWN(twig, seed, depth - 1);
+    uint64_t b = WSD_CALL(twig, seed + 61, depth - 1);
+    return WSD_SYNC(twig) ^ b;
+}
+
+static uint64_t twig_expected(uint32_t seed, uint32_t depth)
+{
+    return depth == 0 ? mix(seed, 1) : twig_expected(seed, depth - 1) ^ twig_expected(seed + 61, depth - 1);
+}
+
 /* Rows: longer than a tiny task stack. */
 static uint64_t row(struct wsd_worker *self, uint32_t seed)
 {
@@ -167,6 +181,14 @@ WSD_VOID_TASK_1(set_promise, struct cell *, c)
     wsd_future_set(&c->future, (void *)(uintptr_t)c->expected, cell_error(c));
 }
 
+/* A task that would bury the cell that it waits for. */
+WSD_VOID_TASK_1(wait_for, struct cell *, c)
+{
+    void *value;
+
+    CHECK(wsd_future_wait(self, &c->future, &value) == cell_error(c) && (uintptr_t)value == c->expected);
+}
+
 static void graph_expect(struct graph *g)
 {
     for (uint32_t i = 0; i < NODES; i++) {
@@ -201,8 +223,12 @@ static uint64_t graph(struct wsd_worker *self, struct program *p, uint32_t seed)
             wsd_future_start(self, &c->future, cell_run, c);
         }
     }
+    for (uint32_t i = 0; i < NODES; i += 3)
+        WSD_SPAWN(wait_for, &g.cell[i]);
     if (seed % 3 == 0)
         sched_yield();
+    for (uint32_t i = 0; i < NODES; i += 3)
+        WSD_SYNC(wait_for);
     for (; promises; promises--)
         WSD_SYNC(set_promise);
     for (uint32_t i = NODES; i-- > 0;) {
@@ -240,9 +266,9 @@ static uint64_t locked(struct wsd_worker *self, struct program *p, uint32_t seed
         wsd_blocking_end(self);
     wsd_own_begin(self);
     uint64_t was = p->c->guarded[l], sum = row(self, seed);
-    WSD_SPAWN(leaf_task, seed);
+    WSD_SPAWN(twig, seed, 5);
     sum = mix(sum, leaf(seed + 1));
-    sum = mix(sum, WSD_SYNC(leaf_task));
+    sum = mix(sum, WSD_SYNC(twig));
     CHECK(p->c->guarded[l] == was);
     p->c->guarded[l] = was + 1;
     wsd_own_end(self);
@@ -313,7 +339,7 @@ static uint64_t expected(struct program *p, uint32_t seed, uint32_t depth)
             sum = mix(sum, graph_value(p, seed));
         break;
     case 2:
-        sum = mix(sum, mix(mix(row_expected(seed), mix(seed + 1, 1)), mix(seed, 1)));
+        sum = mix(sum, mix(mix(row_expected(seed), mix(seed + 1, 1)), twig_expected(seed, 5)));
         break;
     case 4:
         sum = mix(sum, (first + 999) * (1000 - first) / 2);
