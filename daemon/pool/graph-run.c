@@ -5,11 +5,11 @@
  * Keeps: a node runs when its strong predecessors have ended or a condition says so, and never twice at once; the first
  * error stays, and nothing begins after it; nobody touches the graph once graph_run() has returned.
  *
- * Nodes that are to run lie in a list of the graph's own, so that the waiting caller can take them and nothing else: what
- * it took else might wait for what the caller is part of. Others come to the list by a ticket, a piece in the pool's
- * ready lists (ready.h): one is out while the list is not empty, and who takes it puts it out again where he leaves nodes
- * behind. So each is woken by the one before him, no node that lies in the list is hidden behind one that runs, and the
- * pool's sleep and ends know of nothing new.
+ * Nodes that are to run lie in a list of the graph's own, so that the waiting caller can take them and nothing else:
+ * what it took else might wait for what the caller is part of. Others come to the list by a ticket, a piece in the
+ * pool's ready lists (ready.h): one is out while the list is not empty, and who takes it puts it out again where he
+ * leaves nodes behind. So each is woken by the one before him, no node that lies in the list is hidden behind one that
+ * runs, and the pool's sleep and ends know of nothing new.
  *
  * pool.futures is raised during a run, as by a future that is begun and not done: see future.c. */
 #include <errno.h>

@@ -58,7 +58,7 @@ void graph_free(struct wsd_graph *graph)
         return;
     if (runs(g))
         pool_broken("a graph was freed while it runs");
-    for_each_node(n, g) {
+    for_each_node (n, g) {
         if (n->after != n->few)
             free(n->after);
         free(n->name);
@@ -179,7 +179,7 @@ static bool has_strong_loop(struct graph *g)
     struct node *list = NULL;
     uint32_t n_seen = 0;
 
-    for_each_node(n, g) {
+    for_each_node (n, g) {
         n->mark = n->n_strong;
         if (n->mark == 0) {
             n->link = list;
@@ -207,7 +207,8 @@ int graph_check(struct graph *g)
         return 0;
     if (has_strong_loop(g))
         return -ELOOP;
-    for_each_node(n, g) n_first += n->n_strong + n->n_weak == 0;
+    for_each_node (n, g)
+        n_first += n->n_strong + n->n_weak == 0;
     if (n_first == 0 && g->n_nodes > 0)
         return -EINVAL;
     struct node **first = realloc(g->first, MAX(n_first, 1u) * sizeof(struct node *));
@@ -215,7 +216,7 @@ int graph_check(struct graph *g)
         return -ENOMEM;
     g->first = first;
     g->n_first = 0;
-    for_each_node(n, g) {
+    for_each_node (n, g) {
         n->strong = (int32_t)MAX(n->n_strong, 1u);
         n->single = n->n_strong + n->n_weak == 1;
         if (n->n_strong + n->n_weak == 0)
@@ -228,7 +229,8 @@ int graph_check(struct graph *g)
 void graph_reset(struct graph *g)
 {
     /* Relaxed: nobody else is there. */
-    for_each_node(n, g) atomic_store_explicit(&n->pending, n->strong, memory_order_relaxed);
+    for_each_node (n, g)
+        atomic_store_explicit(&n->pending, n->strong, memory_order_relaxed);
 }
 
 /* --- looking --- */
@@ -288,7 +290,11 @@ int graph_dump(const struct wsd_graph *graph, wsd_text_fn *put, void *arg)
     const struct graph *g = (const struct graph *)(const void *)graph;
     int r = put(begin, sizeof(begin) - 1, arg);
 
-    for_each_node(n, g) if (r == 0) r = dump_node(n, put, arg);
-    for_each_node(n, g) if (r == 0) r = dump_edges(n, put, arg);
+    for_each_node (n, g)
+        if (r == 0)
+            r = dump_node(n, put, arg);
+    for_each_node (n, g)
+        if (r == 0)
+            r = dump_edges(n, put, arg);
     return r ? r : put(end, sizeof(end) - 1, arg);
 }

@@ -2,10 +2,11 @@
  *
  * graph.h: the functions behind wsd/graph.h, for the table in join.c; and a graph, for graph.c and graph-run.c only.
  *
- *                | build | run | in a run | cancel | dump
- *  new to dump:  build (add, precede, free): one thread at a time, refused or stopped during a run
- *                run: one at a time, others are refused; [worker]
- *                cancel, dump: [any], also during a run
+ *          | build | run | cancel | dump
+ *  build   |  no   | no  |  yes   |  no     add, precede, free [any thread]; told so where a run goes on
+ *  run     |  no   | no  |  yes   |  yes    [worker]; a second one is refused
+ *  cancel  |  yes  | yes |  yes   |  yes    [any]; not with free
+ *  dump    |  no   | yes |  yes   |  yes    [any]
  */
 #pragma once
 
@@ -54,16 +55,16 @@ struct graph {
     struct node_chunk *chunks, *last_chunk;
     struct node **first; /* those without an edge coming in */
     uint32_t n_nodes, n_edges, n_first, n_conditions;
-    bool checked;          /* nothing has changed since graph_check() */
-    bool dirty;            /* some node's `pending` is not what it begins with */
-    _Atomic bool running;  /* [atomic: acquire CAS by who runs it, release when that is over] */
+    bool checked;         /* nothing has changed since graph_check() */
+    bool dirty;           /* some node's `pending` is not what it begins with */
+    _Atomic bool running; /* [atomic: acquire CAS by who runs it, release when that is over] */
     /* Of the run. [const in it, but the group's flag and error] */
     struct worker *caller;
     void *context; /* the caller's */
     uint32_t turn; /* [caller] */
     struct wsd_group group;
-    /* Nodes that are to run or run. Raised before those are handed on. [atomic: acq_rel RMWs, partners are each other; at
-     * 0 the caller has seen all that nodes wrote; seq_cst against its sleep] */
+    /* Nodes that are to run or run. Raised before those are handed on. [atomic: acq_rel RMWs, partners are each other;
+     * at 0 the caller has seen all that nodes wrote; seq_cst against its sleep] */
     _Alignas(CACHE_LINE) _Atomic uint64_t active;
     struct event event; /* the caller's sleep: nodes in the list, or none active */
     /* Those who may touch the graph beside the caller: the ticket, from before it is pushed until its taker is gone.
@@ -73,10 +74,10 @@ struct graph {
      * acquire by the caller, who looks him up; a hint] */
     _Atomic uint64_t hints[GRAPH_HINTS];
     _Alignas(CACHE_LINE) pthread_mutex_t lock;
-    struct node *list;        /* nodes that are to run, the youngest first [lock] */
-    bool ticket_out;          /* [lock] */
-    _Atomic uint32_t n_list;  /* [atomic: stored under lock, seq_cst against the caller's sleep; else a hint] */
-    struct ready ticket;      /* whoever takes it from the pool's lists runs nodes of the list */
+    struct node *list;       /* nodes that are to run, the youngest first [lock] */
+    bool ticket_out;         /* [lock] */
+    _Atomic uint32_t n_list; /* [atomic: stored under lock, seq_cst against the caller's sleep; else a hint] */
+    struct ready ticket;     /* whoever takes it from the pool's lists runs nodes of the list */
 };
 
 static inline struct graph *graph_of(struct wsd_graph *graph)

@@ -35,7 +35,8 @@ int cxx_graph(wsd_worker *self)
         self, nullptr, inner, [](wsd_worker *, uint64_t runs, void *) { return runs == 3; }, nullptr);
     wsd_graph_cancel(graph);
     error += wsd_graph_dump(
-        graph, [](const char *t, size_t size, void *arg) { return static_cast<std::string *>(arg)->append(t, size), 0; },
+        graph,
+        [](const char *t, size_t size, void *arg) { return static_cast<std::string *>(arg)->append(t, size), 0; },
         &text);
     wsd_graph_free(graph);
     wsd_graph_free(inner);

@@ -141,7 +141,8 @@ static void do_random(struct wsd_worker *self, void *arg)
     uint64_t seed = *(uint64_t *)arg;
 
     for (int round = 0; round < (SANITIZED ? 4 : 20); round++) {
-        uint32_t n = 1 + (uint32_t)(random_next(&seed) % (SANITIZED ? 500 : 2000)), *order = malloc(n * sizeof(uint32_t));
+        uint32_t n = 1 + (uint32_t)(random_next(&seed) % (SANITIZED ? 500 : 2000)),
+                 *order = malloc(n * sizeof(uint32_t));
         struct random_graph r = {.n = n, .vertices = calloc(n, sizeof(struct vertex))};
         struct wsd_node **nodes = malloc(n * sizeof(struct wsd_node *));
         struct wsd_graph *g = new_graph(self);
