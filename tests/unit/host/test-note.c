@@ -14,6 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "wsd/plugin.h"
+
 #define PAGE 4096u
 
 static uint8_t *file;
@@ -57,7 +59,7 @@ START_TEST(note_of_a_plugin_is_its_abi)
     uint32_t abi = 99;
 
     ck_assert_int_eq(note_read(file, file_size, &abi), 0);
-    ck_assert_uint_eq(abi, 0);
+    ck_assert_uint_eq(abi, WSD_PLUGIN_ABI);
 }
 END_TEST
 
@@ -134,7 +136,7 @@ START_TEST(notes_that_contradict_each_other_are_refused)
     uint8_t *note = find_note();
     Elf64_Ehdr *header = (Elf64_Ehdr *)(void *)file;
     Elf64_Phdr *segments = (Elf64_Phdr *)(void *)(file + header->e_phoff), *phdr = NULL, *wsd = NULL;
-    uint32_t abi, other = 1;
+    uint32_t abi, other = WSD_PLUGIN_ABI + 1;
 
     for (size_t i = 0; i < header->e_phnum; i++) {
         if (segments[i].p_type == PT_GNU_STACK)
