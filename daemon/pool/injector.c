@@ -2,7 +2,8 @@
  *
  * injector.c: the common queue of roots.
  * Owns the order; never the nodes, which are linked through themselves. [any]
- * Keeps: first in, first out, but for what is put to the front; what was taken in comes out once; nothing from outside comes in once closed.
+ * Keeps: first in, first out, but for what is put to the front; what was taken in comes out once; nothing from outside
+ * comes in once closed.
  * Does not wake anybody. */
 #include "pool/injector.h"
 
