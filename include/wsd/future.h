@@ -77,7 +77,8 @@ static inline bool wsd_future_done(const struct wsd_future *future)
 }
 
 /* Runs one piece of whatever the pool has to do, on a thread that is no worker; false where there was nothing. The
- * future only says which pool. Since 1. */
+ * future only says which pool. Not on a thread that is to set a future: what it takes up may wait for that one.
+ * Since 1. */
 static inline bool wsd_future_help(struct wsd_future *future)
 {
     return future->ops->future_help(future);
