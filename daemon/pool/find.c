@@ -175,7 +175,7 @@ bool worker_steal(struct worker *w, struct stolen *ret)
 {
     struct pool *pool = w->pool;
     uint32_t n = atomic_load_explicit(&pool->victims, memory_order_acquire);
-    uint32_t start = next_random(w) % n, tries = worker_victims(w, n);
+    uint32_t start = (uint32_t)((uint64_t)next_random(w) * n >> 32), tries = worker_victims(w, n);
 
     for (uint32_t i = 0; i <= tries; i++) {
         uint32_t at = i == 0 ? w->last_victim : worker_victim(w, n, i - 1, start);
@@ -304,11 +304,13 @@ static void run_root(struct worker *w, struct pool_node *node)
 /* Of others: the oldest. */
 static struct ready *take_ready(struct worker *w)
 {
-    uint32_t n = atomic_load_explicit(&w->pool->victims, memory_order_acquire), start = next_random(w) % n;
+    uint32_t n = atomic_load_explicit(&w->pool->victims, memory_order_acquire), at = w->public.index;
     struct ready *r = NULL;
 
-    for (uint32_t i = 0; i < n && !r; i++)
-        r = ready_take_oldest(&w->pool->all[(start + i) % n]->ready);
+    for (uint32_t i = 1; i < n && !r; i++) {
+        at = at + 1 < n ? at + 1 : 0;
+        r = ready_take_oldest(&w->pool->all[at]->ready);
+    }
     return r;
 }
 

@@ -29,8 +29,8 @@ struct injector {
      * node and is what park.h asks of a publication; partner is the seq_cst load of a look] */
     _Alignas(64) _Atomic uintptr_t tail;
     /* Nodes that were put to the front, the youngest first; the lowest bit: closed to the outside. [atomic: as tail; taken
-     * off under lock, so no node comes back while it is looked at] */
-    _Atomic uintptr_t front;
+     * off under lock, so no node comes back while it is looked at] On a line of its own: takers look at it each time. */
+    _Alignas(64) _Atomic uintptr_t front;
     _Alignas(64) pthread_mutex_t lock;
     /* The oldest, or the stub. [stored under lock; relaxed load by a look] */
     _Atomic(struct pool_node *) head;
