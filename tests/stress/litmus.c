@@ -73,8 +73,8 @@ static const struct wsd_task_type taken_type = {taken_twice, SLOT, 0};
 
 static void poison(struct wsd_task *t)
 {
-    memset(t, 0xdd, SLOT);
-    t->word = (uintptr_t)&taken_type;
+    memset(t + 1, 0xdd, SLOT - sizeof(*t));
+    __atomic_store_n(&t->word, (uintptr_t)&taken_type, __ATOMIC_RELAXED); /* the owner polls it */
 }
 
 static void take(struct wsd_worker *self, void *arg)
