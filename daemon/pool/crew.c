@@ -13,18 +13,12 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "base/cpus.h"
 #include "pool/worker.h"
 
 #define STACK_DEFAULT ((size_t)8 * 1024 * 1024)
 /* Below each stack; not one page: so that an array of some size does not reach beyond it. Address space only. */
 #define STACK_GUARD ((size_t)1024 * 1024)
-
-static int cpus(void)
-{
-    cpu_set_t set;
-
-    return sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
-}
 
 static void end(struct pool *pool)
 {
@@ -105,6 +99,10 @@ static bool retire_if_surplus(struct worker *w)
                                                     memory_order_relaxed));
     worker_wake_if_left(w); /* others may have relied on us */
     deque_trim_owner(&w->deque);
+    /* What it has left is found until somebody has taken it, and then until it retires again. The first one's list also
+     * takes pieces from outside. */
+    if (w->public.index > 0 && !batch_has_any(&w->batch) && !ready_any(&w->ready))
+        pool_set_active(pool, w->public.index, false);
     pthread_mutex_lock(&pool->crew_lock);
     pool->retired++;
     pool_leave(pool);
@@ -118,6 +116,7 @@ static bool retire_if_surplus(struct worker *w)
     if (back)
         pool->tickets--;
     pthread_mutex_unlock(&pool->crew_lock);
+    pool_set_active(pool, w->public.index, true);
     return back;
 }
 
@@ -168,6 +167,7 @@ int crew_new_worker(struct worker **ret_worker, struct pool *pool)
     if (r < 0)
         return r;
     *ret_worker = pool->all[n];
+    pool_set_active(pool, n, true);
     /* Release: partner is the thieves' acquire, who then read all[n]. */
     atomic_store_explicit(&pool->victims, n + 1, memory_order_release);
     return 0;
@@ -250,7 +250,7 @@ int crew_set(struct pool *pool, uint32_t n)
     uint32_t before = atomic_load_explicit(&pool->target, memory_order_relaxed), most = pool->most_asked;
     atomic_store_explicit(&pool->target, n, memory_order_seq_cst);
     pool->most_asked = MAX(pool->most_asked, n);
-    atomic_store_explicit(&pool->crowded, n > (uint32_t)cpus(), memory_order_relaxed);
+    atomic_store_explicit(&pool->crowded, n > cpus_affinity(), memory_order_relaxed);
     while (r == 0 && crew_short(pool))
         r = hire(pool);
     if (r < 0) { /* as many as there were, so that the caller can say so */

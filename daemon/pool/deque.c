@@ -384,6 +384,14 @@ bool deque_has_public_any(const struct deque *d)
     return word_tail(word) < word_split(word);
 }
 
+bool deque_has_origin_any(const struct deque *d, uint64_t origin)
+{
+    uint64_t word = atomic_load_explicit(&d->word, memory_order_acquire);
+    uint32_t tail = word_tail(word);
+
+    return tail < word_split(word) && __atomic_load_n(&d->entries[tail].origin, __ATOMIC_RELAXED) == origin;
+}
+
 bool deque_has_private_any(const struct deque *d)
 {
     return !d->eager && __atomic_load_n(&d->owner->top, __ATOMIC_RELAXED) > split_at(d);

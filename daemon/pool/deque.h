@@ -169,6 +169,8 @@ void deque_settle(void);
 /* Whether something is public; whether something is private (exact after deque_settle(), else a hint). [any] */
 bool deque_has_public_any(const struct deque *d);
 bool deque_has_private_any(const struct deque *d);
+/* Whether deque_steal_origin_any() would have something: the oldest one that is public is part of this origin. */
+bool deque_has_origin_any(const struct deque *d, uint64_t origin);
 
 /* Registers the process for membarrier: without it deques must be eager. */
 bool deque_revoke_available(void);

@@ -96,7 +96,7 @@ bool pool_has_roots(struct pool *pool)
     if (injector_any(&pool->injector) || (s->take && s->ready(s->context)))
         return true;
     uint32_t n = atomic_load_explicit(&pool->victims, memory_order_acquire);
-    for (uint32_t i = 0; i < n; i++)
+    for_each_active (i, pool, n)
         if (batch_has_any(&pool->all[i]->batch) || ready_any(&pool->all[i]->ready))
             return true;
     return false;
@@ -106,7 +106,7 @@ bool pool_has_tasks(struct pool *pool)
 {
     uint32_t n = atomic_load_explicit(&pool->victims, memory_order_acquire);
 
-    for (uint32_t i = 0; i < n; i++)
+    for_each_active (i, pool, n)
         if (deque_has_public_any(&pool->all[i]->deque))
             return true;
     return false;
@@ -130,16 +130,16 @@ void worker_wake_if_left(struct worker *w)
 {
     struct pool *pool = w->pool;
     uint32_t n = atomic_load_explicit(&pool->victims, memory_order_acquire);
-    bool any = false;
 
     if (!park_has_sleepers(&pool->park) && !crew_short(pool))
         return;
     settle(pool);
-    for (uint32_t i = 0; i < n && !any; i++)
-        any = pool->all[i] != w && has_any(pool->all[i]);
-    if (any)
-        pool_tell_task(pool);
-    else if (pool_has_roots(pool))
+    for_each_active (i, pool, n)
+        if (pool->all[i] != w && has_any(pool->all[i])) {
+            pool_tell_task(pool);
+            return;
+        }
+    if (pool_has_roots(pool))
         pool_tell_root(pool);
 }
 
@@ -171,18 +171,42 @@ static bool steal_from(struct worker *w, struct worker *victim, struct stolen *r
     return ret->entry;
 }
 
+static bool try_victim(struct worker *w, uint32_t index, struct stolen *ret)
+{
+    struct worker *victim = w->pool->all[index];
+
+    return victim != w && deque_has_public_any(&victim->deque) && steal_from(w, victim, ret);
+}
+
+/* Of pinned workers: nearest first. */
+static bool steal_near(struct worker *w, uint32_t n, uint32_t random, struct stolen *ret)
+{
+    const struct topology *t = w->pool->topology;
+
+    for (uint32_t k = 0; k < topology_steps(t, n); k++) {
+        uint32_t i = topology_victim(t, w->public.index, n, k, random);
+        if (i < n && pool_next_active(w->pool, i, n) == i && try_victim(w, i, ret))
+            return true;
+    }
+    return false;
+}
+
 bool worker_steal(struct worker *w, struct stolen *ret)
 {
     struct pool *pool = w->pool;
     uint32_t n = atomic_load_explicit(&pool->victims, memory_order_acquire);
-    uint32_t start = (uint32_t)((uint64_t)next_random(w) * n >> 32), tries = worker_victims(w, n);
+    uint32_t start = (uint32_t)((uint64_t)next_random(w) * n >> 32);
 
-    for (uint32_t i = 0; i <= tries; i++) {
-        uint32_t at = i == 0 ? w->last_victim : worker_victim(w, n, i - 1, start);
-        struct worker *victim = at < n ? pool->all[at] : w;
-        if (victim != w && deque_has_public_any(&victim->deque) && steal_from(w, victim, ret))
+    if (try_victim(w, w->last_victim, ret))
+        return true;
+    if (pool->topology)
+        return steal_near(w, n, start, ret);
+    for (uint32_t i = pool_next_active(pool, start, n); i < n; i = pool_next_active(pool, i + 1, n))
+        if (try_victim(w, i, ret))
             return true;
-    }
+    for_each_active (i, pool, start)
+        if (try_victim(w, i, ret))
+            return true;
     return false;
 }
 
@@ -241,7 +265,7 @@ bool worker_look(struct worker *w, struct worker *only)
     settle(w->pool);
     if (only)
         return look_at(w, only);
-    for (uint32_t i = 0; i < n; i++)
+    for_each_active (i, w->pool, n)
         if (look_at(w, w->pool->all[i]))
             return true;
     return false;
@@ -258,7 +282,7 @@ static struct pool_node *take_injected(struct worker *w, bool *ret_more)
 
     if (!node)
         node = batch_take_any(&w->batch, ret_more);
-    for (uint32_t i = 0; i < n && !node; i++)
+    for (uint32_t i = pool_next_active(pool, 0, n); i < n && !node; i = pool_next_active(pool, i + 1, n))
         node = batch_take_any(&pool->all[i]->batch, ret_more);
     if (node)
         return node;
@@ -304,14 +328,14 @@ static void run_root(struct worker *w, struct pool_node *node)
 /* Of others: the oldest. */
 static struct ready *take_ready(struct worker *w)
 {
-    uint32_t n = atomic_load_explicit(&w->pool->victims, memory_order_acquire), at = w->public.index;
-    struct ready *r = NULL;
+    uint32_t n = atomic_load_explicit(&w->pool->victims, memory_order_acquire);
 
-    for (uint32_t i = 1; i < n && !r; i++) {
-        at = at + 1 < n ? at + 1 : 0;
-        r = ready_take_oldest(&w->pool->all[at]->ready);
+    for_each_active (i, w->pool, n) {
+        struct ready *r = ready_take_oldest(&w->pool->all[i]->ready);
+        if (r)
+            return r;
     }
-    return r;
+    return NULL;
 }
 
 bool worker_find(struct worker *w, struct found *f)
@@ -330,7 +354,6 @@ void worker_run(struct worker *w, const struct found *f)
     if (f->root) {
         run_root(w, f->root);
     } else if (f->ready) {
-        COUNT(w, ready);
         f->ready->run(f->ready, w);
     } else {
         worker_run_stolen(w, &f->task, false);

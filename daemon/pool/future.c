@@ -148,11 +148,8 @@ static bool future_over(const struct wait *wait, struct worker **ret_thief, uint
 static void wait_outside(struct future *f)
 {
     while (atomic_load_explicit(&f->state, memory_order_seq_cst) < FUTURE_DONE) {
-        if (atomic_load_explicit(&f->state, memory_order_seq_cst) == FUTURE_QUEUED && ready_remove(&f->ready)) {
-            if (guest_run_ready(f->pool, &f->ready))
-                continue;
-            ready_push(&f->ready, NULL);
-        }
+        if (atomic_load_explicit(&f->state, memory_order_seq_cst) == FUTURE_QUEUED && guest_run_ready(f->pool, &f->ready))
+            continue;
         uint32_t epoch = event_prepare(&f->event);
         if (atomic_load_explicit(&f->state, memory_order_seq_cst) >= FUTURE_DONE)
             event_cancel(&f->event);

@@ -137,10 +137,12 @@ bool guest_run_ready(struct pool *pool, struct ready *r)
         return false;
     /* No look at `closing`: what belongs to a root that runs is run. */
     atomic_fetch_add_explicit(&pool->busy, 1, memory_order_seq_cst);
-    guest_run(w, &f);
+    bool there = ready_remove(r);
+    if (there)
+        guest_run(w, &f);
     guest_return(w);
     pool_leave(pool);
-    return true;
+    return there;
 }
 
 struct until {

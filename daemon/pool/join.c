@@ -233,9 +233,8 @@ void worker_run_stolen(struct worker *w, const struct stolen *s, bool descendant
 
 /* Whether this worker may take tasks that have nothing to do with what it waits for. They pile up on both stacks; and
  * who holds a lock across a join, or is a future that they wait for, would never get out from under them: nor what such a
- * one waits for, so `own` goes with the task. What is stolen
- * back from the thief needs no such bound: it lies deeper in the tree than the waiting task, so the depth of the tree
- * bounds it, and it waits for nothing above it. */
+ * one waits for, so `own` goes with the task. What is stolen back from the thief needs no such bound: it lies deeper in
+ * the tree than the waiting task, so the depth of the tree bounds it, and it waits for nothing above it. */
 static bool may_take_any(const struct worker *w)
 {
     const struct deque *d = &w->deque;
@@ -273,7 +272,8 @@ static bool help(struct worker *w, const struct wait *wait, struct worker *thief
     return true;
 }
 
-/* The second look, after all announcements. */
+/* The second look, after all announcements. It finds what help() takes, and nothing else: a worker that looks again and
+ * again at what it may not take neither sleeps nor lets another one come in its place. */
 static bool may_go_on(struct worker *w, const struct wait *wait, bool any)
 {
     struct worker *thief = NULL;
@@ -283,13 +283,14 @@ static bool may_go_on(struct worker *w, const struct wait *wait, bool any)
         return true;
     if (any)
         return worker_look(w, NULL);
-    return thief && atomic_load_explicit(&thief->deque.origin, memory_order_relaxed) == origin && worker_look(w, thief);
+    return thief && atomic_load_explicit(&thief->deque.origin, memory_order_relaxed) == origin && worker_look(w, thief) &&
+           deque_has_origin_any(&thief->deque, origin);
 }
 
 static void wait_sleep(struct worker *w, const struct wait *wait)
 {
     struct park *p = &w->pool->park;
-    bool any = may_take_any(w) && !wait->future, go_on = false;
+    bool any = may_take_any(w) && !wait->future, go_on = false, slept = false;
 
     trace_event(w, TRACE_SLEEP, TRACE_NOBODY);
     /* At first as a worker that runs, then as one that blocks, in whose place another one runs. */
@@ -304,7 +305,9 @@ static void wait_sleep(struct worker *w, const struct wait *wait)
             event_cancel(wait->event);
             go_on = true;
         } else {
-            COUNT(w, parks);
+            if (!slept)
+                COUNT(w, parks);
+            slept = true;
             go_on = event_wait(wait->event, epoch, blocks ? UINT64_MAX : POOL_BLOCKS_AFTER_USEC, false);
         }
         if (any && !park_joiner_remove(p, &w->joiner))
@@ -312,6 +315,8 @@ static void wait_sleep(struct worker *w, const struct wait *wait)
         if (blocks)
             crew_return(w);
     }
+    if (slept)
+        COUNT(w, wakeups);
     trace_event(w, TRACE_SLEEP | TRACE_END, TRACE_NOBODY);
 }
 

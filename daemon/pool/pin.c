@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * pin.c: workers on CPUs of their own, and the order in which they try victims.
+ * pin.c: workers on CPUs of their own.
  * Owns nothing. [owner of w], but for pool_worker_cpu() [any]
  * Keeps: a worker that cannot be pinned runs all the same.
  * Does not know the machine: topology.c does. */
@@ -22,16 +22,6 @@ void worker_pin(struct worker *w)
         CPU_SET(cpu, &set);
     if (cpu < CPU_SETSIZE && pthread_setaffinity_np(pthread_self(), sizeof(set), &set) == 0)
         atomic_store_explicit(&w->cpu, (int)cpu + 1, memory_order_relaxed);
-}
-
-uint32_t worker_victims(const struct worker *w, uint32_t n)
-{
-    return w->pool->topology ? topology_steps(w->pool->topology, n) : n;
-}
-
-uint32_t worker_victim(const struct worker *w, uint32_t n, uint32_t k, uint32_t random)
-{
-    return w->pool->topology ? topology_victim(w->pool->topology, w->public.index, n, k, random) : (random + k) % n;
 }
 
 int pool_worker_cpu(const struct pool *pool, uint32_t index)

@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "base/cleanup.h"
 #include "base/event.h"
 #include "pool/deque.h"
 #include "pool/injector.h"
@@ -92,11 +93,39 @@ struct pool {
     uint32_t retired, tickets, threads, most_asked; /* [crew_lock] */
     struct worker *unhired; /* among `all`, still without a thread; NULL: none [crew_lock] */
     bool joined;                                    /* [close_lock] */
+    /* One bit a worker: it may have something to take. There may be many retired ones after others have blocked, and who
+     * looks for work need not ask them. [atomic: seq_cst RMW by the worker itself, or its maker, before it can have
+     * anything; seq_cst load after a sleeper's announcement] */
+    _Atomic uint64_t active[(POOL_ALL_MAX + 63) / 64];
     struct worker **all; /* in the order of their making: workers, spare ones, guests [crew_lock; below victims const] */
     struct worker *guests[POOL_GUESTS_MAX]; /* [crew_lock] */
     struct trace trace;
     struct topology *topology; /* [const] NULL: nobody is pinned */
 };
+
+/* The first worker from index `from` on, below n, that may have something; n where there is none. [any] */
+static inline uint32_t pool_next_active(const struct pool *pool, uint32_t from, uint32_t n)
+{
+    for (uint32_t i = from; i < n; i = (i | 63) + 1) {
+        uint64_t bits = atomic_load_explicit(&pool->active[i / 64], memory_order_seq_cst) >> (i % 64);
+        if (bits)
+            return MIN(i + (uint32_t)__builtin_ctzll(bits), n);
+    }
+    return n;
+}
+
+#define for_each_active(i, pool, n)                                                                                    \
+    for (uint32_t i = pool_next_active(pool, 0, n); i < (n); i = pool_next_active(pool, i + 1, n))
+
+static inline void pool_set_active(struct pool *pool, uint32_t index, bool active)
+{
+    uint64_t bit = (uint64_t)1 << (index % 64);
+
+    if (active)
+        atomic_fetch_or_explicit(&pool->active[index / 64], bit, memory_order_seq_cst);
+    else
+        atomic_fetch_and_explicit(&pool->active[index / 64], ~bit, memory_order_seq_cst);
+}
 
 /* One event, where somebody wants to know. For slow paths only. [owner of w] */
 static inline void trace_event(struct worker *w, uint32_t kind, uint32_t other)
@@ -157,9 +186,6 @@ void pool_tell_task(struct pool *pool);
 void worker_relax(void);
 /* pin.c: goes to its CPU, where the pool has it so. [owner of w] */
 void worker_pin(struct worker *w);
-/* Whom to try at step k of worker_victims(): may be nobody (>= n). [owner of w] */
-uint32_t worker_victims(const struct worker *w, uint32_t n);
-uint32_t worker_victim(const struct worker *w, uint32_t n, uint32_t k, uint32_t random);
 /* How long a stolen task took, so that thieves leave alone what is not worth their while. [owner of w] */
 uint64_t worker_ticks(void);
 void worker_weigh(struct worker *w, uint64_t ticks);
@@ -171,7 +197,8 @@ static inline void worker_new_origin(struct worker *w)
 }
 
 /* guest.c */
-/* Runs a piece on the calling outside thread, or says that too many do. [any but workers] */
+/* Takes a piece out of its list and runs it on the calling outside thread; false where it was not there, or too many do
+ * so already. [any but workers] */
 bool guest_run_ready(struct pool *pool, struct ready *r);
 
 /* crew.c */

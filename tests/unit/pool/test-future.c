@@ -45,9 +45,13 @@ static void do_values(struct wsd_worker *self, void *arg)
 START_TEST(a_future_has_value_and_error)
 {
     struct pool *pool = new_pool(sizes[_i]);
+    uint64_t counted = 0;
 
     run_on(pool, do_values, NULL);
     ck_assert_uint_eq(pool->futures, 0);
+    for (uint32_t i = 0; i < pool_workers_seen(pool); i++)
+        counted += pool->all[i]->count.ready;
+    ck_assert_uint_eq(counted, 25); /* each that was started, once */
     pool_free(pool);
 }
 END_TEST
@@ -193,6 +197,18 @@ static void do_start(struct wsd_worker *self, void *arg)
     wsd_future_start(self, &later, late, arg);
 }
 
+static bool all_sleep(const struct pool *pool)
+{
+    struct pool_counters c;
+
+    for (uint32_t i = 0; i < pool_workers_seen(pool); i++) {
+        pool_worker_counters(pool, i, &c);
+        if (pool_worker_kind(pool, i) == POOL_WORKER && c.parks == c.wakeups)
+            return false;
+    }
+    return true;
+}
+
 START_TEST(work_that_is_submitted_later_wakes_all_who_wait_for_it)
 {
     uint32_t n = sizes[_i / 3] * 2;
@@ -205,7 +221,8 @@ START_TEST(work_that_is_submitted_later_wakes_all_who_wait_for_it)
         root_submit(pool, &roots[i], do_wait, NULL);
     while (atomic_load(&waiting) < n) /* more than there are workers: others came in place of those that wait */
         usleep(100);
-    usleep(1000);
+    while (!all_sleep(pool))
+        usleep(100);
     ck_assert_uint_eq(atomic_load(&woken), 0);
     if (_i % 3 == 0)
         run_on(pool, do_start, &later); /* as a root */
@@ -216,6 +233,69 @@ START_TEST(work_that_is_submitted_later_wakes_all_who_wait_for_it)
     ck_assert_int_eq(wsd_future_wait(NULL, &later, NULL), 7);
     pool_free(pool);
     ck_assert_uint_eq(atomic_load(&woken), n);
+}
+END_TEST
+
+/* One worker's part: a task that sets a promise, then, on top of it, a future that waits for that promise. The other
+ * one waits for the future: what it sees in the first one's deque is not its to take, and nobody else runs. */
+static struct wsd_future promise, on_top;
+static _Atomic uint32_t begun, gate;
+
+WSD_VOID_TASK_1(keep_promise, struct wsd_future *, f)
+{
+    wsd_future_set(f, NULL, 3);
+}
+
+static int wait_on_top(struct wsd_worker *self, void *arg, void **ret_value)
+{
+    return wsd_future_wait(self, &promise, NULL);
+}
+
+static void come(void)
+{
+    atomic_fetch_add(&begun, 1);
+    while (atomic_load(&gate) == 0)
+        sched_yield();
+}
+
+static void do_bury(struct wsd_worker *self, void *arg)
+{
+    wsd_future_begin(self, &promise);
+    wsd_future_begin(self, &on_top);
+    come();
+    WSD_SPAWN(keep_promise, &promise);
+    wsd_future_start(self, &on_top, wait_on_top, NULL);
+    atomic_store(&gate, 2);
+    ck_assert_int_eq(wsd_future_wait(self, &on_top, NULL), 3);
+    WSD_SYNC(keep_promise);
+}
+
+static void do_watch(struct wsd_worker *self, void *arg)
+{
+    come();
+    while (atomic_load(&gate) == 1)
+        sched_yield();
+    ck_assert_int_eq(wsd_future_wait(self, &on_top, NULL), 3);
+}
+
+START_TEST(who_sees_only_what_he_may_not_take_makes_way_for_another)
+{
+    for (int round = 0; round < (SANITIZED ? 20 : 200); round++) {
+        struct pool *pool = new_pool(2);
+        struct root bury, watch;
+
+        atomic_store(&begun, 0);
+        atomic_store(&gate, 0);
+        root_submit(pool, &bury, do_bury, NULL);
+        root_submit(pool, &watch, do_watch, NULL);
+        while (atomic_load(&begun) < 2)
+            usleep(20);
+        ck_assert_int_eq(pool_set_workers(pool, 1), 0);
+        atomic_store(&gate, 1);
+        root_wait(&bury);
+        root_wait(&watch);
+        pool_free(pool);
+    }
 }
 END_TEST
 
@@ -316,6 +396,41 @@ static void do_count(struct wsd_worker *self, void *arg)
     ck_assert_uint_eq(WSD_CALL(fib, 12), 144);
     atomic_fetch_add(&ran, 1);
 }
+
+static uint32_t active(const struct pool *pool)
+{
+    uint32_t n = 0, seen = pool_workers_seen(pool);
+
+    for_each_active (i, pool, seen)
+        n++;
+    return n;
+}
+
+START_TEST(who_came_in_place_of_one_that_blocked_is_not_asked_for_work_once_he_is_gone)
+{
+    enum { N = 60, WORKERS = 2 };
+    struct pool *pool = new_pool(WORKERS);
+    static struct root roots[N];
+
+    ck_assert_int_eq(pipe(pipes), 0);
+    for (int round = 0; round < 2; round++) {
+        for (size_t i = 0; i < N; i++)
+            root_submit(pool, &roots[i], do_block, NULL);
+        while (atomic_load(&blocked) < N)
+            usleep(100);
+        ck_assert_uint_ge(active(pool), N);
+        run_on(pool, do_unblock, &(size_t){N});
+        for (size_t i = 0; i < N; i++)
+            root_wait(&roots[i]);
+        /* Between two tasks, or woken for one: where there is work. The first one is always asked. */
+        while (active(pool) > WORKERS + 1)
+            run_on(pool, do_count, NULL);
+    }
+    pool_free(pool);
+    close(pipes[0]);
+    close(pipes[1]);
+}
+END_TEST
 
 /* The bound: below it, at it, above it. */
 static const int beyond[] = {-1, 0, 1, 60};
@@ -456,8 +571,10 @@ int main(void)
     tcase_add_loop_test(t, futures_nest, 0, 4);
     tcase_add_loop_test(t, waits_in_any_order_of_a_graph_end, 0, 8);
     tcase_add_loop_test(t, work_that_is_submitted_later_wakes_all_who_wait_for_it, 0, 12);
+    tcase_add_test(t, who_sees_only_what_he_may_not_take_makes_way_for_another);
     tcase_add_loop_test(t, a_lock_may_be_held_across_a_join_of_its_own, 0, 4);
     tcase_add_loop_test(t, who_blocks_leaves_his_cpu_to_others, 0, 4);
+    tcase_add_test(t, who_came_in_place_of_one_that_blocked_is_not_asked_for_work_once_he_is_gone);
     tcase_add_loop_test(t, where_more_block_than_there_are_spare_workers_the_rest_waits_its_turn, 0, 4);
     tcase_add_test(t, a_thread_that_cannot_be_had_costs_nothing_and_is_asked_for_again);
     tcase_add_test(t, the_number_of_workers_changes_under_load);
