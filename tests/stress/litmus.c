@@ -18,6 +18,7 @@
 #define OUTCOMES_MAX 64
 #define SLOT         WSD_SLOT_(struct wsd_plain_)
 #define SPINS        4000
+#define ROUNDS_USEC  20000000u /* of one litmus */
 #define TRIES        200
 /* In ticks: from the barrier to the start; the most that one side is ahead; a step of it, more where the
  * same side wins again and again; by chance. */
@@ -448,14 +449,17 @@ static void run(const struct litmus *l, bool eager)
         thieves[k] = (struct party){.self = {.size = sizeof(owner.self)}, .seed = k + 2};
         CHECK(pthread_create(&thieves[k].thread, NULL, thief_main, &thieves[k]) == 0);
     }
-    for (uint32_t i = 0; i < rounds; i++)
+    /* Beside other load each round costs both sides a turn of the scheduler: fewer do then. */
+    uint64_t deadline = clock_monotonic_usec() + ROUNDS_USEC;
+    stress_start();
+    while (round_number < rounds && (round_number < rounds / 10 || clock_monotonic_usec() < deadline))
         play(l);
     atomic_store(&stop, true);
     atomic_fetch_add(&go, 1);
     for (uint32_t k = 0; k < n_thieves; k++)
         pthread_join(thieves[k].thread, NULL);
     deque_deinit(&d);
-    printf("%s%s:", l->name, eager ? ", eager" : "");
+    printf("%s%s, %llu rounds:", l->name, eager ? ", eager" : "", (unsigned long long)round_number);
     for (uint32_t i = 0; i < OUTCOMES_MAX && outcomes[i].count; i++)
         printf("  %s %u", outcomes[i].who, outcomes[i].count);
     printf("\n");
