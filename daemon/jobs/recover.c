@@ -18,7 +18,7 @@
 #include "base/log.h"
 #include "jobs/job.h"
 
-#define NULL_PAGES 0x10000u /* what follows a NULL pointer that a plugin did not look at */
+#define NULL_PAGE 0x1000u /* what follows a NULL pointer that a plugin did not look at */
 
 struct death {
     struct fault_note note;
@@ -75,7 +75,7 @@ static void crashed(struct job *job, const struct death *death)
         snprintf(text, sizeof(text), "%s", strsignal(n->signal));
     else
         snprintf(text, sizeof(text), "%s at address 0x%llx", strsignal(n->signal), (unsigned long long)n->address);
-    if (n->signal == SIGABRT || (n->signal == SIGSEGV && n->code != FAULT_STACK && n->address < NULL_PAGES))
+    if (n->signal == SIGABRT || (n->signal == SIGSEGV && n->code != FAULT_STACK && n->address < NULL_PAGE))
         words_of_memory(text, job->domain->jobs->options.executor_memory);
     log_warning("%s:%s crashed: %s", plugin_title(job->plugin), job->function->name, text);
     job_finish(job, JOB_CRASHED, CODE_CRASHED, text, NULL);
