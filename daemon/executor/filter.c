@@ -2,7 +2,8 @@
  *
  * filter.c: the system calls that an executor refuses itself, by seccomp.
  * Owns nothing: the filter is the process's for good, and its children's. [main, before threads]
- * Keeps: what is refused fails with EPERM and kills nobody; where a condition cannot be written exactly, it refuses more.
+ * Keeps: what is refused fails with EPERM and kills nobody; where a condition cannot be written exactly, more
+ * is refused.
  * Does not list what is allowed: plugins are native code that calls what its libraries call. */
 #include <errno.h>
 #include <linux/ioprio.h>

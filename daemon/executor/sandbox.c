@@ -49,6 +49,8 @@ static int parse_one(struct sandbox *s, const char *key, char *value)
         s->required = n;
     else if (strcmp(key, "commands") == 0)
         s->commands = n;
+    else if (strcmp(key, "children") == 0)
+        s->children = n;
     else if (strcmp(key, "core") == 0)
         s->core_size = n;
     else if (strcmp(key, "memory") == 0)
@@ -157,7 +159,7 @@ static const char *enter(const struct sandbox *s, int version, int *ret_error)
         *ret_error = version < 0 ? version : r;
     }
     /* last: it refuses some of what the others need */
-    if ((r = filter_enter(s, !landlock_keeps_signals(version) && !s->commands)) < 0) {
+    if ((r = filter_enter(s, !landlock_keeps_signals(version) && !s->children)) < 0) {
         failed = "seccomp";
         *ret_error = r;
     }

@@ -15,6 +15,7 @@
 struct sandbox {
     bool required;        /* a part that cannot be had, or does not hold, is the end of the executor */
     bool commands;        /* programs may be started, and Unix sockets made */
+    bool children;        /* and they are to be signalled, even where only by allowing signals to everybody */
     uint64_t core_size;   /* UINT64_MAX: without limit */
     uint64_t memory;      /* bytes that plugins may allocate; 0: without limit */
     char *deny;           /* names of system calls with blanks between */
@@ -28,7 +29,8 @@ int sandbox_parse(struct sandbox *ret, char *text);
  * with the words, only where it is required: else they are logged. */
 int sandbox_enter(const struct sandbox *s, char error[static SANDBOX_ERROR]);
 
-/* Bounds what is allocated from now on. After the workers, whose stacks are none of a plugin's. 0 or a negative errno. */
+/* Bounds what is allocated from now on. After the workers, whose stacks are none of a plugin's. 0 or a negative errno.
+ */
 int sandbox_limit_memory(const struct sandbox *s);
 
 /* --- its parts: each 0 or a negative errno ------------------------------------------------------------------------ */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * verify.c: tries out that the sandbox holds: a call that a kernel, a tracer or a container has swallowed is found here.
+ * verify.c: tries out that the sandbox holds: a call that a kernel, a tracer or a container has swallowed is found
+ * here.
  * Owns nothing. [main, before threads]
  * Keeps: each part is tried by something that would go well, or fail otherwise, without it.
  * Does not try what the administrator denies beside: whether a call is harmless depends on its arguments. */
@@ -63,7 +64,7 @@ static bool memory_of_parent_is_closed(void)
 
 static bool signals_stay_inside(const struct sandbox *s, int landlock)
 {
-    bool kept = landlock_keeps_signals(landlock) || !s->commands;
+    bool kept = landlock_keeps_signals(landlock) || !s->children;
 
     return kill(getpid(), 0) == 0 && (!kept || (kill(getppid(), 0) == -1 && errno == EPERM));
 }

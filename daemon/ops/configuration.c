@@ -500,13 +500,14 @@ bool config_plugin_enabled(const struct config *c, const char *name, bool opt_in
 char *config_sandbox(const struct config *c, bool is_system)
 {
     /* a user's own plugins may do what he may; in a wsd of all users only what jobs need, unless it runs commands */
-    bool commands = !is_system || config_plugin_enabled(c, "exec", true);
+    bool exec = config_plugin_enabled(c, "exec", true), commands = !is_system || exec;
     const char *writable = c->writable ? c->writable : commands ? "/" : "none";
     char *text;
 
-    if (asprintf(&text, "required=%d,commands=%d,core=%llu,memory=%llu,deny=%s,writable=%s", c->sandbox_required,
-                 commands, (unsigned long long)c->core_size, (unsigned long long)c->executor_memory,
-                 c->deny ? c->deny : "", strcmp(writable, "none") == 0 ? "" : writable) < 0)
+    if (asprintf(&text, "required=%d,commands=%d,children=%d,core=%llu,memory=%llu,deny=%s,writable=%s",
+                 c->sandbox_required, commands, exec, (unsigned long long)c->core_size,
+                 (unsigned long long)c->executor_memory, c->deny ? c->deny : "",
+                 strcmp(writable, "none") == 0 ? "" : writable) < 0)
         return NULL;
     return text;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * hostile.c: test plugin: reaches for what is not its own. Each try is a line of output: `NAME refused` where it was not
- * permitted, `NAME done`, or `NAME open: ERROR` where it failed, but not for want of permission. */
+ * hostile.c: test plugin: reaches for what is not its own. Each try is a line of output: `NAME refused` where it was
+ * not permitted, `NAME done`, or `NAME open: ERROR` where it failed, but not for want of permission. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>

@@ -29,7 +29,7 @@ static struct front front;
 static int control = -1;
 static pid_t pid;
 static uint32_t n_loaded;
-static const char *sandbox = "required=1,commands=1,core=0,memory=0,deny=,writable=/";
+static const char *sandbox = "required=1,commands=1,children=0,core=0,memory=0,deny=,writable=/";
 static char functions[16][64][64]; /* names of the functions, by plugin number */
 
 /* --- the executor ------------------------------------------------------------------------------------------------- */

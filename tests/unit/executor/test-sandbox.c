@@ -56,10 +56,11 @@ static int in_child(int (*test)(const struct sandbox *s), const char *text)
 START_TEST(every_key_is_read)
 {
     struct sandbox s =
-        parsed("required=0,commands=1,core=18446744073709551615,memory=4096,deny=a b,writable=/x,y=1:/z");
+        parsed("required=0,commands=1,children=1,core=18446744073709551615,memory=4096,deny=a b,writable=/x,y=1:/z");
 
     ck_assert(!s.required);
     ck_assert(s.commands);
+    ck_assert(s.children);
     ck_assert_uint_eq(s.core_size, UINT64_MAX);
     ck_assert_uint_eq(s.memory, 4096);
     ck_assert_str_eq(s.deny, "a b");
@@ -67,6 +68,7 @@ START_TEST(every_key_is_read)
     s = parsed("writable=");
     ck_assert(s.required);
     ck_assert(!s.commands);
+    ck_assert(!s.children);
     ck_assert_str_eq(s.deny, "");
     ck_assert_str_eq(s.writable, "");
 }
@@ -75,7 +77,8 @@ END_TEST
 START_TEST(nonsense_is_refused)
 {
     static const char *const bad[] = {"", "required", "required=1", "required=,writable=", "required=x,writable=/",
-                                      "core=-1,writable=/", "core=99999999999999999999,writable=/", "colour=1,writable=/",
+                                      "core=-1,writable=/", "core=99999999999999999999,writable=/",
+                                      "colour=1,writable=/",
                                       "memory=1x,writable=", ",writable="};
     struct sandbox s;
 
@@ -179,7 +182,8 @@ static int filtered(const struct sandbox *s)
     if (!is_refused(syscall(SYS_times, NULL)) || !is_refused(syscall(SYS_unshare, 0)) ||
         !is_refused(syscall(SYS_prlimit64, getppid(), RLIMIT_CPU, NULL, NULL)))
         return 2;
-    if (!is_refused(kill(getppid(), 0)) || !is_refused(kill(0, 0)) || !is_refused(kill(-1, 0)) || kill(getpid(), 0) != 0)
+    if (!is_refused(kill(getppid(), 0)) || !is_refused(kill(0, 0)) || !is_refused(kill(-1, 0)) ||
+        kill(getpid(), 0) != 0)
         return 3;
     /* the upper half of an int is nobody's, and hides nothing */
     if (!is_refused(syscall(SYS_socket, 0x100000000ul | AF_UNIX, SOCK_STREAM, 0)) ||
