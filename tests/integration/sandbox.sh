@@ -71,12 +71,12 @@ can_inject() {
 inject() { # WHAT
   WSD_PREFIX=(strace -f -qq -o "$WORK/trace" -e "trace=${1%%:*}" -e "inject=$1")
 }
-refuses() { # WORDS
+refuses() { # WORDS TIMES: so often an executor has said so, one for each job
   local status=0
   wsctl submit fib 20 >"$WORK/out" 2>"$WORK/err" || status=$?
   cat "$WORK/out" "$WORK/err" "$WSD_LOG"
   [ "$status" = 77 ] && [ ! -s "$WORK/out" ] && grep -qF "$1" "$WORK/err" && grep -qF '[sandbox]' "$WORK/err" &&
-    grep -qF "is not confined as it should be: $1" "$WSD_LOG"
+    [ "$(grep -cF "is not confined as it should be: $1" "$WSD_LOG")" = "$2" ]
 }
 goes_on() { # WORDS
   expect_output 6765 wsctl submit fib 20 && grep -F "$1" "$WSD_LOG" && grep -F 'required = no' "$WSD_LOG"
@@ -92,8 +92,8 @@ if can_inject; then
   while IFS='|' read -r what injected words; do
     inject "$injected"
     start '' || exit 1
-    check "$what: no job runs, and it is said why" refuses "$words"
-    check "$what: and again, for the next one" refuses "$words"
+    check "$what: no job runs, and it is said why" refuses "$words" 1
+    check "$what: and again, for the next one" refuses "$words" 2
     stop_traced
     inject "$injected"
     start '[sandbox]\nrequired = no\n' || exit 1
