@@ -154,12 +154,16 @@ for ((i = 0; i < 20000; i++)); do printf '%s %d\n' "$secret" "$i"; done >"$WORK/
 chmod 644 "$WORK/small" "$WORK/large"
 as $ALICE "$CTL" submit --input "$WORK/small" echo | cmp - "$WORK/small" || fail "echo small" "another answer"
 as $ALICE "$CTL" submit --input "$WORK/large" echo | cmp - "$WORK/large" || fail "echo large" "another answer"
-alices=$(as $ALICE "$CTL" submit hostile:whoami)
-check "bytes of her own earlier jobs are where the hunter looks" expect_output found \
-  as $ALICE "$CTL" submit hostile:hunt "$backwards"
-check "bytes of another user's jobs are not" expect_output nothing as $BOB "$CTL" submit hostile:hunt "$backwards"
-kill -KILL "$alices"
-check "also not when her executor has died" expect_output nothing as $BOB "$CTL" submit hostile:hunt "$backwards"
+if [ -n "${WSD_SANITIZE:-}" ]; then
+  skip "bytes of another user's jobs" "a sanitizer's memory takes hours to look through"
+else
+  alices=$(as $ALICE "$CTL" submit hostile:whoami)
+  check "bytes of her own earlier jobs are where the hunter looks" expect_output found \
+    as $ALICE "$CTL" submit hostile:hunt "$backwards"
+  check "bytes of another user's jobs are not" expect_output nothing as $BOB "$CTL" submit hostile:hunt "$backwards"
+  kill -KILL "$alices"
+  check "also not when her executor has died" expect_output nothing as $BOB "$CTL" submit hostile:hunt "$backwards"
+fi
 
 background as $ALICE "$CTL" submit sleep 600000
 check "alice's client waits" wait_until sh -c "'$WSCTL' --json list | grep -q '\"running\"'"

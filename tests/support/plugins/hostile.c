@@ -31,6 +31,7 @@
 #define FDS_MAX 1024
 #define PIECE   (64u * 1024)
 #define EAT     (1u << 20)
+#define HUNT    (1u << 30) /* bytes of a mapping */
 
 static void tell(struct wsd_job *job, const char *name, long r)
 {
@@ -302,7 +303,8 @@ static int hunt(struct wsd_job *job, struct wsd_worker *self)
     if (job->argc != 2 || !maps || fd < 0)
         return wsd_job_fail(job, 2, "SDRAWKCAB");
     while (fgets(line, sizeof(line), maps)) {
-        if (sscanf(line, "%lx-%lx %4s", &begin, &end, mode) != 3 || mode[0] != 'r')
+        /* what is larger than that is a sanitizer's shadow */
+        if (sscanf(line, "%lx-%lx %4s", &begin, &end, mode) != 3 || mode[0] != 'r' || end - begin > HUNT)
             continue;
         for (unsigned long at = begin; at < end; at += PIECE / 2) { /* overlapping */
             size_t size = end - at < PIECE ? end - at : PIECE;
