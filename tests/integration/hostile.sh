@@ -92,8 +92,11 @@ check "its wsd is out of reach" refused "$WSD_PID" wsctl submit
 check "an executor of another wsd is out of reach" refused "$other_executor" wsctl submit
 check "its client is out of reach" refused "$client" wsctl submit
 check "any process of the user is out of reach" refused "$stranger" wsctl submit
+# The leak checker of an executor that was built with AddressSanitizer needs these two.
+excepted='^$'
+[[ ${WSD_SANITIZE:-} != *address* ]] || excepted='^ptrace |^dumpable '
 calls_refused() {
-  "$@" hostile:calls >"$WORK/calls" || return 1
+  "$@" hostile:calls | grep -vE "$excepted" >"$WORK/calls" || return 1
   cat "$WORK/calls"
   [ "$(wc -l <"$WORK/calls")" -ge 20 ] && ! grep -v ' refused$' "$WORK/calls"
 }
