@@ -327,12 +327,12 @@ struct food {
     struct food *next;
 };
 
-/* Until there is no more, or it is 64 GiB. */
+/* Until there is no more, or it is 1 GiB: no limit is in force then, and the machine is to live. */
 static struct food *eat_all(size_t size, unsigned long *ret_n)
 {
     struct food *all = NULL, *f;
 
-    for (*ret_n = 0; *ret_n < (64ul << 30) / size && (f = malloc(size)); ++*ret_n) {
+    for (*ret_n = 0; *ret_n < (1ul << 30) / size && (f = malloc(size)); ++*ret_n) {
         memset(f, 1, size);
         f->next = all;
         all = f;
