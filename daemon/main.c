@@ -11,8 +11,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
@@ -30,6 +32,7 @@
 #define FLUSH_MAX_USEC  1000000u /* for the last answers to be read, at the end */
 #define FINISH_MAX_USEC 2000000u /* for executors to end in order */
 #define TICK_USEC       50000u
+#define LANDLOCK_LEAST  2 /* as executor/landlock.c */
 
 struct daemon {
     struct config config;
@@ -39,9 +42,10 @@ struct daemon {
     struct frontend *frontend;
     struct service *service;
     struct event *drain_timer;
+    char *sandbox; /* as executors are told */
     char *socket; /* that was bound, and is removed at the end */
     int executor_fd;
-    bool draining, ending;
+    bool draining, ending, is_system;
     uint64_t ending_usec;
     int argc;
     char **argv;
@@ -194,6 +198,9 @@ static void on_reload(void *context)
         if (fresh.one_domain != d->config.one_domain || strcmp(fresh.plugin_dirs, d->config.plugin_dirs) != 0 ||
             fresh.pin != d->config.pin || fresh.stack_size != d->config.stack_size)
             log_notice("plugin directories, domains, pinning and stacks change with the next start");
+        _cleanup_(freep) char *sandbox = config_sandbox(&fresh, d->is_system);
+        if (sandbox && strcmp(sandbox, d->sandbox) != 0)
+            log_notice("the sandbox and the memory limit of executors change with the next start");
         if (fresh.workers != d->config.workers) {
             log_info("each executor has %u workers from now on", workers_of(&fresh));
             jobs_set_workers(d->jobs, workers_of(&fresh));
@@ -369,6 +376,18 @@ static void raise_descriptors(void)
     }
 }
 
+/* Said once, here, and not by each executor. What Landlock would do for wsd, it does for itself then: nobody of its own
+ * user looks into it. */
+static void tell_of_landlock(void)
+{
+    long version = syscall(SYS_landlock_create_ruleset, NULL, 0, 1 /* asks for the version */);
+
+    if (version >= LANDLOCK_LEAST || (version < 0 && errno != ENOSYS && errno != EOPNOTSUPP))
+        return;
+    log_notice("this kernel has no Landlock, or too old a one: executors are confined by seccomp alone");
+    (void)prctl(PR_SET_DUMPABLE, 0);
+}
+
 static int build(struct daemon *d)
 {
     struct service_options service = {.reload = on_reload, .drain = on_drain, .end = on_end, .context = d};
@@ -386,6 +405,11 @@ static int build(struct daemon *d)
     if (!path || n_inherited < 0)
         return -ENOMEM;
     is_system = d->config.is_system >= 0 ? d->config.is_system : strcmp(path, SYSTEM_SOCKET) == 0;
+    d->is_system = is_system;
+    d->sandbox = config_sandbox(&d->config, is_system);
+    if (!d->sandbox)
+        return -ENOMEM;
+    tell_of_landlock();
     d->base = event_base_new();
     d->drain_timer = d->base ? evtimer_new(d->base, on_drain_over, d) : NULL;
     if (!d->drain_timer)
@@ -403,6 +427,8 @@ static int build(struct daemon *d)
         .own_uid = geteuid(),
         .user_daemon = !is_system,
         .log_level = d->config.log_level,
+        .sandbox = d->sandbox,
+        .executor_memory = d->config.executor_memory,
         .plugin_enabled = plugin_enabled,
         .context = d,
     };
@@ -435,6 +461,7 @@ static void tear_down(struct daemon *d)
     if (d->socket)
         unlink(d->socket);
     free(d->socket);
+    free(d->sandbox);
     close_fd(d->executor_fd);
     config_deinit(&d->config);
 }

@@ -18,6 +18,7 @@
 #include "executor/ask.h"
 #include "executor/fault.h"
 #include "executor/process.h"
+#include "executor/sandbox.h"
 #include "executor/work.h"
 #include "host/loader.h"
 #include "ring/control.h"
@@ -32,6 +33,7 @@ struct arguments {
     size_t n_dirs;
     bool any_path;
     int log_level;
+    struct sandbox sandbox;
 };
 
 static struct work work;
@@ -42,7 +44,7 @@ static int parse_arguments(int argc, char **argv, struct arguments *ret)
 {
     char *end, *save = NULL;
 
-    if (argc != 7)
+    if (argc != 8)
         return -EINVAL;
     unsigned long workers = strtoul(argv[1], &end, 10);
     if (*end || workers < 1 || workers > POOL_WORKERS_MAX)
@@ -60,7 +62,7 @@ static int parse_arguments(int argc, char **argv, struct arguments *ret)
     if (!ret->pin && strcmp(argv[5], "free") != 0)
         return -EINVAL;
     ret->stack_size = strtoul(argv[6], &end, 10);
-    if (*end || end == argv[6])
+    if (*end || end == argv[6] || sandbox_parse(&ret->sandbox, argv[7]) < 0)
         return -EINVAL;
     ret->log_level = log_level_parse(argv[4]);
     return ret->log_level < 0 ? -EINVAL : 0;
@@ -217,6 +219,19 @@ static int prepare(const struct arguments *a, struct loader **ret_loader)
     return r < 0 ? r : loader_new(ret_loader, &options);
 }
 
+static int confine(const struct sandbox *s)
+{
+    struct control c = {.kind = CONTROL_UNSAFE};
+    char error[SANDBOX_ERROR];
+    int r = sandbox_enter(s, error);
+
+    if (r < 0) {
+        put_text(&c, error);
+        control_send(work.control_fd, &c, -1);
+    }
+    return r;
+}
+
 int main(int argc, char **argv)
 {
     struct arguments a = {0};
@@ -226,13 +241,17 @@ int main(int argc, char **argv)
     log_init("wsd-executor");
     if (parse_arguments(argc, argv, &a) < 0) {
         log_error("started by wsd only: wsd-executor "
-                  "WORKERS PLUGIN_DIR[:PLUGIN_DIR...] any|dirs LOG_LEVEL pin|free STACK");
+                  "WORKERS PLUGIN_DIR[:PLUGIN_DIR...] any|dirs LOG_LEVEL pin|free STACK SANDBOX");
         return EXIT_USAGE;
     }
     log_set_level(a.log_level);
     int r = prepare(&a, &loader);
     if (r == 0)
+        r = confine(&a.sandbox);
+    if (r == 0)
         r = start_pool(&a, &pool);
+    if (r == 0)
+        r = sandbox_limit_memory(&a.sandbox);
     if (r == 0 && a.pin && !pool_is_pinned(pool))
         log_warning("the CPUs of this machine cannot be told apart: workers are not pinned");
     if (r == 0)

@@ -3,7 +3,7 @@
  * process.c: what an executor does to itself before it runs anybody's code.
  * Owns nothing. [main, before threads]
  * Keeps: descriptors 3 to 6 are what control.h says, 0 to 2 are open, and there is no other.
- * Does not sandbox: seccomp and Landlock come with the hardening issue. */
+ * Does not sandbox: sandbox.c does, once everything is there that it needs. */
 #include "executor/process.h"
 
 #include <errno.h>
@@ -94,8 +94,7 @@ int process_settle(int control_fd)
         return -errno;
     if (!parent_lives(control_fd))
         return -ESRCH;
-    if (prctl(PR_SET_DUMPABLE, 0) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
-        setrlimit(RLIMIT_CORE, &limit) < 0)
+    if (prctl(PR_SET_DUMPABLE, 0) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
         return -errno;
     /* each job may bring a descriptor, and each plugin keeps one */
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {

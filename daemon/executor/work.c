@@ -116,15 +116,13 @@ static bool open_answered(struct slot *s, void *arg)
     return opens_answered(&s->work->opens, arg);
 }
 
-static int transport_open(struct host_job *job, const char *path)
+/* By the submitter's hand. */
+static int open_there(struct slot *s, const char *path)
 {
-    struct slot *s = from_job(job);
     struct control c = {.kind = CONTROL_OPEN, .slot = s->number, .generation = s->generation};
     size_t size = strlen(path) + 1;
     struct open_wait w;
 
-    if (s->request.flags & DOWN_SAME_USER)
-        return path[0] != '/' && !s->request.directory ? -ENOENT : files_open(s->request.directory, path);
     if (size > CONTROL_TEXT)
         return -ENAMETOOLONG;
     memcpy(c.text, path, size);
@@ -134,6 +132,22 @@ static int transport_open(struct host_job *job, const char *path)
     if (control_send(s->work->control_fd, &c, -1) == 0)
         slot_wait(s, open_answered, &w);
     return opens_end(&s->work->opens, &w);
+}
+
+static int transport_open(struct host_job *job, const char *path)
+{
+    struct slot *s = from_job(job);
+
+    if (!(s->request.flags & DOWN_SAME_USER))
+        return open_there(s, path);
+    if (path[0] != '/' && !s->request.directory)
+        return -ENOENT;
+    int fd = files_open(s->request.directory, path);
+    if (fd != -EACCES && fd != -EPERM)
+        return fd;
+    /* the same user, but the capabilities that he may have are not ours */
+    int there = open_there(s, path);
+    return there == -ENOTCONN || there == -ECANCELED ? fd : there;
 }
 
 static const char *transport_directory(struct host_job *job)

@@ -106,6 +106,18 @@ void liar(struct domain *d, const char *what)
     executor_kill(d->executor);
 }
 
+/* It ends by itself, and none is started again: what waits is told why. */
+static void unsafe(struct domain *d, const struct control *c)
+{
+    log_error("executor %u is not confined as it should be: %s: it runs no jobs; see [sandbox] in wsd.conf(5)",
+              d->executor->number, c->text);
+    free(d->unsafe);
+    if (asprintf(&d->unsafe, "wsd cannot confine its executors (%.128s): see its log, and [sandbox] in wsd.conf",
+                 c->text) < 0)
+        d->unsafe = NULL;
+    executor_kill(d->executor);
+}
+
 static void on_control(struct executor *e, const struct control *c, void *context)
 {
     struct domain *d = context;
@@ -123,6 +135,9 @@ static void on_control(struct executor *e, const struct control *c, void *contex
         return;
     case CONTROL_ASKED:
         ask_answered(d, c);
+        return;
+    case CONTROL_UNSAFE:
+        unsafe(d, c);
         return;
     default:
         liar(d, "a packet of unknown kind");
@@ -143,6 +158,7 @@ static void start_now(struct domain *d)
         .plugin_dirs = jobs->options.plugin_dirs,
         .any_path = jobs->options.user_daemon,
         .log_level = jobs->options.log_level,
+        .sandbox = jobs->options.sandbox,
         .number = ++jobs->next_executor,
         .ops = &ops,
         .context = d,
@@ -188,10 +204,13 @@ static void preload(struct domain *d)
 
 static void give_up(struct domain *d)
 {
-    plugin_fail_waiting(d, EAGAIN, "no executor can be started: see wsd's log");
+    _cleanup_(freep) char *unsafe = TAKE(d->unsafe);
+    const char *why = unsafe ? unsafe : "no executor can be started: see wsd's log";
+
+    plugin_fail_waiting(d, unsafe ? EACCES : EAGAIN, why);
     for (struct job *job; (job = queue_first(d));) {
         queue_take(d, job);
-        job_finish(job, JOB_INTERRUPTED, CODE_INTERRUPTED, "no executor can be started: see wsd's log", NULL);
+        job_finish(job, JOB_INTERRUPTED, CODE_INTERRUPTED, why, NULL);
     }
     d->n_deaths = DEATHS_FREE;
 }
@@ -215,7 +234,7 @@ int domain_start(struct domain *d)
 
     if (d->executor || evtimer_pending(d->pause_timer, NULL))
         return 0;
-    if (d->n_deaths >= DEATHS_MAX) {
+    if (d->n_deaths >= DEATHS_MAX || d->unsafe) {
         give_up(d);
         return -EAGAIN;
     }
@@ -505,5 +524,6 @@ void domain_free(struct domain *d)
         plugin_free(container_of(d->plugins.next, struct plugin, link));
     event_free(d->pause_timer);
     event_free(d->idle_timer);
+    free(d->unsafe);
     free(d);
 }

@@ -151,6 +151,7 @@ struct domain {
     uint32_t n_deaths; /* in a row, of executors that were of no use */
     bool distrusted;   /* the executor told lies and is being ended */
     bool finishing;    /* the executor was told to end: nothing goes to it any more */
+    char *unsafe;      /* the executor cannot confine itself: why; NULL */
     bool useful;       /* the executor has brought something to its end: a job, or the suspicion of a plugin */
     struct list asks;  /* parts of questions that the executor has not answered, the oldest first */
     uint32_t n_asks;

@@ -85,6 +85,8 @@ struct jobs_options {
     uint32_t own_uid;        /* of wsd and so of the executors */
     bool user_daemon;        /* a user's own wsd: plugins by path */
     int log_level;
+    const char *sandbox;      /* for executors, as ring/control.h says; lives as long as the jobs */
+    uint64_t executor_memory; /* that it allows them; 0: without limit */
     /* Whether the configuration turns this plugin on; is_opt_in: the function asks to be off by default. */
     bool (*plugin_enabled)(const char *plugin, bool is_opt_in, void *context);
     void *context;

@@ -18,6 +18,8 @@
 #include "base/log.h"
 #include "jobs/job.h"
 
+#define NULL_PAGE 0x1000u /* what follows a NULL pointer that a plugin did not look at */
+
 struct death {
     struct fault_note note;
     bool noted;
@@ -50,6 +52,16 @@ static void words_of_stack(char text[static JOB_TEXT], uint64_t size)
              whole ? size >> 20 : size >> 10, whole ? "MiB" : "KiB");
 }
 
+/* What a plugin that got no memory dies of; whether it was that, nobody knows. */
+static void words_of_memory(char text[static JOB_TEXT], uint64_t limit)
+{
+    size_t n = strlen(text);
+
+    if (limit)
+        snprintf(text + n, JOB_TEXT - n,
+                 "; perhaps for want of memory: [limits] executor-memory in wsd.conf is %" PRIu64 " MiB", limit >> 20);
+}
+
 static void crashed(struct job *job, const struct death *death)
 {
     const struct fault_note *n = &death->note;
@@ -63,6 +75,8 @@ static void crashed(struct job *job, const struct death *death)
         snprintf(text, sizeof(text), "%s", strsignal(n->signal));
     else
         snprintf(text, sizeof(text), "%s at address 0x%llx", strsignal(n->signal), (unsigned long long)n->address);
+    if (n->signal == SIGABRT || (n->signal == SIGSEGV && n->code != FAULT_STACK && n->address < NULL_PAGE))
+        words_of_memory(text, job->domain->jobs->options.executor_memory);
     log_warning("%s:%s crashed: %s", plugin_title(job->plugin), job->function->name, text);
     job_finish(job, JOB_CRASHED, CODE_CRASHED, text, NULL);
 }
@@ -139,6 +153,8 @@ static void describe(char text[static JOB_TEXT], struct domain *d, const struct 
         snprintf(text, JOB_TEXT, "wsd replaced it");
     else if (code == CLD_EXITED)
         snprintf(text, JOB_TEXT, "it exited with %d", status);
+    else if (status == SIGKILL) /* nobody of ours: an administrator, or the kernel where memory ran out */
+        snprintf(text, JOB_TEXT, "%s, by hand or for want of memory", strsignal(status));
     else
         snprintf(text, JOB_TEXT, "%s", strsignal(status));
 }
@@ -156,7 +172,8 @@ void recover(struct domain *d, int code, int status)
         log_warning("executor %u ended: %s", e->number, how);
         d->jobs->counters.executors_died++;
     }
-    blame = !orderly && !(death.noted && death.note.slot != RING_NONE) && !d->distrusted;
+    blame = !orderly && !(death.noted && death.note.slot != RING_NONE) && !d->distrusted &&
+            !d->unsafe;
     finished_answers(d);
     /* from the last handed to the first, each to the head of its queue: so the order stays */
     while (!list_empty(&d->handed)) {

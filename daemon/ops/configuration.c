@@ -9,6 +9,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <ini.h>
+#include <seccomp.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +19,10 @@
 #include "base/log.h"
 #include "config.h"
 
-enum kind { KIND_TEXT, KIND_COUNT, KIND_SIZE, KIND_TIME, KIND_WORKERS, KIND_LEVEL, KIND_BOOL, KIND_TRUST, KIND_STACK };
+enum kind {
+    KIND_TEXT, KIND_COUNT, KIND_SIZE, KIND_TIME, KIND_WORKERS, KIND_LEVEL, KIND_BOOL, KIND_TRUST, KIND_STACK,
+    KIND_CORE, KIND_MEMORY, KIND_CALLS, KIND_WRITABLE
+};
 
 struct key {
     const char *section, *name;
@@ -40,6 +44,10 @@ static const struct key keys[] = {
     {"pool", "pin", KIND_BOOL, AT(pin)},
     {"pool", "stack", KIND_STACK, AT(stack_size)},
     {"plugins", "directories", KIND_TEXT, AT(plugin_dirs)},
+    {"executor", "core-size", KIND_CORE, AT(core_size)},
+    {"sandbox", "required", KIND_BOOL, AT(sandbox_required)},
+    {"sandbox", "deny", KIND_CALLS, AT(deny)},
+    {"sandbox", "writable", KIND_WRITABLE, AT(writable)},
     {"domains", "trust", KIND_TRUST, AT(one_domain)},
     {"limits", "max-jobs", KIND_COUNT, AT(limits.jobs)},
     {"limits", "max-jobs-per-user", KIND_COUNT, AT(limits.jobs_per_user)},
@@ -50,6 +58,7 @@ static const struct key keys[] = {
     {"limits", "cancel-grace", KIND_TIME, AT(limits.grace_usec)},
     {"limits", "frame-timeout", KIND_TIME, AT(frame_usec)},
     {"limits", "executor-idle", KIND_TIME, AT(limits.idle_usec)},
+    {"limits", "executor-memory", KIND_MEMORY, AT(executor_memory)},
 };
 
 #define TIME_MAX (366ull * 24 * 3600 * 1000000)
@@ -57,7 +66,7 @@ static const struct key keys[] = {
 int config_init(struct config *c)
 {
     *c = (struct config){
-        .log_level = LOG_INFO, .is_system = -1, .drain_usec = 90ull * 1000000,
+        .log_level = LOG_INFO, .sandbox_required = 1, .is_system = -1, .drain_usec = 90ull * 1000000,
         .frame_usec = 30ull * 1000000, .stack_size = JOBS_STACK_DEFAULT, .limits = JOBS_LIMITS_DEFAULT};
     c->plugin_dirs = strdup(WSD_PLUGIN_DIR);
     c->executor = strdup(WSD_EXECUTOR);
@@ -71,6 +80,8 @@ void config_deinit(struct config *c)
     free(c->state_dir);
     free(c->plugin_dirs);
     free(c->executor);
+    free(c->deny);
+    free(c->writable);
     *c = (struct config){0};
 }
 
@@ -125,6 +136,61 @@ static int parse_time(const char *value, uint64_t *ret)
     return 0;
 }
 
+/* NULL, or why it cannot be denied: without some of them no executor would even start. */
+static const char *check_call(const char *name)
+{
+    static const char *const needed[] = {
+        "brk", "clone", "close", "exit", "exit_group", "fcntl", "fstat", "ftruncate", "futex", "getpid", "gettid",
+        "lseek", "madvise", "membarrier", "memfd_create", "mmap", "mprotect", "munmap", "newfstatat", "openat", "poll",
+        "ppoll", "prctl", "pread64", "prlimit64", "read", "recvmsg", "rseq", "rt_sigaction", "rt_sigprocmask",
+        "rt_sigreturn", "sched_getaffinity", "sendmsg", "set_robust_list", "sigaltstack", "tgkill", "write", "writev"};
+
+    for (size_t i = 0; i < ARRAY_SIZE(needed); i++)
+        if (strcmp(needed[i], name) == 0)
+            return "executors themselves cannot do without it";
+    return seccomp_syscall_resolve_name(name) == __NR_SCMP_ERROR
+               ? "there is no such system call; syscalls(2) names them"
+               : NULL;
+}
+
+/* Each line adds to those before it, so that files of wsd.conf.d can. */
+static int set_calls(char **at, const char *key, const char *value, char error[static CONFIG_ERROR])
+{
+    _cleanup_(freep) char *copy = strdup(value), *all = NULL;
+    char *save = NULL;
+
+    if (!copy || asprintf(&all, "%s%s%s", *at ? *at : "", *at ? " " : "", value) < 0)
+        return -ENOMEM;
+    if (!*value || strlen(all) > CONFIG_DENY_MAX) {
+        snprintf(error, CONFIG_ERROR, "%s: names of system calls with blanks between are wanted, at most %u bytes", key,
+                 CONFIG_DENY_MAX);
+        return -EINVAL;
+    }
+    for (char *name = strtok_r(copy, " \t", &save); name; name = strtok_r(NULL, " \t", &save)) {
+        const char *wanted = check_call(name);
+
+        if (wanted) {
+            snprintf(error, CONFIG_ERROR, "%s: %.64s: %s", key, name, wanted);
+            return -EINVAL;
+        }
+    }
+    for (char *tab = all; (tab = strchr(tab, '\t'));)
+        *tab = ' ';
+    free(*at);
+    *at = TAKE(all);
+    return 0;
+}
+
+static bool is_writable_list(const char *value)
+{
+    if (strcmp(value, "none") == 0)
+        return true;
+    for (const char *at = value; at; at = strchr(at, ':') ? strchr(at, ':') + 1 : NULL)
+        if (*at != '/')
+            return false;
+    return true;
+}
+
 /* Puts the value in place. NULL, or what would have been right. */
 static const char *set(struct config *c, const struct key *key, const char *value)
 {
@@ -171,6 +237,29 @@ static const char *set(struct config *c, const struct key *key, const char *valu
         if (r < 0)
             return "yes or no";
         *(int *)at = r;
+        return NULL;
+    case KIND_CORE:
+        if (strcmp(value, "none") == 0)
+            *(uint64_t *)at = 0;
+        else if (strcmp(value, "unlimited") == 0)
+            *(uint64_t *)at = UINT64_MAX;
+        else if (parse_size(value, at) < 0)
+            return "none, unlimited, or a size such as 512M";
+        return NULL;
+    case KIND_MEMORY:
+        number = 0;
+        if (strcmp(value, "none") != 0 && (parse_size(value, &number) < 0 || number < CONFIG_MEMORY_MIN ||
+                                           number > CONFIG_MEMORY_MAX))
+            return "none, or a size from 1M to 1024T, such as 4G";
+        *(uint64_t *)at = number;
+        return NULL;
+    case KIND_CALLS: break; /* set_calls() */
+    case KIND_WRITABLE:
+        copy = is_writable_list(value) ? strdup(value) : NULL;
+        if (!copy)
+            return "none, or absolute directories with colons between";
+        free(*(char **)at);
+        *(char **)at = copy;
         return NULL;
     case KIND_TRUST:
         if (strcmp(value, "user") != 0 && strcmp(value, "all") != 0)
@@ -220,7 +309,7 @@ static void unknown(const char *section, const char *key, char error[static CONF
     if (!found) {
         snprintf(error, CONFIG_ERROR,
                  "there is no section [%s]; there are: "
-                 "[daemon] [pool] [plugins] [domains] [limits] [plugin NAME]", section);
+                 "[daemon] [pool] [plugins] [executor] [sandbox] [domains] [limits] [plugin NAME]", section);
         return;
     }
     n = (size_t)snprintf(error, CONFIG_ERROR, "[%s] has no key `%s`; it has:", section, key);
@@ -237,6 +326,8 @@ int config_set(struct config *c, const char *section, const char *key, const cha
     for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
         if (strcmp(keys[i].section, section) != 0 || strcmp(keys[i].name, key) != 0)
             continue;
+        if (keys[i].kind == KIND_CALLS)
+            return set_calls((char **)(void *)((char *)c + keys[i].at), key, value, error);
         const char *wanted = set(c, &keys[i], value);
         if (!wanted)
             return 0;
@@ -361,6 +452,15 @@ static void print_value(const struct config *c, const struct key *key, FILE *to)
     case KIND_LEVEL: fprintf(to, "%d", *(const int *)at); break;
     case KIND_BOOL: fprintf(to, "%s", *(const int *)at ? "yes" : "no"); break;
     case KIND_TRUST: fprintf(to, "%s", *(const bool *)at ? "all" : "user"); break;
+    case KIND_CALLS:
+    case KIND_WRITABLE: fprintf(to, "%s", *(char *const *)at ? *(char *const *)at : ""); break;
+    case KIND_CORE:
+    case KIND_MEMORY:
+        if (*(const uint64_t *)at == 0 || *(const uint64_t *)at == UINT64_MAX)
+            fputs(*(const uint64_t *)at ? "unlimited" : "none", to);
+        else
+            fprintf(to, "%llu", *(const unsigned long long *)at);
+        break;
     }
 }
 
@@ -368,7 +468,8 @@ static bool is_unset(const struct config *c, const struct key *key)
 {
     const void *at = (const char *)c + key->at;
 
-    return (key->kind == KIND_TEXT && !*(char *const *)at) || (key->kind == KIND_WORKERS && !*(const uint32_t *)at) ||
+    return ((key->kind == KIND_TEXT || key->kind == KIND_CALLS || key->kind == KIND_WRITABLE) &&
+            !*(char *const *)at) || (key->kind == KIND_WORKERS && !*(const uint32_t *)at) ||
            (key->kind == KIND_BOOL && *(const int *)at < 0);
 }
 
@@ -394,4 +495,19 @@ bool config_plugin_enabled(const struct config *c, const char *name, bool opt_in
         if (strcmp(c->plugins[i].name, name) == 0)
             return c->plugins[i].enabled;
     return !opt_in;
+}
+
+char *config_sandbox(const struct config *c, bool is_system)
+{
+    /* a user's own plugins may do what he may; in a wsd of all users only what jobs need, unless it runs commands */
+    bool exec = config_plugin_enabled(c, "exec", true), commands = !is_system || exec;
+    const char *writable = c->writable ? c->writable : commands ? "/" : "none";
+    char *text;
+
+    if (asprintf(&text, "required=%d,commands=%d,children=%d,core=%llu,memory=%llu,deny=%s,writable=%s",
+                 c->sandbox_required, commands, exec, (unsigned long long)c->core_size,
+                 (unsigned long long)c->executor_memory, c->deny ? c->deny : "",
+                 strcmp(writable, "none") == 0 ? "" : writable) < 0)
+        return NULL;
+    return text;
 }

@@ -12,6 +12,9 @@
 
 #define CONFIG_PLUGINS_MAX 256u
 #define CONFIG_ERROR       512u
+#define CONFIG_MEMORY_MIN  (1ull << 20) /* of executor-memory */
+#define CONFIG_MEMORY_MAX  (1ull << 50)
+#define CONFIG_DENY_MAX    4096u
 
 struct config_plugin {
     char name[64];
@@ -28,6 +31,11 @@ struct config {
     uint64_t stack_size; /* of a worker */
     uint32_t workers; /* 0: the CPUs that wsd may use */
     int log_level;
+    int sandbox_required; /* 1 yes, 0 no */
+    char *deny;           /* names of system calls, blanks between; NULL: none */
+    char *writable;       /* directories, colons between; "none"; NULL: by who runs wsd */
+    uint64_t core_size;   /* UINT64_MAX: without limit */
+    uint64_t executor_memory; /* 0: without limit */
     int is_system; /* 1 yes, 0 no, -1: by the socket's place */
     bool one_domain;
     uint64_t drain_usec;
@@ -51,5 +59,7 @@ int config_set(struct config *c, const char *section, const char *key, const cha
                char error[static CONFIG_ERROR]);
 /* All of it, in the syntax of the file. */
 void config_print(const struct config *c, FILE *to);
+/* What executors are told of their sandbox, as ring/control.h says. The caller frees; NULL: no memory. */
+char *config_sandbox(const struct config *c, bool is_system);
 /* Whether a plugin is on; opt_in: it is off unless named. */
 bool config_plugin_enabled(const struct config *c, const char *name, bool opt_in);

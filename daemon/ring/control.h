@@ -5,10 +5,11 @@
  * packet.
  *
  * The executor is started as
- *     wsd-executor WORKERS PLUGIN_DIR[:PLUGIN_DIR...] PATHS LOG_LEVEL PIN STACK
+ *     wsd-executor WORKERS PLUGIN_DIR[:PLUGIN_DIR...] PATHS LOG_LEVEL PIN STACK SANDBOX
  * with descriptors 3: down, 4: up, 5: bell (eventfd), 6: control socket. PATHS is "any" where plugins may be opened by
  * any path (a user's own wsd), else "dirs"; PIN is "pin" where each worker has a CPU of its own, else "free"; STACK is
- * the size of a worker's stack in bytes.
+ * the size of a worker's stack in bytes; SANDBOX is KEY=VALUE,... of required, commands, children (0 or 1), core, memory
+ * (bytes), deny (names of system calls, blanks between), and writable (directories, colons between), which is the last one.
  */
 #pragma once
 
@@ -40,6 +41,7 @@ enum control_kind {
     CONTROL_OPEN = 68,     /* slot, generation, number: serial; text: path -> OPENED */
     CONTROL_MESSAGE = 69,  /* slot, generation, number: level; text: a log line of the job */
     CONTROL_ASKED = 70,    /* number: serial; error: 0 or a positive errno; functions, flags: by what was asked */
+    CONTROL_UNSAFE = 71,   /* instead of READY, and then the end: it cannot confine itself; text: why */
 };
 
 /* What wsd asks for, and what it gets back in functions and flags. Answered in the order of asking. */

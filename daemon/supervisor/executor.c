@@ -67,19 +67,20 @@ static int spawn(struct executor *e, const struct executor_options *o, int contr
     _cleanup_(freep) char **environment = environment_new();
     char binary[32], workers[16], level[16], stack[24];
     char *argv[] = {(char[]){"wsd-executor"}, workers, NULL, o->any_path ? (char[]){"any"} : (char[]){"dirs"}, level,
-                    o->pin ? (char[]){"pin"} : (char[]){"free"}, stack, NULL};
+                    o->pin ? (char[]){"pin"} : (char[]){"free"}, stack, NULL, NULL};
     /* the last one is not inherited, but the child still needs its number to find the program */
     int sources[5] = {e->front.down_fd, e->front.up_fd, e->front.bell_fd, control_child, o->binary_fd};
     int high[5] = {-1, -1, -1, -1, -1};
-    _cleanup_(freep) char *dirs = strdup(o->plugin_dirs);
+    _cleanup_(freep) char *dirs = strdup(o->plugin_dirs), *sandbox = strdup(o->sandbox);
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attr;
     sigset_t none, all;
     int r = 0;
 
-    if (!environment || !dirs)
+    if (!environment || !dirs || !sandbox)
         return -ENOMEM;
     argv[2] = dirs;
+    argv[7] = sandbox;
     snprintf(workers, sizeof(workers), "%u", o->workers);
     snprintf(stack, sizeof(stack), "%llu", (unsigned long long)o->stack_size);
     snprintf(level, sizeof(level), "%d", o->log_level);

@@ -35,6 +35,7 @@ struct executor_options {
     const char *plugin_dirs; /* colon-separated */
     bool any_path;
     int log_level;
+    const char *sandbox; /* as control.h says */
     uint32_t number; /* the EXECUTOR in EXECUTOR.WORKER */
     const struct executor_ops *ops;
     void *context;

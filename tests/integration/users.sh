@@ -85,6 +85,8 @@ several_users() { # WHO
     check "$1: another user's client fails as in his shell" denied $BOB "$WORK/bob" "$WORK/alice/secret"
     check "$1: and by a relative path" denied $BOB "$WORK/bob" ../alice/secret
     check "$1: root's files are nobody else's" denied $ALICE "$WORK/alice" "$WORK/inst/root-only"
+    check "$1: root's own jobs open what root may" expect_output "$(sha256sum "$WORK/alice/secret")" \
+        "$WSCTL" submit checksum "$WORK/alice/secret"
     check "$1: /etc/shadow" denied $BOB "$WORK/bob" /etc/shadow
     check "$1: a file that is not there" same_as_tool $BOB "$WORK/bob" secret
     check "$1: a directory" same_as_tool $BOB "$WORK/bob" .

@@ -433,7 +433,7 @@ int main(int argc, char **argv)
     bool more, random = false;
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (argc != 7 || back_init(&back, CONTROL_FD_DOWN, CONTROL_FD_UP, CONTROL_FD_BELL) < 0)
+    if (argc != 8 || back_init(&back, CONTROL_FD_DOWN, CONTROL_FD_UP, CONTROL_FD_BELL) < 0)
         return 64;
     seed = (uint64_t)getpid() * 0x9e3779b97f4a7c15u | 1;
     tell(&(struct control){.kind = CONTROL_READY, .number = 1}, -1);

@@ -92,6 +92,27 @@ kernel_says() { # FIELD VALUE
 check "no new privileges" kernel_says NoNewPrivs 1
 check "a system call filter" kernel_says Seccomp 2
 check "no capabilities" kernel_says CapBnd 0000000000000000
+executors_say() { # FIELD VALUE
+  local pid value
+  pid=$(pgrep -P "$(main_pid)" -n)
+  value=$(sed -n "s/^$1:[[:space:]]*//p" "/proc/$pid/status")
+  [ "$value" = "$2" ] || {
+    echo "$1 is $value, not $2"
+    return 1
+  }
+}
+check "its executors have no capabilities" executors_say CapPrm 0000000000000000
+filters() { # PID
+  sed -n 's/^Seccomp_filters:[[:space:]]*//p' "/proc/$1/status"
+}
+one_more_filter() {
+  [ "$(filters "$(pgrep -P "$(main_pid)" -n)")" = $(($(filters "$(main_pid)") + 1)) ]
+}
+check "and a filter of their own above wsd's" one_more_filter
+confined_in_full() {
+  ! journalctl -u wsd.service --no-pager | grep -E 'not confined|no Landlock'
+}
+check "and nothing of their sandbox is missing" confined_in_full
 sees_no_home() {
   [ -z "$(ls -A "/proc/$(main_pid)/root/home")" ]
 }

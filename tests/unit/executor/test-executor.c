@@ -29,6 +29,7 @@ static struct front front;
 static int control = -1;
 static pid_t pid;
 static uint32_t n_loaded;
+static const char *sandbox = "required=1,commands=1,children=0,core=0,memory=0,deny=,writable=/";
 static char functions[16][64][64]; /* names of the functions, by plugin number */
 
 /* --- the executor ------------------------------------------------------------------------------------------------- */
@@ -50,7 +51,7 @@ static void start(const char *workers, const char *paths)
         null = open("/dev/null", O_RDONLY); /* one that must not stay */
         dup2(null, 40);
         execl(getenv("TEST_EXECUTOR"), "wsd-executor", workers, getenv("TEST_PLUGINS"), paths, "err", "free",
-              "8388608", (char *)NULL);
+              "8388608", sandbox, (char *)NULL);
         _exit(126);
     }
     close(pair[1]);
@@ -1137,14 +1138,16 @@ START_TEST(wrong_start_is_refused)
     if (pid == 0) {
         for (int fd = 2; fd < 10; fd++)
             close(fd);
-        execl(getenv("TEST_EXECUTOR"), "wsd-executor", "1", "/tmp", "any", "err", "free", "8388608", (char *)NULL);
+        execl(getenv("TEST_EXECUTOR"), "wsd-executor", "1", "/tmp", "any", "err", "free", "8388608", sandbox,
+              (char *)NULL);
         _exit(126);
     }
     ck_assert_int_eq(reap(), 1);
     pid = fork();
     if (pid == 0) {
         close(2);
-        execl(getenv("TEST_EXECUTOR"), "wsd-executor", "0", "/tmp", "any", "err", "free", "8388608", (char *)NULL);
+        execl(getenv("TEST_EXECUTOR"), "wsd-executor", "0", "/tmp", "any", "err", "free", "8388608", sandbox,
+              (char *)NULL);
         _exit(126);
     }
     ck_assert_int_eq(reap(), 64);

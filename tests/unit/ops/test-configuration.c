@@ -71,6 +71,65 @@ START_TEST(every_kind_of_value_is_read)
 }
 END_TEST
 
+static void sandbox_is(bool is_system, const char *expected)
+{
+    char *text = config_sandbox(&config, is_system);
+
+    ck_assert_str_eq(text, expected);
+    free(text);
+}
+
+START_TEST(executors_are_told_of_their_sandbox)
+{
+    sandbox_is(false, "required=1,commands=1,children=0,core=0,memory=0,deny=,writable=/");
+    sandbox_is(true, "required=1,commands=0,children=0,core=0,memory=0,deny=,writable=");
+    ck_assert_int_eq(read_text("[sandbox]\nrequired = no\nwritable = /var/tmp:/x\n[executor]\ncore-size = unlimited\n"
+                               "[limits]\nexecutor-memory = 1G\n[plugin exec]\nenabled = yes\n"),
+                     0);
+    sandbox_is(true, "required=0,commands=1,children=1,core=18446744073709551615,memory=1073741824,deny=,writable=/var/tmp:/x");
+    ck_assert_int_eq(read_text("[sandbox]\nwritable = none\n[executor]\ncore-size = none\n[limits]\n"
+                               "executor-memory = none\n"),
+                     0);
+    sandbox_is(false, "required=0,commands=1,children=1,core=0,memory=0,deny=,writable=");
+}
+END_TEST
+
+START_TEST(each_line_of_denied_calls_adds)
+{
+    char text[CONFIG_DENY_MAX + 64];
+
+    ck_assert_int_eq(read_text("[sandbox]\ndeny = socket\tconnect\ndeny = times\n"), 0);
+    ck_assert_str_eq(config.deny, "socket connect times");
+    /* a bad one changes nothing */
+    ck_assert_int_eq(config_set(&config, "sandbox", "deny", "bind nosuch", error), -EINVAL);
+    ck_assert_str_eq(config.deny, "socket connect times");
+    size_t used = strlen(config.deny);
+    memset(text, ' ', sizeof(text));
+    memcpy(text, "bind", 4);
+    text[CONFIG_DENY_MAX - used] = 0; /* with the blank between: one too many */
+    ck_assert_int_eq(config_set(&config, "sandbox", "deny", text, error), -EINVAL);
+    ck_assert_ptr_nonnull(strstr(error, "at most 4096 bytes"));
+    text[CONFIG_DENY_MAX - used - 1] = 0;
+    ck_assert_int_eq(config_set(&config, "sandbox", "deny", text, error), 0);
+    ck_assert_uint_eq(strlen(config.deny), CONFIG_DENY_MAX);
+}
+END_TEST
+
+START_TEST(memory_of_executors_is_limited_below_at_and_above)
+{
+    char text[64];
+
+    ck_assert_uint_eq(config.executor_memory, 0);
+    for (int i = -1; i <= 1; i++) {
+        snprintf(text, sizeof(text), "%llu", CONFIG_MEMORY_MIN + (unsigned long long)i);
+        ck_assert_int_eq(config_set(&config, "limits", "executor-memory", text, error), i >= 0 ? 0 : -EINVAL);
+        snprintf(text, sizeof(text), "%llu", CONFIG_MEMORY_MAX + (unsigned long long)i);
+        ck_assert_int_eq(config_set(&config, "limits", "executor-memory", text, error), i <= 0 ? 0 : -EINVAL);
+    }
+    ck_assert_uint_eq(config.executor_memory, CONFIG_MEMORY_MIN + 1);
+}
+END_TEST
+
 START_TEST(stacks_are_limited_below_at_and_above)
 {
     char text[64];
@@ -116,6 +175,14 @@ static const struct {
     {"[limits]\nmax-input = 99999999999999999999\n", ":2: max-input"},
     {"[limits]\nmax-input = 17179869184T\n", ":2: max-input"},
     {"[limits]\nmax-input = 1X\n", ":2: max-input = 1X: a size"},
+    {"[sandbox]\n\ndeny = socket conect\n", ":3: deny: conect: there is no such system call"},
+    {"[sandbox]\ndeny = futex\n", ":2: deny: futex: executors themselves cannot do without it"},
+    {"[sandbox]\ndeny =\n", ":2: deny: names of system calls"},
+    {"[sandbox]\nwritable = /a:b\n", ":2: writable = /a:b: none, or absolute directories"},
+    {"[sandbox]\nwritable = /a:\n", ":2: writable = /a:: none, or absolute directories"},
+    {"[sandbox]\nrequired = perhaps\n", ":2: required = perhaps: yes or no"},
+    {"[executor]\ncore-size = large\n", ":2: core-size = large: none, unlimited, or a size"},
+    {"[limits]\nexecutor-memory = 1K\n", ":2: executor-memory = 1K: none, or a size from 1M to 1024T"},
     {"[domains]\ntrust = none\n", ":2: trust = none: user"},
     {"[plugin exec]\nenable = yes\n", ":2: [plugin exec] has no key `enable`"},
     {"[plugin exec]\nenabled = perhaps\n", ":2: enabled = perhaps: yes or no"},
@@ -186,7 +253,10 @@ START_TEST(what_is_printed_reads_back_as_the_same)
     char first[8192] = "", second[8192] = "";
     FILE *f;
 
-    ck_assert_int_eq(read_text("[daemon]\nworkers = 3\nsocket = /s\n[domains]\ntrust = all\n[plugin exec]\nenabled = yes\n"), 0);
+    ck_assert_int_eq(read_text("[daemon]\nworkers = 3\nsocket = /s\n[domains]\ntrust = all\n[plugin exec]\nenabled = yes\n"
+                               "[sandbox]\ndeny = times socket\nwritable = none\n[executor]\ncore-size = unlimited\n"
+                               "[limits]\nexecutor-memory = 3M\n"),
+                     0);
     snprintf(path, sizeof(path), "%s/printed.conf", directory);
     f = fopen(path, "w");
     config_print(&config, f);
@@ -213,6 +283,9 @@ int main(void)
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, every_kind_of_value_is_read);
     tcase_add_test(tc, stacks_are_limited_below_at_and_above);
+    tcase_add_test(tc, executors_are_told_of_their_sandbox);
+    tcase_add_test(tc, each_line_of_denied_calls_adds);
+    tcase_add_test(tc, memory_of_executors_is_limited_below_at_and_above);
     tcase_add_test(tc, a_plugin_that_is_not_named_is_on_unless_it_opts_in);
     tcase_add_loop_test(tc, what_is_wrong_is_said_with_file_and_line, 0, sizeof(wrong) / sizeof(wrong[0]));
     tcase_add_test(tc, workers_at_the_limit_are_fine);

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * verify.c: tries out that the sandbox holds: a call that a kernel, a tracer or a container has swallowed is found
+ * here.
+ * Owns nothing. [main, before threads]
+ * Keeps: each part is tried by something that would go well, or fail otherwise, without it.
+ * Does not try what the administrator denies beside: whether a call is harmless depends on its arguments. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "executor/sandbox.h"
+
+#define STATUS_ROOM 8192
+
+static bool read_status(char text[static STATUS_ROOM])
+{
+    _cleanup_(close_fdp) int fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, text, STATUS_ROOM - 1);
+
+    text[n < 0 ? 0 : n] = 0;
+    return n > 0;
+}
+
+/* The value of a field, a number in this base, is this one. */
+static bool field_is(const char *status, const char *field, int base, uint64_t wanted)
+{
+    const char *at = strstr(status, field);
+
+    return at && strtoull(at + strlen(field), NULL, base) == wanted;
+}
+
+/* A part of this process read by a call that is refused whoever is asked for; without a filter it goes well. */
+static bool filter_holds(void)
+{
+    char from = 1, to = 0;
+    struct iovec local = {&to, 1}, remote = {&from, 1};
+
+    errno = 0;
+    if (process_vm_readv(getpid(), &local, 1, &remote, 1, 0) != -1 || errno != EPERM)
+        return false;
+    errno = 0;
+    return syscall(SYS_kcmp, getpid(), getpid(), 1 /* KCMP_VM */, 0, 0) == -1 && errno == EPERM;
+}
+
+/* wsd is outside of the domain, and of the same user. */
+static bool memory_of_parent_is_closed(void)
+{
+    char path[32];
+
+    snprintf(path, sizeof(path), "/proc/%d/mem", getppid());
+    _cleanup_(close_fdp) int fd = open(path, O_RDONLY | O_CLOEXEC);
+    return fd < 0;
+}
+
+static bool signals_stay_inside(const struct sandbox *s, int landlock)
+{
+    bool kept = landlock_keeps_signals(landlock) || !s->children;
+
+    return kill(getpid(), 0) == 0 && (!kept || (kill(getppid(), 0) == -1 && errno == EPERM));
+}
+
+/* Nothing can be made where nothing may be written, not even a file without a name. */
+static bool writing_is_refused(void)
+{
+    _cleanup_(close_fdp) int fd = open("/tmp", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+
+    return fd < 0;
+}
+
+const char *verify(const struct sandbox *s, int landlock)
+{
+    static const char *const sets[] = {"CapInh:", "CapPrm:", "CapEff:", "CapAmb:"};
+    char status[STATUS_ROOM];
+
+    if (!read_status(status))
+        return "cannot be looked at: /proc/self/status cannot be read";
+    for (size_t i = 0; i < ARRAY_SIZE(sets); i++)
+        if (!field_is(status, sets[i], 16, 0))
+            return "capabilities: some are still there";
+    if (!field_is(status, "NoNewPrivs:", 10, 1))
+        return "no_new_privs: is not in force";
+    if (prctl(PR_GET_DUMPABLE) != (s->core_size > 0))
+        return "dumpable: is not as it was set";
+    if (!field_is(status, "Seccomp:", 10, 2) || !filter_holds())
+        return "seccomp: the filter is not in force";
+    if (!signals_stay_inside(s, landlock))
+        return "signals: are not kept inside";
+    if (landlock && !memory_of_parent_is_closed())
+        return "Landlock: the memory of other processes is open";
+    if (landlock && !*s->writable && !writing_is_refused())
+        return "Landlock: files can be written";
+    return NULL;
+}

@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * hostile.c: test plugin: reaches for what is not its own. Each try is a line of output: `NAME refused` where it was
+ * not permitted, `NAME done`, or `NAME open: ERROR` where it failed, but not for want of permission. */
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/personality.h>
+#include <sys/pidfd.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <sys/uio.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <wsd/plugin.h>
+
+#define FDS_MAX 1024
+#define PIECE   (64u * 1024)
+#define EAT     (1u << 20)
+#define HUNT    (1u << 30) /* bytes of a mapping */
+
+static void tell(struct wsd_job *job, const char *name, long r)
+{
+    if (r >= 0)
+        wsd_job_print(job, "%s done\n", name);
+    else if (errno == EPERM || errno == EACCES)
+        wsd_job_print(job, "%s refused\n", name);
+    else
+        wsd_job_print(job, "%s open: %s\n", name, strerror(errno));
+}
+
+static int open_of(long pid, const char *what, int flags)
+{
+    char path[64];
+
+    snprintf(path, sizeof(path), "/proc/%ld/%s", pid, what);
+    return open(path, flags | O_CLOEXEC);
+}
+
+/* --- another process ---------------------------------------------------------------------------------------------- */
+
+static void attack_memory(struct wsd_job *job, pid_t pid, unsigned long address)
+{
+    char byte = 0;
+    struct iovec local = {&byte, 1}, remote = {(void *)address, 1};
+    int fd = open_of(pid, "mem", O_RDONLY);
+
+    tell(job, "mem-read", fd < 0 ? fd : pread(fd, &byte, 1, (off_t)address));
+    close(fd);
+    fd = open_of(pid, "mem", O_RDWR);
+    tell(job, "mem-write", fd < 0 ? fd : pwrite(fd, &byte, 1, (off_t)address));
+    close(fd);
+    tell(job, "vm-readv", process_vm_readv(pid, &local, 1, &remote, 1, 0));
+    tell(job, "vm-writev", process_vm_writev(pid, &local, 1, &remote, 1, 0));
+    tell(job, "ptrace", ptrace(PTRACE_SEIZE, pid, 0, 0));
+}
+
+static void attack_files(struct wsd_job *job, pid_t pid)
+{
+    char path[64];
+    char target[256];
+    int pidfd = pidfd_open(pid, 0), fd;
+
+    tell(job, "pidfd-getfd", pidfd < 0 ? pidfd : pidfd_getfd(pidfd, 2, 0));
+    close(pidfd);
+    snprintf(path, sizeof(path), "/proc/%d/fd/2", pid);
+    tell(job, "fd-link", readlink(path, target, sizeof(target)));
+    tell(job, "fd-open", fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC));
+    close(fd);
+    tell(job, "maps", fd = open_of(pid, "maps", O_RDONLY));
+    close(fd);
+    tell(job, "environ", fd = open_of(pid, "environ", O_RDONLY));
+    close(fd);
+    tell(job, "kcmp", syscall(SYS_kcmp, getpid(), pid, 1, 0, 0));
+}
+
+static void attack_life(struct wsd_job *job, pid_t pid)
+{
+    siginfo_t info = {.si_signo = SIGCONT, .si_code = SI_QUEUE};
+    struct rlimit limit;
+    int pidfd = pidfd_open(pid, 0);
+
+    info.si_pid = getpid();
+    tell(job, "prlimit", prlimit(pid, RLIMIT_NOFILE, NULL, &limit));
+    tell(job, "kill", kill(pid, SIGCONT));
+    tell(job, "tgkill", syscall(SYS_tgkill, pid, pid, SIGCONT));
+    tell(job, "tkill", syscall(SYS_tkill, pid, SIGCONT));
+    tell(job, "sigqueue", syscall(SYS_rt_sigqueueinfo, pid, SIGCONT, &info));
+    tell(job, "tgsigqueue", syscall(SYS_rt_tgsigqueueinfo, pid, pid, SIGCONT, &info));
+    tell(job, "pidfd-signal", pidfd < 0 ? pidfd : pidfd_send_signal(pidfd, SIGCONT, NULL, 0));
+    close(pidfd);
+    tell(job, "kill-9", kill(pid, SIGKILL));
+}
+
+/* PID ADDRESS: everything that one process can do to another. The last of it is the end of the other one. */
+static int attack(struct wsd_job *job, struct wsd_worker *self)
+{
+    pid_t pid = job->argc == 3 ? atoi(job->argv[1]) : 0;
+
+    if (pid <= 0)
+        return wsd_job_fail(job, 2, "PID ADDRESS");
+    attack_memory(job, pid, strtoul(job->argv[2], NULL, 16));
+    attack_files(job, pid);
+    attack_life(job, pid);
+    return 0;
+}
+
+/* PID: a signal by the kernel's hand, of which only the target can tell. */
+static int async(struct wsd_job *job, struct wsd_worker *self)
+{
+    pid_t pid = job->argc == 2 ? atoi(job->argv[1]) : 0;
+    int pair[2];
+
+    if (pid <= 0)
+        return wsd_job_fail(job, 2, "PID");
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+        return wsd_job_fail(job, 1, "no sockets");
+    int bad = fcntl(pair[0], F_SETOWN, pid) < 0 || fcntl(pair[0], F_SETSIG, SIGKILL) < 0 ||
+              fcntl(pair[0], F_SETFL, O_ASYNC | O_NONBLOCK) < 0 || write(pair[1], "x", 1) < 0;
+    close(pair[0]);
+    close(pair[1]);
+    return bad;
+}
+
+static int whoami(struct wsd_job *job, struct wsd_worker *self)
+{
+    return wsd_job_print(job, "%d\n", getpid()) < 0;
+}
+
+/* PID: what only an executor that runs no commands refuses itself. */
+static int nudge(struct wsd_job *job, struct wsd_worker *self)
+{
+    const struct sched_param p = {0};
+    pid_t pid = job->argc == 2 ? atoi(job->argv[1]) : 0;
+
+    tell(job, "setpriority", setpriority(PRIO_PROCESS, (id_t)pid, 0));
+    tell(job, "setpriority-user", setpriority(PRIO_USER, 0, 0));
+    tell(job, "sched_setscheduler", sched_setscheduler(pid, SCHED_OTHER, &p));
+    tell(job, "ioprio_set", syscall(SYS_ioprio_set, 1, pid, 0));
+    return 0;
+}
+
+/* --- the machine -------------------------------------------------------------------------------------------------- */
+
+/* Each would go well, or fail by its arguments, where root is not confined. */
+static int calls(struct wsd_job *job, struct wsd_worker *self)
+{
+    char path[64];
+
+    tell(job, "ptrace", ptrace(PTRACE_CONT, getpid(), 0, 0));
+    tell(job, "mount", syscall(SYS_mount, NULL, NULL, NULL, 0, NULL));
+    tell(job, "umount2", syscall(SYS_umount2, "/nowhere", 0));
+    tell(job, "open_tree", syscall(SYS_open_tree, -1, NULL, 0));
+    tell(job, "fsopen", syscall(SYS_fsopen, NULL, 0));
+    tell(job, "pivot_root", syscall(SYS_pivot_root, "/nowhere", "/nowhere"));
+    tell(job, "chroot", syscall(SYS_chroot, "/nowhere"));
+    tell(job, "unshare", syscall(SYS_unshare, 0));
+    tell(job, "setns", syscall(SYS_setns, -1, 0));
+    long child = syscall(SYS_clone, CLONE_NEWUSER | SIGCHLD, 0, 0, 0, 0);
+    if (child == 0)
+        syscall(SYS_exit_group, 0);
+    tell(job, "clone-user", child);
+    if (child > 0)
+        waitpid((pid_t)child, NULL, 0);
+    tell(job, "bpf", syscall(SYS_bpf, -1, NULL, 0));
+    tell(job, "perf_event_open", syscall(SYS_perf_event_open, NULL, 0, 0, 0, 0));
+    tell(job, "userfaultfd", syscall(SYS_userfaultfd, -1));
+    tell(job, "keyctl", syscall(SYS_keyctl, -1));
+    tell(job, "add_key", syscall(SYS_add_key, NULL, NULL, NULL, 0, 0));
+    tell(job, "reboot", syscall(SYS_reboot, 0, 0, 0, 0));
+    tell(job, "swapon", syscall(SYS_swapon, "/nowhere", 0));
+    tell(job, "acct", syscall(SYS_acct, "/nowhere"));
+    tell(job, "sethostname", syscall(SYS_sethostname, NULL, -1));
+    tell(job, "settimeofday", syscall(SYS_settimeofday, NULL, NULL));
+    tell(job, "personality", personality(PER_LINUX));
+    tell(job, "open_by_handle_at", syscall(SYS_open_by_handle_at, -1, NULL, 0));
+    tell(job, "tiocsti", ioctl(0, TIOCSTI, NULL));
+    tell(job, "dumpable", prctl(PR_SET_DUMPABLE, 1, 0, 0, 0));
+    snprintf(path, sizeof(path), "/dev/shm/wsd-device-%d", getpid());
+    tell(job, "mknod", mknod(path, S_IFCHR | 0600, makedev(1, 3)));
+    unlink(path);
+    return 0;
+}
+
+/* SOCKET: a plain call that an administrator may deny beside. */
+static int network(struct wsd_job *job, struct wsd_worker *self)
+{
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    tell(job, "socket", fd);
+    close(fd);
+    tell(job, "times", syscall(SYS_times, NULL));
+    return 0;
+}
+
+/* DIRECTORY SOCKET: what a wsd of all users does not need. */
+static int files(struct wsd_job *job, struct wsd_worker *self)
+{
+    struct sockaddr_un a = {.sun_family = AF_UNIX};
+    char path[4096], *argv[] = {(char[]){"true"}, NULL}, *none[] = {NULL};
+    pid_t pid;
+    int fd;
+
+    if (job->argc != 3)
+        return wsd_job_fail(job, 2, "DIRECTORY SOCKET");
+    snprintf(path, sizeof(path), "%s/made", job->argv[1]);
+    tell(job, "create", fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+    close(fd);
+    snprintf(path, sizeof(path), "%s/there", job->argv[1]);
+    tell(job, "write", fd = open(path, O_WRONLY | O_CLOEXEC));
+    close(fd);
+    tell(job, "truncate", truncate(path, 0));
+    tell(job, "unlink", unlink(path));
+    snprintf(path, sizeof(path), "%s/made-dir", job->argv[1]);
+    tell(job, "mkdir", mkdir(path, 0700));
+    tell(job, "tmpfile", fd = open(job->argv[1], O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+    close(fd);
+    errno = posix_spawn(&pid, "/bin/true", NULL, NULL, argv, none);
+    tell(job, "spawn", errno ? -1 : 0);
+    if (!errno)
+        waitpid(pid, NULL, 0);
+    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    snprintf(a.sun_path, sizeof(a.sun_path), "%s", job->argv[2]);
+    tell(job, "connect", fd < 0 ? fd : connect(fd, (struct sockaddr *)&a, sizeof(a)));
+    close(fd);
+    /* and what every program does */
+    tell(job, "null", fd = open("/dev/null", O_WRONLY | O_TRUNC | O_CLOEXEC));
+    close(fd);
+    tell(job, "memfd", fd = memfd_create("hostile", MFD_CLOEXEC));
+    tell(job, "memfd-truncate", fd < 0 ? fd : ftruncate(fd, 4096));
+    close(fd);
+    return 0;
+}
+
+/* --- what was left behind ----------------------------------------------------------------------------------------- */
+
+static int fds(struct wsd_job *job, struct wsd_worker *self)
+{
+    char path[64], target[256];
+
+    for (int fd = 0; fd < FDS_MAX; fd++) {
+        snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+        ssize_t n = readlink(path, target, sizeof(target));
+
+        if (n >= 0)
+            wsd_job_print(job, "%d %.*s\n", fd, (int)n, target);
+    }
+    return 0;
+}
+
+/* Writes to whatever is open. */
+static int scribble(struct wsd_job *job, struct wsd_worker *self)
+{
+    static const char junk[64] = "junk";
+    int n = 0;
+
+    for (int fd = 0; fd < FDS_MAX; fd++)
+        if (fcntl(fd, F_GETFD) >= 0)
+            n += write(fd, junk, sizeof(junk)) > 0;
+    return wsd_job_print(job, "%d took it\n", n) < 0;
+}
+
+static char piece[PIECE]; /* what is looked at, copied by the kernel: that does not fault */
+
+/* How often backwards, read from its end, is there. */
+static unsigned count(const char *data, size_t size, const char *backwards)
+{
+    size_t length = strlen(backwards);
+    unsigned n = 0;
+
+    for (size_t i = 0; i + length <= size; i++) {
+        size_t k = 0;
+
+        while (k < length && data[i + k] == backwards[length - 1 - k])
+            k++;
+        n += k == length;
+    }
+    return n;
+}
+
+/* SDRAWKCAB: looks for the word in all memory that this process can read. The word itself is nowhere in here. */
+static int hunt(struct wsd_job *job, struct wsd_worker *self)
+{
+    FILE *maps = fopen("/proc/self/maps", "re");
+    int fd = memfd_create("hunt", MFD_CLOEXEC);
+    unsigned long begin, end, n = 0;
+    char line[512], mode[5];
+
+    if (job->argc != 2 || !maps || fd < 0)
+        return wsd_job_fail(job, 2, "SDRAWKCAB");
+    while (fgets(line, sizeof(line), maps)) {
+        /* what is larger than that is a sanitizer's shadow */
+        if (sscanf(line, "%lx-%lx %4s", &begin, &end, mode) != 3 || mode[0] != 'r' || end - begin > HUNT)
+            continue;
+        for (unsigned long at = begin; at < end; at += PIECE / 2) { /* overlapping */
+            size_t size = end - at < PIECE ? end - at : PIECE;
+            ssize_t got = at < (unsigned long)piece + PIECE && at + size > (unsigned long)piece
+                              ? 0
+                              : pwrite(fd, (const void *)at, size, 0);
+            if (got > 0 && pread(fd, piece, (size_t)got, 0) == got)
+                n += count(piece, (size_t)got, job->argv[1]);
+        }
+    }
+    memset(piece, 0, sizeof(piece));
+    fclose(maps);
+    close(fd);
+    return wsd_job_print(job, "%s\n", n ? "found" : "nothing") < 0;
+}
+
+/* --- memory ------------------------------------------------------------------------------------------------------- */
+
+struct food {
+    struct food *next;
+};
+
+/* Until there is no more, or it is 1 GiB: no limit is in force then, and the machine is to live. */
+static struct food *eat_all(size_t size, unsigned long *ret_n)
+{
+    struct food *all = NULL, *f;
+
+    for (*ret_n = 0; *ret_n < (1ul << 30) / size && (f = malloc(size)); ++*ret_n) {
+        memset(f, 1, size);
+        f->next = all;
+        all = f;
+    }
+    return all;
+}
+
+/* Eats, gives it back, and says how many MiB there were. */
+static int eat(struct wsd_job *job, struct wsd_worker *self)
+{
+    unsigned long n;
+
+    for (struct food *all = eat_all(EAT, &n), *next; all; all = next) {
+        next = all->next;
+        free(all);
+    }
+    return wsd_job_fail(job, 3, "no more memory after %lu MiB", n);
+}
+
+/* Eats, and does not look at what malloc() says. */
+static int gorge(struct wsd_job *job, struct wsd_worker *self)
+{
+    unsigned long n;
+
+    eat_all(EAT, &n);
+    *(volatile char *)malloc(EAT) = 1;
+    return 0;
+}
+
+/* Eats, and gives up as C++ does. */
+static int burst(struct wsd_job *job, struct wsd_worker *self)
+{
+    unsigned long n;
+
+    eat_all(EAT, &n);
+    if (!malloc(EAT))
+        abort();
+    return 0;
+}
+
+static const struct wsd_function functions[] = {
+    {.name = "attack", .help = "PID ADDRESS: tries to reach a process", .run = attack},
+    {.name = "async", .help = "PID: kills by way of a socket", .run = async},
+    {.name = "whoami", .help = "the executor's process", .run = whoami},
+    {.name = "nudge", .help = "PID: tries to slow a process", .run = nudge},
+    {.name = "calls", .help = "tries what only root may", .run = calls},
+    {.name = "network", .help = "plain calls that can be denied", .run = network},
+    {.name = "files", .help = "DIRECTORY SOCKET: writes, starts, connects", .run = files},
+    {.name = "fds", .help = "lists descriptors", .run = fds},
+    {.name = "scribble", .help = "writes to every descriptor", .run = scribble},
+    {.name = "hunt", .help = "SDRAWKCAB: looks for a word in memory", .run = hunt},
+    {.name = "eat", .help = "takes all memory, and gives it back", .run = eat},
+    {.name = "gorge", .help = "takes all memory, and trusts malloc()", .run = gorge},
+    {.name = "burst", .help = "takes all memory, and aborts", .run = burst},
+};
+WSD_PLUGIN(.n_functions = sizeof(functions) / sizeof(functions[0]), .functions = functions, .name = "hostile",
+           .version = "1", .help = "reaches for what is not its own");
