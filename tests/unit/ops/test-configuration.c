@@ -134,6 +134,34 @@ START_TEST(what_is_wrong_is_said_with_file_and_line)
 }
 END_TEST
 
+START_TEST(the_name_of_a_section_is_taken_whole_or_not_at_all)
+{
+    char name[64], text[128];
+
+    for (size_t n = 41; n <= 43; n++) { /* with "plugin " before it: 48 to 50 bytes, and inih keeps 49 */
+        memset(name, 'x', n);
+        name[n] = 0;
+        snprintf(text, sizeof(text), "[daemon]\n  [plugin %s]\nenabled = yes\n", name);
+        ck_assert_int_eq(read_text(text), n <= 42 ? 0 : -EINVAL);
+        ck_assert(n > 42 || config_plugin_enabled(&config, name, true));
+    }
+    ck_assert_msg(strstr(error, ":2: the name of the section is longer than 49 bytes"), "%s", error);
+}
+END_TEST
+
+START_TEST(a_line_with_a_nul_byte_is_refused)
+{
+    static const char text[] = "[daemon]\nsocket = /run/wsd\0.sock\n";
+    const char *path = file("wsd.conf", "");
+    FILE *f = fopen(path, "w");
+
+    fwrite(text, 1, sizeof(text) - 1, f);
+    fclose(f);
+    ck_assert_int_eq(config_read(&config, path, error), -EINVAL);
+    ck_assert_msg(strstr(error, ":2: the line has a NUL byte"), "%s", error);
+}
+END_TEST
+
 START_TEST(workers_at_the_limit_are_fine)
 {
     ck_assert_int_eq(read_text("[daemon]\nworkers = 1024\n"), 0);
@@ -215,6 +243,8 @@ int main(void)
     tcase_add_test(tc, stacks_are_limited_below_at_and_above);
     tcase_add_test(tc, a_plugin_that_is_not_named_is_on_unless_it_opts_in);
     tcase_add_loop_test(tc, what_is_wrong_is_said_with_file_and_line, 0, sizeof(wrong) / sizeof(wrong[0]));
+    tcase_add_test(tc, the_name_of_a_section_is_taken_whole_or_not_at_all);
+    tcase_add_test(tc, a_line_with_a_nul_byte_is_refused);
     tcase_add_test(tc, workers_at_the_limit_are_fine);
     tcase_add_test(tc, a_line_that_is_too_long_is_refused_whole);
     tcase_add_test(tc, later_files_win_and_others_are_left_alone);
