@@ -136,6 +136,8 @@ static const char *set(struct config *c, const struct key *key, const char *valu
 
     switch (key->kind) {
     case KIND_TEXT:
+        if (*value == ';') /* with a blank before it, as it is printed, it would be a comment */
+            return "a text that does not begin with ;";
         copy = *value ? strdup(value) : NULL;
         if (!copy)
             return "a text";

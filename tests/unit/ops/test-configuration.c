@@ -112,6 +112,7 @@ static const struct {
     {"[daemon]\nlog-level = loud\n", ":2: log-level = loud: emerg"},
     {"[daemon]\nsystem = maybe\n", ":2: system = maybe: yes or no"},
     {"[daemon]\nsocket =\n", ":2: socket = : a text is wanted"},
+    {"[daemon]\nsocket=;x\n", ":2: socket = ;x: a text that does not begin with ; is wanted"},
     {"[daemon]\ndrain-timeout = 400d\n", ":2: drain-timeout = 400d: a time"},
     {"[limits]\nmax-input = 99999999999999999999\n", ":2: max-input"},
     {"[limits]\nmax-input = 17179869184T\n", ":2: max-input"},
