@@ -3,8 +3,7 @@
  * fuzz-wsd.c: any command line through wsd's own main(), with --check-config before it so that nothing is started.
  * Input: the arguments one behind the other, each ending in NUL. The linker puts stand-ins where files would be read:
  * fuzz-configuration.c has those.
- * Keeps: exit code 0 or 64, and 64 with one line that begins with `wsd: ` and names an argument or an option that was
- * given. */
+ * Keeps: exit code 0 or 64, and 64 with words that begin with `wsd: ` and name an argument or an option that was given. */
 #include "fuzz.h"
 
 #include <stdbool.h>
@@ -34,13 +33,14 @@ int __wrap_config_read_standard(struct config *c, const char *directory, char *e
 /* The first word behind `wsd: ` is one that was given: `ARGUMENT: why`, or `--OPTION: why`. */
 static bool names_an_argument(const char *said, int argc, char **argv)
 {
-    for (int i = 1; i < argc; i++)
-        if (strncmp(said, argv[i], strlen(argv[i])) == 0 && said[strlen(argv[i])] == ':')
+    for (int i = 2; i < argc; i++)
+        if ((strncmp(said, argv[i], strlen(argv[i])) == 0 && said[strlen(argv[i])] == ':') ||
+            (argv[i][0] == '-' && said[0] == '-' && said[2] == ':' && strchr(argv[i] + 1, said[1])))
             return true;
     /* an option that was shortened or has its value behind an equals sign is named in full */
     if (strncmp(said, "--", 2) != 0)
         return false;
-    for (int i = 1; i < argc; i++) {
+    for (int i = 2; i < argc; i++) {
         size_t n = strcspn(argv[i], "=");
 
         if (n >= 3 && strncmp(said, argv[i], n) == 0)
