@@ -38,8 +38,9 @@ noise() {
 
 innocent_clients() {
     while ! gone "$noisy"; do
-        "$BUILD/tests/support/load" -p 2 -n 400 -w 8 -b 500 echo || return 1
+        "$BUILD/tests/support/load" -p 2 -n 400 -w 8 -b 500 echo >"$WORK/load.out" 2>&1 || { cat "$WORK/load.out"; return 1; }
     done
+    cat "$WORK/load.out"
 }
 
 everybody() {
@@ -58,6 +59,6 @@ cp "$TEST_PLUGINS/echo.so" "$WORK/plugins"
 start_wsd --workers 2 --plugin-dir "$WORK/plugins" || exit 1
 before=$(descriptors)
 check "noise costs who makes it, others are answered right" everybody
-cat "$WORK/check.out" | sed 's/^/    | /' | tail -n 3
+show "$WORK/check.out" 3
 check "nothing is left of it" nothing_is_left
 stop_wsd
