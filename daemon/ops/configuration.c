@@ -256,6 +256,8 @@ struct reading {
     const char *path;
     unsigned line, failed_line;
     bool failed;
+    bool indented; /* the line */
+    bool has_key;  /* there was one since the section began: to inih an indented line is more of its value */
     char *error;
 };
 
@@ -293,6 +295,9 @@ static char *next_line(char *to, int size, void *stream)
         snprintf(why, sizeof(why), "the line is longer than %d bytes", size - 2);
         return refuse_line(r, why);
     }
+    r->indented = strchr(" \t\v\f\r", to[0]) != NULL;
+    if (to[0] == '[')
+        r->has_key = false;
     if (section_is_long(to)) {
         snprintf(why, sizeof(why), "the name of the section is longer than %u bytes", SECTION_MAX);
         return refuse_line(r, why);
@@ -307,6 +312,11 @@ static int on_key(void *user, const char *section, const char *key, const char *
 
     if (r->failed)
         return 0;
+    if (r->has_key && r->indented) {
+        refuse_line(r, "the line begins with a blank, as if it went on with the one before: remove the blank");
+        return 0;
+    }
+    r->has_key = true;
     if (config_set(r->config, section, key, value, why) == 0)
         return 1;
     snprintf(r->error, CONFIG_ERROR, "%.200s:%u: %.290s", r->path, r->line, why);
