@@ -15,6 +15,7 @@
 #include "ring/ring.h"
 
 #define STEPS_MAX 512
+#define HOLES_MAX 2 /* looks behind a hole, each of which goes through the whole ring */
 
 static struct front f, fresh;
 static bool handed[RING_SLOTS], recalled[RING_SLOTS];
@@ -26,6 +27,7 @@ static struct poke {
     size_t size;
 } pokes[8 * STEPS_MAX];
 static size_t n_pokes;
+static unsigned n_holes;
 static const uint8_t *script;
 static size_t script_size;
 
@@ -272,7 +274,8 @@ static void step(void)
         look_at_slot(2);
         break;
     case 13:
-        look(front_next_behind_hole);
+        if (n_holes++ < HOLES_MAX)
+            look(front_next_behind_hole);
         break;
     default:
         look(front_next);
@@ -297,6 +300,7 @@ static void put_back(void)
     memset(handed, 0, sizeof(handed));
     memset(recalled, 0, sizeof(recalled));
     memset(generations, 0, sizeof(generations));
+    n_holes = 0;
     f = fresh;
 }
 
