@@ -32,12 +32,18 @@
 #define LIFE_SECONDS 4
 #define HONEST_MAX   400 /* jobs before the rest begins */
 #define FDS_MAX      8
+#define PENDING_MAX  16
 
 static const char mark[] = "SCRIBBLE ";
 
 static struct back back;
 static uint64_t seed;
-static uint32_t last_slot, last_generation, n_served, n_honest;
+static uint32_t last_slot, n_served, n_honest;
+static size_t bent;
+static struct {
+    uint32_t slot, generation;
+} unanswered[PENDING_MAX]; /* jobs that run, and so are there to be scribbled over */
+static uint32_t n_unanswered;
 
 static uint64_t dice(uint64_t n)
 {
@@ -67,6 +73,8 @@ static uint64_t number(void)
 
 static uint32_t some_slot(void)
 {
+    if (n_unanswered && dice(8))
+        return unanswered[dice(n_unanswered)].slot;
     return dice(3) ? last_slot : (uint32_t)dice(dice(8) ? 8 : RING_SLOTS);
 }
 
@@ -239,9 +247,10 @@ static void write_output(void)
 {
     uint32_t slot = some_slot(), chunk = (uint32_t)(dice(4) ? dice(RING_CHUNKS) : number());
     struct up_chunk *c = &back.up->chunks[chunk % RING_CHUNKS];
-    uint32_t run = (uint32_t)(dice(3) ? 1 + dice(RING_RUN_MAX) : number()),
-             size = (uint32_t)(dice(3) ? dice(RING_CHUNK) : number());
+    uint32_t run = (uint32_t)(dice(8) ? 1 + dice(RING_RUN_MAX) : number()), size = 0;
 
+    if (dice(2)) /* nothing at all, less than there is, a little more, anything */
+        size = (uint32_t)(!dice(3) ? dice(RING_CHUNK) : dice(3) ? (uint64_t)run * RING_CHUNK + 1 + dice(1 << 27) : number());
     atomic_store(&c->used, (uint32_t)dice(3));
     back_output(&back, slot, some_generation(slot), chunk % RING_CHUNKS, run, size);
 }
@@ -290,9 +299,13 @@ static void die(void)
     _exit((int)dice(3));
 }
 
+/* Most lives have a bent, so that not everything is found out by the first packet that makes no sense. */
 static void misbehave(void)
 {
-    switch (dice(24)) {
+    static const uint8_t bents[][4] = {{4, 5, 4, 9}, {7, 7, 7, 14}, {8, 7, 4, 14}, {0, 0, 2, 3}, {6, 10, 11, 6}};
+    const size_t n_bents = sizeof(bents) / sizeof(*bents);
+
+    switch (bent < n_bents ? bents[bent][dice(4)] : dice(24)) {
     case 0:
     case 1:
         any_packet();
@@ -387,17 +400,31 @@ static void serve(uint32_t slot, uint32_t generation)
     bool honest = n_served++ < n_honest;
 
     last_slot = slot;
-    last_generation = generation;
     if (!honest)
         misbehave();
     if (!back_claim(&back, slot, generation))
         return;
     if (!honest)
         misbehave();
-    if (honest || dice(30))
-        answer(slot, generation);
+    if (!honest && dice(3) && n_unanswered < PENDING_MAX) {
+        unanswered[n_unanswered].slot = slot;
+        unanswered[n_unanswered++].generation = generation;
+        return;
+    }
+    answer(slot, generation);
     if (!honest && !dice(60)) /* twice */
         back_done(&back, slot, generation);
+}
+
+/* One of those that wait, or, now and then, none. */
+static void serve_late(void)
+{
+    uint32_t i = n_unanswered ? (uint32_t)dice(n_unanswered) : 0;
+
+    if (n_unanswered == 0 || !dice(4))
+        return;
+    answer(unanswered[i].slot, unanswered[i].generation);
+    unanswered[i] = unanswered[--n_unanswered];
 }
 
 /* False: it is over. */
@@ -448,12 +475,14 @@ int main(int argc, char **argv)
     seed = given ? strtoull(given, NULL, 10) : ((uint64_t)now.tv_nsec << 20 ^ (uint64_t)getpid()) * 2 + 1;
     fprintf(stderr, "scribbler %d: seed %llu\n", (int)getpid(), (unsigned long long)seed);
     n_honest = (uint32_t)dice(HONEST_MAX);
+    bent = (size_t)dice(8);
     tell(&(struct control){.kind = CONTROL_READY, .number = 1});
     while (control()) {
         while ((slot = back_take(&back, &generation, &more)) != RING_NONE)
             serve(slot, generation);
         if (n_served > n_honest)
             misbehave();
+        serve_late();
         poll(NULL, 0, (int)dice(2));
     }
     return 0;
