@@ -92,6 +92,18 @@ static int usage_error(const char *what, const char *why)
     return 64;
 }
 
+/* What getopt did not like: a long option as it stands there, or the letter of a short one. */
+static int option_error(int o, char **argv)
+{
+    char letter[3] = {'-', (char)optopt, 0};
+
+    if (o == ':')
+        return usage_error(argv[optind - 1], "wants a value");
+    if (optopt == 0)
+        return usage_error(argv[optind - 1], "no such option");
+    return optopt >= OPT_CHECK ? usage_error(argv[optind - 1], "takes no value") : usage_error(letter, "no such option");
+}
+
 /* The options of the command line over the files. 0, or the exit code. */
 static int apply_flags(struct config *c, int argc, char **argv, const char **ret_file, enum mode *ret_mode)
 {
@@ -119,10 +131,8 @@ static int apply_flags(struct config *c, int argc, char **argv, const char **ret
         } else if (o == OPT_HELP) {
             fputs(help, stdout);
             return -1;
-        } else if (o == ':') {
-            return usage_error(argv[optind - 1], "wants a value");
-        } else if (o == '?') {
-            return usage_error(argv[optind - 1], "no such option");
+        } else if (o == ':' || o == '?') {
+            return option_error(o, argv);
         } else {
             const struct flag *f = &flags[o - OPT_SET];
             _cleanup_(freep) char *joined = NULL;

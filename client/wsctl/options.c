@@ -29,11 +29,13 @@ void ctl_help(const struct verb *verb)
            verb->name, verb->usage, verb->help, verb->details[0] ? "\n" : "", verb->details);
 }
 
-/* Says what getopt did not like. */
-static int bad_option(const struct ctl *ctl, int c, char **argv)
+/* Says what getopt did not like. A letter that is unknown may stand before others: then getopt is not behind its argument
+ * yet. */
+static int bad_option(const struct ctl *ctl, int c, char **argv, const char *letters)
 {
     char letter[3] = {'-', (char)optopt, 0};
-    const char *last = argv[optind - 1], *what = strncmp(last, "--", 2) == 0 ? last : letter;
+    bool unknown_letter = c == '?' && optopt > 0 && optopt < 256 && !strchr(letters, optopt);
+    const char *last = argv[optind - 1], *what = strncmp(last, "--", 2) == 0 && !unknown_letter ? last : letter;
     const char *verb = ctl->verb ? ctl->verb->name : "";
 
     if (c == ':')
@@ -80,7 +82,7 @@ int ctl_getopt(struct ctl *ctl, int argc, char **argv, const char *letters, cons
             return CTL_EXIT;
         case '?':
         case ':':
-            *ret_exit = bad_option(ctl, c, argv);
+            *ret_exit = bad_option(ctl, c, argv, short_options);
             return CTL_EXIT;
         default:
             return c; /* -1 is CTL_END */

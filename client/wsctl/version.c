@@ -13,7 +13,7 @@ int verb_version(struct ctl *ctl, int argc, char **argv)
     struct wsd_client *client = NULL;
     struct json json = {0};
     const char *daemon;
-    int r;
+    int r = 0;
 
     if (ctl_arguments(ctl, argc, argv, 0, 0, &r) == CTL_EXIT)
         return r;

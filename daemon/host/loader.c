@@ -324,6 +324,9 @@ static int check_file(const struct loader *l, int fd, const struct error *e)
     if (!S_ISREG(st.st_mode))
         return refuse(e, -ENOEXEC, "not a plugin: %s",
                       S_ISDIR(st.st_mode) ? "it is a directory" : "not a regular file");
+    /* before any of it is copied, which takes memory */
+    if (st.st_size > (off_t)LOADER_FILE_MAX)
+        return refuse(e, -ENOEXEC, "not a plugin: the file is larger than %u MiB", LOADER_FILE_MAX >> 20);
     if (!(l->flags & LOADER_ANY_PATH) && !is_trusted(&st))
         return refuse(e, -EACCES, "not permitted: others than root and the owner of wsd could have written the file");
     return 0;

@@ -163,7 +163,8 @@ void recover(struct domain *d, int code, int status)
 {
     struct executor *e = d->executor;
     struct death death = {.noted = front_fault(&e->front, &death.note)};
-    bool orderly = code == CLD_EXITED && status == 0 && !d->n_handed, blame;
+    /* who was not told to end has died, whatever the exit code says: a plugin may have called _exit() */
+    bool orderly = d->finishing && code == CLD_EXITED && status == 0 && !d->n_handed, blame;
     char how[JOB_TEXT];
 
     describe(how, d, &death, code, status);

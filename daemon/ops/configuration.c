@@ -61,7 +61,8 @@ static const struct key keys[] = {
     {"limits", "executor-memory", KIND_MEMORY, AT(executor_memory)},
 };
 
-#define TIME_MAX (366ull * 24 * 3600 * 1000000)
+#define TIME_MAX    (366ull * 24 * 3600 * 1000000)
+#define SECTION_MAX 49u /* of inih, which cuts off the rest */
 
 int config_init(struct config *c)
 {
@@ -201,6 +202,8 @@ static const char *set(struct config *c, const struct key *key, const char *valu
 
     switch (key->kind) {
     case KIND_TEXT:
+        if (*value == ';') /* with a blank before it, as it is printed, it would be a comment */
+            return "a text that does not begin with ;";
         copy = *value ? strdup(value) : NULL;
         if (!copy)
             return "a text";
@@ -288,7 +291,7 @@ static int set_plugin(struct config *c, const char *plugin, const char *key, con
         if (strcmp(c->plugins[i].name, plugin) == 0)
             p = &c->plugins[i];
     if (!p && (c->n_plugins == CONFIG_PLUGINS_MAX || strlen(plugin) >= sizeof(p->name) || !*plugin)) {
-        snprintf(error, CONFIG_ERROR, "[plugin %s]: at most %u plugins, with names of 1 to 63 bytes", plugin,
+        snprintf(error, CONFIG_ERROR, "[plugin %s]: at most %u plugins, with names of 1 to 42 bytes", plugin,
                  CONFIG_PLUGINS_MAX);
         return -EINVAL;
     }
@@ -344,22 +347,51 @@ struct reading {
     const char *path;
     unsigned line, failed_line;
     bool failed;
+    bool indented; /* the line */
+    bool has_key;  /* there was one since the section began: to inih an indented line is more of its value */
     char *error;
 };
 
-/* Counts the lines, and refuses those that inih would cut in two. */
+static char *refuse_line(struct reading *r, const char *why)
+{
+    snprintf(r->error, CONFIG_ERROR, "%.300s:%u: %s", r->path, r->line, why);
+    r->failed_line = r->line;
+    r->failed = true;
+    return NULL;
+}
+
+/* inih would take the beginning of it for the whole. */
+static bool section_is_long(const char *line)
+{
+    line += strspn(line, " \t\v\f\r\xef\xbb\xbf");
+    return *line == '[' && strcspn(line + 1, "]") > SECTION_MAX;
+}
+
+/* Counts the lines, and refuses those of which inih would see a part only. */
 static char *next_line(char *to, int size, void *stream)
 {
     struct reading *r = stream;
+    char why[64];
+    int n = 0, c = 0;
 
-    if (r->failed || !fgets(to, size, r->file))
+    while (!r->failed && n < size - 1 && c != '\n' && (c = getc(r->file)) != EOF)
+        to[n++] = (char)c;
+    if (n == 0)
         return NULL;
+    to[n] = 0;
     r->line++;
-    if (strlen(to) + 1 == (size_t)size && to[size - 2] != '\n') {
-        snprintf(r->error, CONFIG_ERROR, "%.300s:%u: the line is longer than %d bytes", r->path, r->line, size - 2);
-        r->failed_line = r->line;
-        r->failed = true;
-        return NULL;
+    if (strlen(to) < (size_t)n)
+        return refuse_line(r, "the line has a NUL byte: a text is wanted");
+    if (n == size - 1 && c != '\n') {
+        snprintf(why, sizeof(why), "the line is longer than %d bytes", size - 2);
+        return refuse_line(r, why);
+    }
+    r->indented = strchr(" \t\v\f\r", to[0]) != NULL;
+    if (to[0] == '[')
+        r->has_key = false;
+    if (section_is_long(to)) {
+        snprintf(why, sizeof(why), "the name of the section is longer than %u bytes", SECTION_MAX);
+        return refuse_line(r, why);
     }
     return to;
 }
@@ -371,6 +403,11 @@ static int on_key(void *user, const char *section, const char *key, const char *
 
     if (r->failed)
         return 0;
+    if (r->has_key && r->indented) {
+        refuse_line(r, "the line begins with a blank, as if it went on with the one before: remove the blank");
+        return 0;
+    }
+    r->has_key = true;
     if (config_set(r->config, section, key, value, why) == 0)
         return 1;
     snprintf(r->error, CONFIG_ERROR, "%.200s:%u: %.290s", r->path, r->line, why);

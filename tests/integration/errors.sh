@@ -24,6 +24,8 @@ check "no daemon, ping: 69" refused 69 "nobody.sock" wsctl ping
 check "usage: no verb: 64" expect_exit 64 wsctl
 check "usage: unknown verb: 64" refused 64 "frobnicate" wsctl frobnicate
 check "usage: unknown option: 64" refused 64 "wsctl submit --help\|no-such" wsctl submit --no-such fib
+check "usage: an unknown letter behind a long option: 64" refused 64 "^wsctl: -x: no such option" wsctl --json -xyz
+check "usage: a long option that takes no value: 64" refused 64 "detach=1: takes no value" wsctl submit --detach=1 fib
 check "usage: no plugin: 64" refused 64 "PLUGIN\|plugin" wsctl submit
 check "usage: bad priority: 64" refused 64 "priority" wsctl submit --priority 101 fib 2
 check "usage: bad timeout: 64" refused 64 "duration" wsctl submit --timeout soon fib 2

@@ -32,6 +32,7 @@ struct call {
     enum kind kind;
     bool accepted, more;
     uint64_t in_sent, in_allowed, out;
+    uint8_t id[16]; /* once it is known */
 };
 
 struct conn {
@@ -143,6 +144,7 @@ static void check(struct conn *c, const struct frame *f, const struct msg *m)
         call->accepted = true;
         counts.accepted++;
         memcpy(ids[n_ids++ % IDS], m->id.id, 16);
+        memcpy(call->id, m->id.id, 16);
         break;
     case FRAME_OUTPUT:
         if (m->chunk.offset != call->out || (call->kind == JOB && !call->accepted))
@@ -173,6 +175,8 @@ static void check(struct conn *c, const struct frame *f, const struct msg *m)
     case FRAME_DONE:
         if (call->kind != FOLLOW && (call->kind != JOB || !call->accepted))
             fail("DONE for a call of kind %d", call->kind);
+        if (memcmp(call->id, m->job.id, 16) != 0)
+            fail("DONE of another job than was asked for");
         counts.done += call->kind == JOB;
         counts.states[m->job.state]++;
         end_call(c, f->tag);
@@ -271,6 +275,7 @@ static void with_id(struct conn *c, uint16_t type, enum kind kind)
     memcpy(m.id.id, ids[dice(n_ids < IDS ? n_ids : IDS)], 16);
     if (!dice(20))
         m.id.id[15] ^= 1;
+    memcpy(c->calls[tag].id, m.id.id, 16);
     put(c, &m, tag, 0);
 }
 

@@ -23,7 +23,7 @@
 #include <wsd/client.h>
 
 struct counts {
-    uint64_t submitted, accepted, answered, right, wrong, doubled, refused, lost, cut;
+    uint64_t submitted, accepted, answered, right, wrong, doubled, refused, lost, cut, strange;
     uint64_t states[16];
 };
 
@@ -33,12 +33,13 @@ struct load {
     const char *plugin, *function;
     uint64_t first, n, next, done;
     unsigned in_flight, window, bytes;
-    bool tolerant, stopped;
+    bool tolerant, lied_to, stopped;
 };
 
 struct one {
     struct load *load;
     char *payload;
+    struct wsd_id id;
     bool accepted, answered;
 };
 
@@ -47,7 +48,9 @@ static void on_accepted(struct wsd_call *call, const struct wsd_id *id, void *us
     struct one *o = userdata;
 
     (void)call;
-    (void)id;
+    if (o->accepted)
+        o->load->counts->doubled++;
+    o->id = *id;
     o->accepted = true;
     o->load->counts->accepted++;
 }
@@ -71,11 +74,13 @@ static void on_done(struct wsd_call *call, int error, const struct wsd_job_info 
         l->stopped = true;
     } else if (error) {
         n->refused++;
-        if (!l->tolerant && n->refused == 1)
+        if (!l->tolerant && !l->lied_to && n->refused == 1)
             fprintf(stderr, "load: refused: %s\n", text);
         l->stopped |= l->tolerant;
     } else {
         n->answered++;
+        if (!o->accepted || memcmp(&o->id, &info->id, sizeof(o->id)) != 0)
+            n->strange++;
         n->states[info->state & 15]++;
         if (info->state == WSD_JOB_SUCCEEDED) {
             bool right = size == l->bytes && memcmp(output, o->payload, size) == 0;
@@ -152,10 +157,10 @@ int main(int argc, char **argv)
 {
     unsigned processes = 8, window = 64, bytes = 24;
     uint64_t jobs = 100000;
-    bool tolerant = false;
+    bool tolerant = false, lied_to = false;
     int o, failed = 0;
 
-    while ((o = getopt(argc, argv, "p:n:w:b:tc:")) != -1)
+    while ((o = getopt(argc, argv, "p:n:w:b:txc:")) != -1)
         switch (o) {
         case 'p': processes = (unsigned)atoi(optarg); break;
         case 'n': jobs = strtoull(optarg, NULL, 10); break;
@@ -163,6 +168,7 @@ int main(int argc, char **argv)
         case 'b': bytes = (unsigned)atoi(optarg); break;
         case 'c': return hold((unsigned)atoi(optarg));
         case 't': tolerant = true; break;
+        case 'x': lied_to = true; break;
         default: return 64;
         }
     if (optind + 1 != argc)
@@ -176,7 +182,8 @@ int main(int argc, char **argv)
     for (unsigned i = 0; i < processes; i++)
         if (fork() == 0) {
             struct load l = {.counts = &all[i], .plugin = plugin, .function = function, .first = i * jobs,
-                             .n = jobs / processes, .window = window, .bytes = bytes, .tolerant = tolerant};
+                             .n = jobs / processes, .window = window, .bytes = bytes, .tolerant = tolerant,
+                             .lied_to = lied_to};
 
             _exit(run(&l));
         }
@@ -187,11 +194,13 @@ int main(int argc, char **argv)
         for (size_t j = 0; j < sizeof(*sum) / sizeof(uint64_t); j++)
             ((uint64_t *)sum)[j] += ((uint64_t *)&all[i])[j];
     printf("submitted %" PRIu64 " accepted %" PRIu64 " answered %" PRIu64 " right %" PRIu64 " wrong %" PRIu64
-           " doubled %" PRIu64 " refused %" PRIu64 " lost %" PRIu64 " cut %" PRIu64,
+           " doubled %" PRIu64 " refused %" PRIu64 " lost %" PRIu64 " cut %" PRIu64 " strange %" PRIu64,
            sum->submitted, sum->accepted, sum->answered, sum->right, sum->wrong, sum->doubled, sum->refused, sum->lost,
-           sum->cut);
+           sum->cut, sum->strange);
     for (enum wsd_job_state s = WSD_JOB_SUCCEEDED; s <= WSD_JOB_INTERRUPTED; s++)
         printf(" %s %" PRIu64, wsd_job_state_name(s), sum->states[s]);
     printf("\n");
-    return failed || sum->wrong || sum->doubled || sum->lost || (!tolerant && (sum->refused || sum->cut)) ? 1 : 0;
+    if (failed || sum->doubled || sum->lost || sum->strange || (lied_to && sum->accepted != sum->answered))
+        return 1;
+    return (!lied_to && (sum->wrong || (!tolerant && sum->refused))) || (!tolerant && sum->cut) ? 1 : 0;
 }

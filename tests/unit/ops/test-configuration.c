@@ -171,6 +171,10 @@ static const struct {
     {"[daemon]\nlog-level = loud\n", ":2: log-level = loud: emerg"},
     {"[daemon]\nsystem = maybe\n", ":2: system = maybe: yes or no"},
     {"[daemon]\nsocket =\n", ":2: socket = : a text is wanted"},
+    {"[daemon]\nsocket = /x\n\n  workers = 3\n", ":4: the line begins with a blank"},
+    {"[plugins]\ndirectories = /a\n\t:/b\n", ":3: the line begins with a blank"},
+    {"[daemon]\n  socket = /x\n  [pool]\n", ":3: the line begins with a blank"},
+    {"[daemon]\nsocket=;x\n", ":2: socket = ;x: a text that does not begin with ; is wanted"},
     {"[daemon]\ndrain-timeout = 400d\n", ":2: drain-timeout = 400d: a time"},
     {"[limits]\nmax-input = 99999999999999999999\n", ":2: max-input"},
     {"[limits]\nmax-input = 17179869184T\n", ":2: max-input"},
@@ -198,6 +202,42 @@ START_TEST(what_is_wrong_is_said_with_file_and_line)
     ck_assert_msg(strstr(error, wrong[_i].expected) != NULL, "%s\n -> %s\nwanted %s", wrong[_i].text, error,
                   wrong[_i].expected);
     ck_assert(strstr(error, directory) == error);
+}
+END_TEST
+
+START_TEST(the_name_of_a_section_is_taken_whole_or_not_at_all)
+{
+    char name[64], text[128];
+
+    for (size_t n = 41; n <= 43; n++) { /* with "plugin " before it: 48 to 50 bytes, and inih keeps 49 */
+        memset(name, 'x', n);
+        name[n] = 0;
+        snprintf(text, sizeof(text), "[daemon]\n  [plugin %s]\nenabled = yes\n", name);
+        ck_assert_int_eq(read_text(text), n <= 42 ? 0 : -EINVAL);
+        ck_assert(n > 42 || config_plugin_enabled(&config, name, true));
+    }
+    ck_assert_msg(strstr(error, ":2: the name of the section is longer than 49 bytes"), "%s", error);
+}
+END_TEST
+
+START_TEST(a_first_key_may_be_indented)
+{
+    ck_assert_int_eq(read_text("[daemon]\n  workers = 3\n[pool]\n  # and this\n\n  pin = yes\n"), 0);
+    ck_assert_uint_eq(config.workers, 3);
+    ck_assert_int_eq(config.pin, 1);
+}
+END_TEST
+
+START_TEST(a_line_with_a_nul_byte_is_refused)
+{
+    static const char text[] = "[daemon]\nsocket = /run/wsd\0.sock\n";
+    const char *path = file("wsd.conf", "");
+    FILE *f = fopen(path, "w");
+
+    fwrite(text, 1, sizeof(text) - 1, f);
+    fclose(f);
+    ck_assert_int_eq(config_read(&config, path, error), -EINVAL);
+    ck_assert_msg(strstr(error, ":2: the line has a NUL byte"), "%s", error);
 }
 END_TEST
 
@@ -288,6 +328,9 @@ int main(void)
     tcase_add_test(tc, memory_of_executors_is_limited_below_at_and_above);
     tcase_add_test(tc, a_plugin_that_is_not_named_is_on_unless_it_opts_in);
     tcase_add_loop_test(tc, what_is_wrong_is_said_with_file_and_line, 0, sizeof(wrong) / sizeof(wrong[0]));
+    tcase_add_test(tc, the_name_of_a_section_is_taken_whole_or_not_at_all);
+    tcase_add_test(tc, a_first_key_may_be_indented);
+    tcase_add_test(tc, a_line_with_a_nul_byte_is_refused);
     tcase_add_test(tc, workers_at_the_limit_are_fine);
     tcase_add_test(tc, a_line_that_is_too_long_is_refused_whole);
     tcase_add_test(tc, later_files_win_and_others_are_left_alone);

@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * fuzz-client.c: any bytes from something that says it is wsd, through the client library. Input: a byte (bit 0: a right
+ * WELCOME comes first), a byte of how many bytes of script there are, the script (how the bytes are cut, what the user
+ * does when), and the stream. The linker puts stand-ins where the library asks the kernel, so that nothing waits.
+ * Keeps: done is told exactly once for each call that is not freed, and nothing after it; nothing after a call is freed;
+ * output comes in order; texts are texts, and what wsd_client_error() says is one line. */
+#include "fuzz.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "proto/codec.h"
+#include "wsd/client.h"
+
+#define CALLS      5
+#define TURNS_MAX  64
+#define STREAM_MAX (70u * 1024u)
+
+int __wrap_socket(int domain, int type, int protocol);
+int __wrap_connect(int fd, const struct sockaddr *address, socklen_t size);
+int __wrap_setsockopt(int fd, int level, int name, const void *value, socklen_t size);
+ssize_t __wrap_recvmsg(int fd, struct msghdr *header, int flags);
+ssize_t __wrap_sendmsg(int fd, const struct msghdr *header, int flags);
+int __wrap_ppoll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const sigset_t *mask);
+
+struct user {
+    struct wsd_call *call;
+    unsigned n_done;
+    bool freed;
+};
+
+static struct wsd_client *client;
+static struct user users[CALLS];
+static const uint8_t *script, *stream;
+static size_t script_size, stream_size, welcome_size;
+
+static unsigned choice(void)
+{
+    if (script_size == 0)
+        return 0;
+    script_size--;
+    return *script++;
+}
+
+/* --- the kernel ----------------------------------------------------------------------------------------------------- */
+
+int __wrap_socket(int domain, int type, int protocol)
+{
+    return open("/dev/null", O_RDWR | O_CLOEXEC);
+}
+
+int __wrap_connect(int fd, const struct sockaddr *address, socklen_t size)
+{
+    return 0;
+}
+
+int __wrap_setsockopt(int fd, int level, int name, const void *value, socklen_t size)
+{
+    return 0;
+}
+
+ssize_t __wrap_recvmsg(int fd, struct msghdr *header, int flags)
+{
+    unsigned cut = welcome_size ? 0 : choice();
+    size_t n = cut == 0 ? stream_size : cut < 128 ? cut : 16 * (size_t)cut;
+
+    header->msg_controllen = 0;
+    header->msg_flags = 0;
+    if (cut == 255) {
+        errno = EAGAIN;
+        return -1;
+    }
+    if (welcome_size) { /* alone: what is behind it is for calls that are not made yet */
+        n = welcome_size;
+        welcome_size = 0;
+    }
+    n = n < stream_size ? n : stream_size;
+    n = n < header->msg_iov->iov_len ? n : header->msg_iov->iov_len;
+    memcpy(header->msg_iov->iov_base, stream, n);
+    stream += n;
+    stream_size -= n;
+    return (ssize_t)n;
+}
+
+ssize_t __wrap_sendmsg(int fd, const struct msghdr *header, int flags)
+{
+    unsigned how = choice();
+    size_t n = header->msg_iov->iov_len;
+
+    if (how >= 250) {
+        errno = how == 250 ? EPIPE : EAGAIN;
+        return -1;
+    }
+    return (ssize_t)(how == 0 || how > n ? n : how);
+}
+
+int __wrap_ppoll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const sigset_t *mask)
+{
+    fds->revents = (short)(POLLIN | (fds->events & POLLOUT));
+    if (choice() < 255)
+        return 1;
+    fds->revents = 0;
+    if (timeout)
+        return 0;
+    errno = EINTR;
+    return -1;
+}
+
+/* --- the user ------------------------------------------------------------------------------------------------------- */
+
+static void act(void);
+
+static void check_words(void)
+{
+    const char *words = wsd_client_error(client);
+
+    FUZZ_CHECK(strlen(words) < 512 && wsd_client_exit(client) < 256);
+    for (; *words; words++)
+        FUZZ_CHECK((unsigned char)*words >= ' ' && *words != 0x7f);
+}
+
+static void check_info(const struct wsd_job_info *info)
+{
+    FUZZ_CHECK(strlen(info->plugin) < CODEC_PATH_MAX && strlen(info->function) < CODEC_NAME_MAX);
+    FUZZ_CHECK(strlen(info->error) < CODEC_TEXT_MAX && strlen(info->status) < CODEC_TEXT_MAX);
+    FUZZ_CHECK(strlen(info->worker) < CODEC_NAME_MAX && wsd_job_state_name(info->state));
+}
+
+static struct user *told(void *userdata)
+{
+    struct user *u = userdata;
+
+    FUZZ_CHECK(!u->freed && u->n_done == 0);
+    return u;
+}
+
+static void free_call(struct user *u)
+{
+    if (!u->call)
+        return;
+    u->freed = true;
+    u->call = wsd_call_free(u->call);
+}
+
+static void on_accepted(struct wsd_call *call, const struct wsd_id *id, void *userdata)
+{
+    told(userdata);
+    act();
+}
+
+static int on_output(struct wsd_call *call, const void *data, size_t size, void *userdata)
+{
+    unsigned sum = 0;
+
+    told(userdata);
+    for (size_t i = 0; i < size; i++)
+        sum += ((const uint8_t *)data)[i];
+    act();
+    for (size_t i = 0; i < size; i++) /* valid until we return, whatever we did */
+        sum -= ((const uint8_t *)data)[i];
+    FUZZ_CHECK(sum == 0);
+    return choice() > 200;
+}
+
+static void on_message(struct wsd_call *call, int level, const char *text, void *userdata)
+{
+    char was[CODEC_TEXT_MAX];
+
+    told(userdata);
+    FUZZ_CHECK(strlen(text) < CODEC_TEXT_MAX && level >= 0 && level < 8);
+    strcpy(was, text);
+    act();
+    FUZZ_CHECK(strcmp(text, was) == 0);
+}
+
+static void on_progress(struct wsd_call *call, uint64_t done, uint64_t total, void *userdata)
+{
+    told(userdata);
+    act();
+}
+
+static void on_done(struct wsd_call *call, int error, const struct wsd_job_info *info, const char *text, void *userdata)
+{
+    struct user *u = told(userdata);
+    size_t size;
+
+    FUZZ_CHECK(error <= 0 && text && (error == 0) == (info != NULL));
+    if (info)
+        check_info(info);
+    FUZZ_CHECK(wsd_call_output(call, &size));
+    u->n_done++;
+    act();
+}
+
+static int each_job(const struct wsd_job_info *info, void *userdata)
+{
+    char plugin[CODEC_PATH_MAX], worker[CODEC_NAME_MAX];
+
+    check_info(info);
+    strcpy(plugin, info->plugin);
+    strcpy(worker, info->worker);
+    act();
+    FUZZ_CHECK(strcmp(info->plugin, plugin) == 0 && strcmp(info->worker, worker) == 0);
+    return choice() == 1;
+}
+
+static int each_plugin(const struct wsd_plugin_info *info, void *userdata)
+{
+    char name[CODEC_NAME_MAX];
+
+    strcpy(name, info->name);
+    act();
+    FUZZ_CHECK(strcmp(info->name, name) == 0);
+    for (size_t i = 0; i < info->n_functions; i++)
+        FUZZ_CHECK(strlen(info->functions[i].name) < CODEC_NAME_MAX && info->functions[i].help);
+    return strlen(info->name) + strlen(info->error) > 4000;
+}
+
+static int each_counter(const char *name, uint64_t value, void *userdata)
+{
+    return strlen(name) > 1000;
+}
+
+static int each_worker(const struct wsd_worker_info *info, void *userdata)
+{
+    for (size_t i = 0; i < info->n_counters; i++)
+        FUZZ_CHECK(strlen(info->counters[i].name) < CODEC_NAME_MAX);
+    return 0;
+}
+
+static int each_executor(const struct wsd_executor_info *info, void *userdata)
+{
+    act();
+    return 0;
+}
+
+static int each_event(const void *data, size_t size, void *userdata)
+{
+    act();
+    return size && ((const uint8_t *)data)[size - 1] == 1;
+}
+
+static void submit(struct user *u, unsigned how)
+{
+    static const char input[150000];
+    static const char *const args[] = {"-f", "file", "/dev/null"};
+    struct wsd_callbacks callbacks = {.size = sizeof(callbacks), .accepted = on_accepted,
+                                      .output = how & 1 ? on_output : NULL, .message = on_message,
+                                      .progress = on_progress, .done = on_done, .userdata = u};
+    struct wsd_submit request = {.size = sizeof(request), .plugin = "echo", .args = args, .n_args = 3,
+                                 .input = input, .input_size = how & 2 ? sizeof(input) : 0,
+                                 .flags = (how & 4 ? WSD_SUBMIT_STREAM : 0) | (how & 8 ? WSD_SUBMIT_DETACH : 0)};
+    struct wsd_id id = {{0}};
+    int r = how & 16 ? wsd_client_attach(client, &id, &callbacks, &u->call)
+                     : wsd_client_submit(client, &request, &callbacks, &u->call);
+
+    if (r < 0)
+        u->call = NULL;
+}
+
+static void ask(unsigned what)
+{
+    struct wsd_job_info info = {.size = sizeof(info)};
+    struct wsd_id id = {{1}};
+
+    switch (what) {
+    case 0:
+        if (wsd_client_job(client, &id, &info) == 0)
+            check_info(&info);
+        break;
+    case 1:
+        wsd_client_list(client, each_job, NULL);
+        break;
+    case 2:
+        wsd_client_plugins(client, "echo", each_plugin, NULL);
+        break;
+    case 3:
+        wsd_client_stats(client, each_counter, NULL);
+        break;
+    case 4:
+        wsd_client_workers(client, each_worker, each_executor, NULL);
+        break;
+    case 5:
+        wsd_client_trace_stop(client, each_executor, each_event, NULL);
+        break;
+    case 6:
+        wsd_client_cancel(client, &id);
+        break;
+    default:
+        wsd_client_ping(client, NULL);
+    }
+}
+
+/* Something, or (as the script says, and at its end) nothing. */
+static void act(void)
+{
+    unsigned what = choice();
+    struct user *u = &users[what % CALLS];
+
+    switch (what / 8) {
+    case 1:
+        free_call(u);
+        break;
+    case 2:
+        if (u->call)
+            wsd_call_resume(u->call);
+        break;
+    case 3:
+        if (u->call)
+            wsd_call_cancel(u->call);
+        break;
+    case 4:
+        if (u->call)
+            wsd_call_feed(u->call, "some more", 9, what & 1);
+        break;
+    case 5:
+        if (u->call)
+            wsd_call_wait(u->call, 1000, NULL);
+        break;
+    case 6:
+        wsd_client_process(client);
+        break;
+    case 7:
+        ask(what % 8);
+        break;
+    default:
+        return;
+    }
+    check_words();
+}
+
+static void use(void)
+{
+    static const unsigned hows[CALLS] = {0, 1 | 2, 4, 1 | 16, 1 | 8};
+
+    for (size_t i = 0; i < CALLS; i++)
+        submit(&users[i], hows[i]);
+    for (int i = 0; i < TURNS_MAX; i++) {
+        act();
+        if (wsd_client_process(client) < 0)
+            break;
+    }
+    check_words();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static uint8_t bytes[STREAM_MAX + FRAME_MAX];
+    struct msg welcome = {.type = FRAME_WELCOME, .welcome = {.version = 1, .program = {"wsd", 3}, .window = 65536}};
+    size_t n = 0;
+
+    if (size < 2 || size > STREAM_MAX)
+        return 0;
+    if (data[0] & 1)
+        n = codec_encode(&welcome, 0, 0, bytes, sizeof(bytes));
+    script = data + 2;
+    script_size = data[1] < size - 2 ? data[1] : size - 2;
+    memcpy(bytes + n, script + script_size, size - 2 - script_size);
+    stream = bytes;
+    stream_size = n + size - 2 - script_size;
+    welcome_size = n;
+    memset(users, 0, sizeof(users));
+    if (wsd_client_open(&client, "/nowhere", 1000000) == 0)
+        use();
+    else
+        check_words();
+    client = wsd_client_free(client);
+    for (size_t i = 0; i < CALLS; i++)
+        FUZZ_CHECK(!users[i].call || users[i].freed || users[i].n_done == 1);
+    return 0;
+}

@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# noise.sh: clients that send random bytes and damaged frames, in pieces, and vanish anywhere (support/noise.c): each costs
+# itself only. Others are answered right meanwhile, and nothing is left of it.
+. "$(dirname "$0")/../support/lib.sh"
+
+SECONDS_EACH=6
+[ -z "${WSD_THOROUGH:-}" ] || SECONDS_EACH=600
+SECONDS_EACH=${WSD_SECONDS:-$SECONDS_EACH}
+
+descriptors() {
+    local all=(/proc/"$WSD_PID"/fd/*)
+    echo ${#all[@]}
+}
+
+counter() { # NAME
+    wsctl --json stats | grep -o "\"$1\":[0-9]*" | grep -o '[0-9]*$'
+}
+
+all_is_gone() {
+    local name
+    wsctl --json list | grep -E '"(held|queued|running)"' | grep -o '"id":"[0-9a-f]*"' | cut -d '"' -f 4 |
+        xargs -r -n 200 wsctl cancel
+    for name in jobs_open jobs_queued jobs_handed_over results_kept results_being_read bytes_charged traces executors; do
+        [ "$(counter $name)" = 0 ] || { echo "$name is $(counter $name)"; return 1; }
+    done
+    [ "$(descriptors)" -le "$before" ] || { echo "$before descriptors before, $(descriptors) now"; return 1; }
+}
+
+nothing_is_left() {
+    wait_until all_is_gone || { all_is_gone; return 1; }
+}
+
+noise() {
+    "$BUILD/tests/support/noise" -s "$SECONDS_EACH" -c 12 -r $((RANDOM + 1))
+}
+
+innocent_clients() {
+    while ! gone "$noisy"; do
+        "$BUILD/tests/support/load" -p 2 -n 400 -w 8 -b 500 echo >"$WORK/load.out" 2>&1 || { cat "$WORK/load.out"; return 1; }
+    done
+    cat "$WORK/load.out"
+}
+
+everybody() {
+    local innocent=0 noise=0 noisy
+    noise &
+    noisy=$!
+    started+=("$noisy")
+    innocent_clients || innocent=$?
+    wait "$noisy" || noise=$?
+    [ "$innocent $noise" = "0 0" ]
+}
+
+printf '[limits]\nexecutor-idle = 300ms\ncancel-grace = 200ms\nkeep-results = 500ms\nframe-timeout = 1s\n' >"$WSD_CONFIG"
+mkdir "$WORK/plugins"
+cp "$TEST_PLUGINS/echo.so" "$WORK/plugins"
+start_wsd --workers 2 --plugin-dir "$WORK/plugins" || exit 1
+before=$(descriptors)
+check "noise costs who makes it, others are answered right" everybody
+show "$WORK/check.out" 3
+check "nothing is left of it" nothing_is_left
+stop_wsd

@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * noise.c: clients that send noise: random bytes, right frames with random contents, and right frames that were damaged
+ * (bits, bytes gone, doubled or new, lengths that lie), cut into pieces of any size, with descriptors where none belong;
+ * each vanishes after any byte, or half, or goes on without reading.
+ *
+ *     noise [-s SECONDS] [-c CONNECTIONS] [-r SEED]
+ *
+ * Whatever was sent, what comes back must be right: frames that can be decoded, nothing behind an ERROR about the
+ * connection, which has words; and a connection on which nothing was damaged is never closed. Prints one line of counts;
+ * exits 0 where that was so and wsd was always there. */
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "proto/codec.h"
+#include "proto/frame.h"
+
+#define OUT_MAX (4 * FRAME_MAX)
+
+struct conn {
+    int fd;
+    bool deaf, noisy, told; /* noisy: some of it was not right; told: wsd has said why it closes */
+    size_t left;            /* bytes until it vanishes */
+    uint8_t in[2 * FRAME_MAX], out[OUT_MAX];
+    size_t in_size, out_size;
+};
+
+static uint64_t seed = 1;
+static struct codec *codec;
+static struct conn *conns;
+static size_t n_conns = 8;
+static int null_fd;
+static struct {
+    uint64_t connections, frames, damaged, random_bytes, sent, answers, errors, vanished;
+} counts;
+
+static uint64_t dice(uint64_t n)
+{
+    seed ^= seed << 13;
+    seed ^= seed >> 7;
+    seed ^= seed << 17;
+    return (seed >> 11) % n;
+}
+
+__attribute__((noreturn, format(printf, 1, 2))) static void fail(const char *format, ...)
+{
+    va_list args;
+
+    printf("noise: ");
+    va_start(args, format);
+    vprintf(format, args);
+    va_end(args);
+    putchar('\n');
+    exit(1);
+}
+
+/* --- what is sent --------------------------------------------------------------------------------------------------- */
+
+static struct span words(void)
+{
+    static const char *const some[] = {"echo", "", "/", "fib", "no such", "../../x", "\xff\xfe", "/dev/null", "stream"};
+    const char *text = some[dice(sizeof(some) / sizeof(*some))];
+
+    return (struct span){text, strlen(text)};
+}
+
+static uint64_t number(void)
+{
+    return dice(3) ? dice(5) : dice(2) ? dice(100000) : dice(UINT64_MAX);
+}
+
+/* Something of each kind that a client may send, and, seldom, that only wsd may. */
+static struct msg any_message(void)
+{
+    struct msg m = {.type = (uint16_t)(dice(40) ? 1 + dice(14) : dice(90))};
+
+    switch (m.type) {
+    case FRAME_HELLO:
+        m.hello = (struct msg_hello){.version_min = 1, .version_max = 1, .window = (uint32_t)number()};
+        break;
+    case FRAME_SUBMIT:
+        m.submit = (struct msg_submit){.plugin = dice(3) ? (struct span){"echo", 4} : words(),
+                                       .function = dice(3) ? (struct span){"", 0} : words(),
+                                       .args = {"a\0b", 4},
+                                       .argc = 2,
+                                       .timeout_usec = dice(2) ? 0 : 1 + dice(100000),
+                                       .priority = (int32_t)dice(201) - 100,
+                                       .flags = (uint32_t)dice(8)};
+        break;
+    case FRAME_INPUT:
+        m.chunk = (struct msg_chunk){.offset = number(), .last = dice(2)};
+        break;
+    case FRAME_CREDIT:
+        m.credit.bytes = number();
+        break;
+    case FRAME_CANCEL:
+    case FRAME_AWAIT:
+    case FRAME_STATUS:
+        m.id.has_id = m.type != FRAME_CANCEL || dice(2);
+        for (size_t i = 0; i < sizeof(m.id.id); i++)
+            m.id.id[i] = (uint8_t)dice(256);
+        break;
+    case FRAME_PLUGINS:
+        m.plugins.name = dice(3) ? (struct span){"echo", 4} : words();
+        break;
+    case FRAME_OPENED:
+        m.opened = (struct msg_opened){.serial = (uint32_t)number(), .error = (uint32_t)dice(3)};
+        break;
+    case FRAME_TRACE:
+        m.trace.action = 1 + (uint32_t)dice(3);
+        break;
+    default:
+        break;
+    }
+    return m;
+}
+
+static bool takes_body(const struct msg *m)
+{
+    return m->type == FRAME_SUBMIT || m->type == FRAME_INPUT || m->type == FRAME_PING;
+}
+
+static size_t damage(uint8_t *p, size_t n, size_t room)
+{
+    size_t at = (size_t)dice(n), k = 1 + (size_t)dice(dice(3) ? 4 : 64);
+
+    switch (dice(6)) {
+    case 0:
+        p[at] ^= (uint8_t)(1u << dice(8));
+        return n;
+    case 1:
+        p[at] = (uint8_t)dice(256);
+        return n;
+    case 2: /* in the fixed header: type, tag, lengths */
+        p[dice(MIN(n, FRAME_HEADER_SIZE))] = (uint8_t)(dice(2) ? dice(256) : dice(3) - 1);
+        return n;
+    case 3: /* gone */
+        k = MIN(k, n - at);
+        memmove(p + at, p + at + k, n - at - k);
+        return n - k;
+    default: /* new, or doubled */
+        k = MIN(MIN(k, n), room - n);
+        memmove(p + at + k, p + at, n - at);
+        for (size_t i = 0; i < k && dice(2); i++)
+            p[at + i] = (uint8_t)dice(256);
+        return n + k;
+    }
+}
+
+static void put_frame(struct conn *c, const struct msg *m, uint32_t tag)
+{
+    size_t size = codec_size(m), body = takes_body(m) ? (size_t)dice(dice(4) ? 100 : 30000) : 0;
+    uint8_t *p = c->out + c->out_size;
+
+    if (!size || c->out_size + size + body + 64 > OUT_MAX)
+        return;
+    size = codec_encode(m, tag, body, p, size);
+    if (!size)
+        return;
+    memset(p + size, 'x', body);
+    size += body;
+    counts.frames++;
+    if (c->noisy && !dice(6)) {
+        for (uint64_t n = 1 + dice(3); n > 0 && size > 0; n--)
+            size = damage(p, size, OUT_MAX - c->out_size);
+        counts.damaged++;
+    }
+    c->out_size += size;
+}
+
+static void put_random(struct conn *c)
+{
+    size_t n = (size_t)dice(dice(4) ? 64 : 20000);
+
+    n = MIN(n, OUT_MAX - c->out_size);
+    for (size_t i = 0; i < n; i++)
+        c->out[c->out_size++] = (uint8_t)dice(256);
+    counts.random_bytes += n;
+}
+
+/* Right but for what only a noisy one does: such a connection wsd must not close. */
+static void put_right(struct conn *c)
+{
+    static uint32_t tag = 1;
+    struct msg m = {.type = dice(2) ? FRAME_PING : dice(2) ? FRAME_LIST : FRAME_STATS};
+
+    put_frame(c, &m, tag);
+    tag = tag % 1000000 + 1;
+}
+
+static void begin(struct conn *c)
+{
+    struct sockaddr_un a = {.sun_family = AF_UNIX};
+    struct msg hello = {.type = FRAME_HELLO, .hello = {.version_min = 1, .version_max = 1, .directory = {"/", 1},
+                                                       .window = 65536}};
+
+    c->noisy = c->deaf = c->told = false;
+    c->in_size = c->out_size = 0;
+    snprintf(a.sun_path, sizeof(a.sun_path), "%s", getenv("WSD_SOCKET"));
+    c->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (c->fd < 0 || connect(c->fd, (struct sockaddr *)&a, sizeof(a)) < 0)
+        fail("wsd is not there: %s", strerror(errno));
+    counts.connections++;
+    c->left = (size_t)(dice(4) ? dice(dice(2) ? 200 : 5000) : 1000000);
+    if (dice(10))
+        put_frame(c, &hello, 0);
+    else
+        c->noisy = true;
+    c->noisy = c->noisy || dice(5);
+    c->deaf = c->noisy && !dice(8);
+}
+
+static void more(struct conn *c)
+{
+    struct msg m;
+
+    if (!c->noisy) {
+        put_right(c);
+    } else if (dice(30)) {
+        m = any_message();
+        put_frame(c, &m, (uint32_t)(dice(10) ? dice(6) : number()));
+    } else {
+        put_random(c);
+    }
+}
+
+/* --- the connection ------------------------------------------------------------------------------------------------- */
+
+static void again(struct conn *c)
+{
+    close(c->fd);
+    begin(c);
+}
+
+static ssize_t send_piece(struct conn *c, size_t n)
+{
+    union {
+        struct cmsghdr header;
+        char room[CMSG_SPACE(3 * sizeof(int))];
+    } ancillary = {0};
+    struct iovec iov = {.iov_base = c->out, .iov_len = n};
+    struct msghdr h = {.msg_iov = &iov, .msg_iovlen = 1};
+    size_t fds = c->noisy && !dice(50) ? 1 + (size_t)dice(3) : 0;
+
+    if (fds) {
+        h.msg_control = &ancillary;
+        h.msg_controllen = CMSG_SPACE(fds * sizeof(int));
+        ancillary.header.cmsg_level = SOL_SOCKET;
+        ancillary.header.cmsg_type = SCM_RIGHTS;
+        ancillary.header.cmsg_len = CMSG_LEN(fds * sizeof(int));
+        for (size_t i = 0; i < fds; i++)
+            memcpy(CMSG_DATA(&ancillary.header) + i * sizeof(int), &null_fd, sizeof(int));
+    }
+    return sendmsg(c->fd, &h, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+static void push(struct conn *c)
+{
+    size_t n = 1 + (size_t)dice(dice(2) ? 20 : dice(2) ? 2000 : OUT_MAX);
+    ssize_t sent;
+
+    n = MIN(n, MIN(c->out_size, c->left));
+    sent = n ? send_piece(c, n) : 0;
+    if (sent < 0 && errno != EAGAIN && errno != EINTR && errno != ETOOMANYREFS) {
+        c->out_size = 0; /* closed on us: what it said is read first */
+        if (!c->noisy)
+            fail("send: %s", strerror(errno));
+        c->deaf = false;
+        return;
+    }
+    if (sent > 0) {
+        memmove(c->out, c->out + sent, c->out_size - (size_t)sent);
+        c->out_size -= (size_t)sent;
+        c->left -= (size_t)sent;
+        counts.sent += (uint64_t)sent;
+    }
+    if (c->left == 0) {
+        counts.vanished++;
+        if (dice(4) == 0 && shutdown(c->fd, SHUT_WR) == 0) { /* half: it still reads what comes */
+            c->left = SIZE_MAX;
+            c->out_size = 0;
+            c->noisy = true;
+            c->deaf = false;
+        } else {
+            again(c);
+        }
+    }
+}
+
+static void take(struct conn *c)
+{
+    ssize_t n = recv(c->fd, c->in + c->in_size, sizeof(c->in) - c->in_size, MSG_DONTWAIT);
+    struct frame f;
+    struct msg m;
+    size_t used, at = 0;
+    int r;
+
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (n <= 0) {
+        /* one that was damaged may find the end in the middle of a frame: wsd does not wait until it has read */
+        if (!c->noisy)
+            fail("wsd hung up on one that did nothing wrong");
+        again(c);
+        return;
+    }
+    c->in_size += (size_t)n;
+    while ((r = frame_parse(c->in + at, c->in_size - at, &f, &used)) == 0) {
+        if (codec_decode(codec, &f, &m) != 0)
+            fail("a frame that cannot be decoded: %s", codec_strerror(codec));
+        if (c->told)
+            fail("%s behind the error that closes", codec_type_name(m.type));
+        c->told = m.type == FRAME_ERROR && f.tag == 0;
+        if (c->told && (!c->noisy || !m.error.text.size))
+            fail("wsd closes: %s", m.error.text.data);
+        counts.errors += m.type == FRAME_ERROR;
+        counts.answers++;
+        at += used;
+    }
+    if (r != FRAME_MORE)
+        fail("bytes that are no frame");
+    memmove(c->in, c->in + at, c->in_size - at);
+    c->in_size -= at;
+}
+
+static uint64_t now_msec(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+int main(int argc, char **argv)
+{
+    uint64_t seconds = 5;
+
+    for (int o; (o = getopt(argc, argv, "s:c:r:")) != -1;) {
+        uint64_t value = o == '?' ? 0 : strtoull(optarg, NULL, 10);
+
+        if (value == 0)
+            return 64;
+        *(o == 's' ? &seconds : o == 'c' ? &n_conns : &seed) = value;
+    }
+    conns = calloc(n_conns, sizeof(*conns));
+    null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (!conns || null_fd < 0 || codec_new(&codec) < 0)
+        return 70;
+    printf("noise: seed %llu\n", (unsigned long long)seed);
+    for (size_t i = 0; i < n_conns; i++)
+        begin(&conns[i]);
+    for (uint64_t end = now_msec() + seconds * 1000; now_msec() < end;) {
+        struct conn *c = &conns[dice(n_conns)];
+
+        if (c->out_size < FRAME_MAX && c->left != SIZE_MAX && !c->told)
+            for (uint64_t n = dice(6); n; n--)
+                more(c);
+        push(c);
+        for (size_t i = 0; i < n_conns; i++)
+            if (!conns[i].deaf)
+                take(&conns[i]);
+        if (dice(50) == 0)
+            poll(NULL, 0, 1);
+    }
+    printf("connections %llu frames %llu damaged %llu random bytes %llu sent %llu answers %llu errors %llu vanished %llu\n",
+           (unsigned long long)counts.connections, (unsigned long long)counts.frames,
+           (unsigned long long)counts.damaged, (unsigned long long)counts.random_bytes, (unsigned long long)counts.sent,
+           (unsigned long long)counts.answers, (unsigned long long)counts.errors, (unsigned long long)counts.vanished);
+    return 0;
+}
