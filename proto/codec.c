@@ -175,6 +175,8 @@ static const char *check_job(const struct msg_job *m, bool final)
         return "function";
     if (!span_fits(m->error, CODEC_TEXT_MAX))
         return "error";
+    if (!span_fits(m->backtrace, CODEC_TRACE_MAX))
+        return "backtrace";
     if (!span_fits(m->status, CODEC_TEXT_MAX))
         return "status";
     if (!span_fits(m->worker, CODEC_NAME_MAX))
@@ -351,6 +353,7 @@ static const char *job_of(const Wsd__Pb__Job *pb, struct msg_job *ret)
         .error = span_of(pb->error),
         .status = span_of(pb->status),
         .worker = span_of(pb->worker),
+        .backtrace = span_of(pb->backtrace),
         .state = pb->state,
         .exit = pb->exit,
         .attempts = pb->attempts,
@@ -589,6 +592,7 @@ static void put_job(const struct msg_job *m, Wsd__Pb__Job *ret)
     ret->error = bytes_of(m->error);
     ret->status = bytes_of(m->status);
     ret->worker = bytes_of(m->worker);
+    ret->backtrace = bytes_of(m->backtrace);
     ret->attempts = m->attempts;
     ret->uid = m->uid;
     ret->queued_usec = m->queued_usec;

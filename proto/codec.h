@@ -19,6 +19,7 @@
 #define CODEC_PATH_MAX     4096u          /* plugin, directory, file: bytes, with NUL */
 #define CODEC_NAME_MAX     64u            /* function, plugin name: bytes, with NUL */
 #define CODEC_TEXT_MAX     256u           /* error, status, message: bytes, with NUL */
+#define CODEC_TRACE_MAX    2048u          /* backtrace: bytes, with NUL */
 #define CODEC_FUNCTIONS    64u            /* functions of one plugin */
 #define CODEC_COUNTERS     256u
 #define CODEC_WORKERS_MAX  1024u          /* that can be asked for */
@@ -61,6 +62,7 @@ struct msg_job {
     struct span plugin, function, error, status, worker;
     uint32_t state, exit, attempts, uid;
     uint64_t queued_usec, run_usec, cpu_usec, submitted_usec, done, total;
+    struct span backtrace;
 };
 struct msg_error { uint32_t code; struct span text; };
 struct msg_plugins { struct span name; };

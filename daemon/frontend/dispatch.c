@@ -195,6 +195,7 @@ static void job_msg(struct msg *m, uint16_t type, const struct job_info *info)
                               .error = line(info->error),
                               .status = line(info->status),
                               .worker = span(info->worker),
+                              .backtrace = span(info->backtrace),
                               .state = (uint32_t)info->state,
                               .exit = (uint32_t)info->exit,
                               .attempts = info->attempts,

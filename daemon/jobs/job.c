@@ -60,6 +60,7 @@ static void more_free(struct job *job)
         event_free(m->timer);
     free(m->error);
     free(m->status);
+    free(m->backtrace);
     free(m);
     job->more = NULL;
 }
@@ -194,6 +195,7 @@ void job_describe(const struct job *job, struct job_info *ret)
         .error = m && m->error ? m->error : "",
         .status = m && m->status ? m->status : "",
         .worker = m ? m->worker : "",
+        .backtrace = m && m->backtrace ? m->backtrace : "",
         /* handed over but not begun is queued to the world */
         .state = handed && !running ? JOB_QUEUED : (enum job_state)job->state,
         .exit = m ? m->exit : 0,

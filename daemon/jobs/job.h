@@ -79,7 +79,7 @@ struct job_more {
     struct buffer output; /* the last bytes of what was received: not yet given to every watcher, or kept */
     struct list held;     /* pieces still in the executor's memory */
     uint32_t held_chunks;
-    char *error, *status;
+    char *error, *status, *backtrace;
     uint64_t timeout_usec, queued_usec, run_usec, cpu_usec;
     uint64_t done, total;
     char worker[24];

@@ -201,6 +201,7 @@ struct jobs *jobs_free(struct jobs *jobs)
     hash_deinit(&jobs->by_key);
     event_free(jobs->progress_timer);
     free(jobs);
+    executor_forget_remains();
     return NULL;
 }
 

@@ -103,7 +103,7 @@ struct jobs_counters {
 /* What is told of a job; texts live for the time of the call. */
 struct job_info {
     uint8_t id[16];
-    const char *plugin, *function, *error, *status, *worker;
+    const char *plugin, *function, *error, *status, *worker, *backtrace;
     enum job_state state;
     int exit;
     uint32_t attempts, uid;

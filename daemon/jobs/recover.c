@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * recover.c: what becomes of the jobs of an executor that died.
- * Owns nothing; called once for each death, with the rings still mapped. [loop]
+ * Owns nothing; called once for each death, with the rings still mapped, and while other threads of a dying process may
+ * still be at work: what goes back to the queue is taken from them first. [loop]
  * Keeps: finished answers are given, untouched jobs go back to the head of the queue in their order, the job that a fault
  * note names is the only one that is called crashed, and every other one that was running runs again or is
  * interrupted.
@@ -50,6 +51,15 @@ static void words_of_stack(char text[static JOB_TEXT], uint64_t size)
              whole ? size >> 20 : size >> 10, whole ? "MiB" : "KiB");
 }
 
+static void log_lines(const struct job *job, const char *text)
+{
+    for (const char *end; *text; text = *end ? end + 1 : end) {
+        end = strchrnul(text, '\n');
+        log_warning("%s:%s: %.*s", plugin_title(job->plugin), job->function->name, (int)MIN(end - text, JOB_TEXT),
+                    text);
+    }
+}
+
 static void crashed(struct job *job, const struct death *death)
 {
     const struct fault_note *n = &death->note;
@@ -64,6 +74,10 @@ static void crashed(struct job *job, const struct death *death)
     else
         snprintf(text, sizeof(text), "%s at address 0x%llx", strsignal(n->signal), (unsigned long long)n->address);
     log_warning("%s:%s crashed: %s", plugin_title(job->plugin), job->function->name, text);
+    if (*n->backtrace && job_more(job)) {
+        log_lines(job, n->backtrace);
+        job->more->backtrace = strdup(n->backtrace);
+    }
     job_finish(job, JOB_CRASHED, CODE_CRASHED, text, NULL);
 }
 
@@ -107,7 +121,9 @@ static void was_running(struct job *job, const struct death *death)
 static void classify(struct domain *d, struct job *job, const struct death *death)
 {
     struct front_completion c;
-    enum ring_state state = d->distrusted ? RING_RUNNING : front_autopsy(&d->executor->front, job->slot, &c);
+    enum ring_state state = d->distrusted                                     ? RING_RUNNING
+                            : front_recall(&d->executor->front, job->slot) ? RING_QUEUED
+                                                                             : front_autopsy(&d->executor->front, job->slot, &c);
 
     list_remove(&job->link);
     d->slots[job->slot] = NULL;

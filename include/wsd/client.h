@@ -78,6 +78,7 @@ struct wsd_job_info {
     uint64_t cpu_usec;
     uint64_t submitted_usec; /* since the epoch */
     uint64_t done, total;    /* progress; total 0: not known */
+    const char *backtrace;   /* of one that crashed, a line a frame; "" where there is none */
 };
 
 /* Files: a job may want to read a file that its arguments name. Where wsd cannot open it by the submitter's rights, it

@@ -30,6 +30,7 @@ static void check_texts(const struct msg *msg)
         check_span(msg->job.error, CODEC_TEXT_MAX);
         check_span(msg->job.status, CODEC_TEXT_MAX);
         check_span(msg->job.worker, CODEC_NAME_MAX);
+        check_span(msg->job.backtrace, CODEC_TRACE_MAX);
         break;
     case FRAME_PLUGIN:
         check_span(msg->plugin.name, CODEC_NAME_MAX);

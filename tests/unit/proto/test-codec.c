@@ -298,7 +298,8 @@ START_TEST(job_survives)
                                 3,
                                 4,
                                 5,
-                                6}};
+                                6,
+                                span("#0 a\n#1 b\n")}};
         struct msg r = round_trip(&m, 1, 0);
 
         ck_assert_mem_eq(r.job.id, m.job.id, 16);
@@ -310,6 +311,7 @@ START_TEST(job_survives)
         ck_assert(r.job.state == 10 && r.job.exit == 255 && r.job.attempts == 3 && r.job.uid == 1000);
         ck_assert(r.job.queued_usec == 1 && r.job.run_usec == 2 && r.job.cpu_usec == 3 && r.job.submitted_usec == 4);
         ck_assert(r.job.done == 5 && r.job.total == 6);
+        assert_span(r.job.backtrace, "#0 a\n#1 b\n");
     }
 }
 END_TEST
@@ -402,6 +404,7 @@ static const struct text_limit {
     {FRAME_HELLO, 4, CODEC_PATH_MAX},  {FRAME_HELLO, 5, CODEC_TEXT_MAX},   {FRAME_WELCOME, 3, CODEC_TEXT_MAX},
     {FRAME_SUBMIT, 1, CODEC_PATH_MAX}, {FRAME_SUBMIT, 2, CODEC_NAME_MAX},  {FRAME_MESSAGE, 2, CODEC_TEXT_MAX},
     {FRAME_JOB, 2, CODEC_PATH_MAX},    {FRAME_JOB, 3, CODEC_NAME_MAX},     {FRAME_JOB, 6, CODEC_TEXT_MAX},
+    {FRAME_JOB, 17, CODEC_TRACE_MAX},  {FRAME_DONE, 17, CODEC_TRACE_MAX},
     {FRAME_JOB, 7, CODEC_TEXT_MAX},    {FRAME_JOB, 8, CODEC_NAME_MAX},     {FRAME_DONE, 6, CODEC_TEXT_MAX},
     {FRAME_ERROR, 2, CODEC_TEXT_MAX},  {FRAME_GOODBYE, 2, CODEC_TEXT_MAX}, {FRAME_PLUGINS, 1, CODEC_PATH_MAX},
     {FRAME_PLUGIN, 1, CODEC_NAME_MAX}, {FRAME_PLUGIN, 2, CODEC_TEXT_MAX},  {FRAME_PLUGIN, 3, CODEC_TEXT_MAX},
