@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "executor/backtrace.h"
+#include "host/backtrace.h"
 #include "executor/work.h"
 #include "host/stack.h"
 

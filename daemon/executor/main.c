@@ -16,7 +16,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "executor/ask.h"
-#include "executor/backtrace.h"
+#include "host/backtrace.h"
 #include "executor/fault.h"
 #include "executor/process.h"
 #include "executor/work.h"

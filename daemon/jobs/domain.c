@@ -18,6 +18,7 @@
 #define DEATHS_MAX     8u       /* and this often, before any was of use, until wsd gives up for now */
 #define PAUSE_USEC     10000u   /* the first one; doubled up to */
 #define PAUSE_MAX_USEC 5000000u
+#define OWN_MAX        64u      /* plugins of one user that have an executor of their own */
 #define FINISH_USEC    2000000u /* for an executor to end in order */
 
 static void on_dead(struct executor *e, int code, int status, void *context)
@@ -278,19 +279,41 @@ static void idle_begins(struct domain *d)
         idle_timer_set(d, d->jobs->options.limits.idle_usec);
 }
 
-struct domain *domain_get(struct jobs *jobs, uint32_t uid)
+uint64_t domain_owner(const struct jobs *jobs, uint32_t uid)
 {
-    uint64_t domain_key = jobs->options.one_domain ? 0 : uid, key = hash_mix(domain_key);
+    return jobs->options.one_domain ? 0 : uid;
+}
+
+static uint32_t count_own(const struct jobs *jobs, uint64_t owner)
+{
+    uint32_t n = 0;
+
+    list_for_each(l, &jobs->domains)
+    {
+        struct domain *d = container_of(l, struct domain, link);
+
+        n += d->key == owner && d->own;
+    }
+    return n;
+}
+
+/* own: the request of a plugin, or NULL. */
+static struct domain *find_or_make(struct jobs *jobs, uint64_t domain_key, const char *own)
+{
+    uint64_t key = hash_mix(domain_key);
 
     for (struct hash_link *l = hash_first(&jobs->by_key, key); l; l = hash_next(l)) {
         struct domain *d = container_of(l, struct domain, by_key);
 
-        if (d->key == domain_key)
+        if (d->key == domain_key && (own ? d->own && strcmp(d->own, own) == 0 : !d->own))
             return d;
     }
+    if (own && count_own(jobs, domain_key) >= OWN_MAX)
+        return NULL;
     struct domain *d = calloc(1, sizeof(*d));
     if (!d)
         return NULL;
+    d->own = own ? strdup(own) : NULL;
     d->jobs = jobs;
     d->key = domain_key;
     list_init(&d->plugins);
@@ -300,15 +323,38 @@ struct domain *domain_get(struct jobs *jobs, uint32_t uid)
     queue_init(d);
     d->pause_timer = evtimer_new(jobs->options.base, on_pause_over, d);
     d->idle_timer = evtimer_new(jobs->options.base, on_idle, d);
-    if (!d->pause_timer || !d->idle_timer || hash_insert(&jobs->by_key, &d->by_key, key) < 0) {
+    if ((own && !d->own) || !d->pause_timer || !d->idle_timer || hash_insert(&jobs->by_key, &d->by_key, key) < 0) {
         if (d->pause_timer)
             event_free(d->pause_timer);
         if (d->idle_timer)
             event_free(d->idle_timer);
+        free(d->own);
         free(d);
         return NULL;
     }
     list_push_back(&jobs->domains, &d->link);
+    return d;
+}
+
+struct domain *domain_get(struct jobs *jobs, uint32_t uid)
+{
+    return find_or_make(jobs, domain_owner(jobs, uid), NULL);
+}
+
+struct domain *domain_for(struct jobs *jobs, uint32_t uid, const char *request)
+{
+    enum plugin_apart apart = plugin_apart(jobs, domain_owner(jobs, uid), request);
+    struct domain *shared = domain_get(jobs, uid), *d;
+
+    if (apart == PLUGIN_TOGETHER || !shared)
+        return shared;
+    d = find_or_make(jobs, domain_owner(jobs, uid), request);
+    if (!d && apart == PLUGIN_APART_CRASHED)
+        return shared; /* better than nowhere */
+    if (d && !d->executor && !d->traced) { /* whoever traces this user traces all that is his */
+        d->traced = shared->traced;
+        d->traced_by = shared->traced_by;
+    }
     return d;
 }
 
@@ -376,11 +422,21 @@ static int hand_over(struct domain *d, struct job *job)
 static bool plugin_is_there(struct domain *d, struct job *job)
 {
     struct plugin *p = job->plugin;
+    char text[JOB_TEXT];
 
+    if (poison_refuses(job, text)) {
+        queue_take(d, job);
+        job_finish(job, JOB_FAILED, CODE_BUSY, text, NULL);
+        return false;
+    }
+    if (poison_move(job))
+        return false;
     if (p->state == PLUGIN_UNKNOWN)
         plugin_load(p);
-    if (p->state == PLUGIN_READY && job->function->index != RING_NONE)
+    if (p->state == PLUGIN_READY && job->function->index != RING_NONE) {
+        poison_try(job);
         return true;
+    }
     if (job->state == JOB_QUEUED && (p->state == PLUGIN_FAILED || p->state == PLUGIN_READY)) {
         queue_take(d, job);
         job_finish(job, JOB_FAILED, CODE_NOT_FOUND,
@@ -442,7 +498,7 @@ void domain_done(struct job *job, const struct front_completion *c)
     else if (exit == 0)
         job_finish(job, JOB_SUCCEEDED, 0, NULL, c);
     else if (stop == STOP_TIMEOUT || (late && stop == STOP_NONE))
-        job_finish(job, JOB_TIMED_OUT, CODE_TIMED_OUT, "its time was up", c);
+        job_finish(job, JOB_TIMED_OUT, CODE_TIMED_OUT, job_time_words(job), c);
     else if (stop == STOP_CANCEL)
         job_finish(job, JOB_CANCELLED, CODE_CANCELLED, NULL, c);
     else
@@ -505,5 +561,6 @@ void domain_free(struct domain *d)
         plugin_free(container_of(d->plugins.next, struct plugin, link));
     event_free(d->pause_timer);
     event_free(d->idle_timer);
+    free(d->own);
     free(d);
 }

@@ -13,6 +13,7 @@
 #include "base/hash.h"
 #include "base/list.h"
 #include "jobs/jobs.h"
+#include "jobs/quarantine.h"
 #include "supervisor/executor.h"
 
 #define JOB_TEXT       256u
@@ -80,6 +81,7 @@ struct job_more {
     struct list held;     /* pieces still in the executor's memory */
     uint32_t held_chunks;
     char *error, *status, *backtrace;
+    char *limit; /* timeout_usec is not the submitter's: whose */
     uint64_t timeout_usec, queued_usec, run_usec, cpu_usec;
     uint64_t done, total;
     char worker[24];
@@ -135,7 +137,8 @@ struct domain {
     struct hash_link by_key;
     struct list link; /* jobs->domains */
     struct jobs *jobs;
-    uint64_t key;
+    uint64_t key; /* whose it is: a uid; 0 where all share one */
+    char *own;    /* the request of the one plugin that it is for; NULL: all others */
     struct executor *executor; /* NULL: none runs */
     struct event *pause_timer; /* before the next start */
     struct event *idle_timer;  /* before an executor without work is ended */
@@ -166,6 +169,7 @@ struct jobs {
     struct list progress; /* watches that want progress */
     struct event *progress_timer;
     struct jobs_counters counters;
+    struct quarantine quarantine;
     uint64_t random[64];
     uint32_t random_at;
     uint32_t next_executor, next_ask, next_trace;
@@ -187,6 +191,7 @@ void job_finish(struct job *job, enum job_state state, int exit, const char *err
 bool job_final(const struct job *job);
 void job_free(struct job *job);
 void job_stop(struct job *job, enum job_stop why);
+const char *job_time_words(const struct job *job); /* for one whose time was up */
 void job_arm(struct job *job);    /* it was handed over: its time may run */
 void job_settle(struct job *job); /* final: tells the watches that have all output, frees what nobody wants */
 void watch_late(struct watch *w, bool late); /* counted while its job has ended without it */
@@ -225,11 +230,16 @@ void plugin_control(struct domain *d, const struct control *c); /* LOADED, FUNCT
 void plugin_executor_gone(struct domain *d, bool blame);
 void plugin_fail_waiting(struct domain *d, int error, const char *text); /* no executor can be had */
 struct plugin_function *plugin_find_function(struct plugin *p, const char *name);
+/* The function of that name, made by this one's likeness where p is not loaded yet. NULL: it has none, or no memory. */
+struct plugin_function *plugin_function_copy(struct plugin *p, const struct plugin_function *f);
 const char *plugin_title(const struct plugin *p); /* its own name, or what it was asked for as */
 void plugin_free(struct plugin *p);
 
 /* domain.c */
-struct domain *domain_get(struct jobs *jobs, uint32_t uid);
+uint64_t domain_owner(const struct jobs *jobs, uint32_t uid);
+struct domain *domain_get(struct jobs *jobs, uint32_t uid); /* NULL: no memory */
+/* The one for this plugin's jobs; NULL: no memory, or too many that are apart. */
+struct domain *domain_for(struct jobs *jobs, uint32_t uid, const char *request);
 /* Starts an executor where none runs and no pause is on. 0: there is one, or one will be; -EAGAIN: none can be had. */
 int domain_start(struct domain *d);
 void domain_pump(struct domain *d); /* hands over what fits */
@@ -241,6 +251,18 @@ void domain_done(struct job *job, const struct front_completion *c); /* the slot
 bool domain_wanted(struct domain *d); /* something waits for an executor */
 void domain_forget_opens(struct job *job);
 void liar(struct domain *d, const char *what); /* nothing more is believed of this executor */
+
+/* poison.c */
+enum plugin_apart { PLUGIN_TOGETHER = 0, PLUGIN_APART_CONFIGURED = 1, PLUGIN_APART_CRASHED = 2 };
+enum plugin_apart plugin_apart(const struct jobs *jobs, uint64_t owner, const char *request);
+bool poison_refuses(struct job *job, char text[static JOB_TEXT]); /* its function is in quarantine */
+void poison_try(struct job *job); /* it goes on: perhaps on trial */
+/* QUEUED, where its plugin has to run apart: moves it there. False: it stays. */
+bool poison_move(struct job *job);
+void poison_deaf(struct job *job); /* its executor is killed for its sake */
+void poison_crashed(struct job *job, const char *why);
+void poison_ended(struct job *job, bool went_well); /* it is final, and has not crashed */
+void poison_describe(const struct plugin *p, const struct plugin_function *f, struct plugin_function_info *ret);
 
 /* ask.c */
 void ask_init(struct domain *d);

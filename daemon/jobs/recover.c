@@ -78,6 +78,7 @@ static void crashed(struct job *job, const struct death *death)
         log_lines(job, n->backtrace);
         job->more->backtrace = strdup(n->backtrace);
     }
+    poison_crashed(job, text);
     job_finish(job, JOB_CRASHED, CODE_CRASHED, text, NULL);
 }
 
@@ -105,7 +106,8 @@ static void was_running(struct job *job, const struct death *death)
     if (death->noted && death->note.slot == job->slot && death->note.generation == job->generation) {
         crashed(job, death);
     } else if (stop == STOP_TIMEOUT) {
-        job_finish(job, JOB_TIMED_OUT, CODE_TIMED_OUT, "its time was up, and it did not heed its cancel flag", NULL);
+        snprintf(text, sizeof(text), "%s, and it did not heed its cancel flag", job_time_words(job));
+        job_finish(job, JOB_TIMED_OUT, CODE_TIMED_OUT, text, NULL);
     } else if (stop == STOP_CANCEL) {
         job_finish(job, JOB_CANCELLED, CODE_CANCELLED, NULL, NULL);
     } else if (may_run_again(job)) {

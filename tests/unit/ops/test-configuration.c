@@ -99,6 +99,27 @@ START_TEST(a_plugin_that_is_not_named_is_on_unless_it_opts_in)
 }
 END_TEST
 
+START_TEST(a_plugin_has_keys_of_its_own)
+{
+    const char *of = "";
+
+    ck_assert_int_eq(read_text("[plugin a]\nisolation = own\nmax-run = 5s\n[plugin b]\nisolation = shared\n"), 0);
+    ck_assert(config_plugin_own(&config, "a") && !config_plugin_own(&config, "b") && !config_plugin_own(&config, "c"));
+    /* what is not said stays by default */
+    ck_assert(config_plugin_enabled(&config, "a", false) && !config_plugin_enabled(&config, "a", true));
+    ck_assert_uint_eq(config_plugin_max_run(&config, "a", &of), 5000000);
+    ck_assert_str_eq(of, "a");
+    ck_assert_uint_eq(config_plugin_max_run(&config, "b", &of), 0);
+    ck_assert_ptr_null(of);
+    ck_assert_int_eq(read_text("[limits]\nmax-run = 1min\nquarantine-after = 9\nquarantine-max = 2min\n"), 0);
+    ck_assert_uint_eq(config_plugin_max_run(&config, "a", &of), 5000000);
+    ck_assert_uint_eq(config_plugin_max_run(&config, "b", &of), 60000000);
+    ck_assert_ptr_null(of);
+    ck_assert_uint_eq(config.limits.quarantine_after, 9);
+    ck_assert_uint_eq(config.limits.quarantine_max_usec, 120000000);
+}
+END_TEST
+
 static const struct {
     const char *text, *expected;
 } wrong[] = {
@@ -119,6 +140,9 @@ static const struct {
     {"[domains]\ntrust = none\n", ":2: trust = none: user"},
     {"[plugin exec]\nenable = yes\n", ":2: [plugin exec] has no key `enable`"},
     {"[plugin exec]\nenabled = perhaps\n", ":2: enabled = perhaps: yes or no"},
+    {"[plugin exec]\nisolation = none\n", ":2: isolation = none: own (an executor of its own) or shared"},
+    {"[plugin exec]\nmax-run = 0\n", ":2: max-run = 0: a time"},
+    {"[limits]\nquarantine-after = 0\n", ":2: quarantine-after = 0: a whole number"},
     {"[daemon]\nnonsense\n", ":2: neither a [section] nor a `key = value`"},
     {"[daemon\nworkers = 3\n", ":1: neither a [section]"},
 };
@@ -186,7 +210,9 @@ START_TEST(what_is_printed_reads_back_as_the_same)
     char first[8192] = "", second[8192] = "";
     FILE *f;
 
-    ck_assert_int_eq(read_text("[daemon]\nworkers = 3\nsocket = /s\n[domains]\ntrust = all\n[plugin exec]\nenabled = yes\n"), 0);
+    ck_assert_int_eq(read_text("[daemon]\nworkers = 3\nsocket = /s\n[domains]\ntrust = all\n[plugin exec]\nenabled = yes\n"
+                               "[plugin a]\nisolation = own\nmax-run = 1500ms\n[limits]\nmax-run = 2h\n"),
+                     0);
     snprintf(path, sizeof(path), "%s/printed.conf", directory);
     f = fopen(path, "w");
     config_print(&config, f);
@@ -214,6 +240,7 @@ int main(void)
     tcase_add_test(tc, every_kind_of_value_is_read);
     tcase_add_test(tc, stacks_are_limited_below_at_and_above);
     tcase_add_test(tc, a_plugin_that_is_not_named_is_on_unless_it_opts_in);
+    tcase_add_test(tc, a_plugin_has_keys_of_its_own);
     tcase_add_loop_test(tc, what_is_wrong_is_said_with_file_and_line, 0, sizeof(wrong) / sizeof(wrong[0]));
     tcase_add_test(tc, workers_at_the_limit_are_fine);
     tcase_add_test(tc, a_line_that_is_too_long_is_refused_whole);

@@ -5,10 +5,11 @@
  * Keeps: no lock, no allocation and no file in a handler: the unwinder finds its tables through _dl_find_object(), which
  * was made for that, and function names come from the sealed copy of the plugin's file, each offset checked.
  * Does not read what lies beyond a destroyed stack safely: the note of the fault is written before. */
-#include "executor/backtrace.h"
+#include "host/backtrace.h"
 
 #include <dlfcn.h>
 #include <elf.h>
+#include <errno.h>
 #include <link.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -185,7 +186,7 @@ static void put_frame(struct walk *w, uintptr_t pc, bool is_return)
     } else {
         const char *file = o.dlfo_link_map->l_name, *slash = strrchr(file, '/');
 
-        put(&w->text, !*file ? "wsd-executor" : slash ? slash + 1 : file, LINE_LEAST);
+        put(&w->text, !*file ? program_invocation_short_name : slash ? slash + 1 : file, LINE_LEAST);
     }
     put(&w->text, "+0x", 3);
     put_number(&w->text, pc - base, 16);
