@@ -226,6 +226,7 @@ void ask_answered(struct domain *d, const struct control *c)
     }
     struct executor_question *q = p->question;
     struct executor_answer a = {.executor = p->executor, .uid = uid_of(d), .error = (int)c->error};
+    pulse_heard(d);
     if (!q) {
         part_free(p);
         return;
@@ -271,6 +272,11 @@ void ask_started(struct domain *d)
 {
     if (d->traced && part_ask(d, ASK_TRACE_START, 0, NULL) < 0)
         log_debug("executor %u cannot be traced", d->executor->number);
+}
+
+int ask_pulse(struct domain *d)
+{
+    return part_ask(d, ASK_PULSE, 0, NULL);
 }
 
 /* One executor of many, where there is one. */

@@ -158,6 +158,7 @@ static void start_now(struct domain *d)
     }
     jobs->counters.executors_started++;
     jobs->counters.n_executors++;
+    pulse_started(d);
     ask_started(d);
 }
 
@@ -274,6 +275,7 @@ static void on_idle(evutil_socket_t fd, short what, void *userdata)
 
 static void idle_begins(struct domain *d)
 {
+    pulse_idle(d);
     d->idle_since_usec = clock_monotonic_usec();
     if (!evtimer_pending(d->idle_timer, NULL))
         idle_timer_set(d, d->jobs->options.limits.idle_usec);
@@ -323,11 +325,13 @@ static struct domain *find_or_make(struct jobs *jobs, uint64_t domain_key, const
     queue_init(d);
     d->pause_timer = evtimer_new(jobs->options.base, on_pause_over, d);
     d->idle_timer = evtimer_new(jobs->options.base, on_idle, d);
-    if ((own && !d->own) || !d->pause_timer || !d->idle_timer || hash_insert(&jobs->by_key, &d->by_key, key) < 0) {
+    if ((own && !d->own) || pulse_init(d) < 0 || !d->pause_timer || !d->idle_timer || hash_insert(&jobs->by_key, &d->by_key, key) < 0) {
         if (d->pause_timer)
             event_free(d->pause_timer);
         if (d->idle_timer)
             event_free(d->idle_timer);
+        if (d->pulse_timer)
+            event_free(d->pulse_timer);
         free(d->own);
         free(d);
         return NULL;
@@ -465,8 +469,10 @@ void domain_pump(struct domain *d)
             break;
         n++;
     }
-    if (n)
+    if (n) {
         front_ring(&d->executor->front, n);
+        pulse_busy(d);
+    }
 }
 
 /* The job of a slot that came back; the slot is free after. */
@@ -561,6 +567,7 @@ void domain_free(struct domain *d)
         plugin_free(container_of(d->plugins.next, struct plugin, link));
     event_free(d->pause_timer);
     event_free(d->idle_timer);
+    event_free(d->pulse_timer);
     free(d->own);
     free(d);
 }

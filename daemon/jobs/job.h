@@ -155,6 +155,11 @@ struct domain {
     bool distrusted;   /* the executor told lies and is being ended */
     bool finishing;    /* the executor was told to end: nothing goes to it any more */
     bool useful;       /* the executor has brought something to its end: a job, or the suspicion of a plugin */
+    struct event *pulse_timer; /* while there is work */
+    bool pulse_armed, pulse_asked;
+    uint64_t pulse_usec; /* when it was started, or asked */
+    uint32_t n_quiet;    /* looks in a row at which none of its jobs had been begun */
+    char why[64];        /* wsd killed it, where there is more to say */
     struct list asks;  /* parts of questions that the executor has not answered, the oldest first */
     uint32_t n_asks;
     uint32_t traced, traced_by;  /* number of the trace, 0: none; uid */
@@ -269,7 +274,16 @@ void ask_init(struct domain *d);
 void ask_started(struct domain *d); /* the executor is there: it is traced where the last one was */
 void ask_answered(struct domain *d, const struct control *c); /* ASKED */
 void ask_executor_gone(struct domain *d);
+int ask_pulse(struct domain *d); /* whether it is there; pulse_heard() follows */
 uint64_t ask_traces(const struct jobs *jobs); /* under way */
+
+/* pulse.c */
+#define PULSE_LOOKS 2u /* in the time after which an executor hangs */
+int pulse_init(struct domain *d);
+void pulse_started(struct domain *d); /* an executor was */
+void pulse_busy(struct domain *d);    /* something was handed to it */
+void pulse_idle(struct domain *d);    /* it has no work any more */
+void pulse_heard(struct domain *d);   /* it has answered */
 
 /* recover.c */
 void recover(struct domain *d, int code, int status);

@@ -55,6 +55,7 @@ struct jobs_limits {
     uint64_t keep_usec;      /* how long a detached job's end is kept */
     uint64_t grace_usec;     /* between the cancel flag and the end of the executor */
     uint64_t idle_usec;      /* an executor without work is ended after this */
+    uint64_t hang_usec;      /* an executor that does not answer, or takes no job, is replaced after this */
     uint64_t max_run_usec;   /* of a job; 0: any. The configuration may say otherwise for a plugin */
     uint64_t quarantine_after;    /* crashes of a function until it is refused for a while */
     uint64_t quarantine_max_usec; /* the longest pause */
@@ -64,7 +65,7 @@ struct jobs_limits {
     {                                                                                                                  \
         .jobs = 10000000, .jobs_per_user = 1000000, .bytes_per_user = 4ull << 30, .input = 1ull << 30,                 \
         .result = 64ull << 20, .keep_usec = 300ull * 1000000, .grace_usec = 2000000, .idle_usec = 300ull * 1000000,    \
-        .quarantine_after = 3, .quarantine_max_usec = 300ull * 1000000                                                 \
+        .hang_usec = 30000000, .quarantine_after = 3, .quarantine_max_usec = 300ull * 1000000                          \
     }
 
 #define JOBS_ATTEMPTS      3u            /* of an idempotent job, when executors die under it */

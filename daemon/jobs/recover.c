@@ -153,6 +153,8 @@ static void describe(char text[static JOB_TEXT], struct domain *d, const struct 
                  death->note.signal == 0            ? "it called exit()"
                  : death->note.code == FAULT_STACK ? "stack overflow"
                                                    : strsignal(death->note.signal));
+    else if (*d->why)
+        snprintf(text, JOB_TEXT, "%s", d->why);
     else if (d->executor->killed)
         snprintf(text, JOB_TEXT, "wsd replaced it");
     else if (code == CLD_EXITED)
@@ -174,7 +176,8 @@ void recover(struct domain *d, int code, int status)
         log_warning("executor %u ended: %s", e->number, how);
         d->jobs->counters.executors_died++;
     }
-    blame = !orderly && !(death.noted && death.note.slot != RING_NONE) && !d->distrusted;
+    /* one that has not got ready has loaded nothing yet */
+    blame = !orderly && e->ready && !(death.noted && death.note.slot != RING_NONE) && !d->distrusted;
     finished_answers(d);
     /* from the last handed to the first, each to the head of its queue: so the order stays */
     while (!list_empty(&d->handed)) {

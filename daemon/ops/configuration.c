@@ -50,6 +50,7 @@ static const struct key keys[] = {
     {"limits", "cancel-grace", KIND_TIME, AT(limits.grace_usec)},
     {"limits", "frame-timeout", KIND_TIME, AT(frame_usec)},
     {"limits", "executor-idle", KIND_TIME, AT(limits.idle_usec)},
+    {"limits", "executor-answer", KIND_TIME, AT(limits.hang_usec)},
     {"limits", "max-run", KIND_TIME, AT(limits.max_run_usec)},
     {"limits", "quarantine-after", KIND_COUNT, AT(limits.quarantine_after)},
     {"limits", "quarantine-max", KIND_TIME, AT(limits.quarantine_max_usec)},

@@ -235,6 +235,12 @@ void front_progress(struct front *f, uint32_t slot, uint64_t *ret_done, uint64_t
     *ret_total = atomic_load_explicit(&f->up->slots[slot].progress_total, memory_order_relaxed);
 }
 
+bool front_untouched(struct front *f, uint32_t slot)
+{
+    return atomic_load_explicit(&f->up->slots[slot].state, memory_order_relaxed) ==
+           ring_word(f->generation[slot], RING_QUEUED);
+}
+
 bool front_running(struct front *f, uint32_t slot, uint64_t *ret_started_usec)
 {
     struct up_slot *u = &f->up->slots[slot];
