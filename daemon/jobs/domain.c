@@ -32,6 +32,10 @@ static void on_ready(struct executor *e, void *context)
 {
     struct domain *d = context;
 
+    if (d->in_nursery) {
+        recycle_ready(d);
+        return;
+    }
     domain_pump(d);
     if (!d->n_handed && !d->n_queued)
         idle_begins(d); /* it may have been started for a question only */
@@ -114,7 +118,10 @@ static void on_control(struct executor *e, const struct control *c, void *contex
     switch (c->kind) {
     case CONTROL_LOADED:
     case CONTROL_FUNCTION:
-        plugin_control(d, c);
+        if (d->in_nursery)
+            recycle_control(d, c);
+        else
+            plugin_control(d, c);
         return;
     case CONTROL_OPEN:
         open_ask(d, c);
@@ -151,6 +158,7 @@ static void start_now(struct domain *d)
     int r = executor_new(&d->executor, &o);
 
     d->distrusted = d->finishing = d->useful = false;
+    d->n_ended = d->resident_first = 0;
     if (r < 0) {
         log_error("cannot start an executor: %s", strerror(-r));
         d->n_deaths++;
@@ -160,6 +168,11 @@ static void start_now(struct domain *d)
     jobs->counters.n_executors++;
     pulse_started(d);
     ask_started(d);
+}
+
+void domain_start_executor(struct domain *d)
+{
+    start_now(d);
 }
 
 bool domain_wanted(struct domain *d)
@@ -299,6 +312,46 @@ static uint32_t count_own(const struct jobs *jobs, uint64_t owner)
     return n;
 }
 
+void domain_rest(struct domain *d)
+{
+    if (!d->n_handed && !d->n_queued)
+        idle_begins(d);
+}
+
+static struct domain *unmake(struct domain *d)
+{
+    if (d->pause_timer)
+        event_free(d->pause_timer);
+    if (d->idle_timer)
+        event_free(d->idle_timer);
+    if (d->pulse_timer)
+        event_free(d->pulse_timer);
+    free(d->own);
+    free(d);
+    return NULL;
+}
+
+struct domain *domain_new(struct jobs *jobs, uint64_t owner)
+{
+    struct domain *d = calloc(1, sizeof(*d));
+
+    if (!d)
+        return NULL;
+    d->jobs = jobs;
+    d->key = owner;
+    list_init(&d->plugins);
+    list_init(&d->handed);
+    list_init(&d->link);
+    ask_init(d);
+    queue_init(d);
+    d->pause_timer = evtimer_new(jobs->options.base, on_pause_over, d);
+    d->idle_timer = evtimer_new(jobs->options.base, on_idle, d);
+    if (!d->pause_timer || !d->idle_timer || pulse_init(d) < 0)
+        return unmake(d);
+    list_push_back(&jobs->domains, &d->link);
+    return d;
+}
+
 /* own: the request of a plugin, or NULL. */
 static struct domain *find_or_make(struct jobs *jobs, uint64_t domain_key, const char *own)
 {
@@ -312,31 +365,14 @@ static struct domain *find_or_make(struct jobs *jobs, uint64_t domain_key, const
     }
     if (own && count_own(jobs, domain_key) >= OWN_MAX)
         return NULL;
-    struct domain *d = calloc(1, sizeof(*d));
+    struct domain *d = domain_new(jobs, domain_key);
     if (!d)
         return NULL;
     d->own = own ? strdup(own) : NULL;
-    d->jobs = jobs;
-    d->key = domain_key;
-    list_init(&d->plugins);
-    list_init(&d->handed);
-    list_init(&d->link);
-    ask_init(d);
-    queue_init(d);
-    d->pause_timer = evtimer_new(jobs->options.base, on_pause_over, d);
-    d->idle_timer = evtimer_new(jobs->options.base, on_idle, d);
-    if ((own && !d->own) || pulse_init(d) < 0 || !d->pause_timer || !d->idle_timer || hash_insert(&jobs->by_key, &d->by_key, key) < 0) {
-        if (d->pause_timer)
-            event_free(d->pause_timer);
-        if (d->idle_timer)
-            event_free(d->idle_timer);
-        if (d->pulse_timer)
-            event_free(d->pulse_timer);
-        free(d->own);
-        free(d);
-        return NULL;
+    if ((own && !d->own) || hash_insert(&jobs->by_key, &d->by_key, key) < 0) {
+        list_remove(&d->link);
+        return unmake(d);
     }
-    list_push_back(&jobs->domains, &d->link);
     return d;
 }
 
@@ -531,8 +567,12 @@ void domain_complete(struct domain *d, const struct front_completion *c)
         domain_done(job, c);
     }
     front_retire(&d->executor->front, c->slot);
-    if (!d->n_handed && !d->n_queued)
+    if (d->heir && !d->n_handed)
+        domain_finish(d);
+    else if (!d->n_handed && !d->n_queued)
         idle_begins(d);
+    if (job)
+        recycle_look(d);
 }
 
 bool domain_poll(struct domain *d)
@@ -560,14 +600,11 @@ bool domain_poll(struct domain *d)
 void domain_free(struct domain *d)
 {
     list_remove(&d->link);
-    hash_remove(&d->jobs->by_key, &d->by_key);
+    if (d->jobs->by_key.n_buckets)
+        hash_remove(&d->jobs->by_key, &d->by_key);
     ask_executor_gone(d);
     d->executor = executor_free(d->executor);
     while (!list_empty(&d->plugins))
         plugin_free(container_of(d->plugins.next, struct plugin, link));
-    event_free(d->pause_timer);
-    event_free(d->idle_timer);
-    event_free(d->pulse_timer);
-    free(d->own);
-    free(d);
+    unmake(d);
 }

@@ -365,6 +365,8 @@ void job_finish(struct job *job, enum job_state state, int exit, const char *err
     output_absorb(job);
     output_pump(job);
     end_describe(job, exit, error, c, worker, &info);
+    if (job->domain->heir) /* its own does not last */
+        job->domain = job->domain->heir;
     free(job->blob);
     job->blob = NULL;
     if (job->more) {

@@ -57,6 +57,7 @@ struct plugin {
     struct plugin_function *functions;
     uint32_t n_functions, n_announced;
     uint32_t n_jobs;   /* that point here */
+    uint8_t in_next;   /* in the nursery's executor: 1 being loaded, 2 there */
     bool settling;     /* those that waited are being told: it stays */
     uint64_t stamp[4]; /* device, inode, size, time of change of the file */
     int error;         /* positive errno of a load that failed */
@@ -155,6 +156,11 @@ struct domain {
     bool distrusted;   /* the executor told lies and is being ended */
     bool finishing;    /* the executor was told to end: nothing goes to it any more */
     bool useful;       /* the executor has brought something to its end: a job, or the suspicion of a plugin */
+    struct domain *heir;       /* the executor only finishes what it has: whose it was */
+    struct domain *nursery;    /* where the next executor gets ready */
+    struct domain *in_nursery; /* it is that: of whom */
+    uint32_t n_expected;       /* plugins that it still has to load */
+    uint64_t n_ended, resident_first, looked_usec; /* of this executor: jobs, bytes, and when those were looked at */
     struct event *pulse_timer; /* while there is work */
     bool pulse_armed, pulse_asked;
     uint64_t pulse_usec; /* when it was started, or asked */
@@ -250,6 +256,9 @@ int domain_start(struct domain *d);
 void domain_pump(struct domain *d); /* hands over what fits */
 void domain_finish(struct domain *d); /* tells the executor to end, and ends it where it does not */
 void domain_free(struct domain *d);
+struct domain *domain_new(struct jobs *jobs, uint64_t owner); /* in no table; NULL: no memory */
+void domain_start_executor(struct domain *d); /* at once; d->executor stays NULL where it fails */
+void domain_rest(struct domain *d); /* where it has no work, it is idle from now on */
 bool domain_poll(struct domain *d); /* takes a batch of completions; true: there may be more */
 void domain_complete(struct domain *d, const struct front_completion *c);
 void domain_done(struct job *job, const struct front_completion *c); /* the slot is the job's no more */
@@ -274,8 +283,17 @@ void ask_init(struct domain *d);
 void ask_started(struct domain *d); /* the executor is there: it is traced where the last one was */
 void ask_answered(struct domain *d, const struct control *c); /* ASKED */
 void ask_executor_gone(struct domain *d);
+void ask_swap(struct domain *a, struct domain *b); /* their executors changed places */
 int ask_pulse(struct domain *d); /* whether it is there; pulse_heard() follows */
 uint64_t ask_traces(const struct jobs *jobs); /* under way */
+
+/* recycle.c */
+void recycle_look(struct domain *d);    /* a job has ended */
+void recycle_abandon(struct domain *d); /* the one in the nursery is not wanted any more */
+void recycle_ready(struct domain *n);   /* the executor in the nursery is there */
+void recycle_control(struct domain *n, const struct control *c); /* LOADED, FUNCTION of the nursery */
+/* recover() is done; frees the domain where it was for this executor only. */
+bool recycle_gone(struct domain *d);
 
 /* pulse.c */
 #define PULSE_LOOKS 2u /* in the time after which an executor hangs */

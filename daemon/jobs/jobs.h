@@ -56,6 +56,8 @@ struct jobs_limits {
     uint64_t grace_usec;     /* between the cancel flag and the end of the executor */
     uint64_t idle_usec;      /* an executor without work is ended after this */
     uint64_t hang_usec;      /* an executor that does not answer, or takes no job, is replaced after this */
+    uint64_t recycle_jobs;   /* an executor makes room for a fresh one after so many; 0: never */
+    uint64_t recycle_growth; /* and after it has grown by so many bytes; 0: never */
     uint64_t max_run_usec;   /* of a job; 0: any. The configuration may say otherwise for a plugin */
     uint64_t quarantine_after;    /* crashes of a function until it is refused for a while */
     uint64_t quarantine_max_usec; /* the longest pause */

@@ -83,6 +83,13 @@ static void on_tick(evutil_socket_t fd, short what, void *userdata)
     uint64_t now = clock_monotonic_usec(), limit = d->jobs->options.limits.hang_usec;
 
     d->pulse_armed = false;
+    if (d->in_nursery && d->executor && !d->executor->killed) {
+        if (now - d->pulse_usec < limit)
+            arm(d);
+        else
+            hangs(d, "did not get ready");
+        return;
+    }
     if (!d->executor || d->finishing || d->executor->killed || (d->executor->ready && !d->n_handed && !domain_wanted(d)))
         return;
     arm(d);

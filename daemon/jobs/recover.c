@@ -94,6 +94,8 @@ static void requeue(struct job *job)
     if (job->more && job->more->timer)
         evtimer_del(job->more->timer);
     job_move(job, JOB_QUEUED);
+    if (job->domain->heir)
+        job->domain = job->domain->heir;
     queue_put(job->domain, job, true);
 }
 
@@ -167,7 +169,8 @@ void recover(struct domain *d, int code, int status)
 {
     struct executor *e = d->executor;
     struct death death = {.noted = front_fault(&e->front, &death.note)};
-    bool orderly = code == CLD_EXITED && status == 0 && !d->n_handed, blame;
+    bool unwanted = d->in_nursery && d->in_nursery->nursery != d;
+    bool orderly = (code == CLD_EXITED && status == 0 && !d->n_handed) || unwanted, blame;
     char how[JOB_TEXT];
 
     describe(how, d, &death, code, status);
@@ -200,6 +203,9 @@ void recover(struct domain *d, int code, int status)
     else if (domain_wanted(d) || plugin_loading(d))
         d->n_deaths++;
     plugin_executor_gone(d, blame);
+    if (recycle_gone(d))
+        return;
+    recycle_abandon(d); /* the next one is started now */
     if (domain_wanted(d) && domain_start(d) == 0)
         domain_pump(d);
 }

@@ -41,6 +41,8 @@ static const struct key keys[] = {
     {"pool", "stack", KIND_STACK, AT(stack_size)},
     {"plugins", "directories", KIND_TEXT, AT(plugin_dirs)},
     {"domains", "trust", KIND_TRUST, AT(one_domain)},
+    {"executor", "recycle-jobs", KIND_COUNT, AT(limits.recycle_jobs)},
+    {"executor", "recycle-growth", KIND_SIZE, AT(limits.recycle_growth)},
     {"limits", "max-jobs", KIND_COUNT, AT(limits.jobs)},
     {"limits", "max-jobs-per-user", KIND_COUNT, AT(limits.jobs_per_user)},
     {"limits", "max-bytes-per-user", KIND_SIZE, AT(limits.bytes_per_user)},
@@ -248,7 +250,7 @@ static void unknown(const char *section, const char *key, char error[static CONF
     if (!found) {
         snprintf(error, CONFIG_ERROR,
                  "there is no section [%s]; there are: "
-                 "[daemon] [pool] [plugins] [domains] [limits] [plugin NAME]", section);
+                 "[daemon] [pool] [plugins] [domains] [executor] [limits] [plugin NAME]", section);
         return;
     }
     n = (size_t)snprintf(error, CONFIG_ERROR, "[%s] has no key `%s`; it has:", section, key);
@@ -397,7 +399,7 @@ static bool is_unset(const struct config *c, const struct key *key)
     const void *at = (const char *)c + key->at;
 
     return (key->kind == KIND_TEXT && !*(char *const *)at) || (key->kind == KIND_WORKERS && !*(const uint32_t *)at) ||
-           (key->kind == KIND_BOOL && *(const int *)at < 0) || (key->kind == KIND_TIME && !*(const uint64_t *)at);
+           (key->kind == KIND_BOOL && *(const int *)at < 0) || ((key->kind == KIND_TIME || key->kind == KIND_COUNT || key->kind == KIND_SIZE) && !*(const uint64_t *)at);
 }
 
 void config_print(const struct config *c, FILE *to)

@@ -101,6 +101,15 @@ static int fat(struct wsd_job *job, struct wsd_worker *self)
     return segv(job, self);
 }
 
+/* MIB: makes so much memory resident, and forgets it. */
+static int leak(struct wsd_job *job, struct wsd_worker *self)
+{
+    size_t size = (job->argc > 1 ? strtoul(job->argv[1], NULL, 10) : 1) << 20;
+    char *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+
+    return p == MAP_FAILED ? wsd_job_fail(job, 1, "no memory") : 0;
+}
+
 /* No note can be left of this one. */
 static int killed(struct wsd_job *job, struct wsd_worker *self)
 {
@@ -216,6 +225,7 @@ static const struct wsd_function functions[] = {
     BOTH("overflow", overflow), BOTH("stolen", stolen),  BOTH("once", once),         BOTH("large", large),
     BOTH("at-once", at_once),   BOTH("bus", bus),        BOTH("illegal", illegal),   BOTH("divide", divide),
     BOTH("jump", jump),         BOTH("fat", fat),        BOTH("forks", child_exits),
+    BOTH("leak", leak),
     BOTH("deep", deep_segv),    BOTH("stolen-overflow", stolen_overflow),
 };
 WSD_PLUGIN(.n_functions = ARRAY_SIZE_(functions), .functions = functions, .name = "crash", .version = "1",
