@@ -111,7 +111,9 @@ static void name_of(const char *request, char ret[static 64])
 
     if (n > 3 && strcmp(name + n - 3, ".so") == 0)
         n -= 3;
-    snprintf(ret, 64, "%.*s", (int)MIN(n, (size_t)63), name);
+    n = MIN(n, (size_t)63);
+    memcpy(ret, name, n);
+    ret[n] = 0;
 }
 
 enum plugin_apart plugin_apart(const struct jobs *jobs, uint64_t owner, const char *request)
