@@ -19,7 +19,8 @@ one_left() {
 # One that may not run twice goes on, where it began, while executors come and go.
 long_job_stays() {
     local pid status=0
-    wsctl --json submit sleep:sleep 1500 >"$WORK/long" 2>&1 &
+    # longer than an executor has that was told to end
+    wsctl --json submit sleep:sleep 4000 >"$WORK/long" 2>&1 &
     pid=$!
     wait_until sh -c "wsctl --json list | grep -q '\"running\"'" || return 1
     until took_over 2; do
@@ -46,6 +47,21 @@ all_goes_along() {
         seq 30000 | wsctl submit --input - echo:stream | cmp - <(seq 30000) || return 1
         wsctl submit count "$SRC/README.md" >/dev/null || return 1
     done
+}
+
+# The old one dies with a job that may run twice: it runs again at the new one.
+old_one_dies() {
+    local id before executor
+    id=$(wsctl submit --detach spin:again) || return 1
+    wait_until sh -c "wsctl --json status $id | grep -q '\"running\"'" || return 1
+    before=$(grep -c 'takes the place of executor' "$WSD_LOG")
+    until took_over $((before + 1)); do
+        expect_output 6765 wsctl submit fib 20 || return 1
+    done
+    executor=$(pgrep -o -P "$WSD_PID")
+    kill -KILL "$executor"
+    wait_until sh -c "wsctl --json status $id | grep -q '\"state\":\"running\".*\"attempts\":2'" || { wsctl status "$id"; return 1; }
+    wsctl cancel "$id" && expect_exit 130 wsctl await "$id"
 }
 
 killed_meanwhile() {
@@ -87,6 +103,7 @@ check "the old ones end" wait_until one_left
 check "inputs, streams and files go along" all_goes_along
 check "a result is kept longer than its executor" kept_results_stay
 check "wsctl workers" wsctl workers
+check "the old one dies: what it still did runs again at the new one" old_one_dies
 check "executors killed at any time meanwhile: nothing is lost" killed_meanwhile
 stop_wsd
 
