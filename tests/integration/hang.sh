@@ -30,7 +30,7 @@ cancel_of_the_deaf() {
 
 # A process that is stopped does not die: it is noticed because it does not answer.
 stopped_executor() {
-    local status=0 pid job executor
+    local status=0 job executor
     executor=$(executor_of) || return 1
     wsctl --json submit sleep:again 300 >"$WORK/again" 2>&1 &
     job=$!
@@ -112,11 +112,11 @@ start_wsd --workers 2 --plugin-dir "$TEST_PLUGINS" || exit 1
 check "and of one that would heed" drains_in_spite_of spin
 
 # What follows are executors that are alive and do not do their work.
-EXECUTOR=$BUILD/tests/support/liar
+export EXECUTOR=$BUILD/tests/support/liar
 start_wsd --workers 2 || exit 1
 background wsctl submit lazy 2>/dev/null
 check "an executor that begins none of its jobs" wait_until grep -q "hangs: it took none of its jobs for $answer ms" "$WSD_LOG"
-wsctl cancel $(wsctl --json list | sed -n 's/.*"id":"\([0-9a-f]*\)".*/\1/p')
+wsctl cancel "$(wsctl --json list | sed -n 's/.*"id":"\([0-9a-f]*\)".*/\1/p')"
 stop_wsd
 start_wsd --workers 2 --plugin-dir /never-ready || exit 1
 background wsctl submit honest 2>/dev/null

@@ -11,6 +11,12 @@ exits() { # CODE COMMAND...
     [ "$status" = "$wanted" ]
 }
 
+numbers() { # NUMBER TIMES
+    for ((k = 0; k < $2; k++)); do
+        echo "$1"
+    done
+}
+
 # Crashes are counted, and the first pause is a second: so until it is refused.
 to_quarantine() { # FUNCTION [ARG]
     wait_until exits 75 wsctl submit "crash:$1" "${@:2}"
@@ -72,9 +78,9 @@ pauses_grow() {
 flood() {
     local innocents crashed interrupted refused told
     wsctl plugin release crash
-    wsctl map -j 32 fib ::: $(printf '15 %.0s' $(seq 400)) >"$WORK/fib" 2>&1 &
+    numbers 15 400 | wsctl map -j 32 fib >"$WORK/fib" 2>&1 &
     innocents=$!
-    wsctl --json map --keep-going -j 200 crash:segv ::: $(seq 1000) >"$WORK/flood" 2>"$WORK/flood.err"
+    seq 1000 | wsctl --json map --keep-going -j 200 crash:segv >"$WORK/flood" 2>"$WORK/flood.err"
     wait "$innocents" || { cat "$WORK/fib"; return 1; }
     [ "$(grep -c '^610$' "$WORK/fib")" = 400 ] || return 1
     crashed=$(grep -c '"state":"crashed"' "$WORK/flood")
@@ -106,7 +112,7 @@ queue_moves() {
     wsctl --json submit sleep:again 1000 >"$WORK/again" 2>&1 &
     pid=$!
     wait_until sh -c "wsctl --json list | grep -q '\"running\"'" || return 1
-    wsctl --json map --keep-going -j 200 crash:abort ::: $(seq 200) >"$WORK/flood" 2>&1
+    seq 200 | wsctl --json map --keep-going -j 200 crash:abort >"$WORK/flood" 2>&1
     wait "$pid"
     cat "$WORK/again" "$WSD_LOG"
     [ "$(grep -c '"state":"crashed"' "$WORK/flood")" -ge 3 ] && grep -q '"state":"succeeded".*"attempts":2' "$WORK/again"
@@ -121,7 +127,7 @@ proves_itself() {
     wsctl plugin release crash
     expect_exit 70 wsctl submit crash:jump || return 1
     [ "$(isolation crash)" = '"isolation":"crashed"' ] || return 1
-    wsctl map crash:once "$WORK/once" ::: $(seq 64) >/dev/null || return 1
+    seq 64 | wsctl map crash:once "$WORK/once" >/dev/null || return 1
     [ "$(isolation crash)" = '"isolation":"shared"' ]
 }
 

@@ -4,6 +4,12 @@
 # recycle.sh: an executor that has done much or has grown makes room for a fresh one; nobody notices.
 . "$(dirname "$0")/../support/lib.sh"
 
+numbers() { # NUMBER TIMES
+    for ((k = 0; k < $2; k++)); do
+        echo "$1"
+    done
+}
+
 stat() { # NAME
     wsctl --json stats | sed -n "s/.*\"$1\":\([0-9]*\).*/\1/p"
 }
@@ -35,14 +41,13 @@ long_job_stays() {
 many_go_well() {
     local before
     before=$(grep -c 'takes the place of executor' "$WSD_LOG")
-    wsctl map -j 64 fib ::: $(printf '15 %.0s' $(seq 3000)) >"$WORK/out" || return 1
+    numbers 15 3000 | wsctl map -j 64 fib >"$WORK/out" || return 1
     [ "$(sort "$WORK/out" | uniq -c | tr -s ' ')" = " 3000 610" ] && took_over $((before + 2)) && [ "$(stat executors_died)" = 0 ]
 }
 
 # Output, input and a file of the submitter's go with the job, whichever executor it is at.
 all_goes_along() {
-    local i
-    for i in 1 2 3 4 5 6 7 8; do
+    for _ in 1 2 3 4 5 6 7 8; do
         seq 300000 | wsctl submit --input - echo | cmp - <(seq 300000) || return 1
         seq 30000 | wsctl submit --input - echo:stream | cmp - <(seq 30000) || return 1
         wsctl submit count "$SRC/README.md" >/dev/null || return 1
@@ -65,9 +70,8 @@ old_one_dies() {
 }
 
 killed_meanwhile() {
-    local i
-    for i in 1 2 3 4 5; do
-        wsctl map -k -j 64 fib ::: $(printf '15 %.0s' $(seq 600)) >"$WORK/out" &
+    for _ in 1 2 3 4 5; do
+        numbers 15 600 | wsctl map -k -j 64 fib >"$WORK/out" &
         wait_until sh -c "[ -n \"\$(pgrep -P $WSD_PID)\" ]"
         kill -KILL "$(pgrep -o -P "$WSD_PID")"
         wait $! || return 1
@@ -79,14 +83,13 @@ kept_results_stay() {
     local id
     id=$(wsctl submit --detach echo:echo hello) || return 1
     wait_until sh -c "wsctl --json status $id | grep -q succeeded" || return 1
-    wsctl map -j 16 fib ::: $(printf '5 %.0s' $(seq 200)) >/dev/null || return 1
+    numbers 5 200 | wsctl map -j 16 fib >/dev/null || return 1
     wait_until one_left || return 1
     expect_output hello wsctl await "$id"
 }
 
 grown() {
-    local i
-    for i in $(seq 60); do
+    for _ in $(seq 60); do
         wsctl submit crash:leak 16 || return 1
         took_over 1 && break
         sleep 0.1 # it is looked at once a second
