@@ -176,6 +176,7 @@ static int show_plugin(struct wsd_client *client, struct query *query, const str
     const struct each_plugin *user = query->wanted;
     const struct msg_plugin *plugin = &msg->plugin;
     struct wsd_function_info functions[CODEC_FUNCTIONS];
+    struct wsd_function_crashes crashes[CODEC_FUNCTIONS];
     struct wsd_plugin_info info = {
         .size = sizeof(info),
         .name = plugin->name.data,
@@ -185,12 +186,19 @@ static int show_plugin(struct wsd_client *client, struct query *query, const str
         .error = plugin->error.data,
         .functions = functions,
         .n_functions = plugin->n_functions,
+        .crashes = crashes,
+        .apart = (int)plugin->apart,
     };
 
-    for (size_t i = 0; i < plugin->n_functions; i++)
-        functions[i] = (struct wsd_function_info){.name = plugin->functions[i].name.data,
-                                                  .help = plugin->functions[i].help.data,
-                                                  .flags = plugin->functions[i].flags};
+    for (size_t i = 0; i < plugin->n_functions; i++) {
+        const struct msg_function *f = &plugin->functions[i];
+
+        functions[i] = (struct wsd_function_info){.name = f->name.data, .help = f->help.data, .flags = f->flags};
+        crashes[i] = (struct wsd_function_crashes){.crashes = f->crashes,
+                                                   .quarantine = f->quarantine,
+                                                   .quarantine_usec = f->quarantine_usec,
+                                                   .why = f->why.data};
+    }
     return user->each(&info, user->userdata);
 }
 
@@ -200,6 +208,16 @@ int wsd_client_plugins(struct wsd_client *client, const char *name,
     struct msg msg = {.type = FRAME_PLUGINS, .plugins = {.name = {.data = name, .size = name ? strlen(name) : 0}}};
     struct each_plugin user = {.each = each, .userdata = userdata};
     struct query query = {.each = FRAME_PLUGIN, .end = FRAME_END, .show = show_plugin, .wanted = &user};
+
+    return query_run(client, &msg, &query);
+}
+
+int wsd_client_plugin_release(struct wsd_client *client, const char *plugin, const char *function)
+{
+    struct msg msg = {.type = FRAME_RELEASE,
+                      .release = {.name = {.data = plugin, .size = strlen(plugin)},
+                                  .function = {.data = function, .size = function ? strlen(function) : 0}}};
+    struct query query = {.each = FRAME_END, .end = FRAME_END};
 
     return query_run(client, &msg, &query);
 }

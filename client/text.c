@@ -82,6 +82,7 @@ void job_info_view(const struct msg_job *job, struct wsd_job_info *ret_info)
         .submitted_usec = job->submitted_usec,
         .done = job->done,
         .total = job->total,
+        .backtrace = job->backtrace.data,
     };
     memcpy(ret_info->id.bytes, job->id, sizeof(job->id));
 }
@@ -89,7 +90,8 @@ void job_info_view(const struct msg_job *job, struct wsd_job_info *ret_info)
 int job_info_copy(const struct msg_job *job, struct wsd_job_info *ret_info, char **ret_texts)
 {
     struct wsd_job_info info;
-    const char **texts[] = {&info.plugin, &info.function, &info.error, &info.status, &info.worker};
+    const char **texts[] = {&info.plugin, &info.function, &info.error, &info.status, &info.worker,
+                            &info.backtrace};
     size_t size = 0;
     char *p;
 

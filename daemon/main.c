@@ -185,6 +185,20 @@ static bool plugin_enabled(const char *plugin, bool opt_in, void *context)
     return config_plugin_enabled(&d->config, plugin, opt_in);
 }
 
+static bool plugin_own(const char *plugin, void *context)
+{
+    struct daemon *d = context;
+
+    return config_plugin_own(&d->config, plugin);
+}
+
+static uint64_t plugin_max_run(const char *plugin, const char **ret_of, void *context)
+{
+    struct daemon *d = context;
+
+    return config_plugin_max_run(&d->config, plugin, ret_of);
+}
+
 /* --- signals ------------------------------------------------------------------------------------------------------- */
 
 static void on_reload(void *context)
@@ -440,6 +454,8 @@ static int build(struct daemon *d)
         .sandbox = d->sandbox,
         .executor_memory = d->config.executor_memory,
         .plugin_enabled = plugin_enabled,
+        .plugin_own = plugin_own,
+        .plugin_max_run = plugin_max_run,
         .context = d,
     };
     int r = jobs_new(&d->jobs, &jobs);

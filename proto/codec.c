@@ -100,6 +100,7 @@ static const struct type_info types[] = {
     [FRAME_OPENED] = {"OPENED", &wsd__pb__opened__descriptor},
     [FRAME_WORKERS] = {"WORKERS", &wsd__pb__workers__descriptor},
     [FRAME_TRACE] = {"TRACE", &wsd__pb__trace__descriptor},
+    [FRAME_RELEASE] = {"RELEASE", &wsd__pb__release__descriptor},
     [FRAME_WELCOME] = {"WELCOME", &wsd__pb__welcome__descriptor},
     [FRAME_ACCEPTED] = {"ACCEPTED", &wsd__pb__accepted__descriptor},
     [FRAME_OUTPUT] = {"OUTPUT", &wsd__pb__chunk__descriptor, .body = true},
@@ -175,6 +176,8 @@ static const char *check_job(const struct msg_job *m, bool final)
         return "function";
     if (!span_fits(m->error, CODEC_TEXT_MAX))
         return "error";
+    if (!span_fits(m->backtrace, CODEC_TRACE_MAX))
+        return "backtrace";
     if (!span_fits(m->status, CODEC_TEXT_MAX))
         return "status";
     if (!span_fits(m->worker, CODEC_NAME_MAX))
@@ -206,9 +209,10 @@ static const char *check_plugin(const struct msg_plugin *m)
     if (m->n_functions > CODEC_FUNCTIONS)
         return "number of functions";
     for (size_t i = 0; i < m->n_functions; i++)
-        if (!span_fits(m->functions[i].name, CODEC_NAME_MAX) || !span_fits(m->functions[i].help, CODEC_TEXT_MAX))
+        if (!span_fits(m->functions[i].name, CODEC_NAME_MAX) || !span_fits(m->functions[i].help, CODEC_TEXT_MAX) ||
+            !span_fits(m->functions[i].why, CODEC_TEXT_MAX) || m->functions[i].quarantine > CODEC_QUARANTINE)
             return "function";
-    return NULL;
+    return m->apart <= CODEC_APART ? NULL : "apart";
 }
 
 static const char *check_stats(const struct msg_stats *m)
@@ -261,6 +265,10 @@ static const char *check_message(const struct msg *msg, size_t body_size)
         return check_error(&msg->error);
     case FRAME_PLUGINS:
         return span_fits(msg->plugins.name, CODEC_PATH_MAX) ? NULL : "name";
+    case FRAME_RELEASE:
+        return !span_fits(msg->release.name, CODEC_PATH_MAX) || !msg->release.name.size ? "name"
+               : span_fits(msg->release.function, CODEC_NAME_MAX)                         ? NULL
+                                                                                          : "function";
     case FRAME_PLUGIN:
         return check_plugin(&msg->plugin);
     case FRAME_COUNTERS:
@@ -351,6 +359,7 @@ static const char *job_of(const Wsd__Pb__Job *pb, struct msg_job *ret)
         .error = span_of(pb->error),
         .status = span_of(pb->status),
         .worker = span_of(pb->worker),
+        .backtrace = span_of(pb->backtrace),
         .state = pb->state,
         .exit = pb->exit,
         .attempts = pb->attempts,
@@ -380,6 +389,10 @@ static const char *plugin_of(struct codec *codec, const Wsd__Pb__Plugin *pb, str
             .name = span_of(pb->functions[i]->name),
             .help = span_of(pb->functions[i]->help),
             .flags = pb->functions[i]->flags,
+            .crashes = pb->functions[i]->crashes,
+            .quarantine = pb->functions[i]->quarantine,
+            .quarantine_usec = pb->functions[i]->quarantine_usec,
+            .why = span_of(pb->functions[i]->why),
         };
     *ret = (struct msg_plugin){
         .name = span_of(pb->name),
@@ -389,6 +402,7 @@ static const char *plugin_of(struct codec *codec, const Wsd__Pb__Plugin *pb, str
         .error = span_of(pb->error),
         .functions = functions,
         .n_functions = pb->n_functions,
+        .apart = pb->apart,
     };
     return NULL;
 }
@@ -440,6 +454,7 @@ union any {
     Wsd__Pb__Error error;
     Wsd__Pb__Id id;
     Wsd__Pb__Plugins plugins;
+    Wsd__Pb__Release release;
     Wsd__Pb__Plugin plugin;
     Wsd__Pb__Stats stats;
     Wsd__Pb__Open open;
@@ -506,6 +521,10 @@ static const char *message_of(struct codec *codec, const ProtobufCMessage *base,
         return NULL;
     case FRAME_PLUGINS:
         ret->plugins = (struct msg_plugins){.name = span_of(pb->plugins.name)};
+        return NULL;
+    case FRAME_RELEASE:
+        ret->release =
+            (struct msg_release){.name = span_of(pb->release.name), .function = span_of(pb->release.function)};
         return NULL;
     case FRAME_PLUGIN:
         return plugin_of(codec, &pb->plugin, &ret->plugin);
@@ -589,6 +608,7 @@ static void put_job(const struct msg_job *m, Wsd__Pb__Job *ret)
     ret->error = bytes_of(m->error);
     ret->status = bytes_of(m->status);
     ret->worker = bytes_of(m->worker);
+    ret->backtrace = bytes_of(m->backtrace);
     ret->attempts = m->attempts;
     ret->uid = m->uid;
     ret->queued_usec = m->queued_usec;
@@ -686,6 +706,11 @@ static void put_flat(const struct msg *msg, union any *ret)
         wsd__pb__plugins__init(&ret->plugins);
         ret->plugins.name = bytes_of(msg->plugins.name);
         break;
+    case FRAME_RELEASE:
+        wsd__pb__release__init(&ret->release);
+        ret->release.name = bytes_of(msg->release.name);
+        ret->release.function = bytes_of(msg->release.function);
+        break;
     case FRAME_OPEN:
         wsd__pb__open__init(&ret->open);
         ret->open.serial = msg->open.serial;
@@ -735,12 +760,17 @@ static size_t put_plugin(const struct msg_plugin *m, uint8_t *ret)
     pb.path = bytes_of(m->path);
     pb.error = bytes_of(m->error);
     pb.n_functions = m->n_functions;
+    pb.apart = m->apart;
     pb.functions = pointers;
     for (size_t i = 0; i < m->n_functions; i++) {
         wsd__pb__function__init(&functions[i]);
         functions[i].name = bytes_of(m->functions[i].name);
         functions[i].help = bytes_of(m->functions[i].help);
         functions[i].flags = m->functions[i].flags;
+        functions[i].crashes = m->functions[i].crashes;
+        functions[i].quarantine = m->functions[i].quarantine;
+        functions[i].quarantine_usec = m->functions[i].quarantine_usec;
+        functions[i].why = bytes_of(m->functions[i].why);
         pointers[i] = &functions[i];
     }
     return pack(&pb.base, ret);

@@ -19,9 +19,12 @@
 #define CODEC_PATH_MAX     4096u          /* plugin, directory, file: bytes, with NUL */
 #define CODEC_NAME_MAX     64u            /* function, plugin name: bytes, with NUL */
 #define CODEC_TEXT_MAX     256u           /* error, status, message: bytes, with NUL */
+#define CODEC_TRACE_MAX    2048u          /* backtrace: bytes, with NUL */
 #define CODEC_FUNCTIONS    64u            /* functions of one plugin */
 #define CODEC_COUNTERS     256u
 #define CODEC_WORKERS_MAX  1024u          /* that can be asked for */
+#define CODEC_QUARANTINE   2u             /* of a function */
+#define CODEC_APART        2u             /* of a plugin */
 #define CODEC_KIND_MAX     3u             /* of a worker */
 #define CODEC_PRIORITY_MAX 100
 #define CODEC_STATE_FINAL  5u             /* of a job: from here on it has ended (enum wsd_job_state of client.h) */
@@ -61,14 +64,23 @@ struct msg_job {
     struct span plugin, function, error, status, worker;
     uint32_t state, exit, attempts, uid;
     uint64_t queued_usec, run_usec, cpu_usec, submitted_usec, done, total;
+    struct span backtrace;
 };
 struct msg_error { uint32_t code; struct span text; };
 struct msg_plugins { struct span name; };
-struct msg_function { struct span name, help; uint64_t flags; };
+struct msg_function {
+    struct span name, help;
+    uint64_t flags;
+    uint32_t crashes, quarantine;
+    uint64_t quarantine_usec;
+    struct span why;
+};
+struct msg_release { struct span name, function; };
 struct msg_plugin {
     struct span name, version, help, path, error;
     const struct msg_function *functions;
     size_t n_functions;
+    uint32_t apart;
 };
 struct msg_counter { struct span name; uint64_t value; };
 struct msg_stats { const struct msg_counter *counters; size_t n_counters; };
@@ -98,6 +110,7 @@ struct msg {
         struct msg_job job; /* JOB, DONE */
         struct msg_error error; /* ERROR, GOODBYE */
         struct msg_plugins plugins;
+        struct msg_release release;
         struct msg_plugin plugin;
         struct msg_stats stats;
         struct msg_open open;

@@ -39,6 +39,7 @@ enum frame_type {
     FRAME_OPENED = 12, /* Opened (+ descriptor) */
     FRAME_WORKERS = 13, /* Workers -> WORKER.., EXECUTOR.., END | ERROR */
     FRAME_TRACE = 14,   /* Trace -> EXECUTOR.., PIECE.., END | ERROR */
+    FRAME_RELEASE = 15, /* Release -> END | ERROR */
     /* wsd to client */
     FRAME_WELCOME = 65,  /* Welcome, first */
     FRAME_ACCEPTED = 66, /* Accepted */

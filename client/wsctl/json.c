@@ -117,6 +117,20 @@ void json_base64(struct json *json, const char *key, const void *data, size_t si
     put(json, "\"", 1);
 }
 
+/* An array of the lines of a text. */
+static void put_lines(struct json *json, const char *key, const char *text)
+{
+    char line[512];
+
+    json_open(json, key, '[');
+    for (const char *end; *text; text = *end ? end + 1 : end) {
+        end = strchrnul(text, '\n');
+        snprintf(line, sizeof(line), "%.*s", (int)(end - text), text);
+        json_string(json, NULL, line);
+    }
+    json_close(json, ']');
+}
+
 void json_job(struct json *json, const struct wsd_job_info *info)
 {
     char id[WSD_ID_TEXT];
@@ -138,6 +152,8 @@ void json_job(struct json *json, const struct wsd_job_info *info)
     json_number(json, "submitted_usec", info->submitted_usec);
     json_number(json, "done", info->done);
     json_number(json, "total", info->total);
+    if (info->backtrace[0])
+        put_lines(json, "backtrace", info->backtrace);
 }
 
 void json_open(struct json *json, const char *key, char bracket)

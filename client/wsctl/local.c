@@ -109,6 +109,7 @@ static int report(struct local *local, const struct submit_options *options, con
         .error = result->error,
         .status = result->status,
         .worker = "",
+        .backtrace = "",
         .attempts = 1,
         .uid = getuid(),
         .run_usec = result->run_usec,

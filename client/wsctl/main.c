@@ -41,7 +41,7 @@ static const struct verb verbs[] = {
     {"status", "ID", "Tells what is known of a job", "", verb_status},
     {"list", "", "Lists your jobs (root: everybody's), oldest first", "", verb_list},
     {"cancel", "ID...", "Cancels jobs", "", verb_cancel},
-    {"plugin", "list | show NAME", "Tells which plugins and functions there are", "", verb_plugin},
+    {"plugin", "list | show NAME | release NAME[:FUNCTION]", "Tells which plugins and functions there are", "", verb_plugin},
     {"ping", "", "Asks whether wsd is there", "", verb_ping},
     {"stats", "", "Shows wsd's counters", "", verb_stats},
     {"workers", "[set N]", "Shows what each worker has done; set changes their number",

@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * plugin.c: `wsctl plugin list`, `wsctl plugin show NAME`: what can be called. */
+ * plugin.c: `wsctl plugin list`, `plugin show NAME`, `plugin release NAME[:FUNCTION]`: what can be called, and what not. */
 #include "ctl.h"
 
 #include <stdio.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "json.h"
 #include "wsd/plugin.h"
+
+static const char *shown; /* as it was asked for; NULL: each of the list */
+static const char *const quarantine_names[] = {"", "refused", "trial"};
+static const char *const apart_names[] = {"shared", "own", "crashed"};
 
 static void show_json(const struct wsd_plugin_info *info, struct json *json)
 {
@@ -16,6 +21,7 @@ static void show_json(const struct wsd_plugin_info *info, struct json *json)
     json_string(json, "help", info->help);
     json_string(json, "path", info->path);
     json_string(json, "error", info->error);
+    json_string(json, "isolation", apart_names[MIN((unsigned)info->apart, 2u)]);
     json_open(json, "functions", '[');
     for (size_t i = 0; i < info->n_functions; i++) {
         const struct wsd_function_info *f = &info->functions[i];
@@ -26,6 +32,10 @@ static void show_json(const struct wsd_plugin_info *info, struct json *json)
         json_bool(json, "idempotent", f->flags & WSD_FN_IDEMPOTENT);
         json_bool(json, "streaming", f->flags & WSD_FN_STREAMING);
         json_bool(json, "opt_in", f->flags & WSD_FN_OPT_IN);
+        json_number(json, "crashes", info->crashes[i].crashes);
+        json_string(json, "quarantine", quarantine_names[MIN(info->crashes[i].quarantine, 2u)]);
+        json_number(json, "quarantine_usec", info->crashes[i].quarantine_usec);
+        json_string(json, "last_crash", info->crashes[i].why);
         json_close(json, '}');
     }
     json_close(json, ']');
@@ -40,8 +50,27 @@ static int list_each(const struct wsd_plugin_info *info, void *userdata)
         show_json(info, &json);
         return json_end(&json);
     }
-    printf("%-16s  %-10s  %s%s\n", info->name, info->version, info->error[0] ? "unusable: " : info->help, info->error);
+    bool quarantine = false;
+    for (size_t i = 0; i < info->n_functions; i++)
+        quarantine |= info->crashes[i].quarantine > 0;
+    printf("%-16s  %-10s  %s%s%s\n", info->name, info->version, quarantine ? "[quarantine] " : "",
+           info->error[0] ? "unusable: " : info->help, info->error);
     return 0;
+}
+
+static void show_crashes(const struct wsd_plugin_info *info, size_t i)
+{
+    const struct wsd_function_crashes *c = &info->crashes[i];
+    char left[32];
+
+    if (c->crashes == 0)
+        return;
+    printf("  %-16s  crashed %u times, at last: %s\n", "", c->crashes, c->why);
+    if (c->quarantine == 2)
+        printf("  %-16s  in quarantine: a job of it runs on trial\n", "");
+    else if (c->quarantine == 1)
+        printf("  %-16s  in quarantine: tried again in %s, or after `wsctl plugin release %s:%s`\n", "",
+               duration_text(c->quarantine_usec, left, sizeof(left)), shown ? shown : info->name, info->functions[i].name);
 }
 
 static int show_each(const struct wsd_plugin_info *info, void *userdata)
@@ -51,6 +80,9 @@ static int show_each(const struct wsd_plugin_info *info, void *userdata)
     if (ctl->json)
         return list_each(info, userdata);
     printf("%s %s\n%s%s%s\n", info->name, info->version, info->help, info->help[0] ? "\n" : "", info->path);
+    if (info->apart)
+        printf("has an executor of its own%s\n",
+               info->apart == 2 ? ", because it took one down, until it has proved itself" : ": [plugin] isolation in wsd.conf");
     if (info->error[0])
         printf("unusable: %s\n", info->error);
     if (info->n_functions > 0)
@@ -60,8 +92,30 @@ static int show_each(const struct wsd_plugin_info *info, void *userdata)
 
         printf("  %-16s  %s%s%s%s\n", f->name, f->help, f->flags & WSD_FN_IDEMPOTENT ? " [idempotent]" : "",
                f->flags & WSD_FN_STREAMING ? " [streaming]" : "", f->flags & WSD_FN_OPT_IN ? " [opt-in]" : "");
+        show_crashes(info, i);
     }
     return 0;
+}
+
+/* PLUGIN[:FUNCTION] */
+static int release(struct ctl *ctl, const char *what)
+{
+    struct wsd_client *client = NULL;
+    _cleanup_(freep) char *plugin = strdup(what);
+    char *slash = plugin ? strrchr(plugin, '/') : NULL, *colon = plugin ? strchr(slash ? slash : plugin, ':') : NULL;
+
+    if (!plugin)
+        return ctl_error(EXIT_IO, "plugin", "out of memory");
+    if (colon)
+        *colon++ = 0;
+    int r = ctl_connect(ctl, &client);
+    if (r != 0)
+        return r;
+    r = wsd_client_plugin_release(client, plugin, colon);
+    if (r < 0)
+        r = ctl_client_error(client, what, plugin);
+    wsd_client_free(client);
+    return r;
 }
 
 int verb_plugin(struct ctl *ctl, int argc, char **argv)
@@ -73,10 +127,12 @@ int verb_plugin(struct ctl *ctl, int argc, char **argv)
 
     if (ctl_arguments(ctl, argc, argv, 1, 2, &r) == CTL_EXIT)
         return r;
+    if (strcmp(argv[optind], "release") == 0 && argc - optind == 2)
+        return release(ctl, argv[optind + 1]);
     list = strcmp(argv[optind], "list") == 0 && argc - optind == 1;
     if (!list && (strcmp(argv[optind], "show") != 0 || argc - optind != 2))
         return ctl_error(EXIT_USAGE, "plugin", "usage: wsctl plugin %s", ctl->verb->usage);
-    name = list ? NULL : argv[optind + 1];
+    shown = name = list ? NULL : argv[optind + 1];
     if ((r = ctl_connect(ctl, &client)) != 0)
         return r;
     if (list && !ctl->json && !ctl->quiet)

@@ -5,6 +5,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "json.h"
 
@@ -19,6 +20,10 @@ static void show(const struct wsd_job_info *info)
         printf("exit      %d\n", info->exit);
     if (info->error[0])
         printf("error     %s\n", info->error);
+    for (const char *line = info->backtrace, *end; *line; line = *end ? end + 1 : end) {
+        end = strchrnul(line, '\n');
+        printf("%s%.*s\n", line == info->backtrace ? "backtrace " : "          ", (int)(end - line), line);
+    }
     if (info->status[0])
         printf("status    %s\n", info->status);
     if (info->total > 0)

@@ -92,6 +92,8 @@ static int do_ask(struct pool *pool, const struct control *ask, struct file *f, 
     case ASK_TRACE_DROP:
         pool_trace_forget(pool);
         break;
+    case ASK_PULSE:
+        break;
     default:
         return -EINVAL;
     }

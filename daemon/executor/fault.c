@@ -3,7 +3,7 @@
  * fault.c: names the job that a fault belongs to, then lets the process die of it.
  * Owns the handlers; they run on the faulting thread and touch only its own
  * thread-local words and shared memory, nothing that could be locked.
- * Keeps: the process dies by the signal that hit it, after the note.
+ * Keeps: the process dies by the signal that hit it, after the note; a process that a plugin has forked leaves none.
  * Does not try to go on: only the process boundary works. */
 #include "executor/fault.h"
 
@@ -13,29 +13,43 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "host/backtrace.h"
 #include "executor/work.h"
 #include "host/stack.h"
 
-#define EXIT_CODE 70
+#define EXIT_CODE    70
+#define TRACE_SECONDS 2 /* for a backtrace: who walks a destroyed stack may walk for ever */
 
 static const int signals[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTRAP, SIGSYS};
 
 static struct back *noted_in; /* [const after init] */
+static pid_t owner;           /* [const after init] whose notes they are */
 static _Atomic bool orderly;  /* [atomic: relaxed; main sets it before it exits itself] */
 
 static _Thread_local struct {
     uint32_t worker;
 } mine __attribute__((tls_model("initial-exec"))) = {.worker = RING_NONE};
 
-static void leave_note(int signal, int code, const void *address)
+static void leave_note(int signal, int code, const void *address, const void *context)
 {
+    struct sigaction by_default = {.sa_handler = SIG_DFL};
     const struct host_job *job = host_current();
     const struct slot *s = job ? container_of(job, struct slot, job) : NULL;
+    char *trace;
 
-    back_fault(noted_in, s ? s->number : RING_NONE, s ? s->generation : 0, mine.worker, signal, code, address);
+    if (getpid() != owner)
+        return;
+    trace = back_fault(noted_in, s ? s->number : RING_NONE, s ? s->generation : 0, mine.worker, signal, code, address);
+    if (!trace)
+        return;
+    sigaction(SIGALRM, &by_default, NULL);
+    alarm(TRACE_SECONDS);
+    backtrace_write(trace, FAULT_TRACE, context);
+    back_fault_told(noted_in);
 }
 
 static void on_fault(int signal, siginfo_t *info, void *context)
@@ -44,9 +58,9 @@ static void on_fault(int signal, siginfo_t *info, void *context)
     size_t stack = stack_overflowed(signal, info, context);
 
     if (stack)
-        leave_note(signal, FAULT_STACK, (void *)stack);
+        leave_note(signal, FAULT_STACK, (void *)stack, context);
     else
-        leave_note(signal, info->si_code, info->si_addr);
+        leave_note(signal, info->si_code, info->si_addr, context);
     sigaction(signal, &by_default, NULL);
     /* Blocked while we are in here, so it strikes when we return. A fault would strike again by itself, a kill() not. */
     raise(signal);
@@ -56,9 +70,31 @@ static void on_exit_of_plugin(void)
 {
     if (atomic_load_explicit(&orderly, memory_order_relaxed))
         return;
-    leave_note(0, FAULT_EXIT, NULL);
+    if (getpid() != owner)
+        return;
+    leave_note(0, FAULT_EXIT, NULL, NULL);
     /* Not a step further: other workers run on what the rest of exit() would take down. */
-    _exit(EXIT_CODE);
+    fault_leave(EXIT_CODE);
+}
+
+_Noreturn void fault_leave(int status)
+{
+    for (;;)
+        syscall(SYS_exit_group, status);
+}
+
+/* What plugins find in place of the C library's, which no hook of its own would tell of. */
+__attribute__((visibility("default"))) void _exit(int status)
+{
+    if (!noted_in || getpid() != owner)
+        fault_leave(status);
+    leave_note(0, FAULT_EXIT, NULL, NULL);
+    fault_leave(EXIT_CODE);
+}
+
+__attribute__((visibility("default"))) void _Exit(int status)
+{
+    _exit(status);
 }
 
 int fault_init(struct back *back)
@@ -66,6 +102,8 @@ int fault_init(struct back *back)
     struct sigaction action = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_ONSTACK};
 
     noted_in = back;
+    owner = getpid();
+    backtrace_init();
     for (size_t i = 0; i < ARRAY_SIZE(signals); i++)
         sigaddset(&action.sa_mask, signals[i]);
     for (size_t i = 0; i < ARRAY_SIZE(signals); i++)

@@ -22,3 +22,6 @@ void fault_thread_end(void);
 
 /* From here on exit() is ours. [main] */
 void fault_orderly(void);
+
+/* Ends the process at once, without a note: what _exit() is elsewhere. [any] */
+_Noreturn void fault_leave(int status);

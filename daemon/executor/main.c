@@ -16,6 +16,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "executor/ask.h"
+#include "host/backtrace.h"
 #include "executor/fault.h"
 #include "executor/process.h"
 #include "executor/sandbox.h"
@@ -156,6 +157,7 @@ static int on_load(struct loader *loader, const struct control *c)
     int r = loader_load(loader, c->text, &p, error, sizeof(error));
     if (r < 0)
         return send_failure(c->number, r, error);
+    backtrace_plugin(p);
     /* release: partner is the acquire in work.c's find_function() */
     atomic_store_explicit(&work.plugins[c->number], p, memory_order_release);
     return send_plugin(c->number, p);
@@ -262,7 +264,7 @@ int main(int argc, char **argv)
         /* What runs, runs on behalf of nobody: not waited for. */
         if (r != -ECONNRESET && r != -EPIPE)
             log_error("cannot go on: %s", strerror(-r));
-        _exit(EXIT_FAILURE);
+        fault_leave(EXIT_FAILURE);
     }
     pool_free(pool);
     loader_fini(loader);

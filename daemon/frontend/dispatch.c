@@ -195,6 +195,7 @@ static void job_msg(struct msg *m, uint16_t type, const struct job_info *info)
                               .error = line(info->error),
                               .status = line(info->status),
                               .worker = span(info->worker),
+                              .backtrace = span(info->backtrace),
                               .state = (uint32_t)info->state,
                               .exit = (uint32_t)info->exit,
                               .attempts = info->attempts,
@@ -231,6 +232,17 @@ static const struct watch_ops watch_ops = {
 
 static void plugins_next(struct call *c);
 
+static struct msg_function function_msg(const struct plugin_function_info *f)
+{
+    return (struct msg_function){.name = span(f->name),
+                                 .help = line(f->help),
+                                 .flags = f->flags,
+                                 .crashes = f->crashes,
+                                 .quarantine = f->in_quarantine ? 1u + f->on_trial : 0,
+                                 .quarantine_usec = f->quarantine_usec,
+                                 .why = line(f->why ? f->why : "")};
+}
+
 static void on_plugin(struct plugin_query *q, const struct plugin_info *info, int error)
 {
     struct call *c = container_of(q, struct call, query);
@@ -242,12 +254,11 @@ static void on_plugin(struct plugin_query *q, const struct plugin_info *info, in
                                .path = span(info->path),
                                .error = line(info->error),
                                .functions = functions,
-                               .n_functions = MIN(info->n_functions, (size_t)CODEC_FUNCTIONS)}};
+                               .n_functions = MIN(info->n_functions, (size_t)CODEC_FUNCTIONS),
+                               .apart = info->apart}};
 
     for (size_t i = 0; i < m.plugin.n_functions; i++)
-        functions[i] = (struct msg_function){.name = span(info->functions[i].name),
-                                             .help = line(info->functions[i].help),
-                                             .flags = info->functions[i].flags};
+        functions[i] = function_msg(&info->functions[i]);
     if (error && !c->names) { /* asked for this one */
         peer_error(c->peer, c->tag, error == EACCES ? 77 : error == EAGAIN ? 75 : 66, info->error);
         call_free(c);
@@ -300,6 +311,18 @@ static void do_plugins(struct peer *p, uint32_t tag, const struct msg_plugins *m
         return;
     }
     plugins_next(c);
+}
+
+static void do_release(struct peer *p, uint32_t tag, const struct msg_release *m)
+{
+    int r = jobs_plugin_release(p->frontend->options.jobs, p->uid, m->name.data, m->function.data, p->directory);
+
+    if (r == -ENOENT || r == -ENAMETOOLONG)
+        peer_error(p, tag, 66, "nothing is known against it: see `wsctl plugin show`");
+    else if (r < 0)
+        peer_error(p, tag, 75, strerror(-r));
+    else
+        peer_send(p, &(struct msg){.type = FRAME_END}, tag, NULL, 0);
 }
 
 static void send_job(const struct job_info *info, void *userdata)
@@ -555,6 +578,7 @@ void dispatch(struct peer *p, const struct frame *frame)
     case FRAME_STATUS: do_status(p, frame->tag, &m.id); break;
     case FRAME_LIST: do_list(p, frame->tag); break;
     case FRAME_PLUGINS: do_plugins(p, frame->tag, &m.plugins); break;
+    case FRAME_RELEASE: do_release(p, frame->tag, &m.release); break;
     case FRAME_STATS: do_stats(p, frame->tag); break;
     case FRAME_PING:
         peer_send(p, &(struct msg){.type = FRAME_PONG}, frame->tag, frame->body, frame->body_size);

@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <link.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -355,6 +356,13 @@ static int refuse_dlerror(const char *file, const struct error *e)
     return refuse(e, -ELIBBAD, "cannot be loaded: %s", text + strspn(text, " "));
 }
 
+static uintptr_t load_address(void *handle)
+{
+    struct link_map *map;
+
+    return dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0 ? map->l_addr : 0;
+}
+
 static int load_code(const struct loader *l, struct loaded *d, const char *path, const struct error *e)
 {
     char name[PATH_MAX];
@@ -373,6 +381,9 @@ static int load_code(const struct loader *l, struct loaded *d, const char *path,
     if (r < 0)
         return r;
     snprintf(d->plugin->path, sizeof(d->plugin->path), "%s", path);
+    d->plugin->image = d->bytes;
+    d->plugin->image_size = d->size;
+    d->plugin->load_address = load_address(handle);
     status = d->plugin->init ? d->plugin->init() : 0;
     if (status != 0)
         return refuse(e, -ELIBBAD, "its init failed with %d", status);

@@ -33,6 +33,9 @@ struct plugin {
     char version[PLUGIN_NAME_MAX];
     char help[WSD_TEXT_MAX];
     char path[PLUGIN_PATH_MAX]; /* of the file that it was loaded from, for people */
+    const void *image;      /* the bytes of that file; the loader's, who keeps them. NULL: none */
+    size_t image_size;
+    uintptr_t load_address; /* what the file's addresses are relative to */
     uint32_t n_functions;
     struct plugin_function *functions;
     int (*init)(void);  /* NULL: none */

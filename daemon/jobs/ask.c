@@ -226,6 +226,7 @@ void ask_answered(struct domain *d, const struct control *c)
     }
     struct executor_question *q = p->question;
     struct executor_answer a = {.executor = p->executor, .uid = uid_of(d), .error = (int)c->error};
+    pulse_heard(d);
     if (!q) {
         part_free(p);
         return;
@@ -273,6 +274,35 @@ void ask_started(struct domain *d)
         log_debug("executor %u cannot be traced", d->executor->number);
 }
 
+static void move_parts(struct list *from, struct domain *to)
+{
+    while (!list_empty(from)) {
+        struct part *p = container_of(list_pop_front(from), struct part, of_domain);
+
+        p->domain = to;
+        list_push_back(&to->asks, &p->of_domain);
+    }
+}
+
+void ask_swap(struct domain *a, struct domain *b)
+{
+    struct list between;
+    uint32_t n = a->n_asks;
+
+    list_init(&between);
+    while (!list_empty(&a->asks))
+        list_push_back(&between, list_pop_front(&a->asks));
+    move_parts(&b->asks, a);
+    move_parts(&between, b);
+    a->n_asks = b->n_asks;
+    b->n_asks = n;
+}
+
+int ask_pulse(struct domain *d)
+{
+    return part_ask(d, ASK_PULSE, 0, NULL);
+}
+
 /* One executor of many, where there is one. */
 static void ask_one(struct domain *d, enum control_ask what, uint64_t argument, struct executor_question *q)
 {
@@ -312,8 +342,8 @@ static int trace_start(struct jobs *jobs, uint32_t uid, struct executor_question
     }
     list_for_each (l, &jobs->domains) {
         d = container_of(l, struct domain, link);
-        if (!is_own(d, uid))
-            continue;
+        if (!is_own(d, uid) || d->heir || d->in_nursery)
+            continue; /* those are in no table, and do not last */
         d->traced = number;
         d->traced_by = uid;
         d->n_trace_ended = 0;

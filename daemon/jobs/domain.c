@@ -18,6 +18,7 @@
 #define DEATHS_MAX     8u       /* and this often, before any was of use, until wsd gives up for now */
 #define PAUSE_USEC     10000u   /* the first one; doubled up to */
 #define PAUSE_MAX_USEC 5000000u
+#define OWN_MAX        64u      /* plugins of one user that have an executor of their own */
 #define FINISH_USEC    2000000u /* for an executor to end in order */
 
 static void on_dead(struct executor *e, int code, int status, void *context)
@@ -31,6 +32,10 @@ static void on_ready(struct executor *e, void *context)
 {
     struct domain *d = context;
 
+    if (d->in_nursery) {
+        recycle_ready(d);
+        return;
+    }
     domain_pump(d);
     if (!d->n_handed && !d->n_queued)
         idle_begins(d); /* it may have been started for a question only */
@@ -125,7 +130,10 @@ static void on_control(struct executor *e, const struct control *c, void *contex
     switch (c->kind) {
     case CONTROL_LOADED:
     case CONTROL_FUNCTION:
-        plugin_control(d, c);
+        if (d->in_nursery)
+            recycle_control(d, c);
+        else
+            plugin_control(d, c);
         return;
     case CONTROL_OPEN:
         open_ask(d, c);
@@ -166,6 +174,7 @@ static void start_now(struct domain *d)
     int r = executor_new(&d->executor, &o);
 
     d->distrusted = d->finishing = d->useful = false;
+    d->n_ended = d->resident_first = 0;
     if (r < 0) {
         log_error("cannot start an executor: %s", strerror(-r));
         d->n_deaths++;
@@ -173,7 +182,13 @@ static void start_now(struct domain *d)
     }
     jobs->counters.executors_started++;
     jobs->counters.n_executors++;
+    pulse_started(d);
     ask_started(d);
+}
+
+void domain_start_executor(struct domain *d)
+{
+    start_now(d);
 }
 
 bool domain_wanted(struct domain *d)
@@ -292,26 +307,58 @@ static void on_idle(evutil_socket_t fd, short what, void *userdata)
 
 static void idle_begins(struct domain *d)
 {
+    pulse_idle(d);
     d->idle_since_usec = clock_monotonic_usec();
     if (!evtimer_pending(d->idle_timer, NULL))
         idle_timer_set(d, d->jobs->options.limits.idle_usec);
 }
 
-struct domain *domain_get(struct jobs *jobs, uint32_t uid)
+uint64_t domain_owner(const struct jobs *jobs, uint32_t uid)
 {
-    uint64_t domain_key = jobs->options.one_domain ? 0 : uid, key = hash_mix(domain_key);
+    return jobs->options.one_domain ? 0 : uid;
+}
 
-    for (struct hash_link *l = hash_first(&jobs->by_key, key); l; l = hash_next(l)) {
-        struct domain *d = container_of(l, struct domain, by_key);
+static uint32_t count_own(const struct jobs *jobs, uint64_t owner)
+{
+    uint32_t n = 0;
 
-        if (d->key == domain_key)
-            return d;
+    list_for_each(l, &jobs->domains)
+    {
+        struct domain *d = container_of(l, struct domain, link);
+
+        n += d->key == owner && d->own;
     }
+    return n;
+}
+
+void domain_rest(struct domain *d)
+{
+    if (!d->n_handed && !d->n_queued)
+        idle_begins(d);
+}
+
+static struct domain *unmake(struct domain *d)
+{
+    if (d->pause_timer)
+        event_free(d->pause_timer);
+    if (d->idle_timer)
+        event_free(d->idle_timer);
+    if (d->pulse_timer)
+        event_free(d->pulse_timer);
+    free(d->own);
+    free(d->unsafe);
+    free(d);
+    return NULL;
+}
+
+struct domain *domain_new(struct jobs *jobs, uint64_t owner)
+{
     struct domain *d = calloc(1, sizeof(*d));
+
     if (!d)
         return NULL;
     d->jobs = jobs;
-    d->key = domain_key;
+    d->key = owner;
     list_init(&d->plugins);
     list_init(&d->handed);
     list_init(&d->link);
@@ -319,15 +366,55 @@ struct domain *domain_get(struct jobs *jobs, uint32_t uid)
     queue_init(d);
     d->pause_timer = evtimer_new(jobs->options.base, on_pause_over, d);
     d->idle_timer = evtimer_new(jobs->options.base, on_idle, d);
-    if (!d->pause_timer || !d->idle_timer || hash_insert(&jobs->by_key, &d->by_key, key) < 0) {
-        if (d->pause_timer)
-            event_free(d->pause_timer);
-        if (d->idle_timer)
-            event_free(d->idle_timer);
-        free(d);
-        return NULL;
-    }
+    if (!d->pause_timer || !d->idle_timer || pulse_init(d) < 0)
+        return unmake(d);
     list_push_back(&jobs->domains, &d->link);
+    return d;
+}
+
+/* own: the request of a plugin, or NULL. */
+static struct domain *find_or_make(struct jobs *jobs, uint64_t domain_key, const char *own)
+{
+    uint64_t key = hash_mix(domain_key);
+
+    for (struct hash_link *l = hash_first(&jobs->by_key, key); l; l = hash_next(l)) {
+        struct domain *d = container_of(l, struct domain, by_key);
+
+        if (d->key == domain_key && (own ? d->own && strcmp(d->own, own) == 0 : !d->own))
+            return d;
+    }
+    if (own && count_own(jobs, domain_key) >= OWN_MAX)
+        return NULL;
+    struct domain *d = domain_new(jobs, domain_key);
+    if (!d)
+        return NULL;
+    d->own = own ? strdup(own) : NULL;
+    if ((own && !d->own) || hash_insert(&jobs->by_key, &d->by_key, key) < 0) {
+        list_remove(&d->link);
+        return unmake(d);
+    }
+    return d;
+}
+
+struct domain *domain_get(struct jobs *jobs, uint32_t uid)
+{
+    return find_or_make(jobs, domain_owner(jobs, uid), NULL);
+}
+
+struct domain *domain_for(struct jobs *jobs, uint32_t uid, const char *request)
+{
+    enum plugin_apart apart = plugin_apart(jobs, domain_owner(jobs, uid), request);
+    struct domain *shared = domain_get(jobs, uid), *d;
+
+    if (apart == PLUGIN_TOGETHER || !shared)
+        return shared;
+    d = find_or_make(jobs, domain_owner(jobs, uid), request);
+    if (!d && apart == PLUGIN_APART_CRASHED)
+        return shared; /* better than nowhere */
+    if (d && !d->executor && !d->traced) { /* whoever traces this user traces all that is his */
+        d->traced = shared->traced;
+        d->traced_by = shared->traced_by;
+    }
     return d;
 }
 
@@ -395,11 +482,21 @@ static int hand_over(struct domain *d, struct job *job)
 static bool plugin_is_there(struct domain *d, struct job *job)
 {
     struct plugin *p = job->plugin;
+    char text[JOB_TEXT];
 
+    if (poison_refuses(job, text)) {
+        queue_take(d, job);
+        job_finish(job, JOB_FAILED, CODE_BUSY, text, NULL);
+        return false;
+    }
+    if (poison_move(job))
+        return false;
     if (p->state == PLUGIN_UNKNOWN)
         plugin_load(p);
-    if (p->state == PLUGIN_READY && job->function->index != RING_NONE)
+    if (p->state == PLUGIN_READY && job->function->index != RING_NONE) {
+        poison_try(job);
         return true;
+    }
     if (job->state == JOB_QUEUED && (p->state == PLUGIN_FAILED || p->state == PLUGIN_READY)) {
         queue_take(d, job);
         job_finish(job, JOB_FAILED, CODE_NOT_FOUND,
@@ -428,8 +525,10 @@ void domain_pump(struct domain *d)
             break;
         n++;
     }
-    if (n)
+    if (n) {
         front_ring(&d->executor->front, n);
+        pulse_busy(d);
+    }
 }
 
 /* The job of a slot that came back; the slot is free after. */
@@ -461,7 +560,7 @@ void domain_done(struct job *job, const struct front_completion *c)
     else if (exit == 0)
         job_finish(job, JOB_SUCCEEDED, 0, NULL, c);
     else if (stop == STOP_TIMEOUT || (late && stop == STOP_NONE))
-        job_finish(job, JOB_TIMED_OUT, CODE_TIMED_OUT, "its time was up", c);
+        job_finish(job, JOB_TIMED_OUT, CODE_TIMED_OUT, job_time_words(job), c);
     else if (stop == STOP_CANCEL)
         job_finish(job, JOB_CANCELLED, CODE_CANCELLED, NULL, c);
     else
@@ -488,8 +587,12 @@ void domain_complete(struct domain *d, const struct front_completion *c)
         domain_done(job, c);
     }
     front_retire(&d->executor->front, c->slot);
-    if (!d->n_handed && !d->n_queued)
+    if (d->heir && !d->n_handed)
+        domain_finish(d);
+    else if (!d->n_handed && !d->n_queued)
         idle_begins(d);
+    if (job)
+        recycle_look(d);
 }
 
 bool domain_poll(struct domain *d)
@@ -517,13 +620,11 @@ bool domain_poll(struct domain *d)
 void domain_free(struct domain *d)
 {
     list_remove(&d->link);
-    hash_remove(&d->jobs->by_key, &d->by_key);
+    if (d->jobs->by_key.n_buckets)
+        hash_remove(&d->jobs->by_key, &d->by_key);
     ask_executor_gone(d);
     d->executor = executor_free(d->executor);
     while (!list_empty(&d->plugins))
         plugin_free(container_of(d->plugins.next, struct plugin, link));
-    event_free(d->pause_timer);
-    event_free(d->idle_timer);
-    free(d->unsafe);
-    free(d);
+    unmake(d);
 }

@@ -60,6 +60,8 @@ static void more_free(struct job *job)
         event_free(m->timer);
     free(m->error);
     free(m->status);
+    free(m->backtrace);
+    free(m->limit);
     free(m);
     job->more = NULL;
 }
@@ -141,6 +143,30 @@ static void accept_job(struct job *job)
     }
 }
 
+/* The configured maximum, where the submitter wants more or has not said. 0 or -ENOMEM. */
+static int limit_run(struct job *job)
+{
+    const struct jobs_options *o = &job->domain->jobs->options;
+    const char *of = NULL;
+    uint64_t limit = o->plugin_max_run ? o->plugin_max_run(job->plugin->name, &of, o->context) : o->limits.max_run_usec;
+    struct job_more *m = job->more;
+
+    if (!limit || (m && m->timeout_usec && m->timeout_usec <= limit))
+        return 0;
+    m = job_more(job);
+    if (!m || asprintf(&m->limit, "it ran longer than max-run = %llu%s of %s%s%s in wsd.conf",
+                       (unsigned long long)(limit % 1000000 ? limit / 1000 : limit / 1000000), limit % 1000000 ? "ms" : "s",
+                       of ? "[plugin " : "[limits", of ? of : "", "]") < 0)
+        return -ENOMEM;
+    m->timeout_usec = limit;
+    return 0;
+}
+
+const char *job_time_words(const struct job *job)
+{
+    return job->more && job->more->limit ? job->more->limit : "its time was up";
+}
+
 void job_resolve(struct job *job)
 {
     struct jobs *jobs = job->domain->jobs;
@@ -169,6 +195,14 @@ void job_resolve(struct job *job)
     job->function = f;
     free(job->function_name);
     job->function_name = NULL;
+    if (limit_run(job) < 0) {
+        job_refuse(job, CODE_BUSY, "out of memory");
+        return;
+    }
+    if (poison_refuses(job, text)) {
+        job_refuse(job, CODE_BUSY, text);
+        return;
+    }
     if (job->flags & JOB_MORE_INPUT) {
         int r = job_more(job) ? input_prepare(job, f->flags & WSD_FN_STREAMING) : -ENOMEM;
 
@@ -178,6 +212,7 @@ void job_resolve(struct job *job)
             return;
         }
     }
+    poison_try(job);
     accept_job(job);
 }
 
@@ -194,6 +229,7 @@ void job_describe(const struct job *job, struct job_info *ret)
         .error = m && m->error ? m->error : "",
         .status = m && m->status ? m->status : "",
         .worker = m ? m->worker : "",
+        .backtrace = m && m->backtrace ? m->backtrace : "",
         /* handed over but not begun is queued to the world */
         .state = handed && !running ? JOB_QUEUED : (enum job_state)job->state,
         .exit = m ? m->exit : 0,
@@ -324,9 +360,13 @@ void job_finish(struct job *job, enum job_state state, int exit, const char *err
     list_remove(&job->link);
     job_move(job, state);
     count_end(job);
+    if (state != JOB_CRASHED)
+        poison_ended(job, c && (state == JOB_SUCCEEDED || state == JOB_FAILED));
     output_absorb(job);
     output_pump(job);
     end_describe(job, exit, error, c, worker, &info);
+    if (job->domain->heir) /* its own does not last */
+        job->domain = job->domain->heir;
     free(job->blob);
     job->blob = NULL;
     if (job->more) {
@@ -435,6 +475,7 @@ static void on_timer(evutil_socket_t fd, short what, void *userdata)
         log_notice("%s:%s does not heed its cancel flag: its executor %u is replaced", plugin_title(job->plugin),
                    job->function->name, job->domain->executor->number);
         job->flags |= JOB_KILLED;
+        poison_deaf(job);
         executor_kill(job->domain->executor);
     }
 }

@@ -13,6 +13,7 @@
 #include "base/hash.h"
 #include "base/list.h"
 #include "jobs/jobs.h"
+#include "jobs/quarantine.h"
 #include "supervisor/executor.h"
 
 #define JOB_TEXT       256u
@@ -56,6 +57,7 @@ struct plugin {
     struct plugin_function *functions;
     uint32_t n_functions, n_announced;
     uint32_t n_jobs;   /* that point here */
+    uint8_t in_next;   /* in the nursery's executor: 1 being loaded, 2 there */
     bool settling;     /* those that waited are being told: it stays */
     uint64_t stamp[4]; /* device, inode, size, time of change of the file */
     int error;         /* positive errno of a load that failed */
@@ -79,7 +81,8 @@ struct job_more {
     struct buffer output; /* the last bytes of what was received: not yet given to every watcher, or kept */
     struct list held;     /* pieces still in the executor's memory */
     uint32_t held_chunks;
-    char *error, *status;
+    char *error, *status, *backtrace;
+    char *limit; /* timeout_usec is not the submitter's: whose */
     uint64_t timeout_usec, queued_usec, run_usec, cpu_usec;
     uint64_t done, total;
     char worker[24];
@@ -135,7 +138,8 @@ struct domain {
     struct hash_link by_key;
     struct list link; /* jobs->domains */
     struct jobs *jobs;
-    uint64_t key;
+    uint64_t key; /* whose it is: a uid; 0 where all share one */
+    char *own;    /* the request of the one plugin that it is for; NULL: all others */
     struct executor *executor; /* NULL: none runs */
     struct event *pause_timer; /* before the next start */
     struct event *idle_timer;  /* before an executor without work is ended */
@@ -153,6 +157,16 @@ struct domain {
     bool finishing;    /* the executor was told to end: nothing goes to it any more */
     char *unsafe;      /* the executor cannot confine itself: why; NULL */
     bool useful;       /* the executor has brought something to its end: a job, or the suspicion of a plugin */
+    struct domain *heir;       /* the executor only finishes what it has: whose it was */
+    struct domain *nursery;    /* where the next executor gets ready */
+    struct domain *in_nursery; /* it is that: of whom */
+    uint32_t n_expected;       /* plugins that it still has to load */
+    uint64_t n_ended, resident_first, looked_usec; /* of this executor: jobs, bytes, and when those were looked at */
+    struct event *pulse_timer; /* while there is work */
+    bool pulse_armed, pulse_asked;
+    uint64_t pulse_usec; /* when it was started, or asked */
+    uint32_t n_quiet;    /* looks in a row at which none of its jobs had been begun */
+    char why[64];        /* wsd killed it, where there is more to say */
     struct list asks;  /* parts of questions that the executor has not answered, the oldest first */
     uint32_t n_asks;
     uint32_t traced, traced_by;  /* number of the trace, 0: none; uid */
@@ -167,6 +181,7 @@ struct jobs {
     struct list progress; /* watches that want progress */
     struct event *progress_timer;
     struct jobs_counters counters;
+    struct quarantine quarantine;
     uint64_t random[64];
     uint32_t random_at;
     uint32_t next_executor, next_ask, next_trace;
@@ -188,6 +203,7 @@ void job_finish(struct job *job, enum job_state state, int exit, const char *err
 bool job_final(const struct job *job);
 void job_free(struct job *job);
 void job_stop(struct job *job, enum job_stop why);
+const char *job_time_words(const struct job *job); /* for one whose time was up */
 void job_arm(struct job *job);    /* it was handed over: its time may run */
 void job_settle(struct job *job); /* final: tells the watches that have all output, frees what nobody wants */
 void watch_late(struct watch *w, bool late); /* counted while its job has ended without it */
@@ -226,16 +242,24 @@ void plugin_control(struct domain *d, const struct control *c); /* LOADED, FUNCT
 void plugin_executor_gone(struct domain *d, bool blame);
 void plugin_fail_waiting(struct domain *d, int error, const char *text); /* no executor can be had */
 struct plugin_function *plugin_find_function(struct plugin *p, const char *name);
+/* The function of that name, made by this one's likeness where p is not loaded yet. NULL: it has none, or no memory. */
+struct plugin_function *plugin_function_copy(struct plugin *p, const struct plugin_function *f);
 const char *plugin_title(const struct plugin *p); /* its own name, or what it was asked for as */
 void plugin_free(struct plugin *p);
 
 /* domain.c */
-struct domain *domain_get(struct jobs *jobs, uint32_t uid);
+uint64_t domain_owner(const struct jobs *jobs, uint32_t uid);
+struct domain *domain_get(struct jobs *jobs, uint32_t uid); /* NULL: no memory */
+/* The one for this plugin's jobs; NULL: no memory, or too many that are apart. */
+struct domain *domain_for(struct jobs *jobs, uint32_t uid, const char *request);
 /* Starts an executor where none runs and no pause is on. 0: there is one, or one will be; -EAGAIN: none can be had. */
 int domain_start(struct domain *d);
 void domain_pump(struct domain *d); /* hands over what fits */
 void domain_finish(struct domain *d); /* tells the executor to end, and ends it where it does not */
 void domain_free(struct domain *d);
+struct domain *domain_new(struct jobs *jobs, uint64_t owner); /* in no table; NULL: no memory */
+void domain_start_executor(struct domain *d); /* at once; d->executor stays NULL where it fails */
+void domain_rest(struct domain *d); /* where it has no work, it is idle from now on */
 bool domain_poll(struct domain *d); /* takes a batch of completions; true: there may be more */
 void domain_complete(struct domain *d, const struct front_completion *c);
 void domain_done(struct job *job, const struct front_completion *c); /* the slot is the job's no more */
@@ -243,12 +267,42 @@ bool domain_wanted(struct domain *d); /* something waits for an executor */
 void domain_forget_opens(struct job *job);
 void liar(struct domain *d, const char *what); /* nothing more is believed of this executor */
 
+/* poison.c */
+enum plugin_apart { PLUGIN_TOGETHER = 0, PLUGIN_APART_CONFIGURED = 1, PLUGIN_APART_CRASHED = 2 };
+enum plugin_apart plugin_apart(const struct jobs *jobs, uint64_t owner, const char *request);
+bool poison_refuses(struct job *job, char text[static JOB_TEXT]); /* its function is in quarantine */
+void poison_try(struct job *job); /* it goes on: perhaps on trial */
+/* QUEUED, where its plugin has to run apart: moves it there. False: it stays. */
+bool poison_move(struct job *job);
+void poison_deaf(struct job *job); /* its executor is killed for its sake */
+void poison_crashed(struct job *job, const char *why);
+void poison_ended(struct job *job, bool went_well); /* it is final, and has not crashed */
+void poison_describe(const struct plugin *p, const struct plugin_function *f, struct plugin_function_info *ret);
+
 /* ask.c */
 void ask_init(struct domain *d);
 void ask_started(struct domain *d); /* the executor is there: it is traced where the last one was */
 void ask_answered(struct domain *d, const struct control *c); /* ASKED */
 void ask_executor_gone(struct domain *d);
+void ask_swap(struct domain *a, struct domain *b); /* their executors changed places */
+int ask_pulse(struct domain *d); /* whether it is there; pulse_heard() follows */
 uint64_t ask_traces(const struct jobs *jobs); /* under way */
+
+/* recycle.c */
+void recycle_look(struct domain *d);    /* a job has ended */
+void recycle_abandon(struct domain *d); /* the one in the nursery is not wanted any more */
+void recycle_ready(struct domain *n);   /* the executor in the nursery is there */
+void recycle_control(struct domain *n, const struct control *c); /* LOADED, FUNCTION of the nursery */
+/* recover() is done; frees the domain where it was for this executor only. */
+bool recycle_gone(struct domain *d);
+
+/* pulse.c */
+#define PULSE_LOOKS 2u /* in the time after which an executor hangs */
+int pulse_init(struct domain *d);
+void pulse_started(struct domain *d); /* an executor was */
+void pulse_busy(struct domain *d);    /* something was handed to it */
+void pulse_idle(struct domain *d);    /* it has no work any more */
+void pulse_heard(struct domain *d);   /* it has answered */
 
 /* recover.c */
 void recover(struct domain *d, int code, int status);

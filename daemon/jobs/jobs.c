@@ -197,10 +197,12 @@ struct jobs *jobs_free(struct jobs *jobs)
             free(container_of(l, struct user, by_uid));
         }
     hash_deinit(&jobs->users);
+    quarantine_deinit(&jobs->quarantine);
     hash_deinit(&jobs->by_id);
     hash_deinit(&jobs->by_key);
     event_free(jobs->progress_timer);
     free(jobs);
+    executor_forget_remains();
     return NULL;
 }
 
@@ -275,13 +277,12 @@ static int more_init(struct job *job, const struct job_request *r)
 int jobs_submit(struct jobs *jobs, const struct job_request *r, struct watch *owner)
 {
     struct user *user = user_get(jobs, r->uid);
-    struct domain *d = domain_get(jobs, r->uid);
     _cleanup_(freep) char *request = NULL;
     const char *text;
     int code;
 
     list_init(&owner->progress);
-    if (!user || !d)
+    if (!user)
         return -ENOMEM;
     text = refusal(jobs, r, user, &code);
     if (text)
@@ -291,7 +292,8 @@ int jobs_submit(struct jobs *jobs, const struct job_request *r, struct watch *ow
         return refuse(jobs, owner, CODE_NOT_FOUND, "the path of the plugin is too long");
     if (named < 0)
         return named;
-    struct plugin *p = plugin_get(d, request);
+    struct domain *d = domain_for(jobs, r->uid, request);
+    struct plugin *p = d ? plugin_get(d, request) : NULL;
     if (!p)
         return refuse(jobs, owner, CODE_BUSY, "too many plugins in use: try again later");
     if (user_charge(jobs, user, r->args_size + (r->more_input ? 0 : r->input_size)) < 0)

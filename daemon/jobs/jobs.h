@@ -55,12 +55,19 @@ struct jobs_limits {
     uint64_t keep_usec;      /* how long a detached job's end is kept */
     uint64_t grace_usec;     /* between the cancel flag and the end of the executor */
     uint64_t idle_usec;      /* an executor without work is ended after this */
+    uint64_t hang_usec;      /* an executor that does not answer, or takes no job, is replaced after this */
+    uint64_t recycle_jobs;   /* an executor makes room for a fresh one after so many; 0: never */
+    uint64_t recycle_growth; /* and after it has grown by so many bytes; 0: never */
+    uint64_t max_run_usec;   /* of a job; 0: any. The configuration may say otherwise for a plugin */
+    uint64_t quarantine_after;    /* crashes of a function until it is refused for a while */
+    uint64_t quarantine_max_usec; /* the longest pause */
 };
 
 #define JOBS_LIMITS_DEFAULT                                                                                            \
     {                                                                                                                  \
         .jobs = 10000000, .jobs_per_user = 1000000, .bytes_per_user = 4ull << 30, .input = 1ull << 30,                 \
-        .result = 64ull << 20, .keep_usec = 300ull * 1000000, .grace_usec = 2000000, .idle_usec = 300ull * 1000000     \
+        .result = 64ull << 20, .keep_usec = 300ull * 1000000, .grace_usec = 2000000, .idle_usec = 300ull * 1000000,    \
+        .hang_usec = 30000000, .quarantine_after = 3, .quarantine_max_usec = 300ull * 1000000                          \
     }
 
 #define JOBS_ATTEMPTS      3u            /* of an idempotent job, when executors die under it */
@@ -89,6 +96,11 @@ struct jobs_options {
     uint64_t executor_memory; /* that it allows them; 0: without limit */
     /* Whether the configuration turns this plugin on; is_opt_in: the function asks to be off by default. */
     bool (*plugin_enabled)(const char *plugin, bool is_opt_in, void *context);
+    /* Whether the configuration gives it an executor of its own; NULL: it never does. */
+    bool (*plugin_own)(const char *plugin, void *context);
+    /* The longest time that a job of it may run, 0: any; *ret_of: NULL, or whose section of the configuration says so.
+     * NULL: as in limits. */
+    uint64_t (*plugin_max_run)(const char *plugin, const char **ret_of, void *context);
     void *context;
 };
 
@@ -105,7 +117,7 @@ struct jobs_counters {
 /* What is told of a job; texts live for the time of the call. */
 struct job_info {
     uint8_t id[16];
-    const char *plugin, *function, *error, *status, *worker;
+    const char *plugin, *function, *error, *status, *worker, *backtrace;
     enum job_state state;
     int exit;
     uint32_t attempts, uid;
@@ -187,8 +199,13 @@ struct plugin_info {
     const struct plugin_function_info {
         const char *name, *help;
         uint64_t flags;
+        const char *why; /* of the last crash; NULL: none of late */
+        uint32_t crashes;
+        bool in_quarantine, on_trial;
+        uint64_t quarantine_usec; /* left */
     } *functions;
     size_t n_functions;
+    uint32_t apart; /* has an executor of its own: 1 configured so, 2 because it has crashed; 0: no */
 };
 struct plugin_query {
     struct list link; /* in no list: answered */
@@ -199,6 +216,10 @@ struct plugin_query {
 int jobs_plugin(struct jobs *jobs, uint32_t uid, const char *plugin, const struct directory *directory,
                 struct plugin_query *q);
 void jobs_plugin_forget(struct plugin_query *q);
+/* Lets a function ("": all of the plugin) out of quarantine, for this user; for all users where he is privileged. 0;
+ * -ENOENT: nothing is known against it; -ENAMETOOLONG, -ENOMEM. */
+int jobs_plugin_release(struct jobs *jobs, uint32_t uid, const char *plugin, const char *function,
+                        const struct directory *directory);
 /* The names of the plugins in the plugin directories, sorted, one behind the other, each with its NUL. The caller frees. */
 int jobs_plugin_names(struct jobs *jobs, char **ret_names, size_t *ret_size);
 

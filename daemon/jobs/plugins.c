@@ -70,14 +70,17 @@ static void answer(struct plugin *p, struct plugin_query *q)
         .path = p->path ? p->path : "",
         .error = p->state == PLUGIN_FAILED ? (p->error_text ? p->error_text : "cannot be loaded") : "",
         .functions = functions,
+        .apart = plugin_apart(p->domain->jobs, p->domain->key, p->request),
     };
 
     for (uint32_t i = 0; i < p->n_functions && p->state == PLUGIN_READY; i++) {
         struct plugin_function *f = &p->functions[i];
 
-        if (f->index != RING_NONE)
-            functions[info.n_functions++] =
+        if (f->index != RING_NONE) {
+            functions[info.n_functions] =
                 (struct plugin_function_info){.name = f->name, .help = f->help, .flags = f->flags};
+            poison_describe(p, f, &functions[info.n_functions++]);
+        }
     }
     list_remove(&q->link);
     q->answer(q, &info, p->state == PLUGIN_FAILED ? p->error : 0);
@@ -229,6 +232,7 @@ struct plugin *plugin_get(struct domain *d, const char *request)
 
         if (newer) {
             p->stale = true;
+            quarantine_release(&d->jobs->quarantine, false, d->key, request, ""); /* it may have been mended */
             return newer;
         }
     }
@@ -382,6 +386,25 @@ struct plugin_function *plugin_find_function(struct plugin *p, const char *name)
     return NULL;
 }
 
+struct plugin_function *plugin_function_copy(struct plugin *p, const struct plugin_function *f)
+{
+    for (uint32_t i = 0; i < p->n_functions; i++)
+        if (strcmp(p->functions[i].name, f->name) == 0)
+            return &p->functions[i];
+    if (p->n_functions == FUNCTIONS_MAX || p->state == PLUGIN_READY)
+        return NULL;
+    struct plugin_function *new = &p->functions[p->n_functions];
+    *new = (struct plugin_function){
+        .name = strdup(f->name), .help = strdup(f->help), .flags = f->flags, .index = RING_NONE};
+    if (!new->name || !new->help) {
+        free(new->name);
+        free(new->help);
+        return NULL;
+    }
+    p->n_functions++;
+    return new;
+}
+
 int plugin_request(const char *plugin, const struct directory *directory, char **ret_request)
 {
     bool relative = is_path(plugin) && plugin[0] != '/' && directory;
@@ -397,7 +420,6 @@ int plugin_request(const char *plugin, const struct directory *directory, char *
 int jobs_plugin(struct jobs *jobs, uint32_t uid, const char *plugin, const struct directory *directory,
                 struct plugin_query *q)
 {
-    struct domain *d = domain_get(jobs, uid);
     _cleanup_(freep) char *request = NULL;
 
     list_init(&q->link);
@@ -406,6 +428,7 @@ int jobs_plugin(struct jobs *jobs, uint32_t uid, const char *plugin, const struc
     int r = plugin_request(plugin, directory, &request);
     if (r < 0)
         return r;
+    struct domain *d = domain_for(jobs, uid, request);
     struct plugin *p = d ? plugin_get(d, request) : NULL;
     if (!p)
         return -ENOMEM;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * recover.c: what becomes of the jobs of an executor that died.
- * Owns nothing; called once for each death, with the rings still mapped. [loop]
+ * Owns nothing; called once for each death, with the rings still mapped, and while other threads of a dying process may
+ * still be at work: what goes back to the queue is taken from them first. [loop]
  * Keeps: finished answers are given, untouched jobs go back to the head of the queue in their order, the job that a fault
  * note names is the only one that is called crashed, and every other one that was running runs again or is
  * interrupted.
@@ -62,6 +63,15 @@ static void words_of_memory(char text[static JOB_TEXT], uint64_t limit)
                  "; perhaps for want of memory: [limits] executor-memory in wsd.conf is %" PRIu64 " MiB", limit >> 20);
 }
 
+static void log_lines(const struct job *job, const char *text)
+{
+    for (const char *end; *text; text = *end ? end + 1 : end) {
+        end = strchrnul(text, '\n');
+        log_warning("%s:%s: %.*s", plugin_title(job->plugin), job->function->name, (int)MIN(end - text, JOB_TEXT),
+                    text);
+    }
+}
+
 static void crashed(struct job *job, const struct death *death)
 {
     const struct fault_note *n = &death->note;
@@ -78,6 +88,11 @@ static void crashed(struct job *job, const struct death *death)
     if (n->signal == SIGABRT || (n->signal == SIGSEGV && n->code != FAULT_STACK && n->address < NULL_PAGE))
         words_of_memory(text, job->domain->jobs->options.executor_memory);
     log_warning("%s:%s crashed: %s", plugin_title(job->plugin), job->function->name, text);
+    if (*n->backtrace && job_more(job)) {
+        log_lines(job, n->backtrace);
+        job->more->backtrace = strdup(n->backtrace);
+    }
+    poison_crashed(job, text);
     job_finish(job, JOB_CRASHED, CODE_CRASHED, text, NULL);
 }
 
@@ -93,6 +108,8 @@ static void requeue(struct job *job)
     if (job->more && job->more->timer)
         evtimer_del(job->more->timer);
     job_move(job, JOB_QUEUED);
+    if (job->domain->heir)
+        job->domain = job->domain->heir;
     queue_put(job->domain, job, true);
 }
 
@@ -105,7 +122,8 @@ static void was_running(struct job *job, const struct death *death)
     if (death->noted && death->note.slot == job->slot && death->note.generation == job->generation) {
         crashed(job, death);
     } else if (stop == STOP_TIMEOUT) {
-        job_finish(job, JOB_TIMED_OUT, CODE_TIMED_OUT, "its time was up, and it did not heed its cancel flag", NULL);
+        snprintf(text, sizeof(text), "%s, and it did not heed its cancel flag", job_time_words(job));
+        job_finish(job, JOB_TIMED_OUT, CODE_TIMED_OUT, text, NULL);
     } else if (stop == STOP_CANCEL) {
         job_finish(job, JOB_CANCELLED, CODE_CANCELLED, NULL, NULL);
     } else if (may_run_again(job)) {
@@ -121,7 +139,9 @@ static void was_running(struct job *job, const struct death *death)
 static void classify(struct domain *d, struct job *job, const struct death *death)
 {
     struct front_completion c;
-    enum ring_state state = d->distrusted ? RING_RUNNING : front_autopsy(&d->executor->front, job->slot, &c);
+    enum ring_state state = d->distrusted                                     ? RING_RUNNING
+                            : front_recall(&d->executor->front, job->slot) ? RING_QUEUED
+                                                                             : front_autopsy(&d->executor->front, job->slot, &c);
 
     list_remove(&job->link);
     d->slots[job->slot] = NULL;
@@ -149,6 +169,8 @@ static void describe(char text[static JOB_TEXT], struct domain *d, const struct 
                  death->note.signal == 0            ? "it called exit()"
                  : death->note.code == FAULT_STACK ? "stack overflow"
                                                    : strsignal(death->note.signal));
+    else if (*d->why)
+        snprintf(text, JOB_TEXT, "%s", d->why);
     else if (d->executor->killed)
         snprintf(text, JOB_TEXT, "wsd replaced it");
     else if (code == CLD_EXITED)
@@ -164,7 +186,8 @@ void recover(struct domain *d, int code, int status)
     struct executor *e = d->executor;
     struct death death = {.noted = front_fault(&e->front, &death.note)};
     /* who was not told to end has died, whatever the exit code says: a plugin may have called _exit() */
-    bool orderly = d->finishing && code == CLD_EXITED && status == 0 && !d->n_handed, blame;
+    bool unwanted = d->in_nursery && d->in_nursery->nursery != d;
+    bool orderly = (d->finishing && code == CLD_EXITED && status == 0 && !d->n_handed) || unwanted, blame;
     char how[JOB_TEXT];
 
     describe(how, d, &death, code, status);
@@ -173,8 +196,8 @@ void recover(struct domain *d, int code, int status)
         log_warning("executor %u ended: %s", e->number, how);
         d->jobs->counters.executors_died++;
     }
-    blame = !orderly && !(death.noted && death.note.slot != RING_NONE) && !d->distrusted &&
-            !d->unsafe;
+    /* one that has not got ready has loaded nothing yet */
+    blame = !orderly && e->ready && !(death.noted && death.note.slot != RING_NONE) && !d->distrusted && !d->unsafe;
     finished_answers(d);
     /* from the last handed to the first, each to the head of its queue: so the order stays */
     while (!list_empty(&d->handed)) {
@@ -197,6 +220,9 @@ void recover(struct domain *d, int code, int status)
     else if (domain_wanted(d) || plugin_loading(d))
         d->n_deaths++;
     plugin_executor_gone(d, blame);
+    if (recycle_gone(d))
+        return;
+    recycle_abandon(d); /* the next one is started now */
     if (domain_wanted(d) && domain_start(d) == 0)
         domain_pump(d);
 }

@@ -49,6 +49,8 @@ static const struct key keys[] = {
     {"sandbox", "deny", KIND_CALLS, AT(deny)},
     {"sandbox", "writable", KIND_WRITABLE, AT(writable)},
     {"domains", "trust", KIND_TRUST, AT(one_domain)},
+    {"executor", "recycle-jobs", KIND_COUNT, AT(limits.recycle_jobs)},
+    {"executor", "recycle-growth", KIND_SIZE, AT(limits.recycle_growth)},
     {"limits", "max-jobs", KIND_COUNT, AT(limits.jobs)},
     {"limits", "max-jobs-per-user", KIND_COUNT, AT(limits.jobs_per_user)},
     {"limits", "max-bytes-per-user", KIND_SIZE, AT(limits.bytes_per_user)},
@@ -59,8 +61,13 @@ static const struct key keys[] = {
     {"limits", "frame-timeout", KIND_TIME, AT(frame_usec)},
     {"limits", "executor-idle", KIND_TIME, AT(limits.idle_usec)},
     {"limits", "executor-memory", KIND_MEMORY, AT(executor_memory)},
+    {"limits", "executor-answer", KIND_TIME, AT(limits.hang_usec)},
+    {"limits", "max-run", KIND_TIME, AT(limits.max_run_usec)},
+    {"limits", "quarantine-after", KIND_COUNT, AT(limits.quarantine_after)},
+    {"limits", "quarantine-max", KIND_TIME, AT(limits.quarantine_max_usec)},
 };
 
+#define WANTED_TIME "a time of at least 1, up to a year, such as 90s (ms, s, min, h, d)"
 #define TIME_MAX    (366ull * 24 * 3600 * 1000000)
 #define SECTION_MAX 49u /* of inih, which cuts off the rest */
 
@@ -222,7 +229,7 @@ static const char *set(struct config *c, const struct key *key, const char *valu
         *(uint64_t *)at = number;
         return NULL;
     case KIND_TIME:
-        return parse_time(value, at) < 0 ? "a time of at least 1, up to a year, such as 90s (ms, s, min, h, d)" : NULL;
+        return parse_time(value, at) < 0 ? WANTED_TIME : NULL;
     case KIND_WORKERS:
         r = parse_number(value, (const char *const[]){""}, (const uint64_t[]){1}, 1, &number);
         if (r < 0 || number > JOBS_WORKERS_MAX)
@@ -273,32 +280,55 @@ static const char *set(struct config *c, const struct key *key, const char *valu
     return "something else";
 }
 
+/* NULL: too many, or a bad name. */
+static struct config_plugin *plugin_get(struct config *c, const char *name)
+{
+    for (uint32_t i = 0; i < c->n_plugins; i++)
+        if (strcmp(c->plugins[i].name, name) == 0)
+            return &c->plugins[i];
+    if (c->n_plugins == CONFIG_PLUGINS_MAX || strlen(name) >= sizeof(c->plugins[0].name) || !*name)
+        return NULL;
+    struct config_plugin *p = &c->plugins[c->n_plugins++];
+    *p = (struct config_plugin){.enabled = -1};
+    snprintf(p->name, sizeof(p->name), "%s", name);
+    return p;
+}
+
 static int set_plugin(struct config *c, const char *plugin, const char *key, const char *value,
                       char error[static CONFIG_ERROR])
 {
-    int enabled = parse_bool(value);
-    struct config_plugin *p = NULL;
+    bool own = strcmp(value, "own") == 0;
+    const char *wanted = NULL;
+    uint64_t usec = 0;
+    int enabled = -1;
 
-    if (strcmp(key, "enabled") != 0) {
-        snprintf(error, CONFIG_ERROR, "[plugin %s] has no key `%s`; it has: enabled", plugin, key);
+    if (strcmp(key, "enabled") == 0) {
+        enabled = parse_bool(value);
+        wanted = enabled < 0 ? "yes or no" : NULL;
+    } else if (strcmp(key, "isolation") == 0) {
+        wanted = own || strcmp(value, "shared") == 0 ? NULL : "own (an executor of its own) or shared";
+    } else if (strcmp(key, "max-run") == 0) {
+        wanted = parse_time(value, &usec) < 0 ? WANTED_TIME : NULL;
+    } else {
+        snprintf(error, CONFIG_ERROR, "[plugin %s] has no key `%s`; it has: enabled isolation max-run", plugin, key);
         return -EINVAL;
     }
-    if (enabled < 0) {
-        snprintf(error, CONFIG_ERROR, "enabled = %s: yes or no is wanted", value);
+    if (wanted) {
+        snprintf(error, CONFIG_ERROR, "%s = %s: %s is wanted", key, value, wanted);
         return -EINVAL;
     }
-    for (uint32_t i = 0; i < c->n_plugins; i++)
-        if (strcmp(c->plugins[i].name, plugin) == 0)
-            p = &c->plugins[i];
-    if (!p && (c->n_plugins == CONFIG_PLUGINS_MAX || strlen(plugin) >= sizeof(p->name) || !*plugin)) {
+    struct config_plugin *p = plugin_get(c, plugin);
+    if (!p) {
         snprintf(error, CONFIG_ERROR, "[plugin %s]: at most %u plugins, with names of 1 to 42 bytes", plugin,
                  CONFIG_PLUGINS_MAX);
         return -EINVAL;
     }
-    if (!p)
-        p = &c->plugins[c->n_plugins++];
-    snprintf(p->name, sizeof(p->name), "%s", plugin);
-    p->enabled = enabled;
+    if (*key == 'e')
+        p->enabled = enabled;
+    else if (*key == 'i')
+        p->own = own;
+    else
+        p->max_run_usec = usec;
     return 0;
 }
 
@@ -505,9 +535,22 @@ static bool is_unset(const struct config *c, const struct key *key)
 {
     const void *at = (const char *)c + key->at;
 
-    return ((key->kind == KIND_TEXT || key->kind == KIND_CALLS || key->kind == KIND_WRITABLE) &&
-            !*(char *const *)at) || (key->kind == KIND_WORKERS && !*(const uint32_t *)at) ||
-           (key->kind == KIND_BOOL && *(const int *)at < 0);
+    switch (key->kind) {
+    case KIND_TEXT:
+    case KIND_CALLS:
+    case KIND_WRITABLE:
+        return !*(char *const *)at;
+    case KIND_WORKERS:
+        return !*(const uint32_t *)at;
+    case KIND_BOOL:
+        return *(const int *)at < 0;
+    case KIND_TIME:
+    case KIND_COUNT:
+    case KIND_SIZE:
+        return !*(const uint64_t *)at;
+    default:
+        return false;
+    }
 }
 
 void config_print(const struct config *c, FILE *to)
@@ -522,16 +565,47 @@ void config_print(const struct config *c, FILE *to)
         print_value(c, &keys[i], to);
         fputc('\n', to);
     }
+    for (uint32_t i = 0; i < c->n_plugins; i++) {
+        const struct config_plugin *p = &c->plugins[i];
+
+        fprintf(to, "\n[plugin %s]\n", p->name);
+        if (p->enabled >= 0)
+            fprintf(to, "enabled = %s\n", p->enabled ? "yes" : "no");
+        fprintf(to, "isolation = %s\n", p->own ? "own" : "shared");
+        if (p->max_run_usec)
+            fprintf(to, "max-run = %llums\n", (unsigned long long)p->max_run_usec / 1000);
+    }
+}
+
+static const struct config_plugin *plugin_find(const struct config *c, const char *name)
+{
     for (uint32_t i = 0; i < c->n_plugins; i++)
-        fprintf(to, "\n[plugin %s]\nenabled = %s\n", c->plugins[i].name, c->plugins[i].enabled ? "yes" : "no");
+        if (strcmp(c->plugins[i].name, name) == 0)
+            return &c->plugins[i];
+    return NULL;
 }
 
 bool config_plugin_enabled(const struct config *c, const char *name, bool opt_in)
 {
-    for (uint32_t i = 0; i < c->n_plugins; i++)
-        if (strcmp(c->plugins[i].name, name) == 0)
-            return c->plugins[i].enabled;
-    return !opt_in;
+    const struct config_plugin *p = plugin_find(c, name);
+
+    return p && p->enabled >= 0 ? p->enabled : !opt_in;
+}
+
+bool config_plugin_own(const struct config *c, const char *name)
+{
+    const struct config_plugin *p = plugin_find(c, name);
+
+    return p && p->own;
+}
+
+uint64_t config_plugin_max_run(const struct config *c, const char *name, const char **ret_of)
+{
+    const struct config_plugin *p = plugin_find(c, name);
+    bool by_plugin = p && p->max_run_usec;
+
+    *ret_of = by_plugin ? p->name : NULL;
+    return by_plugin ? p->max_run_usec : c->limits.max_run_usec;
 }
 
 char *config_sandbox(const struct config *c, bool is_system)

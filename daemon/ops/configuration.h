@@ -18,7 +18,9 @@
 
 struct config_plugin {
     char name[64];
-    bool enabled;
+    int enabled;           /* 1 yes, 0 no, -1: not said */
+    bool own;              /* an executor of its own */
+    uint64_t max_run_usec; /* 0: not said */
 };
 
 struct config {
@@ -63,3 +65,8 @@ void config_print(const struct config *c, FILE *to);
 char *config_sandbox(const struct config *c, bool is_system);
 /* Whether a plugin is on; opt_in: it is off unless named. */
 bool config_plugin_enabled(const struct config *c, const char *name, bool opt_in);
+/* Whether it has an executor of its own. */
+bool config_plugin_own(const struct config *c, const char *name);
+/* The longest time that a job of it may run, 0: any; *ret_of: the plugin whose section says so,
+ * or NULL: [limits]. */
+uint64_t config_plugin_max_run(const struct config *c, const char *name, const char **ret_of);

@@ -289,8 +289,8 @@ void back_output(struct back *b, uint32_t slot, uint32_t generation, uint32_t ch
 
 /* --- faults ------------------------------------------------------------------------------------------------------- */
 
-void back_fault(struct back *b, uint32_t slot, uint32_t generation, uint32_t worker, int signal, int code,
-                const void *address)
+char *back_fault(struct back *b, uint32_t slot, uint32_t generation, uint32_t worker, int signal, int code,
+                 const void *address)
 {
     struct fault_note *n = &b->up->fault;
     uint32_t none = 0;
@@ -298,7 +298,9 @@ void back_fault(struct back *b, uint32_t slot, uint32_t generation, uint32_t wor
     if (!atomic_compare_exchange_strong_explicit(&n->written, &none, 2, memory_order_acq_rel, memory_order_relaxed)) {
         for (int i = 0; i < FAULT_WAIT_MSEC && atomic_load_explicit(&n->written, memory_order_relaxed) != 1; i++)
             poll(NULL, 0, 1);
-        return;
+        for (int i = 0; i < FAULT_WAIT_MSEC && atomic_load_explicit(&n->told, memory_order_relaxed) != 1; i++)
+            poll(NULL, 0, 1);
+        return NULL;
     }
     n->slot = slot;
     n->generation = generation;
@@ -308,5 +310,12 @@ void back_fault(struct back *b, uint32_t slot, uint32_t generation, uint32_t wor
     n->address = (uint64_t)(uintptr_t)address;
     /* release: partner is the acquire load in front_fault() */
     atomic_store_explicit(&n->written, 1, memory_order_release);
+    return n->backtrace;
+}
+
+void back_fault_told(struct back *b)
+{
+    /* release: partner is the acquire load in front_dying() */
+    atomic_store_explicit(&b->up->fault.told, 1, memory_order_release);
     bell(b);
 }

@@ -52,7 +52,8 @@ enum control_ask {
     ASK_TRACE_STOP = 4,  /* descriptor: the trace, a JSON object a line; flags: the executor's number, then bytes;
                             functions: events that are lost. ENOSPC: the descriptor was too small for the rest */
     ASK_TRACE_DROP = 5,  /* as STOP, and nobody wants it */
-    ASK_LAST = ASK_TRACE_DROP,
+    ASK_PULSE = 6, /* whether it is there */
+    ASK_LAST = ASK_PULSE,
 };
 
 #define CONTROL_WORKERS_MAX 4096u         /* records: workers, retired ones and guests */

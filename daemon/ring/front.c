@@ -235,6 +235,12 @@ void front_progress(struct front *f, uint32_t slot, uint64_t *ret_done, uint64_t
     *ret_total = atomic_load_explicit(&f->up->slots[slot].progress_total, memory_order_relaxed);
 }
 
+bool front_untouched(struct front *f, uint32_t slot)
+{
+    return atomic_load_explicit(&f->up->slots[slot].state, memory_order_relaxed) ==
+           ring_word(f->generation[slot], RING_QUEUED);
+}
+
 bool front_running(struct front *f, uint32_t slot, uint64_t *ret_started_usec)
 {
     struct up_slot *u = &f->up->slots[slot];
@@ -393,6 +399,22 @@ enum ring_state front_autopsy(struct front *f, uint32_t slot, struct front_compl
     }
 }
 
+/* What may be shown to people: the other side writes what it likes. */
+static void text_copy(char *to, const volatile char *from, size_t size)
+{
+    size_t n = 0;
+
+    for (char c; n + 1 < size && (c = from[n]) != 0; n++)
+        to[n] = (c >= 0x20 && c < 0x7f) || c == '\n' ? c : '?';
+    to[n] = 0;
+}
+
+bool front_dying(const struct front *f)
+{
+    /* acquire: partner is the release store in back_fault_told() */
+    return atomic_load_explicit(&f->up->fault.told, memory_order_acquire) == 1;
+}
+
 bool front_fault(struct front *f, struct fault_note *ret)
 {
     volatile struct fault_note *n = &f->up->fault;
@@ -406,6 +428,7 @@ bool front_fault(struct front *f, struct fault_note *ret)
     ret->code = n->code;
     ret->worker = n->worker;
     ret->address = n->address;
+    text_copy(ret->backtrace, f->up->fault.backtrace, FAULT_TRACE);
     if (ret->slot >= RING_SLOTS || !f->handed[ret->slot] || f->generation[ret->slot] != ret->generation)
         ret->slot = RING_NONE;
     return true;

@@ -29,7 +29,7 @@
 #include "base/event.h"
 
 #define RING_MAGIC   0x31647377u /* "wsd1" */
-#define RING_VERSION 1u
+#define RING_VERSION 2u
 
 #define RING_SLOTS       1024u                  /* jobs handed ahead; bounds what a dying executor can hurt */
 #define RING_SMALL       4096u                  /* bytes in the arena that belong to each slot for good */
@@ -122,9 +122,10 @@ struct up_chunk {
     _Atomic uint32_t used; /* 1 from allocation (executor) to release (wsd, release order; executor: acquire) */
 };
 
-/* Written by the fault handler in the executor, last word first seen. A plugin that ends the process by exit() or
+/* Written by the fault handler in the executor, last word first seen: `written`, then `told`, then the bell. A plugin that ends the process by exit() or
  * quick_exit() leaves a note too, with signal 0 and the code FAULT_EXIT. */
 #define FAULT_EXIT 0x65786974 /* "exit" */
+#define FAULT_TRACE 2048u /* bytes of a backtrace, with NUL */
 /* The code where the thread's stack was used up; then the address is the stack's size. */
 #define FAULT_STACK 0x7374616b /* "stak" */
 
@@ -136,6 +137,8 @@ struct fault_note {
     int32_t code;
     uint32_t worker;
     uint64_t address;
+    _Atomic uint32_t told; /* 1: the backtrace is whole too, and the process dies now (release/acquire) */
+    char backtrace[FAULT_TRACE]; /* a line a frame; whatever is there where the handler did not get to its end */
 };
 
 struct up {

@@ -88,6 +88,7 @@ bool front_recall(struct front *f, uint32_t slot);
 void front_cancel(struct front *f, uint32_t slot); /* raises the flag */
 void front_progress(struct front *f, uint32_t slot, uint64_t *ret_done, uint64_t *ret_total);
 /* The worker has begun, and when by its own word (a look, which may be old at once). */
+bool front_untouched(struct front *f, uint32_t slot); /* handed over, and no worker has begun it (a look) */
 bool front_running(struct front *f, uint32_t slot, uint64_t *ret_started_usec);
 
 /* The next completion, in order. 0, FRONT_NONE, FRONT_E_LIES. A slot is free again after its DONE or RECALLED was
@@ -105,8 +106,10 @@ void front_awake(struct front *f);
 enum ring_state front_autopsy(struct front *f, uint32_t slot, struct front_completion *ret);
 /* After death too: completions behind a hole that the death left. 0 or FRONT_NONE. */
 int front_next_behind_hole(struct front *f, struct front_completion *ret);
-/* The fault note, if there is one. */
+/* The fault note, if there is one, with printable text. */
 bool front_fault(struct front *f, struct fault_note *ret);
+/* The executor says that it is about to die of a fault. A look. */
+bool front_dying(const struct front *f);
 
 /* --- back: the executor's end ------------------------------------------------------------------------------------ */
 
@@ -164,7 +167,9 @@ void back_unalloc(struct back *b, uint32_t chunk, uint32_t n);
 void back_output(struct back *b, uint32_t slot, uint32_t generation, uint32_t chunk, uint32_t n, uint32_t size);
 /* RUNNING -> DONE and its completion; the answer half is filled before. [the worker that claimed it] */
 void back_done(struct back *b, uint32_t slot, uint32_t generation);
-/* From a fault handler: async-signal-safe. Leaves the note and rings the bell, once a process; who comes second waits for
- * the first to finish the note, so that the process does not die before. */
-void back_fault(struct back *b, uint32_t slot, uint32_t generation, uint32_t worker, int signal, int code,
-                const void *address);
+/* From a fault handler: async-signal-safe. Leaves the note, once a process: gives FAULT_TRACE bytes for a backtrace,
+ * after which back_fault_told() rings the bell. NULL: somebody was first, and his note has been waited for, so that the
+ * process does not die before. */
+char *back_fault(struct back *b, uint32_t slot, uint32_t generation, uint32_t worker, int signal, int code,
+                 const void *address);
+void back_fault_told(struct back *b);

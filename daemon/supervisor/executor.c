@@ -2,7 +2,8 @@
  *
  * executor.c: starts, watches and ends executor processes.
  * Owns the process, its pidfd, the control socket and the rings that go with one life of it. [loop]
- * Keeps: `dead` is called exactly once for each executor that was started, after the process was reaped.
+ * Keeps: `dead` is called exactly once for each executor that was started: at its fault note, so that nobody waits while
+ * the kernel takes it down, or else after it was reaped. Each process that was started is reaped.
  * Does not know jobs, and does not decide whether another one is started. */
 #include "supervisor/executor.h"
 
@@ -110,6 +111,79 @@ static int spawn(struct executor *e, const struct executor_options *o, int contr
     return e->pidfd < 0 ? -errno : 0;
 }
 
+/* What is left of an executor that is not there any more. */
+struct remains {
+    struct list link;
+    struct event *event;
+    uint32_t number;
+    int pidfd;
+};
+
+static struct list remains = {&remains, &remains};
+
+static struct remains *remains_free(struct remains *r)
+{
+    list_remove(&r->link);
+    if (r->event)
+        event_free(r->event);
+    close_fd(r->pidfd);
+    free(r);
+    return NULL;
+}
+
+static void on_gone(evutil_socket_t fd, short what, void *userdata)
+{
+    struct remains *r = userdata;
+    siginfo_t info = {0};
+
+    if (waitid(P_PIDFD, (id_t)r->pidfd, &info, WEXITED | WNOHANG) < 0 || info.si_pid == 0)
+        return;
+    log_debug("executor %u: its process is gone", r->number);
+    remains_free(r);
+}
+
+/* Lets go of a process that was killed. False: no memory. */
+static bool bury(struct executor *e)
+{
+    struct remains *r = e->pid_event ? calloc(1, sizeof(*r)) : NULL;
+
+    if (!r)
+        return false;
+    list_push_back(&remains, &r->link);
+    r->number = e->number;
+    r->pidfd = TAKE_FD(e->pidfd);
+    r->event = event_new(event_get_base(e->pid_event), r->pidfd, EV_READ | EV_PERSIST, on_gone, r);
+    if (!r->event || event_add(r->event, NULL) < 0) {
+        e->pidfd = TAKE_FD(r->pidfd);
+        remains_free(r);
+        return false;
+    }
+    return true;
+}
+
+void executor_forget_remains(void)
+{
+    while (!list_empty(&remains))
+        remains_free(container_of(remains.next, struct remains, link));
+}
+
+/* It has left its note: whatever the kernel still has to do with it, there is nothing to wait for. */
+static void died_of_fault(struct executor *e)
+{
+    struct fault_note note = {.signal = SIGKILL};
+
+    if (e->dying)
+        return;
+    e->dying = true;
+    kill(e->pid, SIGKILL);
+    (void)front_fault(&e->front, &note);
+    event_del(e->pid_event);
+    event_del(e->bell_event);
+    event_del(e->control_event);
+    executor_take_control(e); /* what it said last */
+    e->ops->dead(e, note.signal ? CLD_KILLED : CLD_EXITED, note.signal, e->context);
+}
+
 static void on_bell(evutil_socket_t fd, short what, void *userdata)
 {
     struct executor *e = userdata;
@@ -117,7 +191,10 @@ static void on_bell(evutil_socket_t fd, short what, void *userdata)
 
     if (read(e->front.bell_fd, &n, sizeof(n)) < 0 && errno != EAGAIN)
         log_debug("eventfd of executor %u: %s", e->number, strerror(errno));
-    e->ops->bell(e, e->context);
+    if (e->pid > 0 && front_dying(&e->front))
+        died_of_fault(e);
+    else
+        e->ops->bell(e, e->context);
 }
 
 /* False: nothing more for now, or the executor is ending. */
@@ -252,10 +329,6 @@ struct executor *executor_free(struct executor *e)
 {
     if (!e)
         return NULL;
-    event_free_null(e->pid_event);
-    event_free_null(e->bell_event);
-    event_free_null(e->control_event);
-    event_free_null(e->control_write_event);
     for (struct list *l; (l = list_pop_front(&e->outbox));) {
         struct packet *p = container_of(l, struct packet, link);
 
@@ -264,8 +337,13 @@ struct executor *executor_free(struct executor *e)
     }
     if (e->pid > 0) {
         kill(e->pid, SIGKILL);
-        waitpid(e->pid, NULL, 0);
+        if (!bury(e))
+            waitpid(e->pid, NULL, 0);
     }
+    event_free_null(e->pid_event);
+    event_free_null(e->bell_event);
+    event_free_null(e->control_event);
+    event_free_null(e->control_write_event);
     close_fd(e->pidfd);
     close_fd(e->control_fd);
     if (e->front.up)

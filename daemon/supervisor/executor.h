@@ -22,7 +22,8 @@ struct executor_ops {
     void (*bell)(struct executor *e, void *context);
     /* A packet of the executor's; the descriptor, if any, was closed. */
     void (*control)(struct executor *e, const struct control *c, void *context);
-    /* The process is gone and reaped; nothing more will come. status: as waitid(2) tells, si_code and si_status. */
+    /* The process is gone and reaped, or has left a fault note and been killed: nothing more will come, but its other
+     * threads may still write for a moment. status: as waitid(2) tells, si_code and si_status. */
     void (*dead)(struct executor *e, int code, int status, void *context);
 };
 
@@ -49,6 +50,7 @@ struct executor {
     uint32_t number;
     bool ready;
     bool killed; /* by us */
+    bool dying;  /* it said so: `dead` was called */
     struct event *pid_event, *bell_event, *control_event, *control_write_event;
     struct list outbox; /* control packets that did not fit the socket */
     uint32_t n_outbox;
@@ -58,8 +60,11 @@ struct executor {
 
 /* Spawns. 0 or a negative errno. */
 int executor_new(struct executor **ret_executor, const struct executor_options *options);
-/* Kills and reaps where that has not happened. NULL is fine; returns NULL. */
+/* Kills where that has not happened; the process is reaped when it is gone, which takes long where it has much memory,
+ * without anybody waiting for it. NULL is fine; returns NULL. */
 struct executor *executor_free(struct executor *e);
+/* Processes that have not been reaped are nobody's any more. [at the end] */
+void executor_forget_remains(void);
 
 /* SIGKILL; `dead` follows. */
 void executor_kill(struct executor *e);

@@ -78,6 +78,7 @@ struct wsd_job_info {
     uint64_t cpu_usec;
     uint64_t submitted_usec; /* since the epoch */
     uint64_t done, total;    /* progress; total 0: not known */
+    const char *backtrace;   /* of one that crashed, a line a frame; "" where there is none */
 };
 
 /* Files: a job may want to read a file that its arguments name. Where wsd cannot open it by the submitter's rights, it
@@ -214,18 +215,31 @@ struct wsd_function_info {
     uint64_t flags; /* enum wsd_function_flags of wsd/plugin.h */
 };
 
+/* What is known against a function. Does not grow: it stands in arrays. Since 0.1. */
+struct wsd_function_crashes {
+    uint32_t crashes;         /* of late */
+    uint32_t quarantine;      /* 0: none; 1: its jobs are refused; 2: and one of them runs on trial */
+    uint64_t quarantine_usec; /* until one is let through on trial */
+    const char *why;          /* of the last crash, "" */
+};
+
 /* A plugin as wsd sees it; error is "" or says why it cannot be used. Fields are appended. Since 0.1. */
 struct wsd_plugin_info {
     size_t size;
     const char *name, *version, *help, *path, *error;
     const struct wsd_function_info *functions;
     size_t n_functions;
+    const struct wsd_function_crashes *crashes; /* of each function */
+    int apart; /* 1: the configuration gives it an executor of its own; 2: it has one because it has crashed; 0: none */
 };
 
 /* The plugins of the plugin directories by name (name NULL), or the one named (also a path); each is shown for the time
  * of the callback. A callback that returns non-zero ends the listing with that value. -ENOENT. Since 0.1. */
 WSD_EXPORT int wsd_client_plugins(struct wsd_client *client, const char *name,
                                   int (*each)(const struct wsd_plugin_info *info, void *userdata), void *userdata);
+
+/* Lets a function (NULL or "": all of the plugin) out of quarantine. 0; -ENOENT: nothing is known against it. Since 0.1. */
+WSD_EXPORT int wsd_client_plugin_release(struct wsd_client *client, const char *plugin, const char *function);
 
 /* wsd's counters, by name. A callback that returns non-zero ends it with that value. Since 0.1. */
 WSD_EXPORT int wsd_client_stats(struct wsd_client *client,

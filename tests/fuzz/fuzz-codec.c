@@ -30,12 +30,19 @@ static void check_texts(const struct msg *msg)
         check_span(msg->job.error, CODEC_TEXT_MAX);
         check_span(msg->job.status, CODEC_TEXT_MAX);
         check_span(msg->job.worker, CODEC_NAME_MAX);
+        check_span(msg->job.backtrace, CODEC_TRACE_MAX);
         break;
     case FRAME_PLUGIN:
         check_span(msg->plugin.name, CODEC_NAME_MAX);
         check_span(msg->plugin.path, CODEC_PATH_MAX);
         for (size_t i = 0; i < msg->plugin.n_functions; i++)
             check_span(msg->plugin.functions[i].help, CODEC_TEXT_MAX);
+        for (size_t i = 0; i < msg->plugin.n_functions; i++)
+            check_span(msg->plugin.functions[i].why, CODEC_TEXT_MAX);
+        break;
+    case FRAME_RELEASE:
+        check_span(msg->release.name, CODEC_PATH_MAX);
+        check_span(msg->release.function, CODEC_NAME_MAX);
         break;
     case FRAME_COUNTERS:
         for (size_t i = 0; i < msg->stats.n_counters; i++)

@@ -20,6 +20,32 @@ overflows_locally() { # FUNCTION
     [ "$status" = 139 ] && grep -q "^wsctl: stack overflow: needs more than 8 MiB of stack; recurse less$" "$WORK/err"
 }
 
+# FUNCTION FRAME WORDS: it is told where it crashed, in `wsctl status`, in JSON and in the log.
+traced() {
+    local id
+    id=$(wsctl submit --detach "crash:$1") || return 1
+    expect_exit 70 wsctl await "$id" || return 1
+    wsctl status "$id" >"$WORK/status" || return 1
+    wsctl --json status "$id" >"$WORK/json" || return 1
+    cat "$WORK/status" "$WORK/json" "$WSD_LOG"
+    grep -q "^error  *$3" "$WORK/status" && grep -Eq "^(backtrace )? *#[0-9]+ $2\+0x[0-9a-f]+ in crash\+0x[0-9a-f]+$" "$WORK/status" &&
+        grep -Eq "^ *build-id of crash: [0-9a-f]{8,}$" "$WORK/status" &&
+        grep -Eq "\"backtrace\":\[\"#0 .*\"#[0-9]+ $2\+0x|\"backtrace\":\[\"#0 $2\+0x" "$WORK/json" &&
+        grep -Eq "crash:$1: #[0-9]+ $2\+0x[0-9a-f]+ in crash" "$WSD_LOG"
+}
+
+# wsd knows it from the note, and waits for no process that the kernel takes down.
+acts_at_the_note() {
+    local number
+    wsctl submit crash:fat 256
+    [ $? = 70 ] || return 1
+    cat "$WSD_LOG"
+    number=$(sed -n 's/.*executor \([0-9]*\) ended: a job crashed.*/\1/p' "$WSD_LOG" | tail -1)
+    wait_until grep -q "executor $number: its process is gone" "$WSD_LOG" || return 1
+    [ "$(grep -n "executor $number ended" "$WSD_LOG" | cut -d: -f1)" -lt \
+        "$(grep -n "executor $number: its process is gone" "$WSD_LOG" | cut -d: -f1)" ]
+}
+
 json_state() { # STATE EXIT COMMAND...
     local state=$1 exit=$2 status=0
     shift 2
@@ -31,6 +57,7 @@ json_state() { # STATE EXIT COMMAND...
 # While one job crashes, one that may run twice succeeds in the end, and one that may not is told.
 neighbours() {
     local again once status=0 runs=0
+    wsctl plugin release crash || return 1 # it has crashed before, so it has an executor of its own by now
     wsctl --json submit sleep:again 1500 >"$WORK/again" 2>&1 &
     again=$!
     wsctl --json submit sleep:sleep 20000 >"$WORK/once" 2>&1 &
@@ -74,10 +101,22 @@ round_trip() { # FUNCTION
 }
 
 printf '[limits]\ncancel-grace = 300ms\n' >"$WSD_CONFIG"
-start_wsd --workers 3 --plugin-dir "$TEST_PLUGINS" || exit 1
+start_wsd --log-level debug --workers 3 --plugin-dir "$TEST_PLUGINS" || exit 1
 check "SIGSEGV: 70, with signal and address" crashed segv "Segmentation fault at address 0x1238"
 check "abort: 70" crashed abort "Aborted"
 check "exit(): 70, and says so" crashed exit "exit()"
+check "_exit(): 70, and says so" crashed at-once "exit()"
+check "SIGBUS: 70" crashed bus "Bus error at address 0x"
+check "SIGILL: 70" crashed illegal "Illegal instruction\|Trace/breakpoint trap"
+check "SIGFPE: 70" crashed divide "Floating point exception"
+check "a call to nowhere: 70" crashed jump "Segmentation fault at address 0x1238"
+check "kill -9 leaves no note: 125" expect_exit 125 wsctl submit crash:kill
+check "a forked child's end is none of its job's" expect_output alone wsctl submit crash:forks
+check "a backtrace is told: SIGSEGV" traced deep deep_segv "Segmentation fault"
+check "a backtrace is told: abort" traced abort on_abort "Aborted"
+check "a backtrace is told: exit" traced exit on_exit_call "called exit"
+check "a backtrace is told: a stolen child" traced stolen "[a-z_A-Z]*child[a-zA-Z_0-9.]*" "Segmentation fault"
+check "a death with much memory is not waited for" acts_at_the_note
 if [ -n "${WSD_SANITIZE:-}" ]; then
     check "stack overflow: 70" crashed overflow "Segmentation fault at address\|stack"
     skip "what is said of a stack overflow" "sanitizers have frames and handlers of their own"

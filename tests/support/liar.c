@@ -12,11 +12,13 @@
  *     slowN    takes four seconds to load
  *     silent   says a message without text
  *     die      ends as soon as a job is there, before it is touched
+ *     lazy     never begun; whatever else it is asked it answers
  *     stay     as honest; does not end when it is told to
  *     asked-X  as honest; what wsd asks about its workers or a trace is answered as X says:
  *              never, late (what was asked before), twice, size (more than there is room for), error (no errno),
  *              kinds and order (workers that cannot be), text (a trace that is no JSON), die
- *     random   all of that, and scribbles over the shared memory */
+ *     random   all of that, and scribbles over the shared memory
+ * Where /never-ready is among the plugin directories it never says that it is there. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -330,6 +332,8 @@ static void serve(const char *mode, uint32_t slot, uint32_t generation)
 {
     if (strcmp(mode, "die") == 0)
         _exit(1);
+    if (strcmp(mode, "lazy") == 0)
+        return;
     if (strcmp(mode, "toggle") == 0) {
         toggle(slot, generation);
         return;
@@ -436,6 +440,8 @@ int main(int argc, char **argv)
     if (argc != 8 || back_init(&back, CONTROL_FD_DOWN, CONTROL_FD_UP, CONTROL_FD_BELL) < 0)
         return 64;
     seed = (uint64_t)getpid() * 0x9e3779b97f4a7c15u | 1;
+    while (strstr(argv[2], "/never-ready"))
+        pause();
     tell(&(struct control){.kind = CONTROL_READY, .number = 1}, -1);
     while (control()) {
         while ((slot = back_take(&back, &generation, &more)) != RING_NONE) {

@@ -7,6 +7,8 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <wsd/plugin.h>
@@ -29,6 +31,88 @@ static int on_abort(struct wsd_job *job, struct wsd_worker *self)
 static int on_exit_call(struct wsd_job *job, struct wsd_worker *self)
 {
     exit(0);
+}
+
+/* As exit(), without its handlers. */
+static int at_once(struct wsd_job *job, struct wsd_worker *self)
+{
+    _exit(0);
+}
+
+/* What a process that the plugin has forked does is none of its job's. */
+static int child_exits(struct wsd_job *job, struct wsd_worker *self)
+{
+    int status;
+    pid_t child = fork();
+
+    if (child == 0) {
+#ifdef __SANITIZE_ADDRESS__
+        _exit(3); /* exit() would look for leaks, with the other threads gone */
+#else
+        exit(3);
+#endif
+    }
+    if (child < 0 || waitpid(child, &status, 0) != child || !WIFEXITED(status) || WEXITSTATUS(status) != 3)
+        return wsd_job_fail(job, 1, "the child did not exit as it wanted");
+    child = fork();
+    if (child == 0)
+        abort();
+    if (child < 0 || waitpid(child, &status, 0) != child || !WIFSIGNALED(status))
+        return wsd_job_fail(job, 1, "the child did not die as it wanted");
+    return wsd_job_print(job, "alone\n") < 0;
+}
+
+/* A page behind the end of a file. */
+static int bus(struct wsd_job *job, struct wsd_worker *self)
+{
+    int fd = memfd_create("short", MFD_CLOEXEC);
+    volatile char *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+    if (fd < 0 || page == MAP_FAILED)
+        return wsd_job_fail(job, 1, "no page");
+    page[0] = 1;
+    return 0;
+}
+
+static int illegal(struct wsd_job *job, struct wsd_worker *self)
+{
+    __builtin_trap();
+}
+
+static volatile int zero;
+
+/* Not every machine traps the division; a sanitizer would, in its own way. */
+__attribute__((no_sanitize("undefined"))) static int divide(struct wsd_job *job, struct wsd_worker *self)
+{
+    zero = 1 / zero;
+    raise(SIGFPE);
+    return 0;
+}
+
+/* A call to where no code is. */
+static int jump(struct wsd_job *job, struct wsd_worker *self)
+{
+    return ((int (*)(void))nowhere)();
+}
+
+/* MIB: makes so much memory resident, then crashes. */
+static int fat(struct wsd_job *job, struct wsd_worker *self)
+{
+    size_t size = (job->argc > 1 ? strtoul(job->argv[1], NULL, 10) : 1) << 20;
+    char *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+
+    if (p == MAP_FAILED)
+        return wsd_job_fail(job, 1, "no memory");
+    return segv(job, self);
+}
+
+/* MIB: makes so much memory resident, and forgets it. */
+static int leak(struct wsd_job *job, struct wsd_worker *self)
+{
+    size_t size = (job->argc > 1 ? strtoul(job->argv[1], NULL, 10) : 1) << 20;
+    char *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+
+    return p == MAP_FAILED ? wsd_job_fail(job, 1, "no memory") : 0;
 }
 
 /* No note can be left of this one. */
@@ -144,6 +228,9 @@ static int once(struct wsd_job *job, struct wsd_worker *self)
 static const struct wsd_function functions[] = {
     BOTH("segv", segv),         BOTH("abort", on_abort), BOTH("exit", on_exit_call), BOTH("kill", killed),
     BOTH("overflow", overflow), BOTH("stolen", stolen),  BOTH("once", once),         BOTH("large", large),
+    BOTH("at-once", at_once),   BOTH("bus", bus),        BOTH("illegal", illegal),   BOTH("divide", divide),
+    BOTH("jump", jump),         BOTH("fat", fat),        BOTH("forks", child_exits),
+    BOTH("leak", leak),
     BOTH("deep", deep_segv),    BOTH("stolen-overflow", stolen_overflow),
 };
 WSD_PLUGIN(.n_functions = ARRAY_SIZE_(functions), .functions = functions, .name = "crash", .version = "1",

@@ -507,15 +507,22 @@ static int check_plugin(const struct wsd_plugin_info *info, void *userdata)
     ck_assert_str_eq(info->functions[1].name, "other");
     ck_assert_str_eq(info->functions[1].help, "helps");
     ck_assert_uint_eq(info->functions[1].flags, 3);
+    ck_assert_uint_eq(info->crashes[0].crashes, 0);
+    ck_assert_str_eq(info->crashes[0].why, "");
+    ck_assert_uint_eq(info->crashes[1].crashes, 4);
+    ck_assert_uint_eq(info->crashes[1].quarantine, 2);
+    ck_assert_uint_eq(info->crashes[1].quarantine_usec, 5);
+    ck_assert_str_eq(info->crashes[1].why, "Aborted");
+    ck_assert_int_eq(info->apart, 2);
     ++*(int *)userdata;
     return 0;
 }
 
 START_TEST(plugins_are_shown)
 {
-    struct msg_function functions[] = {{{"fib", 3}, {"", 0}, 0}, {{"other", 5}, {"helps", 5}, 3}};
+    struct msg_function functions[] = {{{"fib", 3}, {"", 0}, 0}, {{"other", 5}, {"helps", 5}, 3, 4, 2, 5, {"Aborted", 7}}};
     struct msg msg = {.type = FRAME_PLUGIN,
-                      .plugin = {{"fib", 3}, {"1", 1}, {"h", 1}, {"/p/fib.so", 9}, {"", 0}, functions, 2}};
+                      .plugin = {{"fib", 3}, {"1", 1}, {"h", 1}, {"/p/fib.so", 9}, {"", 0}, functions, 2, 2}};
     int n = 0;
 
     peer_send(&peer, &msg, 1, NULL, 0);
@@ -526,6 +533,20 @@ START_TEST(plugins_are_shown)
     ck_assert_str_eq(peer.msg.plugins.name.data, "fib");
     peer_send_error(&peer, 2, 66, "none");
     ck_assert_int_eq(wsd_client_plugins(client, NULL, check_plugin, &n), -ENOENT);
+}
+END_TEST
+
+START_TEST(release_names_what_it_lets_out)
+{
+    peer_send_empty(&peer, FRAME_END, 1);
+    ck_assert_int_eq(wsd_client_plugin_release(client, "fib", NULL), 0);
+    peer_expect(&peer, client, FRAME_RELEASE);
+    ck_assert_str_eq(peer.msg.release.name.data, "fib");
+    ck_assert_str_eq(peer.msg.release.function.data, "");
+    peer_send_error(&peer, 2, 66, "nothing");
+    ck_assert_int_eq(wsd_client_plugin_release(client, "fib", "other"), -ENOENT);
+    peer_expect(&peer, client, FRAME_RELEASE);
+    ck_assert_str_eq(peer.msg.release.function.data, "other");
 }
 END_TEST
 
@@ -786,6 +807,7 @@ int main(void)
     tcase_add_test(live, listing_can_be_ended_by_the_callback);
     tcase_add_test(live, callback_may_ask_another_question);
     tcase_add_test(live, plugins_are_shown);
+    tcase_add_test(live, release_names_what_it_lets_out);
     tcase_add_test(live, counters_are_shown);
     tcase_add_test(live, workers_are_shown);
     tcase_add_test(live, number_of_workers_is_asked_for);

@@ -158,6 +158,27 @@ START_TEST(a_plugin_that_is_not_named_is_on_unless_it_opts_in)
 }
 END_TEST
 
+START_TEST(a_plugin_has_keys_of_its_own)
+{
+    const char *of = "";
+
+    ck_assert_int_eq(read_text("[plugin a]\nisolation = own\nmax-run = 5s\n[plugin b]\nisolation = shared\n"), 0);
+    ck_assert(config_plugin_own(&config, "a") && !config_plugin_own(&config, "b") && !config_plugin_own(&config, "c"));
+    /* what is not said stays by default */
+    ck_assert(config_plugin_enabled(&config, "a", false) && !config_plugin_enabled(&config, "a", true));
+    ck_assert_uint_eq(config_plugin_max_run(&config, "a", &of), 5000000);
+    ck_assert_str_eq(of, "a");
+    ck_assert_uint_eq(config_plugin_max_run(&config, "b", &of), 0);
+    ck_assert_ptr_null(of);
+    ck_assert_int_eq(read_text("[limits]\nmax-run = 1min\nquarantine-after = 9\nquarantine-max = 2min\n"), 0);
+    ck_assert_uint_eq(config_plugin_max_run(&config, "a", &of), 5000000);
+    ck_assert_uint_eq(config_plugin_max_run(&config, "b", &of), 60000000);
+    ck_assert_ptr_null(of);
+    ck_assert_uint_eq(config.limits.quarantine_after, 9);
+    ck_assert_uint_eq(config.limits.quarantine_max_usec, 120000000);
+}
+END_TEST
+
 static const struct {
     const char *text, *expected;
 } wrong[] = {
@@ -190,6 +211,9 @@ static const struct {
     {"[domains]\ntrust = none\n", ":2: trust = none: user"},
     {"[plugin exec]\nenable = yes\n", ":2: [plugin exec] has no key `enable`"},
     {"[plugin exec]\nenabled = perhaps\n", ":2: enabled = perhaps: yes or no"},
+    {"[plugin exec]\nisolation = none\n", ":2: isolation = none: own (an executor of its own) or shared"},
+    {"[plugin exec]\nmax-run = 0\n", ":2: max-run = 0: a time"},
+    {"[limits]\nquarantine-after = 0\n", ":2: quarantine-after = 0: a whole number"},
     {"[daemon]\nnonsense\n", ":2: neither a [section] nor a `key = value`"},
     {"[daemon\nworkers = 3\n", ":1: neither a [section]"},
 };
@@ -295,7 +319,8 @@ START_TEST(what_is_printed_reads_back_as_the_same)
 
     ck_assert_int_eq(read_text("[daemon]\nworkers = 3\nsocket = /s\n[domains]\ntrust = all\n[plugin exec]\nenabled = yes\n"
                                "[sandbox]\ndeny = times socket\nwritable = none\n[executor]\ncore-size = unlimited\n"
-                               "[limits]\nexecutor-memory = 3M\n"),
+                               "[limits]\nexecutor-memory = 3M\n"
+                               "[plugin a]\nisolation = own\nmax-run = 1500ms\n[limits]\nmax-run = 2h\n"),
                      0);
     snprintf(path, sizeof(path), "%s/printed.conf", directory);
     f = fopen(path, "w");
@@ -327,6 +352,7 @@ int main(void)
     tcase_add_test(tc, each_line_of_denied_calls_adds);
     tcase_add_test(tc, memory_of_executors_is_limited_below_at_and_above);
     tcase_add_test(tc, a_plugin_that_is_not_named_is_on_unless_it_opts_in);
+    tcase_add_test(tc, a_plugin_has_keys_of_its_own);
     tcase_add_loop_test(tc, what_is_wrong_is_said_with_file_and_line, 0, sizeof(wrong) / sizeof(wrong[0]));
     tcase_add_test(tc, the_name_of_a_section_is_taken_whole_or_not_at_all);
     tcase_add_test(tc, a_first_key_may_be_indented);

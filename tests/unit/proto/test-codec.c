@@ -298,7 +298,8 @@ START_TEST(job_survives)
                                 3,
                                 4,
                                 5,
-                                6}};
+                                6,
+                                span("#0 a\n#1 b\n")}};
         struct msg r = round_trip(&m, 1, 0);
 
         ck_assert_mem_eq(r.job.id, m.job.id, 16);
@@ -310,6 +311,7 @@ START_TEST(job_survives)
         ck_assert(r.job.state == 10 && r.job.exit == 255 && r.job.attempts == 3 && r.job.uid == 1000);
         ck_assert(r.job.queued_usec == 1 && r.job.run_usec == 2 && r.job.cpu_usec == 3 && r.job.submitted_usec == 4);
         ck_assert(r.job.done == 5 && r.job.total == 6);
+        assert_span(r.job.backtrace, "#0 a\n#1 b\n");
     }
 }
 END_TEST
@@ -324,10 +326,11 @@ START_TEST(largest_plugin_survives)
     memset(path, 'p', sizeof(path));
     name[sizeof(name) - 1] = text[sizeof(text) - 1] = path[sizeof(path) - 1] = 0;
     for (size_t i = 0; i < CODEC_FUNCTIONS; i++)
-        functions[i] = (struct msg_function){span(name), span(text), i};
+        functions[i] = (struct msg_function){span(name), span(text), i, 3, CODEC_QUARANTINE, UINT64_MAX, span(text)};
 
     struct msg m = {.type = FRAME_PLUGIN,
-                    .plugin = {span(name), span(text), span(text), span(path), span(text), functions, CODEC_FUNCTIONS}};
+                    .plugin = {span(name), span(text), span(text), span(path), span(text), functions, CODEC_FUNCTIONS,
+                               CODEC_APART}};
     struct msg r = round_trip(&m, 1, 0);
 
     assert_span(r.plugin.path, path);
@@ -337,7 +340,14 @@ START_TEST(largest_plugin_survives)
         assert_span(r.plugin.functions[i].name, name);
         assert_span(r.plugin.functions[i].help, text);
         ck_assert_uint_eq(r.plugin.functions[i].flags, i);
+        assert_span(r.plugin.functions[i].why, text);
+        ck_assert(r.plugin.functions[i].crashes == 3 && r.plugin.functions[i].quarantine == CODEC_QUARANTINE &&
+                  r.plugin.functions[i].quarantine_usec == UINT64_MAX);
     }
+    ck_assert_uint_eq(r.plugin.apart, CODEC_APART);
+    functions[0].quarantine++;
+    ck_assert_uint_eq(codec_size(&m), 0);
+    functions[0].quarantine--;
     m.plugin.n_functions = 0;
     ck_assert_uint_eq(round_trip(&m, 1, 0).plugin.n_functions, 0);
 }
@@ -386,6 +396,12 @@ START_TEST(workers_survive)
     round_trip(&m, 1, 0);
     m.worker.kind = 0;
     ck_assert_uint_eq(codec_size(&m), 0);
+    m = (struct msg){.type = FRAME_RELEASE, .release = {span(""), span("f")}};
+    ck_assert_uint_eq(codec_size(&m), 0); /* no name */
+    m.release.name = span("p");
+    r = round_trip(&m, 1, 0);
+    assert_span(r.release.name, "p");
+    assert_span(r.release.function, "f");
     m = (struct msg){.type = FRAME_TRACE};
     ck_assert_uint_eq(codec_size(&m), 0); /* no action */
 }
@@ -402,10 +418,12 @@ static const struct text_limit {
     {FRAME_HELLO, 4, CODEC_PATH_MAX},  {FRAME_HELLO, 5, CODEC_TEXT_MAX},   {FRAME_WELCOME, 3, CODEC_TEXT_MAX},
     {FRAME_SUBMIT, 1, CODEC_PATH_MAX}, {FRAME_SUBMIT, 2, CODEC_NAME_MAX},  {FRAME_MESSAGE, 2, CODEC_TEXT_MAX},
     {FRAME_JOB, 2, CODEC_PATH_MAX},    {FRAME_JOB, 3, CODEC_NAME_MAX},     {FRAME_JOB, 6, CODEC_TEXT_MAX},
+    {FRAME_JOB, 17, CODEC_TRACE_MAX},  {FRAME_DONE, 17, CODEC_TRACE_MAX},
     {FRAME_JOB, 7, CODEC_TEXT_MAX},    {FRAME_JOB, 8, CODEC_NAME_MAX},     {FRAME_DONE, 6, CODEC_TEXT_MAX},
     {FRAME_ERROR, 2, CODEC_TEXT_MAX},  {FRAME_GOODBYE, 2, CODEC_TEXT_MAX}, {FRAME_PLUGINS, 1, CODEC_PATH_MAX},
     {FRAME_PLUGIN, 1, CODEC_NAME_MAX}, {FRAME_PLUGIN, 2, CODEC_TEXT_MAX},  {FRAME_PLUGIN, 3, CODEC_TEXT_MAX},
     {FRAME_PLUGIN, 4, CODEC_PATH_MAX}, {FRAME_PLUGIN, 5, CODEC_TEXT_MAX},  {FRAME_OPEN, 2, CODEC_PATH_MAX},
+    {FRAME_RELEASE, 1, CODEC_PATH_MAX}, {FRAME_RELEASE, 2, CODEC_NAME_MAX},
 };
 
 static void put_needed(uint16_t type)
@@ -416,6 +434,8 @@ static void put_needed(uint16_t type)
     }
     if (type == FRAME_TRACE)
         put_number(1, 1);
+    if (type == FRAME_RELEASE)
+        put_bytes(1, "p", 1);
     if (type == FRAME_WORKER)
         put_number(3, 1);
 }
@@ -544,6 +564,7 @@ static const struct number_limit {
     {FRAME_TRACE, 1, TRACE_ACTION_STOP},
     {FRAME_EXECUTOR, 4, 4095},
     {FRAME_WORKER, 3, CODEC_KIND_MAX},
+    {FRAME_PLUGIN, 7, CODEC_APART},
     {FRAME_PIECE, 1, INT64_MAX},
     {FRAME_CREDIT, 1, UINT32_MAX},
     {FRAME_OUTPUT, 1, INT64_MAX},

@@ -512,10 +512,13 @@ END_TEST
 
 START_TEST(first_fault_leaves_the_note)
 {
-    back_fault(back, 5, 6, 2, SIGSEGV, 1, (void *)(uintptr_t)0x1234);
-    ck_assert(bell_rang());
+    ck_assert_ptr_nonnull(back_fault(back, 5, 6, 2, SIGSEGV, 1, (void *)(uintptr_t)0x1234));
     ck_assert_uint_eq(atomic_load(&up->fault.written), 1);
-    back_fault(back, 7, 8, 3, SIGBUS, 2, NULL);
+    ck_assert(!bell_rang()); /* the backtrace comes first */
+    back_fault_told(back);
+    ck_assert_uint_eq(atomic_load(&up->fault.told), 1);
+    ck_assert(bell_rang());
+    ck_assert_ptr_null(back_fault(back, 7, 8, 3, SIGBUS, 2, NULL));
     ck_assert_uint_eq(up->fault.slot, 5);
     ck_assert_uint_eq(up->fault.generation, 6);
     ck_assert_uint_eq(up->fault.worker, 2);
@@ -530,6 +533,8 @@ static void *write_note_later(void *arg)
     usleep(30000);
     up->fault.signal = SIGILL;
     atomic_store(&up->fault.written, 1);
+    usleep(30000);
+    atomic_store(&up->fault.told, 1);
     return NULL;
 }
 
@@ -541,6 +546,7 @@ START_TEST(second_fault_waits_for_the_first_note)
     pthread_create(&thread, NULL, write_note_later, NULL);
     back_fault(back, 7, 8, 3, SIGBUS, 2, NULL);
     ck_assert_uint_eq(atomic_load(&up->fault.written), 1);
+    ck_assert_uint_eq(atomic_load(&up->fault.told), 1);
     pthread_join(thread, NULL);
     ck_assert_int_eq(up->fault.signal, SIGILL);
 }

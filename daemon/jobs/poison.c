@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * poison.c: what the job table makes of quarantine.c: refusals, trials, and whose executor a plugin's jobs go to.
+ * Owns nothing. [loop]
+ * Keeps: a job of a function in quarantine never reaches an executor, but for the one on trial; an accepted one ends as
+ * failed with the words of the refusal, so that nobody waits for a pause to pass, and no drain does.
+ * Does not judge: quarantine.c counts. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "jobs/job.h"
+
+static struct suspect *suspect_of(const struct job *job)
+{
+    return quarantine_find(&job->domain->jobs->quarantine, job->domain->key, job->plugin->request, job->function->name);
+}
+
+static void words(const struct job *job, const struct suspect *s, uint64_t now, char text[static JOB_TEXT])
+{
+    const char *name = job->plugin->request, *function = job->function->name;
+    uint64_t sec = s->until_usec > now ? (s->until_usec - now + 999999) / 1000000 : 0;
+    char when[48];
+
+    if (s->trial)
+        snprintf(when, sizeof(when), "a job of it runs on trial now");
+    else
+        snprintf(when, sizeof(when), "it is tried again in %llu s", (unsigned long long)sec);
+    snprintf(text, JOB_TEXT, "in quarantine: crashed %u times, at last: %.44s; %s, or after `wsctl plugin release %.40s:%.40s`",
+             s->n_all, s->why, when, strlen(name) <= 40 ? name : "PLUGIN", function);
+}
+
+bool poison_refuses(struct job *job, char text[static JOB_TEXT])
+{
+    uint64_t now = clock_monotonic_usec();
+    struct suspect *s = suspect_of(job);
+
+    if (quarantine_ask(s, job, now) != QUARANTINE_REFUSED)
+        return false;
+    words(job, s, now, text);
+    return true;
+}
+
+void poison_try(struct job *job)
+{
+    struct suspect *s = suspect_of(job);
+
+    if (quarantine_ask(s, job, clock_monotonic_usec()) == QUARANTINE_TRIAL) {
+        log_notice("%s:%s: a job on trial", plugin_title(job->plugin), job->function->name);
+        quarantine_try(s, job);
+    }
+}
+
+bool poison_move(struct job *job)
+{
+    struct domain *d = job->domain, *own;
+    struct plugin *p = job->plugin, *there;
+    struct plugin_function *f;
+
+    if (d->own || !quarantine_apart(&d->jobs->quarantine, d->key, p->request))
+        return false;
+    own = domain_for(d->jobs, job->user->uid, p->request);
+    there = own && own != d ? plugin_get(own, p->request) : NULL;
+    f = there ? plugin_function_copy(there, job->function) : NULL;
+    if (!f)
+        return false; /* then it runs here */
+    queue_take(d, job);
+    p->n_jobs--;
+    there->n_jobs++;
+    job->domain = own;
+    job->plugin = there;
+    job->function = f;
+    queue_put(own, job, false);
+    domain_pump(own);
+    return true;
+}
+
+void poison_deaf(struct job *job)
+{
+    quarantine_mark(&job->domain->jobs->quarantine, job->domain->key, job->plugin->request, clock_monotonic_usec());
+}
+
+void poison_crashed(struct job *job, const char *why)
+{
+    const struct jobs_limits *l = &job->domain->jobs->options.limits;
+    const struct quarantine_rules rules = {.after = l->quarantine_after, .max_usec = l->quarantine_max_usec};
+    uint64_t now = clock_monotonic_usec();
+
+    if (quarantine_crashed(&job->domain->jobs->quarantine, &rules, job->domain->key, job->plugin->request,
+                           job->function->name, job, why, now))
+        log_warning("%s:%s crashed %u times: in quarantine for %llu s", plugin_title(job->plugin), job->function->name,
+                    suspect_of(job)->n_all, (unsigned long long)((suspect_of(job)->until_usec - now + 999999) / 1000000));
+}
+
+void poison_ended(struct job *job, bool went_well)
+{
+    struct quarantine *q = &job->domain->jobs->quarantine;
+
+    if (job->function && quarantine_ended(q, job->domain->key, job->plugin->request, job->function->name, job, went_well))
+        log_notice("%s:%s went well: out of quarantine", plugin_title(job->plugin), job->function->name);
+}
+
+/* The name by which wsd.conf knows a plugin: that of its file. */
+static void name_of(const char *request, char ret[static 64])
+{
+    const char *slash = strrchr(request, '/'), *name = slash ? slash + 1 : request;
+    size_t n = strlen(name);
+
+    if (n > 3 && strcmp(name + n - 3, ".so") == 0)
+        n -= 3;
+    n = MIN(n, (size_t)63);
+    memcpy(ret, name, n);
+    ret[n] = 0;
+}
+
+enum plugin_apart plugin_apart(const struct jobs *jobs, uint64_t owner, const char *request)
+{
+    char name[64];
+
+    name_of(request, name);
+    if (jobs->options.plugin_own && jobs->options.plugin_own(name, jobs->options.context))
+        return PLUGIN_APART_CONFIGURED;
+    return quarantine_apart(&jobs->quarantine, owner, request) ? PLUGIN_APART_CRASHED : PLUGIN_TOGETHER;
+}
+
+void poison_describe(const struct plugin *p, const struct plugin_function *f, struct plugin_function_info *ret)
+{
+    const struct suspect *s = quarantine_find(&p->domain->jobs->quarantine, p->domain->key, p->request, f->name);
+    uint64_t now = clock_monotonic_usec();
+
+    if (!s)
+        return;
+    ret->crashes = s->n_all;
+    ret->why = s->why;
+    ret->in_quarantine = s->until_usec != 0;
+    ret->on_trial = s->trial != NULL;
+    ret->quarantine_usec = s->until_usec > now ? s->until_usec - now : 0;
+}
+
+int jobs_plugin_release(struct jobs *jobs, uint32_t uid, const char *plugin, const char *function,
+                        const struct directory *directory)
+{
+    bool all = uid == 0 || uid == jobs->options.own_uid;
+    _cleanup_(freep) char *request = NULL;
+    int r = plugin_request(plugin, directory, &request);
+
+    if (r < 0)
+        return r;
+    if (quarantine_release(&jobs->quarantine, all, domain_owner(jobs, uid), request, function) == 0)
+        return -ENOENT;
+    log_notice("%s%s%s: released by uid %u", plugin, *function ? ":" : "", function, uid);
+    return 0;
+}

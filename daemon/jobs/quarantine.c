@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * quarantine.c: functions that crash again and again, and plugins that have to prove themselves.
+ * Owns one entry for each that has crashed of late. [loop]
+ * Keeps: in quarantine at most one job of a function is under way; a pause is never shorter than the one before until it
+ * has been quiet for a while; the table has a limit, and forgets the one that crashed longest ago.
+ * Does not know jobs, executors or clocks: it is told. */
+#include "jobs/quarantine.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+
+static uint64_t key_of(uint64_t owner, const char *request, const char *function)
+{
+    uint64_t h = hash_mix(owner);
+
+    for (const char *p = request; *p; p++)
+        h = hash_mix(h ^ (uint8_t)*p);
+    h = hash_mix(h ^ 0x100);
+    for (const char *p = function; *p; p++)
+        h = hash_mix(h ^ (uint8_t)*p);
+    return h;
+}
+
+struct suspect *quarantine_find(const struct quarantine *q, uint64_t owner, const char *request, const char *function)
+{
+    if (q->suspects.n == 0)
+        return NULL;
+    for (struct hash_link *l = hash_first(&q->suspects, key_of(owner, request, function)); l; l = hash_next(l)) {
+        struct suspect *s = container_of(l, struct suspect, link);
+
+        if (s->owner == owner && strcmp(s->request, request) == 0 && strcmp(s->function, function) == 0)
+            return s;
+    }
+    return NULL;
+}
+
+static void suspect_free(struct quarantine *q, struct suspect *s)
+{
+    hash_remove(&q->suspects, &s->link);
+    free(s->request);
+    free(s->function);
+    free(s);
+}
+
+/* Calls each() for every entry, which may free it. */
+static void walk(struct quarantine *q, void (*each)(struct quarantine *q, struct suspect *s, void *userdata),
+                 void *userdata)
+{
+    for (size_t i = 0; i < q->suspects.n_buckets; i++)
+        for (struct hash_link *l = q->suspects.buckets[i], *next; l; l = next) {
+            next = l->next;
+            each(q, container_of(l, struct suspect, link), userdata);
+        }
+}
+
+static void free_each(struct quarantine *q, struct suspect *s, void *userdata)
+{
+    suspect_free(q, s);
+}
+
+void quarantine_deinit(struct quarantine *q)
+{
+    walk(q, free_each, NULL);
+    hash_deinit(&q->suspects);
+}
+
+static void older(struct quarantine *q, struct suspect *s, void *userdata)
+{
+    struct suspect **oldest = userdata;
+
+    if (!s->trial && (!*oldest || s->last_usec < (*oldest)->last_usec))
+        *oldest = s;
+}
+
+/* NULL: no memory, or no room: then it goes uncounted. */
+static struct suspect *suspect_get(struct quarantine *q, uint64_t owner, const char *request, const char *function)
+{
+    struct suspect *s = quarantine_find(q, owner, request, function), *oldest = NULL;
+
+    if (s)
+        return s;
+    if (q->suspects.n >= QUARANTINE_ENTRIES) {
+        walk(q, older, &oldest);
+        if (!oldest)
+            return NULL;
+        suspect_free(q, oldest);
+    }
+    s = calloc(1, sizeof(*s));
+    if (!s)
+        return NULL;
+    s->owner = owner;
+    s->request = strdup(request);
+    s->function = strdup(function);
+    if (!s->request || !s->function || hash_insert(&q->suspects, &s->link, key_of(owner, request, function)) < 0) {
+        free(s->request);
+        free(s->function);
+        free(s);
+        return NULL;
+    }
+    return s;
+}
+
+static uint64_t pause_of(const struct quarantine_rules *rules, uint32_t n_pauses)
+{
+    uint64_t usec = QUARANTINE_FIRST_USEC;
+
+    while (n_pauses-- > 1 && usec < rules->max_usec)
+        usec *= 2;
+    return MIN(usec, rules->max_usec);
+}
+
+void quarantine_mark(struct quarantine *q, uint64_t owner, const char *request, uint64_t now_usec)
+{
+    struct suspect *plugin = suspect_get(q, owner, request, "");
+
+    if (!plugin)
+        return;
+    plugin->n_good = 0;
+    plugin->last_usec = now_usec;
+}
+
+bool quarantine_crashed(struct quarantine *q, const struct quarantine_rules *rules, uint64_t owner,
+                        const char *request, const char *function, const void *job, const char *why, uint64_t now_usec)
+{
+    quarantine_mark(q, owner, request, now_usec);
+    struct suspect *s = suspect_get(q, owner, request, function);
+    if (!s)
+        return false;
+    uint64_t quiet = now_usec - s->last_usec, pause = s->n_pauses ? pause_of(rules, s->n_pauses) : 0;
+
+    if (quiet > QUARANTINE_WINDOW_USEC + pause) {
+        s->n_crashes = s->n_all = s->n_pauses = 0;
+        s->until_usec = 0;
+    }
+    s->n_crashes++;
+    s->n_all++;
+    s->last_usec = now_usec;
+    snprintf(s->why, sizeof(s->why), "%s", why);
+    bool trial_failed = s->trial == job && job, over = !s->until_usec && s->n_crashes >= rules->after;
+    if (trial_failed)
+        s->trial = NULL;
+    if (!trial_failed && !over) /* one that was under way when the pause began makes it no longer */
+        return false;
+    s->n_crashes = 0;
+    s->n_pauses++;
+    s->until_usec = now_usec + pause_of(rules, s->n_pauses);
+    return true;
+}
+
+enum quarantine_answer quarantine_ask(const struct suspect *s, const void *job, uint64_t now_usec)
+{
+    if (!s || !s->until_usec)
+        return QUARANTINE_FREE;
+    if (s->trial)
+        return s->trial == job ? QUARANTINE_FREE : QUARANTINE_REFUSED;
+    return now_usec >= s->until_usec ? QUARANTINE_TRIAL : QUARANTINE_REFUSED;
+}
+
+void quarantine_try(struct suspect *s, const void *job)
+{
+    s->trial = job;
+}
+
+bool quarantine_ended(struct quarantine *q, uint64_t owner, const char *request, const char *function, const void *job,
+                      bool went_well)
+{
+    struct suspect *s = quarantine_find(q, owner, request, function);
+    struct suspect *plugin = went_well ? quarantine_find(q, owner, request, "") : NULL;
+    bool tried = s && s->trial == job;
+
+    if (tried)
+        s->trial = NULL; /* where it did not go well, nothing is known, and the next one is let through */
+    if (tried && went_well) {
+        s->until_usec = 0;
+        s->n_crashes = s->n_all = 0; /* n_pauses stays for a while: the next quarantine begins where this one ended */
+    }
+    if (plugin && ++plugin->n_good >= QUARANTINE_PROOF)
+        suspect_free(q, plugin);
+    return tried && went_well;
+}
+
+bool quarantine_apart(const struct quarantine *q, uint64_t owner, const char *request)
+{
+    return quarantine_find(q, owner, request, "") != NULL;
+}
+
+struct release {
+    bool any_owner;
+    uint64_t owner;
+    const char *request, *function;
+    size_t n;
+};
+
+static void release_each(struct quarantine *q, struct suspect *s, void *userdata)
+{
+    struct release *r = userdata;
+    bool is_plugin = !*s->function;
+
+    if ((!r->any_owner && s->owner != r->owner) || strcmp(s->request, r->request) != 0 ||
+        (*r->function && strcmp(s->function, r->function) != 0))
+        return;
+    r->n += !is_plugin;
+    suspect_free(q, s);
+}
+
+size_t quarantine_release(struct quarantine *q, bool any_owner, uint64_t owner, const char *request,
+                          const char *function)
+{
+    struct release r = {any_owner, owner, request, function, 0};
+
+    walk(q, release_each, &r);
+    return r.n;
+}

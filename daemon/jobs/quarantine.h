@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * quarantine.h: functions that crash again and again, and plugins that have to prove themselves. Everything here is
+ * [loop]. Names are those of a submission: owner (a trust domain's user), request (the plugin's name or path), function.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/hash.h"
+
+#define QUARANTINE_WINDOW_USEC 60000000u  /* crashes that lie further apart than this are not counted together */
+#define QUARANTINE_FIRST_USEC  1000000u   /* the first pause; doubled each time up to the configured limit */
+#define QUARANTINE_ENTRIES     4096u      /* functions and plugins that are remembered */
+#define QUARANTINE_PROOF       64u        /* jobs that have to go well in an executor of its own */
+#define QUARANTINE_WHY         128u
+
+struct quarantine_rules {
+    uint64_t after;    /* crashes until the first pause */
+    uint64_t max_usec; /* the longest pause */
+};
+
+/* One function, or (function "") one plugin. */
+struct suspect {
+    struct hash_link link;
+    uint64_t owner;
+    char *request, *function;
+    uint32_t n_crashes;   /* since the last pause, close enough to each other */
+    uint32_t n_all;       /* since it went well the last time */
+    uint32_t n_pauses;    /* in a row: each is twice as long */
+    uint32_t n_good;      /* of a plugin: jobs since its last crash */
+    uint64_t last_usec;   /* of the last crash */
+    uint64_t until_usec;  /* 0: free; else not before */
+    const void *trial;    /* the job that is let through to see; NULL: none */
+    char why[QUARANTINE_WHY]; /* of the last crash */
+};
+
+struct quarantine {
+    struct hash suspects;
+};
+
+enum quarantine_answer { QUARANTINE_FREE = 0, QUARANTINE_TRIAL = 1, QUARANTINE_REFUSED = 2 };
+
+void quarantine_deinit(struct quarantine *q);
+
+/* NULL: nothing is known against it. Costs nothing while nothing is known against anybody. */
+struct suspect *quarantine_find(const struct quarantine *q, uint64_t owner, const char *request, const char *function);
+
+/* This function has crashed, in this job. True: it is in quarantine from now on, or again. */
+bool quarantine_crashed(struct quarantine *q, const struct quarantine_rules *rules, uint64_t owner,
+                        const char *request, const char *function, const void *job, const char *why, uint64_t now_usec);
+
+/* This plugin has taken its executor down without a crash of its own: it is to run apart. */
+void quarantine_mark(struct quarantine *q, uint64_t owner, const char *request, uint64_t now_usec);
+
+/* Whether this job may go: FREE, TRIAL (as the only one: quarantine_try() makes it that) or REFUSED. */
+enum quarantine_answer quarantine_ask(const struct suspect *s, const void *job, uint64_t now_usec);
+void quarantine_try(struct suspect *s, const void *job);
+
+/* A job has ended without a crash. went_well: its function has returned. True: that released the function. */
+bool quarantine_ended(struct quarantine *q, uint64_t owner, const char *request, const char *function, const void *job,
+                      bool went_well);
+
+/* Whether jobs of this plugin belong into an executor of their own, because it has crashed. */
+bool quarantine_apart(const struct quarantine *q, uint64_t owner, const char *request);
+
+/* Forgets what is known against a plugin's function ("": all of them, and the plugin). any_owner: whoever it was.
+ * Returns how many of its functions were known. */
+size_t quarantine_release(struct quarantine *q, bool any_owner, uint64_t owner, const char *request,
+                          const char *function);

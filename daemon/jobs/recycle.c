@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * recycle.c: a fresh executor in the place of one that has done much or has grown, without a gap.
+ * Owns the domains that are in no table: one whose executor is made ready (`nursery`), and those whose executor finishes
+ * what it has begun (`heir`: where everything else goes). [loop]
+ * Keeps: the old one serves until the new one has every plugin loaded that it had; a job stays with the executor that it was
+ * handed to; what comes back goes to the heir, and no job points at a domain that is freed.
+ * Does not decide what becomes of jobs when an executor dies (recover.c). */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "jobs/job.h"
+
+#define OLD_MAX   4u       /* executors of one domain that still finish: no more recycling meanwhile */
+#define LOOK_USEC 1000000u /* between looks at the memory of an executor */
+
+/* --- when ------------------------------------------------------------------------------------------------------- */
+
+/* Private resident bytes; 0: not known. */
+static uint64_t resident(const struct executor *e)
+{
+    unsigned long long all, shared;
+    char path[40], text[128];
+
+    snprintf(path, sizeof(path), "/proc/%d/statm", (int)e->pid);
+    _cleanup_(close_fdp) int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd >= 0 ? read(fd, text, sizeof(text) - 1) : -1;
+    if (n <= 0)
+        return 0;
+    text[n] = 0;
+    if (sscanf(text, "%*u %llu %llu", &all, &shared) != 2 || shared > all)
+        return 0;
+    return (all - shared) * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+static bool has_grown(struct domain *d, uint64_t limit)
+{
+    uint64_t now = clock_monotonic_usec();
+
+    if (d->resident_first && now - d->looked_usec < LOOK_USEC)
+        return false;
+    uint64_t bytes = resident(d->executor);
+    d->looked_usec = now;
+    if (!d->resident_first)
+        d->resident_first = bytes;
+    return bytes > d->resident_first && bytes - d->resident_first > limit;
+}
+
+static uint32_t count_old(const struct domain *d)
+{
+    uint32_t n = 0;
+
+    list_for_each(l, &d->jobs->domains) n += container_of(l, struct domain, link)->heir == d;
+    return n;
+}
+
+/* Whether what an executor has is known here well enough to be had by another. */
+static bool is_settled(struct domain *d)
+{
+    return d->executor && d->executor->ready && !d->finishing && !d->distrusted && !d->executor->killed &&
+           !plugin_loading(d) && !d->traced && !d->n_reports;
+}
+
+static void begin(struct domain *d);
+
+void recycle_look(struct domain *d)
+{
+    const struct jobs_limits *l = &d->jobs->options.limits;
+    bool full = l->recycle_jobs && ++d->n_ended >= l->recycle_jobs;
+
+    if (d->heir || d->nursery || d->in_nursery || d->jobs->draining)
+        return;
+    if (!full && !(l->recycle_growth && d->executor && has_grown(d, l->recycle_growth)))
+        return;
+    if (!is_settled(d) || count_old(d) >= OLD_MAX)
+        return;
+    d->n_ended = 0; /* where it fails, not again at once */
+    d->resident_first = 0;
+    begin(d);
+}
+
+/* --- the nursery ---------------------------------------------------------------------------------------------------- */
+
+static struct domain *drop(struct domain *n)
+{
+    if (n->in_nursery && n->in_nursery->nursery == n)
+        n->in_nursery->nursery = NULL;
+    domain_free(n);
+    return NULL;
+}
+
+void recycle_abandon(struct domain *d)
+{
+    if (!d->nursery)
+        return;
+    log_debug("executor %u will not be needed", d->nursery->executor->number);
+    d->nursery->distrusted = true;
+    executor_kill(d->nursery->executor); /* its death frees the rest: recycle_gone() */
+    d->nursery = NULL;
+}
+
+static void begin(struct domain *d)
+{
+    struct domain *n = domain_new(d->jobs, d->key);
+
+    if (!n)
+        return;
+    n->in_nursery = d;
+    domain_start_executor(n);
+    if (!n->executor) {
+        drop(n);
+        return;
+    }
+    d->nursery = n;
+    log_debug("executor %u gets ready in the place of executor %u", n->executor->number, d->executor->number);
+}
+
+static void take_over(struct domain *d, struct domain *n);
+
+static void loaded_one(struct domain *n)
+{
+    struct domain *d = n->in_nursery;
+
+    if (n->n_expected > 0 && --n->n_expected > 0)
+        return;
+    if (is_settled(d))
+        take_over(d, n);
+    else
+        recycle_abandon(d);
+}
+
+void recycle_ready(struct domain *n)
+{
+    struct domain *d = n->in_nursery;
+
+    if (d->nursery != n)
+        return;
+    list_for_each(l, &d->plugins)
+    {
+        struct plugin *p = container_of(l, struct plugin, link);
+        struct control c = {.kind = CONTROL_LOAD, .number = p->number, .text_size = (uint32_t)strlen(p->request) + 1};
+
+        p->in_next = 0;
+        if (p->state != PLUGIN_READY || p->stale)
+            continue;
+        memcpy(c.text, p->request, c.text_size);
+        p->in_next = 1;
+        n->n_expected++;
+        executor_send(n->executor, &c, -1);
+    }
+    if (n->n_expected == 0)
+        loaded_one(n);
+}
+
+/* The same function at the same place as in the executor before. */
+static bool is_same(const struct plugin *p, const struct control *c)
+{
+    for (uint32_t i = 0; i < p->n_functions; i++)
+        if (p->functions[i].index == c->functions)
+            return c->text_size && strcmp(p->functions[i].name, c->text) == 0 && p->functions[i].flags == c->flags;
+    return false;
+}
+
+void recycle_control(struct domain *n, const struct control *c)
+{
+    struct domain *d = n->in_nursery;
+    struct plugin *p = NULL;
+
+    if (d->nursery != n)
+        return;
+    list_for_each(l, &d->plugins)
+    {
+        struct plugin *q = container_of(l, struct plugin, link);
+
+        if (q->number == c->number && q->in_next == 1)
+            p = q;
+    }
+    /* another file than before, or gone: the old one goes on, and tells whoever asks */
+    if (!p || p->stale || (c->kind == CONTROL_LOADED && (c->error || c->functions != p->n_announced)) ||
+        (c->kind == CONTROL_FUNCTION && !is_same(p, c))) {
+        log_notice("executor %u stays: its plugins cannot be loaded again as they were", d->executor ? d->executor->number : 0);
+        recycle_abandon(d);
+        return;
+    }
+    if (c->kind == CONTROL_FUNCTION && c->functions + 1 == p->n_announced) {
+        p->in_next = 2;
+        loaded_one(n);
+    }
+}
+
+/* --- the change ------------------------------------------------------------------------------------------------------- */
+
+#define SWAP(a, b)                                                                                                     \
+    do {                                                                                                               \
+        __typeof__(a) swap_ = (a);                                                                                     \
+        (a) = (b);                                                                                                     \
+        (b) = swap_;                                                                                                   \
+    } while (0)
+
+/* Everything that belongs to one life of an executor changes places; n is then the old one's. */
+static void take_over(struct domain *d, struct domain *n)
+{
+    log_info("executor %u takes the place of executor %u, which finishes %u jobs", n->executor->number,
+             d->executor->number, d->n_handed);
+    d->nursery = NULL;
+    n->in_nursery = NULL;
+    n->heir = d;
+    SWAP(d->executor, n->executor);
+    d->executor->context = d;
+    n->executor->context = n;
+    memcpy(n->slots, d->slots, sizeof(d->slots));
+    memset(d->slots, 0, sizeof(d->slots));
+    while (!list_empty(&d->handed)) {
+        struct job *job = container_of(list_pop_front(&d->handed), struct job, link);
+
+        job->domain = n;
+        list_push_back(&n->handed, &job->link);
+    }
+    SWAP(d->n_handed, n->n_handed);
+    ask_swap(d, n);
+    n->useful = d->useful;
+    d->useful = false;
+    d->n_ended = 0;
+    d->resident_first = 0;
+    list_for_each(l, &d->plugins)
+    {
+        struct plugin *p = container_of(l, struct plugin, link);
+
+        if (p->state == PLUGIN_READY && p->in_next != 2)
+            p->state = PLUGIN_UNKNOWN; /* loaded when it is wanted */
+    }
+    pulse_started(d);
+    pulse_started(n);
+    if (!n->n_handed)
+        domain_finish(n);
+    domain_pump(d);
+    domain_rest(d);
+}
+
+bool recycle_gone(struct domain *d)
+{
+    struct domain *heir = d->heir;
+
+    if (!heir && !d->in_nursery)
+        return false;
+    drop(d);
+    if (heir)
+        domain_pump(heir);
+    return true;
+}

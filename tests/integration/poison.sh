@@ -1,0 +1,157 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# poison.sh: a function that crashes again and again is refused for a while, and runs apart; others do not notice.
+. "$(dirname "$0")/../support/lib.sh"
+
+exits() { # CODE COMMAND...
+    local wanted=$1 status=0
+    shift
+    "$@" || status=$?
+    [ "$status" = "$wanted" ]
+}
+
+numbers() { # NUMBER TIMES
+    for ((k = 0; k < $2; k++)); do
+        echo "$1"
+    done
+}
+
+# Crashes are counted, and the first pause is a second: so until it is refused.
+to_quarantine() { # FUNCTION [ARG]
+    wait_until exits 75 wsctl submit "crash:$1" "${@:2}"
+}
+
+crash_once() { # FILE
+    rm -f "$1"
+    expect_exit 70 wsctl submit crash:once "$1"
+}
+
+refused_with_words() {
+    to_quarantine segv || return 1
+    wsctl submit crash:segv 2>"$WORK/err"
+    # a pause that was just over makes it crash again: then it is refused now
+    [ $? = 75 ] || wsctl submit crash:segv 2>"$WORK/err"
+    cat "$WORK/err"
+    grep -Eq "^wsctl: crash:segv: in quarantine: crashed [0-9]+ times, at last: Segmentation fault at address 0x1238; (it is tried again in [0-9]+ s|a job of it runs on trial now), or after .wsctl plugin release crash:segv.$" "$WORK/err"
+}
+
+shown() {
+    wsctl --json plugin show crash >"$WORK/json" && wsctl plugin show crash >"$WORK/text" && wsctl plugin list >"$WORK/list" || return 1
+    cat "$WORK/json" "$WORK/text" "$WORK/list"
+    grep -q '"name":"segv","[^}]*"crashes":[0-9]*,"quarantine":"refused","quarantine_usec":[0-9]*,"last_crash":"Segmentation fault' "$WORK/json" &&
+        grep -q '"isolation":"crashed"' "$WORK/json" && grep -q 'in quarantine: tried again in .*wsctl plugin release crash:segv' "$WORK/text" &&
+        grep -q '^crash .*\[quarantine\]' "$WORK/list"
+}
+
+state_of() { # FUNCTION
+    wsctl --json plugin show crash | sed -n "s/.*\"name\":\"$1\",[^}]*\"quarantine\":\"\([a-z]*\)\".*/\1/p"
+}
+
+released() {
+    to_quarantine abort || return 1
+    wsctl plugin release crash:abort || return 1
+    [ -z "$(state_of abort)" ] && expect_exit 70 wsctl submit crash:abort && expect_exit 66 wsctl plugin release crash:nothing
+}
+
+# What ends a quarantine by itself: the pause passes, and one job goes well.
+trial_releases() {
+    local file=$WORK/once
+    for _ in 1 2 3; do crash_once "$file" || return 1; done
+    rm -f "$file"
+    [ "$(state_of once)" = refused ] || return 1
+    touch "$file"
+    wait_until expect_output survived wsctl submit crash:once "$file" || return 1
+    [ -z "$(state_of once)" ] && expect_output survived wsctl submit crash:once "$file"
+}
+
+# Each pause is longer than the one before: seen in the log, not by a clock.
+pauses_grow() {
+    wsctl plugin release crash
+    to_quarantine bus || return 1
+    wait_until sh -c 'wsctl submit crash:bus; grep -q "crash:bus crashed .* quarantine for 4 s" "$0"' "$WSD_LOG" || return 1
+    grep -o "crash:bus crashed .*" "$WSD_LOG"
+    [ "$(grep -o 'crash:bus crashed .* quarantine for [0-9]* s' "$WSD_LOG" | sed 's/.* for //' | head -3 | tr '\n' ' ')" = "1 s 2 s 4 s " ]
+}
+
+# Many at once: each ends, as crashed or with the refusal; innocents beside it all succeed.
+flood() {
+    local innocents crashed interrupted refused told
+    wsctl plugin release crash
+    numbers 15 400 | wsctl map -j 32 fib >"$WORK/fib" 2>&1 &
+    innocents=$!
+    seq 1000 | wsctl --json map --keep-going -j 200 crash:segv >"$WORK/flood" 2>"$WORK/flood.err"
+    wait "$innocents" || { cat "$WORK/fib"; return 1; }
+    [ "$(grep -c '^610$' "$WORK/fib")" = 400 ] || return 1
+    crashed=$(grep -c '"state":"crashed"' "$WORK/flood")
+    refused=$(grep -c '"exit":75' "$WORK/flood")
+    interrupted=$(grep -c '"state":"interrupted"' "$WORK/flood") # ran beside one that crashed
+    told=$(grep -c . "$WORK/flood")
+    echo "told $told, crashed $crashed, interrupted $interrupted, refused $refused"
+    # map begins nothing new where all that it has begun was refused
+    [ "$crashed" -ge 3 ] && [ "$refused" -ge 100 ] && [ "$told" -ge 200 ] && [ "$((crashed + interrupted + refused))" = "$told" ] &&
+        wsctl --json stats | grep -q '"jobs_open":0'
+}
+
+# A job that may not run twice sleeps in the shared executor while the plugin crashes.
+neighbour_survives() { # FUNCTION
+    local pid status=0
+    wsctl submit sleep:sleep 1500 >"$WORK/sleeper" 2>&1 &
+    pid=$!
+    wait_until sh -c "wsctl --json list | grep -q '\"running\"'" || return 1
+    wsctl plugin show crash
+    expect_exit 70 wsctl submit "crash:$1" || return 1
+    wait "$pid" || status=$?
+    cat "$WORK/sleeper"
+    [ "$status" = 0 ]
+}
+
+# What was queued moves too: the shared executor dies of the first crash, and of no other.
+queue_moves() {
+    local pid
+    wsctl --json submit sleep:again 1000 >"$WORK/again" 2>&1 &
+    pid=$!
+    wait_until sh -c "wsctl --json list | grep -q '\"running\"'" || return 1
+    seq 200 | wsctl --json map --keep-going -j 200 crash:abort >"$WORK/flood" 2>&1
+    wait "$pid"
+    cat "$WORK/again" "$WSD_LOG"
+    [ "$(grep -c '"state":"crashed"' "$WORK/flood")" -ge 3 ] && grep -q '"state":"succeeded".*"attempts":2' "$WORK/again"
+}
+
+isolation() {
+    wsctl --json plugin show "$1" | grep -o '"isolation":"[a-z]*"'
+}
+
+proves_itself() {
+    touch "$WORK/once"
+    wsctl plugin release crash
+    expect_exit 70 wsctl submit crash:jump || return 1
+    [ "$(isolation crash)" = '"isolation":"crashed"' ] || return 1
+    seq 64 | wsctl map crash:once "$WORK/once" >/dev/null || return 1
+    [ "$(isolation crash)" = '"isolation":"shared"' ]
+}
+
+start_wsd --workers 2 --plugin-dir "$TEST_PLUGINS" || exit 1
+check "the fourth is refused with 75: what, how often, when, how to release" refused_with_words
+check "plugin show and list tell" shown
+check "another function of the plugin goes on" expect_exit 70 wsctl submit crash:illegal
+check "other plugins go on" expect_output 6765 wsctl submit fib 20
+check "a plugin that has crashed runs apart: a neighbour survives" neighbour_survives divide
+check "plugin release lets it out" released
+check "a job on trial that goes well lets it out" trial_releases
+check "pauses grow: 1 s, 2 s, 4 s" pauses_grow
+check "a flood of crashes: each has its end, innocents succeed" flood
+check "64 jobs that go well: together with the others again" proves_itself
+stop_wsd
+
+start_wsd --workers 2 --plugin-dir "$TEST_PLUGINS" || exit 1
+check "a burst costs a neighbour one run: what is queued moves away from him" queue_moves
+stop_wsd
+
+printf '[limits]\nquarantine-after = 1\nquarantine-max = 1h\n[plugin crash]\nisolation = own\n' >"$WSD_CONFIG"
+start_wsd --workers 2 --plugin-dir "$TEST_PLUGINS" || exit 1
+check "isolation = own: a neighbour survives the first crash" neighbour_survives segv
+check "isolation = own is told" [ "$(isolation crash)" = '"isolation":"own"' ]
+check "others share" [ "$(isolation sleep)" = '"isolation":"shared"' ]
+check "quarantine-after = 1: the second is refused" to_quarantine segv
+stop_wsd

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test-quarantine.c: when a function is refused, for how long, and what lets it out. Time is a number here. */
+#include <check.h>
+#include <stdio.h>
+
+#include "base/cleanup.h"
+#include "jobs/quarantine.h"
+
+#define SEC 1000000u
+
+static const struct quarantine_rules rules = {.after = 3, .max_usec = 8 * SEC};
+static struct quarantine q;
+static const int jobs[8];
+
+static bool crash(const char *function, const void *job, uint64_t now)
+{
+    return quarantine_crashed(&q, &rules, 7, "p", function, job, "Segmentation fault", now);
+}
+
+static struct suspect *suspect(void)
+{
+    return quarantine_find(&q, 7, "p", "f");
+}
+
+/* In quarantine from `now` on. */
+static void crash_thrice(uint64_t now)
+{
+    ck_assert(!crash("f", &jobs[0], now));
+    ck_assert(!crash("f", &jobs[1], now));
+    ck_assert(crash("f", &jobs[2], now));
+}
+
+static void teardown(void)
+{
+    quarantine_deinit(&q);
+}
+
+START_TEST(nothing_is_known_against_who_has_not_crashed)
+{
+    ck_assert_ptr_null(suspect());
+    ck_assert_int_eq(quarantine_ask(NULL, &jobs[0], 1), QUARANTINE_FREE);
+    ck_assert(!quarantine_apart(&q, 7, "p"));
+    ck_assert(!quarantine_ended(&q, 7, "p", "f", &jobs[0], true));
+}
+END_TEST
+
+START_TEST(refused_from_the_configured_crash_on)
+{
+    ck_assert(!crash("f", &jobs[0], SEC));
+    ck_assert(!crash("f", &jobs[1], SEC));
+    ck_assert_int_eq(quarantine_ask(suspect(), &jobs[3], SEC), QUARANTINE_FREE);
+    ck_assert(crash("f", &jobs[2], SEC));
+    ck_assert_int_eq(quarantine_ask(suspect(), &jobs[3], SEC), QUARANTINE_REFUSED);
+    ck_assert_uint_eq(suspect()->n_all, 3);
+    ck_assert_str_eq(suspect()->why, "Segmentation fault");
+    ck_assert(quarantine_apart(&q, 7, "p"));
+}
+END_TEST
+
+START_TEST(others_are_not_refused)
+{
+    crash_thrice(SEC);
+    ck_assert_ptr_null(quarantine_find(&q, 7, "p", "g"));
+    ck_assert_ptr_null(quarantine_find(&q, 7, "other", "f"));
+    ck_assert_ptr_null(quarantine_find(&q, 8, "p", "f"));
+    ck_assert(!quarantine_apart(&q, 8, "p"));
+}
+END_TEST
+
+START_TEST(crashes_far_apart_are_not_counted_together)
+{
+    uint64_t now = SEC;
+
+    for (int i = 0; i < 10; i++) {
+        ck_assert(!crash("f", &jobs[0], now));
+        now += QUARANTINE_WINDOW_USEC + 1;
+    }
+    crash("f", &jobs[0], now);
+    crash("f", &jobs[0], now + QUARANTINE_WINDOW_USEC); /* at the limit: together */
+    ck_assert(crash("f", &jobs[0], now + 2 * (uint64_t)QUARANTINE_WINDOW_USEC));
+}
+END_TEST
+
+START_TEST(one_is_let_through_when_the_pause_is_over)
+{
+    crash_thrice(SEC);
+    ck_assert_int_eq(quarantine_ask(suspect(), &jobs[3], 2 * SEC - 1), QUARANTINE_REFUSED);
+    ck_assert_int_eq(quarantine_ask(suspect(), &jobs[3], 2 * SEC), QUARANTINE_TRIAL);
+    quarantine_try(suspect(), &jobs[3]);
+    ck_assert_int_eq(quarantine_ask(suspect(), &jobs[3], 2 * SEC), QUARANTINE_FREE);
+    ck_assert_int_eq(quarantine_ask(suspect(), &jobs[4], 9 * SEC), QUARANTINE_REFUSED);
+}
+END_TEST
+
+START_TEST(trial_that_goes_well_lets_it_out)
+{
+    crash_thrice(SEC);
+    quarantine_try(suspect(), &jobs[3]);
+    ck_assert(!quarantine_ended(&q, 7, "p", "f", &jobs[4], true)); /* another one says nothing */
+    ck_assert(quarantine_ended(&q, 7, "p", "f", &jobs[3], true));
+    ck_assert_int_eq(quarantine_ask(suspect(), &jobs[4], 2 * SEC), QUARANTINE_FREE);
+}
+END_TEST
+
+START_TEST(trial_without_a_verdict_lets_the_next_one_try)
+{
+    crash_thrice(SEC);
+    quarantine_try(suspect(), &jobs[3]);
+    ck_assert(!quarantine_ended(&q, 7, "p", "f", &jobs[3], false));
+    ck_assert_int_eq(quarantine_ask(suspect(), &jobs[4], 2 * SEC), QUARANTINE_TRIAL);
+}
+END_TEST
+
+START_TEST(pauses_double_up_to_the_limit)
+{
+    static const uint64_t pauses[] = {2, 4, 8, 8, 8};
+    uint64_t now = SEC;
+
+    crash_thrice(now);
+    ck_assert_uint_eq(suspect()->until_usec, 2 * SEC);
+    for (size_t i = 0; i < ARRAY_SIZE(pauses); i++) {
+        now = suspect()->until_usec;
+        quarantine_try(suspect(), &jobs[3]);
+        ck_assert(crash("f", &jobs[3], now));
+        ck_assert_uint_eq(suspect()->until_usec, now + pauses[i] * SEC);
+    }
+}
+END_TEST
+
+START_TEST(pause_after_a_good_trial_begins_where_the_last_one_ended)
+{
+    crash_thrice(SEC);
+    quarantine_try(suspect(), &jobs[3]);
+    quarantine_ended(&q, 7, "p", "f", &jobs[3], true);
+    crash_thrice(3 * SEC);
+    ck_assert_uint_eq(suspect()->until_usec, 5 * SEC);
+}
+END_TEST
+
+START_TEST(after_a_quiet_while_pauses_begin_anew)
+{
+    uint64_t now = 2 * SEC + QUARANTINE_WINDOW_USEC + 1;
+
+    crash_thrice(SEC);
+    quarantine_try(suspect(), &jobs[3]);
+    quarantine_ended(&q, 7, "p", "f", &jobs[3], true);
+    crash_thrice(now);
+    ck_assert_uint_eq(suspect()->until_usec, now + SEC);
+    ck_assert_uint_eq(suspect()->n_all, 3);
+}
+END_TEST
+
+/* Those that were under way when it began. */
+START_TEST(late_crashes_make_a_pause_no_longer)
+{
+    crash_thrice(SEC);
+    ck_assert(!crash("f", &jobs[4], SEC));
+    ck_assert(!crash("f", &jobs[5], SEC));
+    ck_assert(!crash("f", &jobs[6], SEC));
+    ck_assert_uint_eq(suspect()->until_usec, 2 * SEC);
+    ck_assert_uint_eq(suspect()->n_all, 6);
+}
+END_TEST
+
+START_TEST(apart_until_so_many_jobs_went_well_in_a_row)
+{
+    crash("f", &jobs[0], SEC);
+    for (uint32_t i = 1; i < QUARANTINE_PROOF; i++)
+        quarantine_ended(&q, 7, "p", "g", &jobs[1], true);
+    crash("g", &jobs[0], SEC); /* begins anew */
+    for (uint32_t i = 1; i < QUARANTINE_PROOF; i++)
+        quarantine_ended(&q, 7, "p", "g", &jobs[1], true);
+    quarantine_ended(&q, 7, "p", "g", &jobs[1], false);
+    ck_assert(quarantine_apart(&q, 7, "p"));
+    quarantine_ended(&q, 7, "p", "g", &jobs[1], true);
+    ck_assert(!quarantine_apart(&q, 7, "p"));
+}
+END_TEST
+
+START_TEST(release_forgets_what_it_names)
+{
+    crash_thrice(SEC);
+    crash("g", &jobs[0], SEC);
+    ck_assert_uint_eq(quarantine_release(&q, false, 8, "p", "f"), 0);
+    ck_assert_uint_eq(quarantine_release(&q, false, 7, "p", "f"), 1);
+    ck_assert_ptr_null(suspect());
+    ck_assert(quarantine_apart(&q, 7, "p"));
+    ck_assert_uint_eq(quarantine_release(&q, true, 8, "p", ""), 1);
+    ck_assert(!quarantine_apart(&q, 7, "p"));
+    ck_assert_uint_eq(q.suspects.n, 0);
+}
+END_TEST
+
+START_TEST(table_is_limited_and_forgets_the_oldest)
+{
+    char name[16];
+
+    for (uint32_t i = 0; i < QUARANTINE_ENTRIES + 2; i++) {
+        snprintf(name, sizeof(name), "f%u", i);
+        crash(name, NULL, SEC + i);
+        ck_assert_uint_le(q.suspects.n, QUARANTINE_ENTRIES);
+    }
+    ck_assert_uint_eq(q.suspects.n, QUARANTINE_ENTRIES);
+    ck_assert_ptr_null(quarantine_find(&q, 7, "p", "f0"));
+    ck_assert_ptr_nonnull(quarantine_find(&q, 7, "p", name));
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tc = tcase_create("quarantine");
+    Suite *s = suite_create("jobs/quarantine");
+    SRunner *r = srunner_create(s);
+
+    tcase_add_checked_fixture(tc, NULL, teardown);
+    tcase_add_test(tc, nothing_is_known_against_who_has_not_crashed);
+    tcase_add_test(tc, refused_from_the_configured_crash_on);
+    tcase_add_test(tc, others_are_not_refused);
+    tcase_add_test(tc, crashes_far_apart_are_not_counted_together);
+    tcase_add_test(tc, one_is_let_through_when_the_pause_is_over);
+    tcase_add_test(tc, trial_that_goes_well_lets_it_out);
+    tcase_add_test(tc, trial_without_a_verdict_lets_the_next_one_try);
+    tcase_add_test(tc, pauses_double_up_to_the_limit);
+    tcase_add_test(tc, pause_after_a_good_trial_begins_where_the_last_one_ended);
+    tcase_add_test(tc, after_a_quiet_while_pauses_begin_anew);
+    tcase_add_test(tc, late_crashes_make_a_pause_no_longer);
+    tcase_add_test(tc, apart_until_so_many_jobs_went_well_in_a_row);
+    tcase_add_test(tc, release_forgets_what_it_names);
+    tcase_add_test(tc, table_is_limited_and_forgets_the_oldest);
+    suite_add_tcase(s, tc);
+    srunner_run_all(r, CK_NORMAL);
+    int failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed != 0;
+}
