@@ -85,10 +85,20 @@ static bool is_unfair(struct domain *d)
         if (n > s->n * lanes + slack)
             return true;
     }
-    /* Who is first in the queue, and has nothing there. */
+    /* Who is in the queue, at its highest priority, and has nothing there. */
     const struct job *first = queue_first(d);
-    return first && !seen_of(&ahead, first->user, first->priority, false) &&
-           count(&ahead, first->priority, &lanes) > slack;
+    if (!first || count(&ahead, first->priority, &lanes) <= slack)
+        return false;
+    const struct list *queue = queue_of(d, first->priority);
+    uint32_t looked = 0;
+    list_for_each(l, queue)
+    {
+        const struct lane *lane = container_of(l, const struct lane, link);
+
+        if (looked++ < LANES_SEEN && !seen_of(&ahead, lane->user, first->priority, false))
+            return true;
+    }
+    return false;
 }
 
 static void take_back(struct domain *d)

@@ -226,6 +226,7 @@ void queue_init(struct domain *d);
 void queue_put(struct domain *d, struct job *job, bool front);
 void queue_take(struct domain *d, struct job *job);
 struct job *queue_first(struct domain *d);
+struct list *queue_of(struct domain *d, int priority); /* the lanes of that priority */
 void queue_turn(struct domain *d, const struct job *job); /* first, and about to be taken: then the next user's turn is */
 
 /* fair.c */

@@ -12,6 +12,11 @@
 
 #define QUEUE_OF(priority) ((uint32_t)(100 - (priority)))
 
+struct list *queue_of(struct domain *d, int priority)
+{
+    return &d->queues[QUEUE_OF(priority)];
+}
+
 /* Where more than one user has jobs of that priority. */
 struct other_lane {
     struct lane lane; /* first */
