@@ -345,6 +345,8 @@ static struct domain *unmake(struct domain *d)
         event_free(d->idle_timer);
     if (d->pulse_timer)
         event_free(d->pulse_timer);
+    if (d->fair_timer)
+        event_free(d->fair_timer);
     free(d->own);
     free(d->unsafe);
     free(d);
@@ -366,7 +368,7 @@ struct domain *domain_new(struct jobs *jobs, uint64_t owner)
     queue_init(d);
     d->pause_timer = evtimer_new(jobs->options.base, on_pause_over, d);
     d->idle_timer = evtimer_new(jobs->options.base, on_idle, d);
-    if (!d->pause_timer || !d->idle_timer || pulse_init(d) < 0)
+    if (!d->pause_timer || !d->idle_timer || pulse_init(d) < 0 || fair_init(d) < 0)
         return unmake(d);
     list_push_back(&jobs->domains, &d->link);
     return d;
@@ -464,7 +466,9 @@ static int hand_over(struct domain *d, struct job *job)
             return r;
         }
     }
+    queue_turn(d, job);
     queue_take(d, job);
+    fair_handed(d, job);
     job_move(job, JOB_RUNNING);
     job->attempts++;
     job->slot = slot;

@@ -122,6 +122,7 @@ void job_enqueue(struct job *job)
 {
     job_move(job, JOB_QUEUED);
     queue_put(job->domain, job, false);
+    fair_came(job->domain, job);
     domain_pump(job->domain);
 }
 

@@ -131,8 +131,16 @@ struct job {
     uint8_t flags;
 };
 
-/* One trust domain: an executor and what waits for it. */
 #define PRIORITIES 201
+
+/* The jobs of one user at one priority that wait in one domain. */
+struct lane {
+    struct list link; /* domain->queues, while it has jobs */
+    struct list jobs;
+    struct user *user; /* NULL: nobody's */
+};
+
+/* One trust domain: an executor and what waits for it. */
 
 struct domain {
     struct hash_link by_key;
@@ -146,12 +154,17 @@ struct domain {
     uint64_t idle_since_usec;
     struct list plugins;
     uint64_t n_loads; /* sent so far */
-    struct list queues[PRIORITIES];
+    struct list queues[PRIORITIES]; /* of lanes: whose turn it is first */
+    struct lane lanes[PRIORITIES];  /* of whoever is the only one there */
     uint64_t queue_map[(PRIORITIES + 63) / 64]; /* which queues are not empty; bit 0 is the highest priority */
     uint64_t n_queued;
     struct list handed; /* in order */
     struct job *slots[RING_SLOTS];
     uint32_t n_handed;
+    struct event *fair_timer;
+    struct user *ahead;     /* whose jobs were handed since the last time that none were */
+    int8_t ahead_priority;
+    bool ahead_mixed;       /* not his alone, or not at this priority */
     uint32_t n_deaths; /* in a row, of executors that were of no use */
     bool distrusted;   /* the executor told lies and is being ended */
     bool finishing;    /* the executor was told to end: nothing goes to it any more */
@@ -176,7 +189,7 @@ struct domain {
 
 struct jobs {
     struct jobs_options options;
-    struct hash by_id, users, by_key;
+    struct hash by_id, users, by_key, lanes;
     struct list domains;
     struct list progress; /* watches that want progress */
     struct event *progress_timer;
@@ -214,6 +227,13 @@ void queue_init(struct domain *d);
 void queue_put(struct domain *d, struct job *job, bool front);
 void queue_take(struct domain *d, struct job *job);
 struct job *queue_first(struct domain *d);
+struct list *queue_of(struct domain *d, int priority); /* the lanes of that priority */
+void queue_turn(struct domain *d, const struct job *job); /* first, and about to be taken: then the next user's turn is */
+
+/* fair.c */
+int fair_init(struct domain *d);
+void fair_came(struct domain *d, const struct job *job);   /* into the queue, from outside */
+void fair_handed(struct domain *d, const struct job *job);
 
 /* input.c */
 void input_begin(struct job *job); /* the function is known: early input moves on */

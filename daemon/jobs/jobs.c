@@ -200,6 +200,7 @@ struct jobs *jobs_free(struct jobs *jobs)
     quarantine_deinit(&jobs->quarantine);
     hash_deinit(&jobs->by_id);
     hash_deinit(&jobs->by_key);
+    hash_deinit(&jobs->lanes);
     event_free(jobs->progress_timer);
     free(jobs);
     executor_forget_remains();

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * fair.c: what was handed ahead is taken back where somebody else's turn has come.
+ * Owns the timer. [loop]
+ * The queue is in the right order, but up to RING_SLOTS jobs are with the executor already, first in, first out. Where
+ * these are short nobody minds. Where they are long, who comes now would wait for all of them: so a moment after he
+ * came those that have not begun are looked at, and, where their order is not what it would be now, go back to the
+ * queue.
+ * Keeps: a job that has begun, or whose input went by descriptor, stays; each other one keeps its place in its lane.
+ * Does not choose the order (queue.c). */
+#include <errno.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "jobs/job.h"
+
+#define FAIR_USEC  20000u /* what one may wait because others were there before */
+#define LANES_SEEN 32u    /* more of them are fair enough to each other */
+
+struct seen {
+    const struct user *user;
+    int priority;
+    uint32_t n;
+};
+
+struct ahead {
+    struct seen lanes[LANES_SEEN];
+    uint32_t n_lanes;
+};
+
+static struct seen *seen_of(struct ahead *a, const struct user *user, int priority, bool add)
+{
+    for (uint32_t i = 0; i < a->n_lanes; i++)
+        if (a->lanes[i].user == user && a->lanes[i].priority == priority)
+            return &a->lanes[i];
+    if (!add || a->n_lanes == LANES_SEEN)
+        return NULL;
+    a->lanes[a->n_lanes] = (struct seen){.user = user, .priority = priority};
+    return &a->lanes[a->n_lanes++];
+}
+
+/* Of this priority or a lower one: lanes, and jobs in them. */
+static uint32_t count(const struct ahead *a, int priority, uint32_t *ret_lanes)
+{
+    uint32_t n = 0;
+
+    *ret_lanes = 0;
+    for (uint32_t i = 0; i < a->n_lanes; i++)
+        if (a->lanes[i].priority <= priority) {
+            n += a->lanes[i].n;
+            *ret_lanes += a->lanes[i].priority == priority;
+        }
+    return n;
+}
+
+static bool waits(struct domain *d, const struct job *job)
+{
+    return !job->received && !(job->more && (job->more->held_chunks || job->more->stop)) &&
+           front_waiting(&d->executor->front, job->slot);
+}
+
+/* Whether somebody waits behind more than would be before him in turn, and than the workers have begun meanwhile. */
+static bool is_unfair(struct domain *d)
+{
+    uint32_t slack = d->jobs->options.workers, lanes;
+    struct ahead all = {0}, ahead = {0};
+
+    list_for_each(l, &d->handed)
+    {
+        const struct job *job = container_of(l, struct job, link);
+
+        if (waits(d, job))
+            seen_of(&all, job->user, job->priority, true);
+    }
+    list_for_each(l, &d->handed)
+    {
+        const struct job *job = container_of(l, struct job, link);
+        struct seen *s = waits(d, job) ? seen_of(&ahead, job->user, job->priority, true) : NULL;
+
+        if (!s)
+            continue;
+        s->n++;
+        count(&all, job->priority, &lanes);
+        uint32_t n = count(&ahead, job->priority, &(uint32_t){0});
+        if (n > s->n * lanes + slack)
+            return true;
+    }
+    /* Who is in the queue, at its highest priority, and has nothing there. */
+    const struct job *first = queue_first(d);
+    if (!first || count(&ahead, first->priority, &lanes) <= slack)
+        return false;
+    const struct list *queue = queue_of(d, first->priority);
+    uint32_t looked = 0;
+    list_for_each(l, queue)
+    {
+        const struct lane *lane = container_of(l, const struct lane, link);
+
+        if (looked++ < LANES_SEEN && !seen_of(&ahead, lane->user, first->priority, false))
+            return true;
+    }
+    return false;
+}
+
+static void take_back(struct domain *d)
+{
+    uint32_t n = 0;
+
+    for (struct list *l = d->handed.prev, *before; l != &d->handed; l = before) {
+        struct job *job = container_of(l, struct job, link);
+
+        before = l->prev;
+        if (!waits(d, job) || (job->more && (job->more->input_fd >= 0 || job->more->pipe_fd >= 0)) ||
+            !front_recall(&d->executor->front, job->slot))
+            continue;
+        d->slots[job->slot] = NULL; /* its completion RECALLED gives the slot back */
+        list_remove(&job->link);
+        job->attempts--;
+        if (job->more && job->more->timer)
+            evtimer_del(job->more->timer);
+        job_move(job, JOB_QUEUED);
+        queue_put(d, job, true);
+        n++;
+    }
+    log_debug("executor %u: %u jobs that had not begun make room for others", d->executor->number, n);
+}
+
+static void on_timer(evutil_socket_t fd, short what, void *userdata)
+{
+    struct domain *d = userdata;
+
+    if (!d->executor || d->finishing || d->distrusted || d->executor->killed || !is_unfair(d))
+        return;
+    take_back(d);
+    domain_pump(d);
+}
+
+int fair_init(struct domain *d)
+{
+    d->fair_timer = evtimer_new(d->jobs->options.base, on_timer, d);
+    return d->fair_timer ? 0 : -ENOMEM;
+}
+
+static bool is_alike(const struct domain *d, const struct job *job)
+{
+    return d->ahead == job->user && d->ahead_priority == job->priority;
+}
+
+void fair_came(struct domain *d, const struct job *job)
+{
+    const struct timeval t = {.tv_usec = FAIR_USEC};
+
+    if (d->n_handed > d->jobs->options.workers && (d->ahead_mixed || !is_alike(d, job)) &&
+        !evtimer_pending(d->fair_timer, NULL))
+        evtimer_add(d->fair_timer, &t);
+}
+
+void fair_handed(struct domain *d, const struct job *job)
+{
+    if (d->n_handed == 0) {
+        d->ahead = job->user;
+        d->ahead_priority = job->priority;
+        d->ahead_mixed = false;
+    } else if (!is_alike(d, job)) {
+        d->ahead_mixed = true;
+    }
+}

@@ -1,0 +1,77 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# fair.sh: who has few jobs does not wait for all of those that somebody else, or a lower priority, had queued before.
+# Counted in jobs that end meanwhile, not in time.
+. "$(dirname "$0")/../support/lib.sh"
+
+MANY=2000 # more than wsd hands ahead, RING_SLOTS
+FEW=10
+NAP=25 # milliseconds: all that are handed ahead would take two workers 13 s
+
+# What another user needs lies where he can read it.
+mkdir -p "$WORK/inst/plugins"
+cp "$WSCTL" "$BUILD"/client/libwsclient.so.0 "$WORK/inst/"
+cp "$TEST_PLUGINS/sleep.so" "$WORK/inst/plugins/"
+chmod 755 "$WORK" "$WORK/inst" "$WORK/inst/plugins"
+PLUGINS=$WORK/inst/plugins
+export PLUGINS
+
+as() { # UID COMMAND...
+  local uid=$1
+  shift
+  setpriv --reuid="$uid" --regid="$uid" --clear-groups --inh-caps=-all -- env LD_LIBRARY_PATH="$WORK/inst" "$@"
+}
+
+counter() { # NAME
+  wsctl --json stats | sed "s/.*\"$1\":\\([0-9]*\\).*/\\1/"
+}
+many_wait() {
+  [ "$(counter jobs_submitted)" -ge $MANY ]
+}
+many() { # COMMAND...
+  # shellcheck disable=SC2046
+  background "$@" map --jobs $MANY sleep:sleep ::: $(yes $NAP | head -n $MANY) >"$WORK/many.out" 2>&1
+  wait_until many_wait
+}
+# Their client goes, and they with it.
+many_go() {
+  pkill -KILL -P "$BACKGROUND_PID" # where `as` is a shell around it
+  kill -KILL "$BACKGROUND_PID" 2>/dev/null
+  wait "$BACKGROUND_PID" 2>/dev/null
+  stop_wsd
+}
+
+# At most so many of the many end before the few have: in turn these would be as many as the few, and some more have
+# begun until somebody looks. Without turns it would be a thousand.
+few_come_first() { # COMMAND...
+  local before after
+  before=$(counter jobs_succeeded)
+  seq $FEW | "$@" sleep:sleep >/dev/null || return 1
+  after=$(counter jobs_succeeded)
+  echo "$((after - before - FEW)) of the many before the last of the few"
+  [ $((after - before - FEW)) -le $((FEW + 40)) ]
+}
+
+higher_priority() {
+  start_wsd --workers 2 && many wsctl && few_come_first wsctl map --priority 1
+}
+check "a higher priority goes before what was handed ahead" higher_priority
+many_go
+
+if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
+  printf '[daemon]\nsystem = yes\nsocket-group = nogroup\n[domains]\ntrust = all\n' >"$WSD_CONFIG"
+  another_user() {
+    start_wsd --workers 2 || return 1
+    chmod 666 "$WSD_SOCKET" && chmod 755 "${WSD_SOCKET%/*}"
+    many as 1001 "$WORK/inst/wsctl" && few_come_first as 1002 "$WORK/inst/wsctl" map
+  }
+  check "users that share an executor take turns" another_user
+  with_priority() {
+    few_come_first as 1001 "$WORK/inst/wsctl" map --priority 2
+  }
+  check "and so does a priority beside them" with_priority
+  many_go
+else
+  skip "users that share an executor take turns" "only root can act as two users"
+fi

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test-queue.c: the order in which jobs are handed over: priority, users in turn, first in, first out. */
+#include <check.h>
+#include <stdlib.h>
+
+#include "jobs/job.h"
+
+#define USERS 3u
+#define EACH  4u
+
+static struct jobs jobs;
+static struct domain *d;
+static struct user users[USERS];
+static struct job all[USERS * EACH];
+
+static void set_up(void)
+{
+    jobs = (struct jobs){0};
+    d = calloc(1, sizeof(*d));
+    ck_assert_ptr_nonnull(d);
+    d->jobs = &jobs;
+    queue_init(d);
+    for (uint32_t u = 0; u < USERS; u++)
+        users[u] = (struct user){.uid = u + 1};
+    for (uint32_t i = 0; i < USERS * EACH; i++) {
+        all[i] = (struct job){.user = &users[i / EACH], .domain = d};
+        list_init(&all[i].link);
+    }
+}
+
+static void tear_down(void)
+{
+    ck_assert_uint_eq(d->n_queued, 0);
+    ck_assert_uint_eq(jobs.counters.n_queued, 0);
+    ck_assert_uint_eq(jobs.lanes.n, 0); /* nothing stays of who has nothing there */
+    ck_assert_ptr_null(queue_first(d));
+    hash_deinit(&jobs.lanes);
+    free(d);
+}
+
+static struct job *next(void)
+{
+    struct job *job = queue_first(d);
+
+    ck_assert_ptr_nonnull(job);
+    queue_turn(d, job);
+    queue_take(d, job);
+    return job;
+}
+
+START_TEST(users_take_turns)
+{
+    for (uint32_t i = 0; i < USERS * EACH; i++) /* one user after the other */
+        queue_put(d, &all[i], false);
+    for (uint32_t i = 0; i < USERS * EACH; i++)
+        ck_assert_ptr_eq(next(), &all[i % USERS * EACH + i / USERS]);
+}
+END_TEST
+
+START_TEST(who_has_few_waits_for_one_of_each)
+{
+    for (uint32_t i = 0; i < EACH; i++)
+        queue_put(d, &all[i], false);
+    ck_assert_ptr_eq(next(), &all[0]);
+    queue_put(d, &all[EACH], false);
+    ck_assert_ptr_eq(next(), &all[1]);
+    ck_assert_ptr_eq(next(), &all[EACH]);
+    ck_assert_ptr_eq(next(), &all[2]);
+    queue_put(d, &all[EACH + 1], false); /* again, with a new turn */
+    ck_assert_ptr_eq(next(), &all[3]);
+    ck_assert_ptr_eq(next(), &all[EACH + 1]);
+}
+END_TEST
+
+START_TEST(a_priority_goes_before_every_turn)
+{
+    static const int8_t priorities[] = {-100, 0, 1, 100};
+
+    for (uint32_t i = 0; i < USERS * EACH; i++) {
+        all[i].priority = priorities[i % EACH];
+        queue_put(d, &all[i], false);
+    }
+    for (uint32_t i = 0; i < USERS * EACH; i++)
+        ck_assert_ptr_eq(next(), &all[i % USERS * EACH + EACH - 1 - i / USERS]);
+}
+END_TEST
+
+START_TEST(what_comes_back_is_the_first_of_its_lane_again)
+{
+    for (uint32_t i = 0; i < 2 * EACH; i++)
+        queue_put(d, &all[i], false);
+    struct job *a = next(), *b = next();
+    queue_put(d, b, true); /* from the last handed to the first */
+    queue_put(d, a, true);
+    for (uint32_t i = 0; i < 2 * EACH; i++)
+        ck_assert_ptr_eq(next(), &all[i % 2 * EACH + i / 2]);
+}
+END_TEST
+
+START_TEST(one_is_taken_from_anywhere)
+{
+    for (uint32_t i = 0; i < USERS * EACH; i++)
+        queue_put(d, &all[i], false);
+    for (uint32_t i = 0; i < USERS * EACH; i += 2)
+        queue_take(d, &all[i]);
+    for (uint32_t u = 0; u < USERS; u++)
+        ck_assert_ptr_eq(next(), &all[u * EACH + 1]);
+    for (uint32_t u = USERS; u-- > 0;)
+        queue_take(d, &all[u * EACH + 3]);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("queue");
+    TCase *t = tcase_create("queue");
+
+    tcase_add_checked_fixture(t, set_up, tear_down);
+    tcase_add_test(t, users_take_turns);
+    tcase_add_test(t, who_has_few_waits_for_one_of_each);
+    tcase_add_test(t, a_priority_goes_before_every_turn);
+    tcase_add_test(t, what_comes_back_is_the_first_of_its_lane_again);
+    tcase_add_test(t, one_is_taken_from_anywhere);
+    suite_add_tcase(s, t);
+    SRunner *r = srunner_create(s);
+    srunner_run_all(r, CK_NORMAL);
+    int failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
