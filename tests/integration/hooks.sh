@@ -11,17 +11,21 @@ no_strangers() { # COMMAND...
     "$@" >"$WORK/said" && cat "$WORK/said" && grep -q '^0 strangers, started [1-9]' "$WORK/said"
 }
 
-all_started() { # N: runs jobs until so many workers were started; which of them come is chance
+# Runs jobs until so many workers were started; which of them come is chance. Where joins have to wait, spare ones do too.
+all_started() { # N
     for _ in $(seq 300); do
         no_strangers wsctl submit hooks "$FILE" >/dev/null || return 1
-        grep -q "started $1, stopped 0" "$WORK/said" && return 0
+        [[ $(cat "$WORK/said") =~ started\ ([0-9]+),\ stopped\ 0 ]] || break
+        n_started=${BASH_REMATCH[1]}
+        [ "$n_started" -lt "$1" ] || return 0
     done
     cat "$WORK/said"
     return 1
 }
 
-stopped() { # N workers, each once
-    [ "$(sort -u "$FILE" | wc -l)" = "$1" ] && [ "$(wc -l <"$FILE")" = "$1" ]
+# Each that was started, once. That as many stop as start the plugin sees to itself, at its end.
+stopped() {
+    [ "$(sort -u "$FILE" | wc -l)" -ge "$n_started" ] && [ "$(wc -l <"$FILE")" = "$(sort -u "$FILE" | wc -l)" ]
 }
 
 check "--local: started before its tasks" no_strangers wsctl submit --local --workers 3 "$TEST_PLUGINS/hooks.so" "$FILE"
@@ -31,22 +35,17 @@ rm -f "$FILE"
 printf '[limits]\nexecutor-idle = 200ms\n' >"$WSD_CONFIG"
 start_wsd --workers 4 --plugin-dir "$TEST_PLUGINS" || exit 1
 check "started before its tasks, on each worker once" all_started 4
-check "an executor that is idle ends: each is stopped once" wait_until stopped 4
+check "an executor that is idle ends: each is stopped once" wait_until stopped
 stop_wsd
 
 rm -f "$FILE"
 : >"$WSD_CONFIG"
 start_wsd --workers 4 --plugin-dir "$TEST_PLUGINS" || exit 1
 check "again" all_started 4
-said=$(wsctl workers set 1 2>&1)
-if [[ $said == *"Function not implemented"* ]]; then
-    skip "fewer workers" "this engine cannot"
-else
-    check "those that are not wanted stay started" no_strangers wsctl submit hooks "$FILE"
-    last=6
-    check "more again" wsctl -q workers set 6
-    check "new ones are started, the others not again" all_started 6
-fi
+check "fewer" wsctl -q workers set 1
+check "those that are not wanted stay started" no_strangers wsctl submit hooks "$FILE"
+check "more again" wsctl -q workers set 6
+check "new ones are started, the others not again" all_started 6
 check "the job's own end is orderly" expect_output 6765 wsctl submit fib 20
 stop_wsd
-check "and so is wsd's: each is stopped once" stopped "${last:-4}"
+check "and so is wsd's: each is stopped once" stopped
