@@ -452,6 +452,7 @@ static int build(struct daemon *d)
         .user_daemon = !is_system,
         .log_level = d->config.log_level,
         .sandbox = d->sandbox,
+        .leaves_core = d->config.core_size > 0,
         .executor_memory = d->config.executor_memory,
         .plugin_enabled = plugin_enabled,
         .plugin_own = plugin_own,

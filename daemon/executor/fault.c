@@ -136,6 +136,13 @@ void fault_thread_end(void)
     stack_end();
 }
 
+void fault_wait(void)
+{
+    /* Relaxed: nothing is read after it. */
+    while (atomic_load_explicit(&noted_in->up->fault.written, memory_order_relaxed) != 0)
+        pause();
+}
+
 void fault_orderly(void)
 {
     atomic_store_explicit(&orderly, true, memory_order_relaxed);

@@ -262,6 +262,7 @@ int main(int argc, char **argv)
         r = control_loop(loader, pool);
     if (r < 0) {
         /* What runs, runs on behalf of nobody: not waited for. */
+        fault_wait();
         if (r != -ECONNRESET && r != -EPIPE)
             log_error("cannot go on: %s", strerror(-r));
         fault_leave(EXIT_FAILURE);

@@ -167,6 +167,7 @@ static void start_now(struct domain *d)
         .any_path = jobs->options.user_daemon,
         .log_level = jobs->options.log_level,
         .sandbox = jobs->options.sandbox,
+        .leaves_core = jobs->options.leaves_core,
         .number = ++jobs->next_executor,
         .ops = &ops,
         .context = d,

@@ -93,6 +93,7 @@ struct jobs_options {
     bool user_daemon;        /* a user's own wsd: plugins by path */
     int log_level;
     const char *sandbox;      /* for executors, as ring/control.h says; lives as long as the jobs */
+    bool leaves_core;         /* an executor that crashes */
     uint64_t executor_memory; /* that it allows them; 0: without limit */
     /* Whether the configuration turns this plugin on; is_opt_in: the function asks to be off by default. */
     bool (*plugin_enabled)(const char *plugin, bool is_opt_in, void *context);

@@ -119,6 +119,7 @@ struct remains {
     int pidfd;
 };
 
+static const struct timeval core_time = {.tv_sec = 300}; /* for the kernel to write a core */
 static struct list remains = {&remains, &remains};
 
 static struct remains *remains_free(struct remains *r)
@@ -136,6 +137,8 @@ static void on_gone(evutil_socket_t fd, short what, void *userdata)
     struct remains *r = userdata;
     siginfo_t info = {0};
 
+    if (what & EV_TIMEOUT)
+        pidfd_send_signal(r->pidfd, SIGKILL, NULL, 0);
     if (waitid(P_PIDFD, (id_t)r->pidfd, &info, WEXITED | WNOHANG) < 0 || info.si_pid == 0)
         return;
     log_debug("executor %u: its process is gone", r->number);
@@ -153,7 +156,7 @@ static bool bury(struct executor *e)
     r->number = e->number;
     r->pidfd = TAKE_FD(e->pidfd);
     r->event = event_new(event_get_base(e->pid_event), r->pidfd, EV_READ | EV_PERSIST, on_gone, r);
-    if (!r->event || event_add(r->event, NULL) < 0) {
+    if (!r->event || event_add(r->event, e->leaves_core ? &core_time : NULL) < 0) {
         e->pidfd = TAKE_FD(r->pidfd);
         remains_free(r);
         return false;
@@ -175,7 +178,8 @@ static void died_of_fault(struct executor *e)
     if (e->dying)
         return;
     e->dying = true;
-    kill(e->pid, SIGKILL);
+    if (!e->leaves_core) /* which takes its time, and nobody waits for it */
+        kill(e->pid, SIGKILL);
     (void)front_fault(&e->front, &note);
     event_del(e->pid_event);
     event_del(e->bell_event);
@@ -294,6 +298,7 @@ int executor_new(struct executor **ret_executor, const struct executor_options *
         return -ENOMEM;
     e->pidfd = e->control_fd = -1;
     e->number = options->number;
+    e->leaves_core = options->leaves_core;
     e->ops = options->ops;
     e->context = options->context;
     list_init(&e->outbox);
@@ -336,7 +341,8 @@ struct executor *executor_free(struct executor *e)
         free(p);
     }
     if (e->pid > 0) {
-        kill(e->pid, SIGKILL);
+        if (!(e->dying && e->leaves_core))
+            kill(e->pid, SIGKILL);
         if (!bury(e))
             waitpid(e->pid, NULL, 0);
     }

@@ -22,7 +22,7 @@ struct executor_ops {
     void (*bell)(struct executor *e, void *context);
     /* A packet of the executor's; the descriptor, if any, was closed. */
     void (*control)(struct executor *e, const struct control *c, void *context);
-    /* The process is gone and reaped, or has left a fault note and been killed: nothing more will come, but its other
+    /* The process is gone and reaped, or has left a fault note and is dying: nothing more will come, but its other
      * threads may still write for a moment. status: as waitid(2) tells, si_code and si_status. */
     void (*dead)(struct executor *e, int code, int status, void *context);
 };
@@ -37,6 +37,7 @@ struct executor_options {
     bool any_path;
     int log_level;
     const char *sandbox; /* as control.h says */
+    bool leaves_core;    /* so it is not killed while it dies of a fault */
     uint32_t number; /* the EXECUTOR in EXECUTOR.WORKER */
     const struct executor_ops *ops;
     void *context;
@@ -51,6 +52,7 @@ struct executor {
     bool ready;
     bool killed; /* by us */
     bool dying;  /* it said so: `dead` was called */
+    bool leaves_core;
     struct event *pid_event, *bell_event, *control_event, *control_write_event;
     struct list outbox; /* control packets that did not fit the socket */
     uint32_t n_outbox;
@@ -60,7 +62,7 @@ struct executor {
 
 /* Spawns. 0 or a negative errno. */
 int executor_new(struct executor **ret_executor, const struct executor_options *options);
-/* Kills where that has not happened; the process is reaped when it is gone, which takes long where it has much memory,
+/* Kills where that has not happened, but not who writes a core; the process is reaped when it is gone, which takes long where it has much memory,
  * without anybody waiting for it. NULL is fine; returns NULL. */
 struct executor *executor_free(struct executor *e);
 /* Processes that have not been reaped are nobody's any more. [at the end] */

@@ -60,6 +60,19 @@ if [ "$(ulimit -H -c)" = unlimited ]; then
   check "a core size by configuration" expect_output 1048576 sh -c \
     "sed -n 's/^Max core file size  *\\([^ ]*\\).*/\\1/p' /proc/$(wsctl submit hostile:whoami)/limits"
   stop_here
+  # Where the kernel writes it into the executor's working directory.
+  if [ "$(cat /proc/sys/kernel/core_pattern)" = core ] && [ -w / ] && [ ! -e /core ] && command -v readelf >/dev/null; then
+    on_exit rm -f /core
+    start '[executor]\ncore-size = unlimited\n' || exit 1
+    check "a crash is told" expect_exit 70 wsctl submit crash:segv
+    written() {
+      readelf -n /core | grep -q SIGINFO && [ -z "$(pgrep -P "$WSD_PID")" ]
+    }
+    check "and leaves a core" wait_until written
+    stop_here
+  else
+    skip "a crash leaves a core" "the kernel puts it elsewhere"
+  fi
 fi
 
 # --- parts that cannot be had --------------------------------------------------------------------------------------------
