@@ -139,7 +139,7 @@ void fault_thread_end(void)
 void fault_wait(void)
 {
     /* Relaxed: nothing is read after it. */
-    while (atomic_load_explicit(&noted_in->up->fault.written, memory_order_relaxed) != 0)
+    while (noted_in && atomic_load_explicit(&noted_in->up->fault.written, memory_order_relaxed) != 0)
         pause();
 }
 
