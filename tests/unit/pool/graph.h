@@ -58,15 +58,6 @@ static inline int fails(struct wsd_worker *self, struct wsd_group *group, void *
     return *(int *)arg;
 }
 
-WSD_TASK_1(uint64_t, fib, int, n)
-{
-    if (n < 2)
-        return (uint64_t)n;
-    WSD_SPAWN(fib, n - 1);
-    uint64_t b = WSD_CALL(fib, n - 2);
-    return WSD_SYNC(fib) + b;
-}
-
 /* A tree of 64 nodes that each count their runs. */
 struct many {
     struct wsd_graph *graph;

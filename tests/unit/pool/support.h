@@ -70,6 +70,16 @@ static inline void run_on(struct pool *pool, wsd_task_fn *fn, void *arg)
     root_wait(&r);
 }
 
+/* What the field spawns at every step. */
+WSD_TASK_1(long, fib, int, n)
+{
+    if (n < 2)
+        return n;
+    WSD_SPAWN(fib, n - 1);
+    long b = WSD_CALL(fib, n - 2);
+    return WSD_SYNC(fib) + b;
+}
+
 static inline struct pool *new_pool(uint32_t workers)
 {
     struct pool_options o = {.workers = workers};

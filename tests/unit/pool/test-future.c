@@ -102,15 +102,6 @@ struct cell {
 
 static struct cell cells[LAYERS][WIDTH];
 
-WSD_TASK_1(uint64_t, fib, int, n)
-{
-    if (n < 2)
-        return (uint64_t)n;
-    WSD_SPAWN(fib, n - 1);
-    uint64_t b = WSD_CALL(fib, n - 2);
-    return WSD_SYNC(fib) + b;
-}
-
 static int cell_run(struct wsd_worker *self, void *arg, void **ret_value)
 {
     struct cell *c = arg;
@@ -123,9 +114,9 @@ static int cell_run(struct wsd_worker *self, void *arg, void **ret_value)
         ck_assert_int_eq(wsd_future_wait(self, &cells[c->layer - 1][at].future, &value), 0);
         sum += (uintptr_t)value;
         WSD_SPAWN(fib, 10);
-        ck_assert_uint_eq(WSD_SYNC(fib), 55);
+        ck_assert_int_eq(WSD_SYNC(fib), 55);
     }
-    ck_assert_uint_eq(WSD_SYNC(fib), 144);
+    ck_assert_int_eq(WSD_SYNC(fib), 144);
     *ret_value = (void *)(uintptr_t)sum;
     return 0;
 }
@@ -317,8 +308,8 @@ WSD_VOID_TASK_1(locked, int, depth)
     ck_assert_int_eq(pthread_mutex_lock(&lock), 0);
     wsd_own_begin(self);
     WSD_SPAWN(fib, 14);
-    ck_assert_uint_eq(WSD_CALL(fib, 13), 233);
-    ck_assert_uint_eq(WSD_SYNC(fib), 377);
+    ck_assert_int_eq(WSD_CALL(fib, 13), 233);
+    ck_assert_int_eq(WSD_SYNC(fib), 377);
     wsd_own_end(self);
     atomic_fetch_add(&held, 1);
     pthread_mutex_unlock(&lock);
@@ -393,7 +384,7 @@ static _Atomic uint64_t ran;
 
 static void do_count(struct wsd_worker *self, void *arg)
 {
-    ck_assert_uint_eq(WSD_CALL(fib, 12), 144);
+    ck_assert_int_eq(WSD_CALL(fib, 12), 144);
     atomic_fetch_add(&ran, 1);
 }
 

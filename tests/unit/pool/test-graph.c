@@ -125,7 +125,7 @@ static int visit(struct wsd_worker *self, struct wsd_group *group, void *arg)
     struct vertex *v = arg;
 
     if (v->place % 16 == 0)
-        ck_assert_uint_eq(WSD_CALL(fib, 10), 55);
+        ck_assert_int_eq(WSD_CALL(fib, 10), 55);
     v->ran++;
     v->sum = 1;
     for (uint32_t i = 0; i < v->n_before; i++) {
@@ -417,7 +417,7 @@ static int uses_all(struct wsd_worker *self, struct wsd_group *group, void *arg)
     WSD_SPAWN(fib, 12);
     ck_assert_int_eq(wsd_for_each(self, group, 0, 1000, 10, sum_body, &sum), 0);
     ck_assert_uint_eq(sum, 1000);
-    ck_assert_uint_eq(WSD_SYNC(fib), 144);
+    ck_assert_int_eq(WSD_SYNC(fib), 144);
     ck_assert_int_eq(wsd_future_wait(self, &f, &value), 0);
     ck_assert_ptr_eq(value, &f);
     return count_one(self, group, arg);
@@ -440,7 +440,7 @@ static void do_forms(struct wsd_worker *self, void *arg)
     ran = 0;
     WSD_SPAWN(fib, 15);
     ck_assert_int_eq(wsd_graph_run_n(self, NULL, g, SANITIZED ? 2 : 10), 0);
-    ck_assert_uint_eq(WSD_SYNC(fib), 610);
+    ck_assert_int_eq(WSD_SYNC(fib), 610);
     ck_assert_uint_eq(ran, WIDTH * DEPTH * (SANITIZED ? 2 : 10));
     wsd_graph_free(g);
 }
@@ -578,8 +578,8 @@ static int joins(struct wsd_worker *self, struct wsd_group *group, void *arg)
 {
     ck_assert_uint_ge(worker_of(self)->pool->futures, 1);
     WSD_SPAWN(fib, 12);
-    ck_assert_uint_eq(WSD_CALL(fib, 11), 89);
-    ck_assert_uint_eq(WSD_SYNC(fib), 144);
+    ck_assert_int_eq(WSD_CALL(fib, 11), 89);
+    ck_assert_int_eq(WSD_SYNC(fib), 144);
     return count_one(self, group, arg);
 }
 
@@ -638,7 +638,7 @@ static void leave(struct wsd_worker *self, void *task_context, void *outer, void
 static int see_context(struct wsd_worker *self, struct wsd_group *group, void *arg)
 {
     ck_assert_ptr_eq(self->context, arg);
-    ck_assert_uint_eq(WSD_CALL(fib, 8), 21);
+    ck_assert_int_eq(WSD_CALL(fib, 8), 21);
     ck_assert_ptr_eq(self->context, arg);
     return 0;
 }

@@ -255,15 +255,6 @@ START_TEST(an_outsider_runs_roots_while_the_worker_is_busy)
 }
 END_TEST
 
-WSD_TASK_1(long, fib, int, n)
-{
-    if (n < 2)
-        return n;
-    WSD_SPAWN(fib, n - 1);
-    long b = WSD_CALL(fib, n - 2);
-    return WSD_SYNC(fib) + b;
-}
-
 static void do_fib(struct wsd_worker *self, void *arg)
 {
     *(long *)arg = WSD_CALL(fib, 20);

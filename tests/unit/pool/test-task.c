@@ -10,15 +10,6 @@
 /* test-task-cxx.cpp, where there is a C++ compiler */
 long cxx_run(struct wsd_worker *self, int n);
 
-WSD_TASK_1(long, fib, int, n)
-{
-    if (n < 2)
-        return n;
-    WSD_SPAWN(fib, n - 1);
-    long b = WSD_CALL(fib, n - 2);
-    return WSD_SYNC(fib) + b;
-}
-
 static long fib_serial(int n)
 {
     return n < 2 ? n : fib_serial(n - 1) + fib_serial(n - 2);

@@ -164,15 +164,6 @@ static void check_cpu(struct wsd_worker *self, uint32_t index, void *context)
     atomic_fetch_add(&checked, 1);
 }
 
-WSD_TASK_1(long, fib, int, n)
-{
-    if (n < 2)
-        return n;
-    WSD_SPAWN(fib, n - 1);
-    long b = WSD_CALL(fib, n - 2);
-    return WSD_SYNC(fib) + b;
-}
-
 static void do_fib(struct wsd_worker *self, void *arg)
 {
     ck_assert_int_eq(WSD_CALL(fib, 20), 6765);

@@ -366,15 +366,6 @@ START_TEST(an_error_of_the_taker_ends_the_writing)
 }
 END_TEST
 
-WSD_TASK_1(long, fib, int, n)
-{
-    if (n < 2)
-        return n;
-    WSD_SPAWN(fib, n - 1);
-    long b = WSD_CALL(fib, n - 2);
-    return WSD_SYNC(fib) + b;
-}
-
 static void do_fib(struct wsd_worker *self, void *arg)
 {
     begin_root(self);
