@@ -22,6 +22,8 @@ all_is_gone() {
     local name
     wsctl --json list | grep -E '"(held|queued|running)"' | grep -o '"id":"[0-9a-f]*"' | cut -d '"' -f 4 |
         xargs -r -n 200 wsctl cancel
+    # one that somebody wanted kept beyond his connection
+    wsctl trace --stop -q -o "$WORK/kept.json" 2>/dev/null
     for name in jobs_open jobs_queued jobs_handed_over results_kept results_being_read bytes_charged traces executors; do
         [ "$(counter $name)" = 0 ] || { echo "$name is $(counter $name)"; return 1; }
     done
