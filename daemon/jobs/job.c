@@ -376,7 +376,7 @@ void job_finish(struct job *job, enum job_state state, int exit, const char *err
             evtimer_del(job->more->timer);
     }
     /* arguments and input are gone */
-    refund(job, job->flags & JOB_DETACHED && job->more ? buffer_size(&job->more->output) : 0);
+    refund(job, job->more ? buffer_size(&job->more->output) : 0);
     close_account(job);
     bool told = tell_end(job, &info);
     if (told && !(job->flags & JOB_DETACHED)) {
