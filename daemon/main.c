@@ -237,7 +237,7 @@ static void on_reload(void *context)
         d->config = fresh;
         log_set_level(fresh.log_level);
         jobs_set_limits(d->jobs, &fresh.limits);
-        frontend_set_frame_usec(d->frontend, fresh.frame_usec);
+        frontend_set_limits(d->frontend, &fresh.frontend_limits);
         log_info("the configuration was read again");
     }
     service_ready(d->service, "ready");
@@ -463,7 +463,7 @@ static int build(struct daemon *d)
         return r;
     struct frontend_options frontend = {
         .base = d->base, .jobs = d->jobs, .only_own_user = !is_system, .own_uid = geteuid(),
-        .frame_usec = d->config.frame_usec};
+        .limits = d->config.frontend_limits};
     r = frontend_new(&d->frontend, &frontend);
     if (r >= 0)
         r = listen_all(d, path, n_inherited);
