@@ -447,6 +447,8 @@ bool jobs_poll(struct jobs *jobs)
 {
     bool more = false;
 
+    if (jobs->untimed)
+        jobs_rearm(jobs);
     list_for_each(l, &jobs->domains) more |= domain_poll(container_of(l, struct domain, link));
     return more;
 }
