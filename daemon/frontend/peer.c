@@ -76,13 +76,23 @@ void peer_fail(struct peer *p, const char *format, ...)
     p->failed = true;
 }
 
+/* A connection that could not be waited for would stand for ever: it goes. */
+static void add(struct peer *p, struct event *event, const struct timeval *timeout)
+{
+    if (event_add(event, timeout) == 0)
+        return;
+    log_warning("no memory to wait for a client: it is disconnected");
+    p->failed = true;
+    mark(p);
+}
+
 static void want_reading(struct peer *p, bool on)
 {
     if (on == p->reading)
         return;
     p->reading = on;
     if (on)
-        event_add(p->read_event, NULL);
+        add(p, p->read_event, NULL);
     else
         event_del(p->read_event);
 }
@@ -106,7 +116,7 @@ static void flush(struct peer *p)
     if (p->failed)
         return;
     if (buffer_size(&p->out)) {
-        event_add(p->write_event, NULL);
+        add(p, p->write_event, NULL);
     } else if (p->out.room > FRONTEND_OUT_LOW) {
         buffer_deinit(&p->out); /* a burst is over: an idle connection is small */
     }
@@ -141,7 +151,7 @@ static void half_watch(struct peer *p, bool on)
     if (!on)
         evtimer_del(p->half_timer);
     else if (!evtimer_pending(p->half_timer, NULL))
-        evtimer_add(p->half_timer, &t);
+        add(p, p->half_timer, &t);
 }
 
 /* Descriptors that came with the bytes. They belong to OPENED frames, in order. */
