@@ -97,7 +97,8 @@ rounds() { # KIND RATE
 }
 
 printf '[limits]\nexecutor-idle = 500ms\ncancel-grace = 300ms\nkeep-results = 500ms\nframe-timeout = 5s\n' >"$WSD_CONFIG"
-check "no memory, seed $SEED" rounds memory 300
+check "hardly ever no memory, seed $SEED" rounds memory 300
+check "often no memory, seed $SEED" rounds memory 40
 check "no descriptors, seed $SEED" rounds descriptors 10
 check "no space, seed $SEED" rounds space 10
 check "no processes, seed $SEED" rounds spawn 3

@@ -3,7 +3,7 @@
  * faults.c: preloaded into wsd (LD_PRELOAD), makes calls of libc fail now and then, as a machine does that has run out of
  * something. Executors do not get it: wsd hands LD_PRELOAD to nobody.
  *
- *     FAULTS=KIND[,KIND...]   memory       malloc, calloc, realloc, mmap: ENOMEM
+ *     FAULTS=KIND[,KIND...]   memory       malloc, calloc, realloc, mmap, epoll_ctl: ENOMEM
  *                             descriptors  accept4, socketpair, memfd_create, eventfd, pidfd_open, fcntl(F_DUPFD): EMFILE, ENFILE
  *                             space        memfd_create, ftruncate, write and pwrite to files, mmap: ENOSPC, ENOMEM
  *                             spawn        posix_spawn: EAGAIN, ENOMEM
@@ -296,6 +296,11 @@ ssize_t write(int fd, const void *data, size_t size)
     if (fd > 2 && (interrupted() || (kinds & SPACE && is_file(fd) && no_space())))
         return -1;
     return syscall(SYS_write, fd, data, size > 1 && fd > 2 && kinds & SHORT && is_file(fd) && strikes(SHORT) ? 1 + dice(size - 1) : size);
+}
+
+int epoll_ctl(int fd, int what, int of, struct epoll_event *event)
+{
+    return what == EPOLL_CTL_ADD && no_memory() ? -1 : REAL(epoll_ctl)(fd, what, of, event);
 }
 
 int epoll_wait(int fd, struct epoll_event *events, int n, int timeout)
