@@ -498,6 +498,8 @@ int main(int argc, char **argv)
     enum mode mode = MODE_RUN;
 
     int r = load_config(&d.config, argc, argv, &d.config_file, &mode);
+    if (r == 70)
+        fputs("wsd: cannot start: out of memory\n", stderr);
     if (r != 0 || mode != MODE_RUN) {
         if (r == 0 && mode == MODE_PRINT)
             config_print(&d.config, stdout);
@@ -514,6 +516,8 @@ int main(int argc, char **argv)
             turn(&d);
         finish_executors(&d);
         log_info("ended");
+    } else if (r == -ENOMEM) {
+        log_error("cannot start: out of memory"); /* of what else it was, has been told */
     }
     tear_down(&d);
     return r < 0 ? (r == -EADDRINUSE ? 69 : 74) : 0;
