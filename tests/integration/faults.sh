@@ -96,6 +96,40 @@ rounds() { # KIND RATE
   done
 }
 
+# One that cannot start says why, and does not crash; one that can serves once the faults are over.
+starts() { # KIND
+  local i pid status told=0 served=0
+  for ((i = 1; i <= ROUNDS * 10; i++)); do
+    { printf '1' && head -c 15 /dev/zero; } >"$WORK/faults"
+    LD_PRELOAD=$SHIM FAULTS=$1 FAULTS_RATE=$((10 + i * 20)) FAULTS_SEED=$((SEED + i)) FAULTS_FILE=$WORK/faults \
+      exec_wsd --socket "$WORK/start.sock" --executor "$EXECUTOR" --plugin-dir "$PLUGINS" >"$WORK/log" 2>&1 </dev/null &
+    pid=$!
+    started+=("$pid")
+    wait_until ended_or_ready "$pid" || { echo "neither ready nor ended"; return 1; }
+    faults 0
+    if gone "$pid"; then
+      status=0
+      wait "$pid" || status=$?
+      told=$((told + 1))
+      [ "$status" -lt 126 ] && [ "$status" != 0 ] && [ -s "$WORK/log" ] && continue
+      echo "seed $((SEED + i)): exit $status"
+      show "$WORK/log"
+      return 1
+    fi
+    wait_until wsctl --socket "$WORK/start.sock" submit fib 20 || { echo "it does not serve"; return 1; }
+    served=$((served + 1))
+    kill -TERM "$pid"
+    wait_for_exit "$pid" || { echo "seed $((SEED + i)): it does not end in order"; return 1; }
+  done
+  echo "$told could not start, $served served"
+}
+exec_wsd() {
+  exec "$WSD" "$@"
+}
+ended_or_ready() { # PID
+  gone "$1" || grep -q 'is ready at' "$WORK/log"
+}
+
 printf '[limits]\nexecutor-idle = 500ms\ncancel-grace = 300ms\nkeep-results = 500ms\nframe-timeout = 5s\n' >"$WSD_CONFIG"
 check "hardly ever no memory, seed $SEED" rounds memory 300
 check "often no memory, seed $SEED" rounds memory 40
@@ -106,3 +140,5 @@ check "calls interrupted or done in part, seed $SEED" rounds short 20
 check "signals all the time, seed $SEED" rounds signals,short 50
 check "the clock jumps by years, seed $SEED" rounds clock 10
 check "all of it, seed $SEED" rounds memory,descriptors,space,spawn,short,signals,clock 200
+check "started with hardly any memory, seed $SEED" starts memory
+check "started with hardly any descriptors or space, seed $SEED" starts descriptors,space

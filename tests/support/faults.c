@@ -6,7 +6,7 @@
  *     FAULTS=KIND[,KIND...]   memory       malloc, calloc, realloc, mmap, epoll_ctl: ENOMEM
  *                             descriptors  accept4, socketpair, memfd_create, eventfd, pidfd_open, fcntl(F_DUPFD): EMFILE, ENFILE
  *                             space        memfd_create, ftruncate, write and pwrite to files, mmap: ENOSPC, ENOMEM
- *                             spawn        posix_spawn: EAGAIN, ENOMEM
+ *                             spawn        posix_spawn, the first and then each N-th: EAGAIN, ENOMEM
  *                             short        send, recvmsg, read, write, epoll_wait: EINTR, or a part only
  *                             signals      a signal each millisecond, whose handler does nothing
  *                             clock        CLOCK_REALTIME jumps a year forward and back
@@ -228,8 +228,13 @@ ssize_t pwrite(int fd, const void *data, size_t size, off_t offset)
 int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attr,
                 char *const argv[], char *const envp[])
 {
-    if (strikes(SPAWN))
+    static _Atomic uint64_t n;
+
+    /* there are few of these: the first one fails, too */
+    if (kinds & SPAWN && file->on == '1' && atomic_fetch_add(&n, 1) % rate == 0) {
+        atomic_fetch_add(&file->n, 1);
         return dice(2) ? EAGAIN : ENOMEM;
+    }
     return REAL(posix_spawn)(pid, path, actions, attr, argv, envp);
 }
 
