@@ -11,7 +11,7 @@ LOAD=$BUILD/tests/support/load
 SHIM=$BUILD/tests/support/faults.so
 SEED=${WSD_SEED:-$((RANDOM + 1))}
 ROUNDS=${WSD_ROUNDS:-2}
-[ -z "${WSD_THOROUGH:-}" ] || ROUNDS=50
+[ -z "${WSD_THOROUGH:-}" ] || ROUNDS=25
 
 if [ -n "${WSD_SANITIZE:-}" ]; then
   skip "injected faults" "a sanitizer has to be the first library of a process, and has its own malloc"
