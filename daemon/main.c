@@ -237,7 +237,7 @@ static void on_reload(void *context)
         d->config = fresh;
         log_set_level(fresh.log_level);
         jobs_set_limits(d->jobs, &fresh.limits);
-        frontend_set_frame_usec(d->frontend, fresh.frame_usec);
+        frontend_set_limits(d->frontend, &fresh.frontend_limits);
         log_info("the configuration was read again");
     }
     service_ready(d->service, "ready");
@@ -464,7 +464,7 @@ static int build(struct daemon *d)
         return r;
     struct frontend_options frontend = {
         .base = d->base, .jobs = d->jobs, .only_own_user = !is_system, .own_uid = geteuid(),
-        .frame_usec = d->config.frame_usec};
+        .limits = d->config.frontend_limits};
     r = frontend_new(&d->frontend, &frontend);
     if (r >= 0)
         r = listen_all(d, path, n_inherited);
@@ -499,6 +499,8 @@ int main(int argc, char **argv)
     enum mode mode = MODE_RUN;
 
     int r = load_config(&d.config, argc, argv, &d.config_file, &mode);
+    if (r == 70)
+        fputs("wsd: cannot start: out of memory\n", stderr);
     if (r != 0 || mode != MODE_RUN) {
         if (r == 0 && mode == MODE_PRINT)
             config_print(&d.config, stdout);
@@ -515,6 +517,8 @@ int main(int argc, char **argv)
             turn(&d);
         finish_executors(&d);
         log_info("ended");
+    } else if (r == -ENOMEM) {
+        log_error("cannot start: out of memory"); /* of what else it was, has been told */
     }
     tear_down(&d);
     return r < 0 ? (r == -EADDRINUSE ? 69 : 74) : 0;

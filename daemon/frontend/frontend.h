@@ -10,19 +10,30 @@
 
 #include "jobs/jobs.h"
 
-#define FRONTEND_PEERS_MAX   20000u           /* connections */
 #define FRONTEND_OUT_HIGH    (1024u * 1024u)  /* bytes that a client owes us to read before it is not read from */
 #define FRONTEND_OUT_LOW     (256u * 1024u)
 #define FRONTEND_CALLS_MAX   100000u          /* open requests of a connection */
 
 struct frontend;
 
+/* What the configuration may change. */
+struct frontend_limits {
+    uint64_t frame_usec;           /* for the rest of a frame, and for HELLO */
+    uint64_t connections;          /* all users */
+    uint64_t connections_per_user; /* the others must still get in */
+};
+
+#define FRONTEND_LIMITS_DEFAULT                                                                                        \
+    {                                                                                                                  \
+        .frame_usec = 30ull * 1000000, .connections = 20000, .connections_per_user = 12000                             \
+    }
+
 struct frontend_options {
     struct event_base *base;
     struct jobs *jobs;
     bool only_own_user; /* a user's own wsd: nobody but him and root */
     uint32_t own_uid;
-    uint64_t frame_usec; /* for the rest of a frame, and for HELLO */
+    struct frontend_limits limits;
 };
 
 int frontend_new(struct frontend **ret_frontend, const struct frontend_options *options);
@@ -42,5 +53,5 @@ bool frontend_flush(struct frontend *f);
 void frontend_goodbye(struct frontend *f);
 /* Everything that was to be said has been written. */
 bool frontend_quiet(const struct frontend *f);
-/* Another limit from now on, as frame_usec. */
-void frontend_set_frame_usec(struct frontend *f, uint64_t usec);
+/* Other limits from now on; connections that are there stay. */
+void frontend_set_limits(struct frontend *f, const struct frontend_limits *limits);

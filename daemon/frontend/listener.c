@@ -32,15 +32,21 @@ static void pause_over(evutil_socket_t fd, short what, void *userdata)
 {
     struct frontend *f = userdata;
 
-    list_for_each(l, &f->listeners) event_add(container_of(l, struct listener, link)->event, NULL);
+    struct timeval t = {.tv_usec = ACCEPT_PAUSE_USEC};
+    bool all = true;
+
+    list_for_each(l, &f->listeners) all &= event_add(container_of(l, struct listener, link)->event, NULL) == 0;
+    if (!all)
+        evtimer_add(f->accept_timer, &t);
 }
 
 static void pause_all(struct frontend *f)
 {
     struct timeval t = {.tv_usec = ACCEPT_PAUSE_USEC};
 
+    if (evtimer_add(f->accept_timer, &t) < 0)
+        return; /* without an end it must not begin */
     list_for_each(l, &f->listeners) event_del(container_of(l, struct listener, link)->event);
-    evtimer_add(f->accept_timer, &t);
 }
 
 static void on_accept(evutil_socket_t fd, short what, void *userdata)

@@ -76,13 +76,23 @@ void peer_fail(struct peer *p, const char *format, ...)
     p->failed = true;
 }
 
+/* A connection that could not be waited for would stand for ever: it goes. */
+static void add(struct peer *p, struct event *event, const struct timeval *timeout)
+{
+    if (event_add(event, timeout) == 0)
+        return;
+    log_warning("no memory to wait for a client: it is disconnected");
+    p->failed = true;
+    mark(p);
+}
+
 static void want_reading(struct peer *p, bool on)
 {
     if (on == p->reading)
         return;
     p->reading = on;
     if (on)
-        event_add(p->read_event, NULL);
+        add(p, p->read_event, NULL);
     else
         event_del(p->read_event);
 }
@@ -106,7 +116,7 @@ static void flush(struct peer *p)
     if (p->failed)
         return;
     if (buffer_size(&p->out)) {
-        event_add(p->write_event, NULL);
+        add(p, p->write_event, NULL);
     } else if (p->out.room > FRONTEND_OUT_LOW) {
         buffer_deinit(&p->out); /* a burst is over: an idle connection is small */
     }
@@ -135,13 +145,13 @@ static void half_is_late(evutil_socket_t fd, short what, void *userdata)
 
 static void half_watch(struct peer *p, bool on)
 {
-    uint64_t usec = p->frontend->options.frame_usec;
+    uint64_t usec = p->frontend->options.limits.frame_usec;
     struct timeval t = {.tv_sec = (time_t)(usec / 1000000), .tv_usec = (suseconds_t)(usec % 1000000)};
 
     if (!on)
         evtimer_del(p->half_timer);
     else if (!evtimer_pending(p->half_timer, NULL))
-        evtimer_add(p->half_timer, &t);
+        add(p, p->half_timer, &t);
 }
 
 /* Descriptors that came with the bytes. They belong to OPENED frames, in order. */
@@ -240,6 +250,7 @@ static int admit(struct peer *p)
     struct frontend *f = p->frontend;
     struct ucred cred;
     socklen_t size = sizeof(cred);
+    const char *refusal;
 
     if (getsockopt(p->fd, SOL_SOCKET, SO_PEERCRED, &cred, &size) < 0)
         return -errno;
@@ -250,8 +261,14 @@ static int admit(struct peer *p)
     if (f->options.only_own_user && p->uid != f->options.own_uid && p->uid != 0) {
         peer_error(p, 0, 77, "this is another user's wsd");
         p->failed = true;
-    } else if (f->n_peers > FRONTEND_PEERS_MAX || p->fd > f->max_fd) {
-        peer_error(p, 0, 75, "too many connections");
+        return 0;
+    }
+    int r = quota_take(p, &refusal);
+    if (r < 0)
+        return r;
+    if (refusal) {
+        log_debug("uid %u pid %d: %s", p->uid, p->pid, refusal);
+        peer_error(p, 0, 75, refusal);
         p->failed = true;
     }
     return 0;
@@ -297,6 +314,7 @@ struct peer *peer_free(struct peer *p)
     list_remove(&p->link);
     list_remove(&p->dirty);
     p->frontend->n_peers--;
+    quota_give_back(p);
     if (p->read_event)
         event_free(p->read_event);
     if (p->write_event)
@@ -342,6 +360,7 @@ struct frontend *frontend_free(struct frontend *f)
     while (!list_empty(&f->peers))
         peer_free(container_of(f->peers.next, struct peer, link));
     hash_deinit(&f->calls);
+    hash_deinit(&f->users);
     codec_free(f->codec);
     free(f->scratch);
     free(f);
@@ -394,7 +413,7 @@ bool frontend_quiet(const struct frontend *f)
     return list_empty(&f->dirty);
 }
 
-void frontend_set_frame_usec(struct frontend *f, uint64_t usec)
+void frontend_set_limits(struct frontend *f, const struct frontend_limits *limits)
 {
-    f->options.frame_usec = usec;
+    f->options.limits = *limits;
 }

@@ -19,6 +19,8 @@ struct frontend {
     struct codec *codec;
     struct list peers, dirty, listeners;
     uint32_t n_peers;
+    struct hash users;   /* quota.c: those that have a connection */
+    uint64_t n_admitted; /* peers that are counted there; the others are about to be told that they are too many */
     uint64_t next_peer;
     struct hash calls; /* by peer and tag */
     struct event *accept_timer; /* no descriptors left: a pause before accepting again */
@@ -29,6 +31,7 @@ struct frontend {
 struct peer {
     struct list link, dirty;
     struct frontend *frontend;
+    struct frontend_user *user; /* who it is counted for; NULL: for nobody */
     uint64_t number;
     int fd;
     uint32_t uid, gid;
@@ -57,6 +60,10 @@ __attribute__((format(printf, 2, 3))) void peer_fail(struct peer *p, const char 
 bool peer_full(const struct peer *p);
 
 void listeners_close(struct frontend *f); /* listener.c */
+
+/* quota.c. Counts the connection, or gives the words of a refusal. 0 or -ENOMEM. */
+int quota_take(struct peer *p, const char **ret_refusal);
+void quota_give_back(struct peer *p);
 
 /* dispatch.c */
 void dispatch(struct peer *p, const struct frame *frame);

@@ -561,7 +561,10 @@ void domain_done(struct job *job, const struct front_completion *c)
         job_finish(job, JOB_INTERRUPTED, CODE_INTERRUPTED, "its output was damaged by the executor", c);
     } else if (job->flags & JOB_TRUNCATED)
         job_finish(job, JOB_FAILED, WSD_STATUS_LAST,
-                   "the output is larger than what is kept for a job (max-result and max-bytes-per-user in wsd.conf)", c);
+                   job->flags & JOB_DETACHED
+                       ? "the output is larger than what is kept for a job (max-result and max-bytes-per-user in wsd.conf)"
+                       : "too much output of this user waits to be read (max-bytes-per-user in wsd.conf): read it first",
+                   c);
     else if (exit == 0)
         job_finish(job, JOB_SUCCEEDED, 0, NULL, c);
     else if (stop == STOP_TIMEOUT || (late && stop == STOP_NONE))

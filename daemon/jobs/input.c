@@ -44,7 +44,9 @@ static void pipe_pump(struct job *job)
     while (m->input_fd >= 0 && buffer_size(&m->early)) {
         ssize_t n = write(m->input_fd, buffer_data(&m->early), buffer_size(&m->early));
 
-        if (n < 0 && errno == EAGAIN) {
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0 && (errno == EAGAIN || errno == ENOMEM)) { /* memory, too, may come back */
             event_add(m->pipe_event, NULL);
             return;
         }
@@ -97,6 +99,8 @@ static int memfd_append(struct job *job, const void *data, size_t size)
     for (size_t at = 0; at < size;) {
         ssize_t n = write(m->input_fd, (const uint8_t *)data + at, size - at);
 
+        if (n < 0 && errno == EINTR)
+            continue;
         if (n < 0)
             return -errno;
         at += (size_t)n;

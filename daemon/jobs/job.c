@@ -44,8 +44,11 @@ static void timer_set(struct job *job, uint64_t usec)
 
     if (m && !m->timer)
         m->timer = evtimer_new(job->domain->jobs->options.base, on_timer, job);
-    if (!m || !m->timer || evtimer_add(m->timer, &t) < 0)
-        log_error("no memory for a timer: a time limit will not be kept");
+    if (m && m->timer && evtimer_add(m->timer, &t) == 0)
+        return;
+    if (!job->domain->jobs->untimed)
+        log_error("no memory for a timer: a time limit will be kept late");
+    job->domain->jobs->untimed = true;
 }
 
 static void more_free(struct job *job)
@@ -376,7 +379,7 @@ void job_finish(struct job *job, enum job_state state, int exit, const char *err
             evtimer_del(job->more->timer);
     }
     /* arguments and input are gone */
-    refund(job, job->flags & JOB_DETACHED && job->more ? buffer_size(&job->more->output) : 0);
+    refund(job, job->more ? buffer_size(&job->more->output) : 0);
     close_account(job);
     bool told = tell_end(job, &info);
     if (told && !(job->flags & JOB_DETACHED)) {
@@ -459,6 +462,27 @@ static void check_deadline(struct job *job)
         return;
     }
     job_stop(job, STOP_TIMEOUT);
+}
+
+void jobs_rearm(struct jobs *jobs)
+{
+    const struct jobs_limits *limits = &jobs->options.limits;
+
+    jobs->untimed = false; /* until it fails again */
+    for (size_t i = 0; i < jobs->by_id.n_buckets; i++)
+        for (struct hash_link *l = jobs->by_id.buckets[i]; l && !jobs->untimed; l = l->next) {
+            struct job *job = container_of(l, struct job, by_id);
+            struct job_more *m = job->more;
+
+            if (m && m->timer && evtimer_pending(m->timer, NULL))
+                continue;
+            if (job_final(job) && job->flags & JOB_KEPT)
+                timer_set(job, limits->keep_usec);
+            else if (job->state == JOB_RUNNING && m && m->stop != STOP_NONE)
+                timer_set(job, limits->grace_usec);
+            else if (job->state == JOB_RUNNING && m && m->timeout_usec)
+                timer_set(job, m->timeout_usec);
+        }
 }
 
 static void on_timer(evutil_socket_t fd, short what, void *userdata)

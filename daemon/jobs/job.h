@@ -201,6 +201,7 @@ struct jobs {
     uint32_t traced, traced_by; /* all domains, also those to come: number of the trace, 0: none; uid */
     uint32_t max_fd; /* the highest descriptor that an input may have */
     bool draining;
+    bool untimed; /* some job has no timer that should have one: there was no memory */
 };
 
 /* state.c: the table of legal moves. Asserts: a wrong move is a programmer's. */
@@ -218,6 +219,7 @@ void job_free(struct job *job);
 void job_stop(struct job *job, enum job_stop why);
 const char *job_time_words(const struct job *job); /* for one whose time was up */
 void job_arm(struct job *job);    /* it was handed over: its time may run */
+void jobs_rearm(struct jobs *jobs); /* tries again the timers that there was no memory for */
 void job_settle(struct job *job); /* final: tells the watches that have all output, frees what nobody wants */
 void watch_late(struct watch *w, bool late); /* counted while its job has ended without it */
 void job_describe(const struct job *job, struct job_info *ret);

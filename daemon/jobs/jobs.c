@@ -219,6 +219,8 @@ static const char *refusal(struct jobs *jobs, const struct job_request *r, const
         return "the queue is full (max-jobs in wsd.conf): try again later";
     if (user->n_jobs >= l->jobs_per_user)
         return "too many jobs of this user (max-jobs-per-user in wsd.conf): try again later";
+    if (!r->more_input && r->input_size > l->input)
+        return "the input is larger than a job's may be (max-input in wsd.conf)";
     if (strchr(r->plugin, '/') && !(jobs->options.user_daemon && r->uid == jobs->options.own_uid)) {
         *ret_code = CODE_DENIED;
         return "plugins by path are for a user's own wsd: install it in the plugin directory, and give its name";
@@ -445,6 +447,8 @@ bool jobs_poll(struct jobs *jobs)
 {
     bool more = false;
 
+    if (jobs->untimed)
+        jobs_rearm(jobs);
     list_for_each(l, &jobs->domains) more |= domain_poll(container_of(l, struct domain, link));
     return more;
 }

@@ -49,7 +49,7 @@ enum {
 struct jobs_limits {
     uint64_t jobs;           /* not final, all users */
     uint64_t jobs_per_user;
-    uint64_t bytes_per_user; /* arguments, inputs, kept results */
+    uint64_t bytes_per_user; /* arguments, inputs, results kept or not yet read */
     uint64_t input;          /* bytes of one job's whole input */
     uint64_t result;         /* bytes of output kept for a detached job */
     uint64_t keep_usec;      /* how long a detached job's end is kept */

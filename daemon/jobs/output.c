@@ -2,8 +2,10 @@
  *
  * output.c: output on its way from an executor's memory to those who follow the job.
  * Owns the job's gathered output and the pieces of executor memory that it still holds. [loop]
- * Keeps: each watch sees the bytes in order, once; a reader that stands still makes only its own job wait.
+ * Keeps: each watch sees the bytes in order, once; a reader that stands still makes only its own job wait; what is
+ * gathered is charged to the job's user, read or not.
  * Does not frame or send anything. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -46,14 +48,15 @@ static void keep(struct job *job, const void *data, size_t size)
 
     if (!m)
         goto lost;
-    if (job->flags & JOB_DETACHED) {
-        if (buffer_size(&m->output) + size > jobs->options.limits.result ||
-            user_charge(jobs, job->user, size) < 0)
-            goto lost;
+    if (job->flags & JOB_DETACHED && buffer_size(&m->output) + size > jobs->options.limits.result)
+        goto lost;
+    if (user_charge(jobs, job->user, size) < 0)
+        goto lost;
+    if (buffer_put(&m->output, data, size) == 0) {
         job->charged += size;
-    }
-    if (buffer_put(&m->output, data, size) == 0)
         return;
+    }
+    user_refund(jobs, job->user, size);
 lost:
     /* from here on the answer cannot be whole, so the job fails instead of giving a part as all */
     job->flags |= JOB_TRUNCATED;
@@ -122,6 +125,14 @@ void output_absorb(struct job *job)
         absorb_one(job);
 }
 
+/* As it was charged in keep(). */
+static void give_back(struct job *job, uint64_t size)
+{
+    assert(job->charged >= size);
+    user_refund(job->domain->jobs, job->user, size);
+    job->charged -= size;
+}
+
 /* What every reader has seen is let go, unless it is kept for later ones. */
 static void drop_read(struct job *job)
 {
@@ -131,8 +142,10 @@ static void drop_read(struct job *job)
         return;
     for (struct watch *w = job->watches; w; w = w->next)
         least = MIN(least, w->offset);
-    if (least > base(job))
-        buffer_drop(&job->more->output, least - base(job));
+    if (least <= base(job))
+        return;
+    give_back(job, least - base(job));
+    buffer_drop(&job->more->output, least - base(job));
 }
 
 void output_pump(struct job *job)
@@ -157,10 +170,7 @@ void output_pump(struct job *job)
 
 void output_discard(struct job *job)
 {
-    if (job->flags & JOB_DETACHED) { /* as it was charged in keep() */
-        user_refund(job->domain->jobs, job->user, buffered(job));
-        job->charged -= buffered(job);
-    }
+    give_back(job, buffered(job));
     output_free(job);
     job->received = 0;
     /* nobody has had a byte; who joined behind what was gathered begins with the others now */

@@ -51,6 +51,8 @@ static const struct key keys[] = {
     {"domains", "trust", KIND_TRUST, AT(one_domain)},
     {"executor", "recycle-jobs", KIND_COUNT, AT(limits.recycle_jobs)},
     {"executor", "recycle-growth", KIND_SIZE, AT(limits.recycle_growth)},
+    {"limits", "max-connections", KIND_COUNT, AT(frontend_limits.connections)},
+    {"limits", "max-connections-per-user", KIND_COUNT, AT(frontend_limits.connections_per_user)},
     {"limits", "max-jobs", KIND_COUNT, AT(limits.jobs)},
     {"limits", "max-jobs-per-user", KIND_COUNT, AT(limits.jobs_per_user)},
     {"limits", "max-bytes-per-user", KIND_SIZE, AT(limits.bytes_per_user)},
@@ -58,7 +60,7 @@ static const struct key keys[] = {
     {"limits", "max-result", KIND_SIZE, AT(limits.result)},
     {"limits", "keep-results", KIND_TIME, AT(limits.keep_usec)},
     {"limits", "cancel-grace", KIND_TIME, AT(limits.grace_usec)},
-    {"limits", "frame-timeout", KIND_TIME, AT(frame_usec)},
+    {"limits", "frame-timeout", KIND_TIME, AT(frontend_limits.frame_usec)},
     {"limits", "executor-idle", KIND_TIME, AT(limits.idle_usec)},
     {"limits", "executor-memory", KIND_MEMORY, AT(executor_memory)},
     {"limits", "executor-answer", KIND_TIME, AT(limits.hang_usec)},
@@ -75,7 +77,7 @@ int config_init(struct config *c)
 {
     *c = (struct config){
         .log_level = LOG_INFO, .sandbox_required = 1, .is_system = -1, .drain_usec = 90ull * 1000000,
-        .frame_usec = 30ull * 1000000, .stack_size = JOBS_STACK_DEFAULT, .limits = JOBS_LIMITS_DEFAULT};
+        .frontend_limits = FRONTEND_LIMITS_DEFAULT, .stack_size = JOBS_STACK_DEFAULT, .limits = JOBS_LIMITS_DEFAULT};
     c->plugin_dirs = strdup(WSD_PLUGIN_DIR);
     c->executor = strdup(WSD_EXECUTOR);
     return c->plugin_dirs && c->executor ? 0 : -ENOMEM;

@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "frontend/frontend.h"
 #include "jobs/jobs.h"
 
 #define CONFIG_PLUGINS_MAX 256u
@@ -41,7 +42,7 @@ struct config {
     int is_system; /* 1 yes, 0 no, -1: by the socket's place */
     bool one_domain;
     uint64_t drain_usec;
-    uint64_t frame_usec; /* for the rest of a frame */
+    struct frontend_limits frontend_limits;
     struct jobs_limits limits;
     struct config_plugin plugins[CONFIG_PLUGINS_MAX];
     uint32_t n_plugins;

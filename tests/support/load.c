@@ -8,6 +8,9 @@
  *
  *     load -c CONNECTIONS: no jobs; holds that many open, says "held", until it is killed.
  *
+ * -f: wsd is short of something: refusals and ends of connections, also with jobs under way, are no errors, and a process
+ * begins again on a connection of its own. Prints and demands that each answer is right and none comes twice.
+ *
  * -t: a refusal or the end of the connection ends a process without being an error (the daemon is being stopped); jobs
  * that were accepted must be answered all the same. */
 #include <errno.h>
@@ -18,6 +21,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <wsd/client.h>
@@ -33,7 +37,7 @@ struct load {
     const char *plugin, *function;
     uint64_t first, n, next, done;
     unsigned in_flight, window, bytes;
-    bool tolerant, lied_to, stopped;
+    bool tolerant, lied_to, faulty, stopped;
 };
 
 struct one {
@@ -70,13 +74,13 @@ static void on_done(struct wsd_call *call, int error, const struct wsd_job_info 
     l->done++;
     if (error == -ECONNRESET || error == -EPIPE) {
         /* accepted and never answered: that is what must not happen, whatever is being stopped */
-        *(o->accepted ? &n->lost : &n->cut) += 1;
+        *(o->accepted && !l->faulty ? &n->lost : &n->cut) += 1;
         l->stopped = true;
     } else if (error) {
         n->refused++;
-        if (!l->tolerant && !l->lied_to && n->refused == 1)
+        if (!l->tolerant && !l->lied_to && !l->faulty && n->refused == 1)
             fprintf(stderr, "load: refused: %s\n", text);
-        l->stopped |= l->tolerant;
+        l->stopped |= l->tolerant && !l->faulty;
     } else {
         n->answered++;
         if (!o->accepted || memcmp(&o->id, &info->id, sizeof(o->id)) != 0)
@@ -123,7 +127,8 @@ static int run(struct load *l)
     int r = wsd_client_open(&l->client, NULL, 0);
 
     if (r < 0) {
-        fprintf(stderr, "load: %s\n", wsd_client_error(l->client));
+        if (!l->faulty)
+            fprintf(stderr, "load: %s\n", wsd_client_error(l->client));
         wsd_client_free(l->client);
         return l->tolerant ? 0 : 1;
     }
@@ -137,6 +142,24 @@ static int run(struct load *l)
     }
     wsd_client_free(l->client); /* tells every call that is still open */
     return r < 0 && !l->tolerant ? 1 : 0;
+}
+
+/* Connections are opened until all is done, or nobody listens any more. */
+static int run_faulty(struct load *l)
+{
+    const struct timespec pause = {.tv_nsec = 10000000};
+
+    for (int failures = 0; l->next < l->n && failures < 3000;) {
+        uint64_t before = l->next;
+
+        l->stopped = false;
+        l->in_flight = 0;
+        l->client = NULL;
+        run(l);
+        failures = l->next == before ? failures + 1 : 0;
+        nanosleep(&pause, NULL);
+    }
+    return l->next < l->n;
 }
 
 static int hold(unsigned n)
@@ -157,16 +180,17 @@ int main(int argc, char **argv)
 {
     unsigned processes = 8, window = 64, bytes = 24;
     uint64_t jobs = 100000;
-    bool tolerant = false, lied_to = false;
+    bool tolerant = false, lied_to = false, faulty = false;
     int o, failed = 0;
 
-    while ((o = getopt(argc, argv, "p:n:w:b:txc:")) != -1)
+    while ((o = getopt(argc, argv, "p:n:w:b:ftxc:")) != -1)
         switch (o) {
         case 'p': processes = (unsigned)atoi(optarg); break;
         case 'n': jobs = strtoull(optarg, NULL, 10); break;
         case 'w': window = (unsigned)atoi(optarg); break;
         case 'b': bytes = (unsigned)atoi(optarg); break;
         case 'c': return hold((unsigned)atoi(optarg));
+        case 'f': tolerant = faulty = true; break;
         case 't': tolerant = true; break;
         case 'x': lied_to = true; break;
         default: return 64;
@@ -183,9 +207,9 @@ int main(int argc, char **argv)
         if (fork() == 0) {
             struct load l = {.counts = &all[i], .plugin = plugin, .function = function, .first = i * jobs,
                              .n = jobs / processes, .window = window, .bytes = bytes, .tolerant = tolerant,
-                             .lied_to = lied_to};
+                             .lied_to = lied_to, .faulty = faulty};
 
-            _exit(run(&l));
+            _exit(faulty ? run_faulty(&l) : run(&l));
         }
     for (int status; wait(&status) > 0;)
         failed |= status;
@@ -200,6 +224,8 @@ int main(int argc, char **argv)
     for (enum wsd_job_state s = WSD_JOB_SUCCEEDED; s <= WSD_JOB_INTERRUPTED; s++)
         printf(" %s %" PRIu64, wsd_job_state_name(s), sum->states[s]);
     printf("\n");
+    if (faulty && sum->wrong)
+        return 1;
     if (failed || sum->doubled || sum->lost || sum->strange || (lied_to && sum->accepted != sum->answered))
         return 1;
     return (!lied_to && (sum->wrong || (!tolerant && sum->refused))) || (!tolerant && sum->cut) ? 1 : 0;

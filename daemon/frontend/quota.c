@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * quota.c: how many connections there may be, of all users and of each.
+ * Owns the table of users that have a connection. [loop]
+ * Keeps: one user alone cannot take what others need to get in; what was counted is given back once.
+ * Does not know what a connection does. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "frontend/peer.h"
+
+struct frontend_user {
+    struct hash_link by_uid;
+    uint32_t uid;
+    uint64_t n_peers;
+};
+
+static struct frontend_user *find(const struct frontend *f, uint32_t uid)
+{
+    for (struct hash_link *l = hash_first(&f->users, hash_mix(uid)); l; l = hash_next(l)) {
+        struct frontend_user *u = container_of(l, struct frontend_user, by_uid);
+
+        if (u->uid == uid)
+            return u;
+    }
+    return NULL;
+}
+
+/* Of the descriptors that connections may have a quarter is for other users. */
+static bool takes_all_descriptors(const struct frontend *f, uint64_t n)
+{
+    return n >= (uint64_t)f->max_fd / 4 * 3;
+}
+
+int quota_take(struct peer *p, const char **ret_refusal)
+{
+    struct frontend *f = p->frontend;
+    struct frontend_user *u = find(f, p->uid);
+    uint64_t n = u ? u->n_peers : 0;
+
+    if (f->n_admitted >= f->options.limits.connections)
+        *ret_refusal = "too many connections (max-connections in wsd.conf): try again later";
+    else if (n >= f->options.limits.connections_per_user)
+        *ret_refusal = "too many connections of this user (max-connections-per-user in wsd.conf): close some of them";
+    else if (p->fd > f->max_fd || takes_all_descriptors(f, n))
+        *ret_refusal = "too many connections for wsd's descriptors (LimitNOFILE in its unit, or ulimit -n): try again later";
+    else
+        *ret_refusal = NULL;
+    if (*ret_refusal)
+        return 0;
+    if (!u) {
+        u = calloc(1, sizeof(*u));
+        if (!u || hash_insert(&f->users, &u->by_uid, hash_mix(p->uid)) < 0) {
+            free(u);
+            return -ENOMEM;
+        }
+        u->uid = p->uid;
+    }
+    u->n_peers++;
+    f->n_admitted++;
+    p->user = u;
+    return 0;
+}
+
+void quota_give_back(struct peer *p)
+{
+    struct frontend_user *u = TAKE(p->user);
+
+    if (!u)
+        return;
+    p->frontend->n_admitted--;
+    if (--u->n_peers > 0)
+        return;
+    hash_remove(&p->frontend->users, &u->by_uid);
+    free(u);
+}

@@ -1,0 +1,239 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# clients.sh: what each user may have, below, at and above each limit; and crowds of clients that stand still, drip, flood
+# or vanish (support/crowd.c): wsd stays small, and the jobs of others go on.
+. "$(dirname "$0")/../support/lib.sh"
+
+CROWD=$BUILD/tests/support/crowd
+LOAD=$BUILD/tests/support/load
+NOW=()
+
+counter() { # NAME
+  wsctl --json stats | grep -o "\"$1\":[0-9]*" | grep -o '[0-9]*$'
+}
+counter_is() { # NAME VALUE
+  [ "$(counter "$1")" = "$2" ]
+}
+
+one() { # CASE WORDS
+  WSD_PID=$WSD_PID check "$2" "$CROWD" "$1"
+}
+
+# --- quotas ----------------------------------------------------------------------------------------------------------
+
+# The command fails with 75 and one line that names the key.
+refused() { # KEY COMMAND...
+  local key=$1 status=0
+  shift
+  "$@" >"$WORK/said" 2>&1 </dev/null || status=$?
+  cat "$WORK/said"
+  [ "$status" = 75 ] && [ "$(wc -l <"$WORK/said")" = 1 ] && grep -q -- "($key in wsd.conf)" "$WORK/said"
+}
+
+# N connections are held open until let_go.
+hold() { # N [COMMAND...]
+  local n=$1
+  shift
+  background "$@" "$LOAD" -c "$n" >"$WORK/held" 2>"$WORK/held.err"
+  HOLDER=$BACKGROUND_PID
+  wait_until grep -q held "$WORK/held" || { cat "$WORK/held.err"; return 1; }
+}
+let_go() {
+  kill -KILL "$HOLDER"
+  wait "$HOLDER" 2>/dev/null
+  true
+}
+
+# With a limit of 10 connections, one of which is to be wsctl's.
+connections() { # KEY
+  hold 8 || return 1
+  wsctl ping && let_go && wait_until counter_is connections 1 || return 1 # below
+  hold 9 || return 1
+  wsctl ping && let_go && wait_until counter_is connections 1 || return 1 # at
+  hold 10 || return 1
+  for _ in 1 2 3 4 5 6 7 8 9 10; do # above; who is refused is counted nowhere
+    refused "$1" wsctl ping || return 1
+  done
+  let_go && wait_until wsctl ping && wait_until counter_is connections 1
+}
+
+# A job that waits and is not waited for.
+sleeper() { # [OPTION...]
+  wsctl submit --detach "$@" sleep:sleep 600000 >>"$WORK/ids"
+}
+no_sleepers() {
+  xargs -r wsctl cancel <"$WORK/ids" && wait_until counter_is jobs_open 0 && wait_until counter_is bytes_charged 0
+  rm -f "$WORK/ids"
+}
+
+jobs() { # KEY: it is 3
+  sleeper && sleeper && sleeper || return 1 # below, at
+  refused "$1" wsctl submit fib 20 || return 1
+  wsctl cancel "$(head -n 1 "$WORK/ids")" && wait_until expect_output 6765 wsctl submit fib 20 && no_sleepers
+}
+
+# max-bytes-per-user is 40000: "600000", its NUL, and the input.
+bytes_queued() {
+  local n
+  for n in 39992 39993; do # below, at
+    head -c "$n" /dev/zero >"$WORK/input"
+    sleeper --input "$WORK/input" && counter_is bytes_charged $((n + 7)) && no_sleepers || return 1
+  done
+  head -c 39994 /dev/zero >"$WORK/input"
+  refused max-bytes-per-user wsctl submit --detach --input "$WORK/input" sleep:sleep 600000 || return 1
+  head -c 30000 /dev/zero >"$WORK/input" # two that are too much together
+  sleeper --input "$WORK/input" || return 1
+  refused max-bytes-per-user wsctl submit --detach --input "$WORK/input" sleep:sleep 600000 || return 1
+  no_sleepers
+}
+
+given() { # BYTES: that many, which wsctl sends in its SUBMIT or behind it, come back
+  head -c "$1" /dev/urandom >"$WORK/input"
+  wsctl submit --input "$WORK/input" echo >"$WORK/output" && cmp "$WORK/input" "$WORK/output"
+}
+too_much() { # EXIT WORDS COMMAND...
+  local code=$1 words=$2
+  shift 2
+  expect_exit "$code" "$@" >"$WORK/said" 2>&1
+  local status=$?
+  cat "$WORK/said"
+  [ "$status" = 0 ] && grep -q -- "$words" "$WORK/said"
+}
+
+one_input() { # LIMIT EXIT
+  given $(($1 - 1)) && given "$1" || return 1
+  head -c $(($1 + 1)) /dev/zero >"$WORK/input"
+  too_much "$2" "(max-input in wsd.conf)" wsctl submit --input "$WORK/input" echo && counter_is bytes_charged 0
+}
+
+# max-result is 100000.
+one_result() {
+  local id n
+  for n in 99999 100000; do
+    id=$(wsctl submit --detach bigoutput $n) && wsctl await "$id" >"$WORK/output" &&
+      [ "$(wc -c <"$WORK/output")" = $n ] || return 1
+  done
+  id=$(wsctl submit --detach bigoutput 100001) || return 1
+  too_much 63 "max-result and max-bytes-per-user in wsd.conf" wsctl await "$id"
+}
+
+# max-bytes-per-user is 250000: what is kept gives way to what is new, and one that finds no room at all is told.
+results_kept() {
+  local first second third
+  first=$(wsctl submit --detach bigoutput 124990) && wait_until counter_is results_kept 1 || return 1
+  second=$(wsctl submit --detach bigoutput 124990) && wait_until counter_is results_kept 2 || return 1
+  wsctl await "$first" >"$WORK/output" && [ "$(wc -c <"$WORK/output")" = 124990 ] || return 1
+  third=$(wsctl submit --detach bigoutput 124990) && wsctl await "$third" >/dev/null || return 1
+  expect_exit 66 wsctl await "$first" && wsctl await "$second" >"$WORK/output" &&
+    [ "$(wc -c <"$WORK/output")" = 124990 ] && [ "$(counter bytes_charged)" -le 250000 ] || return 1
+  third=$(wsctl submit --detach bigoutput 250001) || return 1
+  too_much 63 "max-result and max-bytes-per-user in wsd.conf" wsctl await "$third"
+}
+
+limits() { # TEXT: of [limits], for a wsd that is started
+  printf '[limits]\n%b' "$1" >"$WSD_CONFIG"
+  start_wsd --workers 8 --plugin-dir "$TEST_PLUGINS"
+}
+
+limits 'max-connections-per-user = 10\n' || exit 1
+check "connections of a user: below, at and above the limit" connections max-connections-per-user
+printf '[limits]\nmax-connections = 10\n' >"$WSD_CONFIG"
+kill -HUP "$WSD_PID"
+check "SIGHUP: another limit" wait_until grep -q 'configuration was read again' "$WSD_LOG"
+check "connections of all: below, at and above the limit" connections max-connections
+stop_wsd
+limits 'max-jobs-per-user = 3\n' || exit 1
+check "jobs of a user: below, at and above the limit" jobs max-jobs-per-user
+stop_wsd
+limits 'max-jobs = 3\n' || exit 1
+check "jobs of all: below, at and above the limit" jobs max-jobs
+stop_wsd
+limits 'max-bytes-per-user = 40000\n' || exit 1
+check "bytes queued by a user: below, at and above the limit" bytes_queued
+stop_wsd
+limits 'max-input = 1000\n' || exit 1
+check "a small input: below, at and above the limit" one_input 1000 75
+stop_wsd
+limits 'max-input = 300000\n' || exit 1
+check "an input in pieces: below, at and above the limit" one_input 300000 63
+stop_wsd
+limits 'max-result = 100000\n' || exit 1
+check "a result kept: below, at and above the limit" one_result
+stop_wsd
+limits 'max-bytes-per-user = 250000\n' || exit 1
+check "results kept of a user: below, at and above the limit" results_kept
+stop_wsd
+
+# Of two users who share a wsd, one takes all that he may have.
+two_users() {
+  chmod 755 "$WORK" "${WSD_SOCKET%/*}" && chmod 666 "$WSD_SOCKET" && mkdir -p "$WORK/inst" || return 1
+  cp "$LOAD" "$WSCTL" "$BUILD"/client/libwsclient.so.0 "$WORK/inst/"
+  chmod -R a+rX "$WORK/inst"
+  NOW=(setpriv --clear-groups --inh-caps=-all --reuid=1001 --regid=1001 -- env "LD_LIBRARY_PATH=$WORK/inst")
+  LOAD=$WORK/inst/load hold 10 "${NOW[@]}" || return 1
+  refused max-connections-per-user "${NOW[@]}" "$WORK/inst/wsctl" ping || return 1
+  NOW[3]=--reuid=1002
+  "${NOW[@]}" "$WORK/inst/wsctl" ping && "${NOW[@]}" "$WORK/inst/wsctl" submit fib 20 && let_go
+}
+if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
+  printf '[daemon]\nsystem = yes\n[domains]\ntrust = all\n[limits]\nmax-connections-per-user = 10\n' >"$WSD_CONFIG"
+  start_wsd --workers 2 || exit 1
+  check "one user has all that he may, and another gets in" two_users
+  stop_wsd
+else
+  skip "one user has all that he may, and another gets in" "only root can act as two users"
+fi
+
+# With few descriptors, and limits that say nothing of it.
+descriptors_run_out() {
+  hold 160 || return 1
+  wsctl ping && let_go && wait_until counter_is connections 1 || return 1
+  background "$LOAD" -c 400 >"$WORK/held" 2>"$WORK/held.err"
+  wait_until grep -q "descriptors (LimitNOFILE" "$WORK/held.err" && wait_until wsctl submit fib 20
+}
+: >"$WSD_CONFIG"
+WSD_PREFIX=(prlimit --nofile=256:256)
+start_wsd --workers 2 || exit 1
+WSD_PREFIX=()
+check "connections leave descriptors for others, and say so" descriptors_run_out
+stop_wsd
+
+# --- crowds ----------------------------------------------------------------------------------------------------------
+
+printf '[limits]\nframe-timeout = 1s\n' >"$WSD_CONFIG"
+start_wsd --workers 2 --plugin-dir "$TEST_PLUGINS" || exit 1
+one writers_of_single_bytes "frames that come a byte at a time"
+one readers_of_single_bytes "readers of a byte at a time"
+one floods "floods of those who do not read: wsd reads no more of them"
+one comings_and_goings "thousands of connections that vanish"
+stop_wsd
+limits 'max-bytes-per-user = 32M\n' || exit 1
+one results_that_nobody_reads "results that nobody reads are charged to their user"
+stop_wsd
+
+memory() { # KiB
+  sed -n 's/^VmRSS: *\([0-9]*\).*/\1/p' "/proc/$WSD_PID/status"
+}
+ten_thousand() {
+  local before first
+  wsctl submit fib 20 && before=$(memory) && ulimit -S -n "$most" || return 1
+  hold 5000 && first=$HOLDER && hold 5000 || return 1 # a client of the library has two descriptors
+  [ "$(counter connections)" = 10001 ] && "$LOAD" -p 4 -n 4000 echo || return 1
+  echo "$(($(memory) - before)) KiB for 10,000 connections"
+  # four KiB each, of all that a connection is; a sanitizer wants more
+  [ $(($(memory) - before)) -le $((40000 * TIME_SCALE + 20000)) ] || return 1
+  let_go
+  HOLDER=$first
+  let_go && wait_until counter_is connections 1 && wsctl submit fib 20
+}
+most=$(ulimit -Hn)
+[ "$most" != unlimited ] || most=20000
+if [ "$most" -ge 14000 ]; then # three quarters of it are one user's at most
+  : >"$WSD_CONFIG"
+  start_wsd --workers 2 --plugin-dir "$TEST_PLUGINS" || exit 1
+  check "10,000 connections of one user" ten_thousand
+  stop_wsd
+else
+  skip "10,000 connections" "at most $most descriptors here (ulimit -Hn), and 14000 are wanted"
+fi

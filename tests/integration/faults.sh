@@ -1,0 +1,144 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# faults.sh: wsd while calls of libc fail beneath it (support/faults.c): no memory, no descriptors, no space, interrupted
+# calls, parts of what was asked for, a clock that jumps. Executors are killed meanwhile, so that what only happens at
+# their start is met, too. wsd does not end, nobody waits for ever, no answer is wrong or comes twice; and once the faults
+# are over all goes on, and nothing is left.
+. "$(dirname "$0")/../support/lib.sh"
+
+LOAD=$BUILD/tests/support/load
+SHIM=$BUILD/tests/support/faults.so
+SEED=${WSD_SEED:-$((RANDOM + 1))}
+ROUNDS=${WSD_ROUNDS:-2}
+[ -z "${WSD_THOROUGH:-}" ] || ROUNDS=25
+
+if [ -n "${WSD_SANITIZE:-}" ]; then
+  skip "injected faults" "a sanitizer has to be the first library of a process, and has its own malloc"
+  exit 0
+fi
+
+counter() { # NAME
+  wsctl --json stats | grep -o "\"$1\":[0-9]*" | grep -o '[0-9]*$'
+}
+
+nothing_is_left() {
+  local name
+  for name in jobs_open jobs_queued jobs_handed_over results_kept results_being_read bytes_charged traces; do
+    [ "$(counter $name)" = 0 ] || { echo "$name is $(counter $name)"; return 1; }
+  done
+  [ "$(counter connections)" = 1 ]
+}
+
+faults() { # 0 or 1
+  printf '%s' "$1" | dd of="$WORK/faults" conv=notrunc status=none
+}
+injected() {
+  od -An -t u8 -j 8 -N 8 "$WORK/faults" | tr -d ' '
+}
+
+# What comes under it: jobs with small and large inputs and outputs, questions, connections, reloads.
+under_faults() {
+  local loads=() pid status=0
+  timeout $((60 * TIME_SCALE)) "$LOAD" -f -p 4 -w 32 -n 4000 echo >"$WORK/small" 2>&1 &
+  loads+=($!)
+  timeout $((60 * TIME_SCALE)) "$LOAD" -f -p 2 -w 4 -n 200 -b 300000 echo >"$WORK/large" 2>&1 &
+  loads+=($!)
+  timeout $((60 * TIME_SCALE)) "$LOAD" -f -p 2 -w 4 -n 100 -b 200000 echo:stream >"$WORK/streams" 2>&1 &
+  loads+=($!)
+  started+=("${loads[@]}")
+  for pid in "${loads[@]}"; do
+    until gone "$pid"; do
+      pkill -KILL -P "$WSD_PID"
+      kill -HUP "$WSD_PID" || return 1
+      timeout 5 wsctl plugin list >/dev/null 2>&1
+      timeout 5 wsctl --json list >/dev/null 2>&1
+      timeout 5 wsctl submit --detach bigoutput 200000 >/dev/null 2>&1
+      sleep 0.05
+    done
+    wait "$pid" || { status=1; echo "exit $?"; }
+  done
+  cat "$WORK/small" "$WORK/large" "$WORK/streams"
+  return $status
+}
+
+round() { # KIND RATE SEED
+  local status=0
+  head -c 16 /dev/zero >"$WORK/faults"
+  WSD_PREFIX=(env "LD_PRELOAD=$SHIM" "FAULTS=$1" "FAULTS_RATE=$2" "FAULTS_SEED=$3" "FAULTS_FILE=$WORK/faults")
+  start_wsd --workers 2 --plugin-dir "$TEST_PLUGINS" || return 1
+  WSD_PREFIX=()
+  faults 1
+  under_faults || status=1
+  faults 0
+  echo "seed $3, $(injected) faults"
+  if gone "$WSD_PID"; then
+    echo "wsd has ended"
+    show "$WSD_LOG"
+    return 1
+  fi
+  [ "$(injected)" -gt 0 ] || { echo "no call has failed: this tests nothing"; status=1; }
+  wait_until timeout 10 wsctl submit fib 20 || { echo "wsd does not serve any more"; status=1; }
+  timeout $((60 * TIME_SCALE)) "$LOAD" -p 4 -n 2000 echo || status=1
+  wait_until nothing_is_left || { echo "something is left"; wsctl --json stats; wsctl list; status=1; }
+  if [ "$status" != 0 ]; then
+    kill -KILL "$WSD_PID"
+    show "$WSD_LOG"
+    return 1
+  fi
+  stop_wsd
+}
+
+rounds() { # KIND RATE
+  local i
+  for ((i = 0; i < ROUNDS; i++)); do
+    round "$1" "$2" $((SEED + i)) || return 1
+  done
+}
+
+# One that cannot start says why, and does not crash; one that can serves once the faults are over.
+starts() { # KIND
+  local i pid status told=0 served=0
+  for ((i = 1; i <= ROUNDS * 10; i++)); do
+    { printf '1' && head -c 15 /dev/zero; } >"$WORK/faults"
+    LD_PRELOAD=$SHIM FAULTS=$1 FAULTS_RATE=$((10 + i * 20)) FAULTS_SEED=$((SEED + i)) FAULTS_FILE=$WORK/faults \
+      exec_wsd --socket "$WORK/start.sock" --executor "$EXECUTOR" --plugin-dir "$PLUGINS" >"$WORK/log" 2>&1 </dev/null &
+    pid=$!
+    started+=("$pid")
+    wait_until ended_or_ready "$pid" || { echo "neither ready nor ended"; return 1; }
+    faults 0
+    if gone "$pid"; then
+      status=0
+      wait "$pid" || status=$?
+      told=$((told + 1))
+      [ "$status" -lt 126 ] && [ "$status" != 0 ] && [ -s "$WORK/log" ] && continue
+      echo "seed $((SEED + i)): exit $status"
+      show "$WORK/log"
+      return 1
+    fi
+    wait_until wsctl --socket "$WORK/start.sock" submit fib 20 || { echo "it does not serve"; return 1; }
+    served=$((served + 1))
+    kill -TERM "$pid"
+    wait_for_exit "$pid" || { echo "seed $((SEED + i)): it does not end in order"; return 1; }
+  done
+  echo "$told could not start, $served served"
+}
+exec_wsd() {
+  exec "$WSD" "$@"
+}
+ended_or_ready() { # PID
+  gone "$1" || grep -q 'is ready at' "$WORK/log"
+}
+
+printf '[limits]\nexecutor-idle = 500ms\ncancel-grace = 300ms\nkeep-results = 500ms\nframe-timeout = 5s\n' >"$WSD_CONFIG"
+check "hardly ever no memory, seed $SEED" rounds memory 300
+check "often no memory, seed $SEED" rounds memory 40
+check "no descriptors, seed $SEED" rounds descriptors 10
+check "no space, seed $SEED" rounds space 10
+check "no processes, seed $SEED" rounds spawn 3
+check "calls interrupted or done in part, seed $SEED" rounds short 20
+check "signals all the time, seed $SEED" rounds signals,short 50
+check "the clock jumps by years, seed $SEED" rounds clock 10
+check "all of it, seed $SEED" rounds memory,descriptors,space,spawn,short,signals,clock 200
+check "started with hardly any memory, seed $SEED" starts memory
+check "started with hardly any descriptors or space, seed $SEED" starts descriptors,space

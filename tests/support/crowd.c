@@ -1,0 +1,441 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * crowd.c: many clients that behave badly at once, and an innocent one whose jobs go on meanwhile. One case a run: prints
+ * `ok NAME` or `FAIL NAME: why`, exits 0 or 1.
+ *
+ *     crowd CASE        WSD_SOCKET: where; WSD_PID: of that wsd, whose memory is looked at */
+#include <errno.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "proto/codec.h"
+#include "proto/frame.h"
+
+#define WAIT_MSEC 20000
+#define TICK_MSEC 100
+#define MIB       (1ull << 20)
+
+static const char *name;
+
+__attribute__((noreturn, format(printf, 1, 2))) static void fail(const char *format, ...)
+{
+    va_list args;
+
+    printf("FAIL %s: ", name);
+    va_start(args, format);
+    vprintf(format, args);
+    va_end(args);
+    putchar('\n');
+    exit(1);
+}
+
+struct conn {
+    int fd;
+    uint8_t in[4 * FRAME_MAX];
+    size_t used, size; /* in[used..size) is not handled yet */
+    struct codec *codec;
+    struct frame frame; /* the last one */
+    struct msg msg;
+};
+
+static void put(struct conn *c, const struct msg *m, uint32_t tag, const void *body, size_t body_size)
+{
+    uint8_t bytes[FRAME_MAX];
+    size_t n = codec_encode(m, tag, body_size, bytes, sizeof(bytes));
+
+    if (!n)
+        fail("cannot encode a %s", codec_type_name(m->type));
+    if (body_size)
+        memcpy(bytes + n, body, body_size);
+    n += body_size;
+    for (size_t at = 0; at < n;) {
+        ssize_t w = send(c->fd, bytes + at, n - at, MSG_NOSIGNAL);
+
+        if (w < 0)
+            fail("send: %s", strerror(errno));
+        at += (size_t)w;
+    }
+}
+
+/* The next frame; false where the stream has ended. */
+static bool next_or_end(struct conn *c)
+{
+    for (;;) {
+        struct pollfd p = {.fd = c->fd, .events = POLLIN};
+        size_t used;
+        int r = frame_parse(c->in + c->used, c->size - c->used, &c->frame, &used);
+
+        if (r == 0) {
+            c->used += used;
+            if (codec_decode(c->codec, &c->frame, &c->msg) != 0)
+                fail("wsd sent what cannot be decoded");
+            return true;
+        }
+        if (r != FRAME_MORE)
+            fail("wsd sent what is no frame");
+        memmove(c->in, c->in + c->used, c->size - c->used);
+        c->size -= c->used;
+        c->used = 0;
+        if (poll(&p, 1, WAIT_MSEC) <= 0)
+            fail("an answer does not come");
+        ssize_t n = recv(c->fd, c->in + c->size, sizeof(c->in) - c->size, 0);
+        if (n <= 0)
+            return false;
+        c->size += (size_t)n;
+    }
+}
+
+static void next(struct conn *c)
+{
+    if (!next_or_end(c))
+        fail("wsd hung up");
+    if (c->msg.type == FRAME_ERROR && c->frame.tag == 0)
+        fail("wsd closes: %s", c->msg.error.text.data);
+}
+
+static struct conn *open_conn(uint32_t window)
+{
+    struct sockaddr_un a = {.sun_family = AF_UNIX};
+    struct conn *c = calloc(1, sizeof(*c));
+
+    snprintf(a.sun_path, sizeof(a.sun_path), "%s", getenv("WSD_SOCKET"));
+    if (!c || codec_new(&c->codec) < 0)
+        fail("no memory");
+    c->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (c->fd < 0 || connect(c->fd, (struct sockaddr *)&a, sizeof(a)) < 0)
+        fail("connect: %s", strerror(errno));
+    put(c, &(struct msg){.type = FRAME_HELLO, .hello = {.version_min = 1, .version_max = 1, .window = window}}, 0, NULL,
+        0);
+    next(c);
+    if (c->msg.type != FRAME_WELCOME)
+        fail("no WELCOME but %s", codec_type_name(c->msg.type));
+    return c;
+}
+
+static void hang_up(struct conn *c)
+{
+    close(c->fd);
+    codec_free(c->codec);
+    free(c);
+}
+
+static struct msg job_of(const char *plugin, const char *arg)
+{
+    return (struct msg){.type = FRAME_SUBMIT,
+                        .submit = {.plugin = {plugin, strlen(plugin)},
+                                   .args = {arg, strlen(arg) + 1},
+                                   .argc = 1}};
+}
+
+static void submit(struct conn *c, uint32_t tag, const char *plugin, const char *arg)
+{
+    struct msg m = job_of(plugin, arg);
+
+    put(c, &m, tag, NULL, 0);
+}
+
+static uint64_t counter(struct conn *c, const char *counter_name)
+{
+    put(c, &(struct msg){.type = FRAME_STATS}, 1, NULL, 0);
+    next(c);
+    for (size_t i = 0; c->msg.type == FRAME_COUNTERS && i < c->msg.stats.n_counters; i++)
+        if (strcmp(c->msg.stats.counters[i].name.data, counter_name) == 0)
+            return c->msg.stats.counters[i].value;
+    fail("there is no counter %s", counter_name);
+}
+
+static void pause_msec(long msec)
+{
+    nanosleep(&(struct timespec){.tv_sec = msec / 1000, .tv_nsec = msec % 1000 * 1000000}, NULL);
+}
+
+static void wait_for_counter(struct conn *c, const char *counter_name, uint64_t value)
+{
+    for (int i = 0; counter(c, counter_name) != value; i++) {
+        if (i > WAIT_MSEC / 10)
+            fail("%s does not become %llu", counter_name, (unsigned long long)value);
+        pause_msec(10);
+    }
+}
+
+static uint64_t memory_of_wsd(void)
+{
+    char path[64], line[256];
+    unsigned long long kib = 0;
+
+    snprintf(path, sizeof(path), "/proc/%d/status", atoi(getenv("WSD_PID")));
+    FILE *f = fopen(path, "r");
+    while (f && fgets(line, sizeof(line), f))
+        if (sscanf(line, "VmRSS: %llu", &kib) == 1)
+            break;
+    if (!f || kib == 0)
+        fail("cannot see wsd's memory");
+    fclose(f);
+    return kib * 1024;
+}
+
+/* A sanitizer's own memory is none of ours. */
+static void expect_growth(uint64_t before, uint64_t most)
+{
+    const char *scale = getenv("TIME_SCALE");
+    uint64_t now = memory_of_wsd();
+
+    most *= scale && atoi(scale) > 1 ? 4 : 1;
+    if (now > before + most)
+        fail("wsd has grown by %llu MiB, and %llu were expected at most", (unsigned long long)((now - before) / MIB),
+             (unsigned long long)(most / MIB));
+}
+
+/* So many jobs of somebody who does nothing wrong, one behind the other: each succeeds. */
+static void innocent_jobs(struct conn *c, uint32_t n)
+{
+    for (uint32_t tag = 1; tag <= n; tag++) {
+        submit(c, tag, "echo", "x");
+        for (next(c); c->msg.type != FRAME_DONE; next(c))
+            if (c->msg.type == FRAME_ERROR)
+                fail("an innocent job: %s", c->msg.error.text.data);
+        if (c->msg.job.state != 5)
+            fail("an innocent job ended in state %u", c->msg.job.state);
+    }
+}
+
+/* --- the cases ----------------------------------------------------------------------------------------------------- */
+
+/* A frame that comes a byte at a time and not within frame-timeout, however busy the bytes: its sender is told, and others
+ * are served at each step. One that comes so in time is answered. */
+static void writers_of_single_bytes(void)
+{
+    enum { N = 50 };
+    struct conn *slow[N], *innocent = open_conn(1 << 20), *fast = open_conn(0);
+    uint8_t ping[FRAME_HEADER_SIZE];
+    int open = N;
+
+    frame_put_header(ping, FRAME_PING, 1, 0, 0);
+    for (size_t i = 0; i < sizeof(ping); i++)
+        if (send(fast->fd, ping + i, 1, MSG_NOSIGNAL) != 1)
+            fail("send: %s", strerror(errno));
+    next(fast);
+    if (fast->msg.type != FRAME_PONG)
+        fail("single bytes in time: %s", codec_type_name(fast->msg.type));
+    for (int i = 0; i < N; i++)
+        slow[i] = open_conn(0);
+    for (size_t tick = 0; open > 0; tick++) {
+        if (tick > WAIT_MSEC / TICK_MSEC)
+            fail("%d of them are still connected", open);
+        for (int i = 0; i < N; i++) {
+            struct pollfd p = {.fd = slow[i] ? slow[i]->fd : -1, .events = POLLIN};
+
+            /* the last byte never comes */
+            if (slow[i] && tick < sizeof(ping) - 1)
+                (void)!send(slow[i]->fd, ping + tick, 1, MSG_NOSIGNAL);
+            if (!slow[i] || poll(&p, 1, 0) == 0)
+                continue;
+            if (!next_or_end(slow[i]) || slow[i]->msg.type != FRAME_ERROR || slow[i]->msg.error.code != 76)
+                fail("it is not told why");
+            if (next_or_end(slow[i]))
+                fail("it is told, and stays connected");
+            hang_up(slow[i]);
+            slow[i] = NULL;
+            open--;
+        }
+        innocent_jobs(innocent, 3);
+        pause_msec(TICK_MSEC);
+    }
+    hang_up(innocent);
+    hang_up(fast);
+}
+
+/* Output is taken a byte at a time: each such reader costs his window's worth, and nobody else waits. */
+static void readers_of_single_bytes(void)
+{
+    enum { N = 12 };
+    struct conn *slow[N], *innocent = open_conn(1 << 20);
+    uint64_t before;
+
+    innocent_jobs(innocent, 10);
+    before = memory_of_wsd();
+    for (int i = 0; i < N; i++) {
+        slow[i] = open_conn(64 << 20);
+        submit(slow[i], 1, "bigoutput", "50000000");
+    }
+    for (int step = 0; step < 100; step++) {
+        for (int i = 0; i < N; i++) {
+            uint8_t byte;
+
+            if (recv(slow[i]->fd, &byte, 1, 0) != 1)
+                fail("wsd hung up on a slow reader");
+        }
+        innocent_jobs(innocent, 3);
+    }
+    expect_growth(before, N * 4 * MIB + 32 * MIB);
+    if (counter(innocent, "jobs_open") != N)
+        fail("a job whose output nobody has taken is over");
+    for (int i = 0; i < N; i++)
+        hang_up(slow[i]);
+    wait_for_counter(innocent, "jobs_open", 0);
+    wait_for_counter(innocent, "bytes_charged", 0);
+    hang_up(innocent);
+}
+
+/* For a wsd with max-bytes-per-user = 32M: jobs whose output nobody takes. They end, and what waits is no more than that.
+ * Once it is read, each has its own end: all of the output, or a failure that names the key. */
+static void results_that_nobody_reads(void)
+{
+    enum { N = 400, BYTES = 1000000 };
+    struct conn *deaf = open_conn(0), *innocent = open_conn(1 << 20);
+    static uint64_t got[N + 1];
+    uint32_t whole = 0, refused = 0;
+    uint64_t before;
+
+    innocent_jobs(innocent, 10);
+    before = memory_of_wsd();
+    for (uint32_t tag = 1; tag <= N; tag++)
+        submit(deaf, tag, "bigoutput", "1000000");
+    innocent_jobs(innocent, 200);
+    wait_for_counter(innocent, "jobs_open", 0);
+    expect_growth(before, (32 + 48) * MIB);
+    if (counter(innocent, "bytes_charged") > 32 * MIB)
+        fail("more is charged than a user may have");
+    for (uint32_t tag = 1; tag <= N; tag++)
+        put(deaf, &(struct msg){.type = FRAME_CREDIT, .credit = {.bytes = BYTES}}, tag, NULL, 0);
+    while (whole + refused < N) {
+        next(deaf);
+        uint32_t tag = deaf->frame.tag;
+        const struct msg_job *job = &deaf->msg.job;
+
+        if (deaf->msg.type == FRAME_OUTPUT) {
+            got[tag] += deaf->frame.body_size;
+        } else if (deaf->msg.type == FRAME_DONE && job->state == 5) {
+            if (got[tag] != BYTES)
+                fail("job %u has succeeded with %llu bytes", tag, (unsigned long long)got[tag]);
+            whole++;
+        } else if (deaf->msg.type == FRAME_DONE) {
+            if (job->state != 6 || !strstr(job->error.data, "max-bytes-per-user"))
+                fail("job %u ended in state %u: %s", tag, job->state, job->error.data);
+            refused++;
+        } else if (deaf->msg.type != FRAME_ACCEPTED) {
+            fail("%s", deaf->msg.type == FRAME_ERROR ? deaf->msg.error.text.data : codec_type_name(deaf->msg.type));
+        }
+    }
+    if (whole == 0 || refused == 0)
+        fail("%u came whole, %u failed", whole, refused);
+    wait_for_counter(innocent, "bytes_charged", 0);
+    hang_up(deaf);
+    hang_up(innocent);
+}
+
+/* Requests as fast as they go, whose answers nobody reads: wsd stops reading, stays small, and others are served. */
+static void floods(void)
+{
+    enum { N = 8, MANY = 1000 };
+    struct conn *flood[N], *innocent = open_conn(1 << 20);
+    static uint8_t pings[MANY * FRAME_HEADER_SIZE], submits[MANY * 64];
+    struct msg job = job_of("echo", "x");
+    size_t submits_size = 0, at[N] = {0}, sent[N] = {0};
+    int waits[N] = {0}, stopped = 0;
+    uint64_t before;
+
+    innocent_jobs(innocent, 10);
+    before = memory_of_wsd();
+    for (int i = 0; i < N; i++)
+        flood[i] = open_conn(1 << 20);
+    for (uint32_t i = 0; i < MANY; i++) {
+        frame_put_header(pings + i * FRAME_HEADER_SIZE, FRAME_PING, i + 1, 0, 0);
+        size_t n = codec_encode(&job, i + 1, 0, submits + submits_size, 64);
+        if (!n)
+            fail("cannot encode");
+        submits_size += n;
+    }
+    while (stopped < N) {
+        stopped = 0;
+        for (int i = 0; i < N; i++) {
+            struct pollfd p = {.fd = flood[i]->fd, .events = POLLOUT};
+            bool jobs = i % 2;
+            size_t size = jobs ? submits_size : sizeof(pings);
+
+            /* it stands for as long as many jobs of another take */
+            if (waits[i] >= 20 || (jobs && sent[i] >= 64 * MIB)) {
+                stopped++;
+                continue;
+            }
+            ssize_t n = poll(&p, 1, 0) > 0
+                            ? send(flood[i]->fd, (jobs ? submits : pings) + at[i], size - at[i], MSG_DONTWAIT | MSG_NOSIGNAL)
+                            : -1;
+            if (n > 0) {
+                at[i] = (at[i] + (size_t)n) % size;
+                sent[i] += (size_t)n;
+                waits[i] = 0;
+            } else {
+                waits[i]++;
+            }
+            if (sent[i] >= 512 * MIB)
+                fail("wsd reads on and on from one who does not read");
+        }
+        innocent_jobs(innocent, 1);
+    }
+    expect_growth(before, N * 8 * MIB + 32 * MIB);
+    innocent_jobs(innocent, 200);
+    for (int i = 0; i < N; i++)
+        hang_up(flood[i]);
+    wait_for_counter(innocent, "jobs_open", 0);
+    wait_for_counter(innocent, "connections", 1);
+    hang_up(innocent);
+}
+
+/* Connections that come and go at once, some with a job under way: nothing of them stays. */
+static void comings_and_goings(void)
+{
+    struct conn *innocent = open_conn(1 << 20);
+    uint64_t before;
+
+    innocent_jobs(innocent, 10);
+    before = memory_of_wsd();
+    for (int i = 0; i < 3000; i++) {
+        struct conn *c = open_conn(0);
+
+        if (i % 3 == 0)
+            submit(c, 1, "sleep", "60000");
+        if (i % 3 == 1)
+            submit(c, 1, "bigoutput", "200000");
+        hang_up(c);
+        if (i % 10 == 0)
+            innocent_jobs(innocent, 1);
+    }
+    wait_for_counter(innocent, "connections", 1);
+    wait_for_counter(innocent, "jobs_open", 0);
+    wait_for_counter(innocent, "bytes_charged", 0);
+    expect_growth(before, 32 * MIB);
+    hang_up(innocent);
+}
+
+#define CASE(function) {#function, function}
+static const struct {
+    const char *name;
+    void (*run)(void);
+} cases[] = {
+    CASE(writers_of_single_bytes), CASE(readers_of_single_bytes), CASE(results_that_nobody_reads),
+    CASE(floods),                  CASE(comings_and_goings),
+};
+
+int main(int argc, char **argv)
+{
+    for (size_t i = 0; argc == 2 && i < sizeof(cases) / sizeof(cases[0]); i++)
+        if (strcmp(cases[i].name, argv[1]) == 0) {
+            name = cases[i].name;
+            alarm(240);
+            cases[i].run();
+            printf("ok %s\n", name);
+            return 0;
+        }
+    fprintf(stderr, "usage: crowd CASE\n");
+    return 64;
+}

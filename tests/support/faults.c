@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * faults.c: preloaded into wsd (LD_PRELOAD), makes calls of libc fail now and then, as a machine does that has run out of
+ * something. Executors do not get it: wsd hands LD_PRELOAD to nobody.
+ *
+ *     FAULTS=KIND[,KIND...]   memory       malloc, calloc, realloc, mmap, epoll_ctl: ENOMEM
+ *                             descriptors  accept4, socketpair, memfd_create, eventfd, pidfd_open, fcntl(F_DUPFD): EMFILE, ENFILE
+ *                             space        memfd_create, ftruncate, write and pwrite to files, mmap: ENOSPC, ENOMEM
+ *                             spawn        posix_spawn, the first and then each N-th: EAGAIN, ENOMEM
+ *                             short        send, recvmsg, read, write, epoll_wait: EINTR, or a part only
+ *                             signals      a signal each millisecond, whose handler does nothing
+ *                             clock        CLOCK_REALTIME jumps a year forward and back
+ *     FAULTS_RATE=N           one call in about N fails
+ *     FAULTS_SEED=N           the same row of dice again (as far as the calls are the same)
+ *     FAULTS_FILE=PATH        of 16 bytes: while the first is '1' calls fail; the last 8 count those that did */
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/pidfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+
+#define YEAR 31557600
+
+enum { MEMORY = 1, DESCRIPTORS = 2, SPACE = 4, SPAWN = 8, SHORT = 16, SIGNALS = 32, CLOCK = 64 };
+
+static unsigned kinds;
+static uint64_t rate = 100;
+static _Atomic uint64_t state;
+static struct faults_file {
+    _Atomic char on;
+    char unused[7];
+    _Atomic uint64_t n;
+} nowhere, *file = &nowhere;
+
+static uint64_t dice(uint64_t n)
+{
+    /* splitmix64 (Steele, Lea, Flood 2014): a step is an addition, so threads may share it */
+    uint64_t x = atomic_fetch_add(&state, 0x9e3779b97f4a7c15u) + 0x9e3779b97f4a7c15u;
+
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+    return (x ^ (x >> 31)) % n;
+}
+
+static bool strikes(unsigned which)
+{
+    if (!(kinds & which) || atomic_load_explicit(&file->on, memory_order_relaxed) != '1' || dice(rate) != 0)
+        return false;
+    atomic_fetch_add_explicit(&file->n, 1, memory_order_relaxed);
+    return true;
+}
+
+#define REAL(function)                                                                                                 \
+    ({                                                                                                                 \
+        static __typeof__(function) *real_;                                                                            \
+        if (!real_)                                                                                                    \
+            *(void **)(&real_) = dlsym(RTLD_NEXT, #function);                                                          \
+        real_;                                                                                                         \
+    })
+
+static void on_alarm(int signal)
+{
+}
+
+__attribute__((constructor)) static void begin(void)
+{
+    static const char *const names[] = {"memory", "descriptors", "space", "spawn", "short", "signals", "clock"};
+    const char *wanted = getenv("FAULTS"), *path = getenv("FAULTS_FILE"), *number;
+    int fd = path ? open(path, O_RDWR | O_CLOEXEC) : -1;
+
+    for (size_t i = 0; wanted && i < sizeof(names) / sizeof(*names); i++)
+        if (strstr(wanted, names[i]))
+            kinds |= 1u << i;
+    if ((number = getenv("FAULTS_RATE")) && atoll(number) > 0)
+        rate = (uint64_t)atoll(number);
+    if ((number = getenv("FAULTS_SEED")))
+        state = (uint64_t)atoll(number) * 0xd1342543de82ef95u;
+    if (fd >= 0) {
+        void *at = (void *)syscall(SYS_mmap, NULL, sizeof(*file), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+        if (at != MAP_FAILED)
+            file = at;
+        close(fd);
+    }
+    if (kinds & SIGNALS) {
+        struct sigaction a = {.sa_handler = on_alarm}; /* no SA_RESTART */
+        struct itimerval t = {.it_interval = {.tv_usec = 1000}, .it_value = {.tv_usec = 1000}};
+
+        sigaction(SIGALRM, &a, NULL);
+        setitimer(ITIMER_REAL, &t, NULL);
+    }
+}
+
+/* --- memory -------------------------------------------------------------------------------------------------------- */
+
+extern void *__libc_malloc(size_t), *__libc_calloc(size_t, size_t), *__libc_realloc(void *, size_t);
+
+static bool no_memory(void)
+{
+    if (!strikes(MEMORY))
+        return false;
+    errno = ENOMEM;
+    return true;
+}
+
+void *malloc(size_t size)
+{
+    return no_memory() ? NULL : __libc_malloc(size);
+}
+
+void *calloc(size_t n, size_t size)
+{
+    return no_memory() ? NULL : __libc_calloc(n, size);
+}
+
+void *realloc(void *old, size_t size)
+{
+    return no_memory() ? NULL : __libc_realloc(old, size);
+}
+
+void *mmap(void *address, size_t size, int protection, int flags, int fd, off_t offset)
+{
+    if (strikes(MEMORY | SPACE)) {
+        errno = ENOMEM;
+        return MAP_FAILED;
+    }
+    return (void *)syscall(SYS_mmap, address, size, protection, flags, fd, offset);
+}
+
+/* --- descriptors and space ----------------------------------------------------------------------------------------- */
+
+static bool no_descriptor(void)
+{
+    if (!strikes(DESCRIPTORS))
+        return false;
+    errno = dice(2) ? EMFILE : ENFILE;
+    return true;
+}
+
+static bool no_space(void)
+{
+    if (!strikes(SPACE))
+        return false;
+    errno = dice(2) ? ENOSPC : ENOMEM;
+    return true;
+}
+
+int accept4(int fd, struct sockaddr *address, socklen_t *size, int flags)
+{
+    static const int wrong[] = {EINTR, ECONNABORTED, ENOBUFS, ENOMEM};
+
+    if (no_descriptor())
+        return -1;
+    if (strikes(SHORT)) {
+        errno = wrong[dice(sizeof(wrong) / sizeof(*wrong))];
+        return -1;
+    }
+    return REAL(accept4)(fd, address, size, flags);
+}
+
+int socketpair(int domain, int type, int protocol, int pair[2])
+{
+    return no_descriptor() ? -1 : REAL(socketpair)(domain, type, protocol, pair);
+}
+
+int memfd_create(const char *text, unsigned flags)
+{
+    return no_descriptor() || no_space() ? -1 : REAL(memfd_create)(text, flags);
+}
+
+int eventfd(unsigned value, int flags)
+{
+    return no_descriptor() ? -1 : REAL(eventfd)(value, flags);
+}
+
+int pidfd_open(pid_t pid, unsigned flags)
+{
+    return no_descriptor() ? -1 : REAL(pidfd_open)(pid, flags);
+}
+
+/* With _FILE_OFFSET_BITS=64, as wsd is built, the names of these are fcntl64, mmap64, ... */
+static int fcntl_any(int fd, int command, void *argument)
+{
+    if ((command == F_DUPFD || command == F_DUPFD_CLOEXEC) && no_descriptor())
+        return -1;
+    return (int)syscall(SYS_fcntl, fd, command, argument);
+}
+
+int fcntl(int fd, int command, ...)
+{
+    va_list args;
+
+    va_start(args, command);
+    void *argument = va_arg(args, void *);
+    va_end(args);
+    return fcntl_any(fd, command, argument);
+}
+
+int ftruncate(int fd, off_t size)
+{
+    return no_space() ? -1 : (int)syscall(SYS_ftruncate, fd, size);
+}
+
+ssize_t pwrite(int fd, const void *data, size_t size, off_t offset)
+{
+    if (no_space())
+        return -1;
+    return syscall(SYS_pwrite64, fd, data, size > 1 && strikes(SHORT) ? 1 + dice(size - 1) : size, offset);
+}
+
+int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attr,
+                char *const argv[], char *const envp[])
+{
+    static _Atomic uint64_t n;
+
+    /* there are few of these: the first one fails, too */
+    if (kinds & SPAWN && file->on == '1' && atomic_fetch_add(&n, 1) % rate == 0) {
+        atomic_fetch_add(&file->n, 1);
+        return dice(2) ? EAGAIN : ENOMEM;
+    }
+    return REAL(posix_spawn)(pid, path, actions, attr, argv, envp);
+}
+
+/* --- interrupted, and in parts ------------------------------------------------------------------------------------- */
+
+static bool interrupted(void)
+{
+    if (!strikes(SHORT))
+        return false;
+    errno = EINTR;
+    return true;
+}
+
+/* Only of a stream a part may come: of a packet, or an eventfd, never. */
+static bool is_stream(int fd)
+{
+    socklen_t size = sizeof(int);
+    int type;
+
+    return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_STREAM;
+}
+
+ssize_t send(int fd, const void *data, size_t size, int flags)
+{
+    if (interrupted())
+        return -1;
+    return REAL(send)(fd, data, size > 1 && strikes(SHORT) ? 1 + dice(size - 1) : size, flags);
+}
+
+ssize_t recvmsg(int fd, struct msghdr *h, int flags)
+{
+    struct iovec part;
+
+    if (interrupted())
+        return -1;
+    if (h->msg_iovlen != 1 || h->msg_iov->iov_len < 2 || !strikes(SHORT) || !is_stream(fd))
+        return REAL(recvmsg)(fd, h, flags);
+    struct msghdr shorter = *h;
+    part = *h->msg_iov;
+    part.iov_len = 1 + dice(dice(2) ? 16 : part.iov_len - 1);
+    if (part.iov_len > h->msg_iov->iov_len)
+        part.iov_len = h->msg_iov->iov_len;
+    shorter.msg_iov = &part;
+    ssize_t n = REAL(recvmsg)(fd, &shorter, flags);
+    h->msg_controllen = shorter.msg_controllen;
+    h->msg_flags = shorter.msg_flags;
+    return n;
+}
+
+ssize_t read(int fd, void *data, size_t size)
+{
+    return interrupted() ? -1 : syscall(SYS_read, fd, data, size);
+}
+
+static bool is_file(int fd)
+{
+    struct stat st;
+
+    return fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+ssize_t write(int fd, const void *data, size_t size)
+{
+    if (fd > 2 && (interrupted() || (kinds & SPACE && is_file(fd) && no_space())))
+        return -1;
+    return syscall(SYS_write, fd, data, size > 1 && fd > 2 && kinds & SHORT && is_file(fd) && strikes(SHORT) ? 1 + dice(size - 1) : size);
+}
+
+int epoll_ctl(int fd, int what, int of, struct epoll_event *event)
+{
+    return what == EPOLL_CTL_ADD && no_memory() ? -1 : REAL(epoll_ctl)(fd, what, of, event);
+}
+
+int epoll_wait(int fd, struct epoll_event *events, int n, int timeout)
+{
+    return interrupted() ? -1 : REAL(epoll_wait)(fd, events, n, timeout);
+}
+
+/* --- time ---------------------------------------------------------------------------------------------------------- */
+
+int clock_gettime(clockid_t id, struct timespec *t)
+{
+    static _Atomic long shift;
+    int r = REAL(clock_gettime)(id, t);
+
+    if (id != CLOCK_REALTIME)
+        return r;
+    if (strikes(CLOCK))
+        shift = (long)dice(3) * YEAR - YEAR;
+    if (atomic_load_explicit(&file->on, memory_order_relaxed) == '1')
+        t->tv_sec += shift;
+    return r;
+}
