@@ -45,7 +45,7 @@
 #define WSD_STATIC_ASSERT_(x, why) static_assert(x, why)
 #define WSD_FITS_(type, what)                                                                                          \
     WSD_STATIC_ASSERT_(sizeof(type) <= WSD_TASK_DATA && alignof(type) <= WSD_TASK_ALIGN,                               \
-                       "the " what " of a task may take at most 48 bytes, aligned to 8: point to a structure");   \
+                       "the " what " of a task may take at most 48 bytes, aligned to 8: point to a structure");        \
     WSD_STATIC_ASSERT_(__is_trivially_copyable(type), "the " what " of a task must be trivially copyable")
 extern "C" {
 #else
@@ -200,7 +200,7 @@ struct wsd_worker {
 /* A last argument that nobody looks at: ISO C and C++17 want one for `...`, also where a task has none. */
 #define WSD_END_             __attribute__((unused)) int wsd_end_
 #define WSD_SPAWN_(name, ...) name##_wsd_spawn(self, __VA_ARGS__)
-#define WSD_CALL_(name, ...)  name##_wsd_call(self, __VA_ARGS__)
+#define WSD_CALL_(name, ...)  name##_wsd_call(self WSD_LEVEL_, __VA_ARGS__)
 #define WSD_DATA_(task)   ((void *)((task) + 1))
 #define WSD_SLOT_(type)   ((uint32_t)(sizeof(struct wsd_task) + (sizeof(type) + 7) / 8 * 8))
 
@@ -481,7 +481,7 @@ static inline void wsd_blocking_end(struct wsd_worker *self)
 #define WSD_CALL(...) WSD_CALL_(__VA_ARGS__, 0)
 
 /* WSD_SYNC(NAME): joins the youngest child, which was spawned as NAME, and gives its result. Since 1. */
-#define WSD_SYNC(name) name##_wsd_sync(self)
+#define WSD_SYNC(name) name##_wsd_sync(self WSD_LEVEL_)
 
 /* WSD_TASK_n(type, name, type1, argument1, ...) { body }      defines a task with n arguments and a result, and
  * WSD_VOID_TASK_n(name, type1, argument1, ...) { body }       one without a result.
@@ -493,6 +493,54 @@ static inline void wsd_blocking_end(struct wsd_worker *self)
  *     WSD_TASK_IMPL_1(bool, odd, unsigned, n) { ... }
  *
  * and WSD_VOID_TASK_DECL_n, WSD_VOID_TASK_IMPL_n. A task is local to its source file. Since 1. */
+
+/* gcc inlines a recursion into itself, some levels deep; clang never does. There a task with a result has three copies
+ * of its body that call one another in turn, and clang inlines these as it inlines other functions: fib 1.8 -> 1.3 ns a
+ * call. Which copy it is, a body knows by a parameter; whoever is no task sees the constant of that name. Tasks without
+ * result have one: their leaves in a loop got slower. */
+#ifdef __clang__
+enum { wsd_level_ = 2 };
+#define WSD_LEVEL_       , wsd_level_
+#define WSD_SELF_        WSD_UNUSED_ struct wsd_worker *self, WSD_UNUSED_ int wsd_level_
+#define WSD_TURN_(name)  name##_wsd_turn
+#define WSD_ENTER_(n, type, name, which, level, ...)                                                                   \
+    WSD_TASK_FN_ type which(struct wsd_worker *self, struct wsd_task *wsd_t_ WSD_PARAMS_##n##_(__VA_ARGS__))           \
+    {                                                                                                                  \
+        wsd_task_enter_(self, wsd_t_);                                                                                 \
+        return name##_wsd_body(self, level WSD_PASS_##n##_);                                                           \
+    }
+#define WSD_ENTERS_(n, type, name, ...)                                                                                \
+    WSD_TASK_FN_ type name##_wsd_enter(struct wsd_worker *self,                                                        \
+                                       struct wsd_task *wsd_t_ WSD_PARAMS_##n##_(__VA_ARGS__));                        \
+    WSD_TASK_FN_ type name##_wsd_enter1(struct wsd_worker *self,                                                       \
+                                        struct wsd_task *wsd_t_ WSD_PARAMS_##n##_(__VA_ARGS__));                       \
+    WSD_TASK_FN_ type name##_wsd_enter2(struct wsd_worker *self,                                                       \
+                                        struct wsd_task *wsd_t_ WSD_PARAMS_##n##_(__VA_ARGS__));                       \
+    WSD_TASK_INLINE_ type name##_wsd_turn(WSD_SELF_,                                    \
+                                          struct wsd_task *wsd_t_ WSD_PARAMS_##n##_(__VA_ARGS__))                      \
+    {                                                                                                                  \
+        if (wsd_level_ == 0)                                                                                           \
+            return name##_wsd_enter1(self, wsd_t_ WSD_PASS_##n##_);                                                    \
+        else if (wsd_level_ == 1)                                                                                      \
+            return name##_wsd_enter2(self, wsd_t_ WSD_PASS_##n##_);                                                    \
+        else                                                                                                           \
+            return name##_wsd_enter(self, wsd_t_ WSD_PASS_##n##_);                                                     \
+    }                                                                                                                  \
+    WSD_ENTER_(n, type, name, name##_wsd_enter, 0, __VA_ARGS__)                                                        \
+    WSD_ENTER_(n, type, name, name##_wsd_enter1, 1, __VA_ARGS__)                                                       \
+    WSD_ENTER_(n, type, name, name##_wsd_enter2, 2, __VA_ARGS__)
+#else
+#define WSD_LEVEL_
+#define WSD_SELF_       WSD_UNUSED_ struct wsd_worker *self
+#define WSD_TURN_(name) name##_wsd_enter
+#define WSD_ENTERS_(n, type, name, ...)                                                                                \
+    WSD_TASK_FN_ type name##_wsd_enter(struct wsd_worker *self,                                                        \
+                                       struct wsd_task *wsd_t_ WSD_PARAMS_##n##_(__VA_ARGS__))                         \
+    {                                                                                                                  \
+        wsd_task_enter_(self, wsd_t_);                                                                                 \
+        return name##_wsd_body(self WSD_PASS_##n##_);                                                                  \
+    }
+#endif
 
 #define WSD_DECL_(n, type, name, ...)                                                                                  \
     struct name##_wsd_args {                                                                                           \
@@ -507,13 +555,8 @@ static inline void wsd_blocking_end(struct wsd_worker *self)
     };                                                                                                                 \
     WSD_FITS_(struct name##_wsd_args, "arguments");                                                                    \
     WSD_FITS_(struct name##_wsd_result, "result");                                                                     \
-    WSD_TASK_INLINE_ type name##_wsd_body(struct wsd_worker *self WSD_PARAMS_##n##_(__VA_ARGS__));                     \
-    WSD_TASK_FN_ type name##_wsd_enter(struct wsd_worker *self,                                                        \
-                                       struct wsd_task *wsd_t_ WSD_PARAMS_##n##_(__VA_ARGS__))                         \
-    {                                                                                                                  \
-        wsd_task_enter_(self, wsd_t_);                                                                                 \
-        return name##_wsd_body(self WSD_PASS_##n##_);                                                                  \
-    }                                                                                                                  \
+    WSD_TASK_INLINE_ type name##_wsd_body(WSD_SELF_ WSD_PARAMS_##n##_(__VA_ARGS__));    \
+    WSD_ENTERS_(n, type, name, __VA_ARGS__)                                                                            \
     WSD_UNUSED_ static void name##_wsd_run(struct wsd_worker *self, struct wsd_task *wsd_t_)                           \
     {                                                                                                                  \
         struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
@@ -533,10 +576,10 @@ static inline void wsd_blocking_end(struct wsd_worker *self)
             wsd_next_ = (wsd_task_pushed_(self, wsd_t_), self->top);                                                   \
         wsd_task_know_(self, wsd_next_);                                                                               \
     }                                                                                                                  \
-    WSD_TASK_INLINE_ type name##_wsd_call(struct wsd_worker *self WSD_PARAMS_##n##_(__VA_ARGS__), WSD_END_)            \
+    WSD_TASK_INLINE_ type name##_wsd_call(WSD_SELF_ WSD_PARAMS_##n##_(__VA_ARGS__), WSD_END_)\
     {                                                                                                                  \
         struct wsd_task *wsd_t_ = self->top;                                                                           \
-        type wsd_value_ = name##_wsd_enter(self, wsd_t_ WSD_PASS_##n##_);                                              \
+        type wsd_value_ = WSD_TURN_(name)(self WSD_LEVEL_, wsd_t_ WSD_PASS_##n##_);                                    \
         wsd_task_back_(self, wsd_t_);                                                                                  \
         return wsd_value_;                                                                                             \
     }                                                                                                                  \
@@ -549,7 +592,7 @@ static inline void wsd_blocking_end(struct wsd_worker *self)
         (void)wsd_p_;                                                                                                  \
         return name##_wsd_enter(self, wsd_t_ WSD_LOAD_##n##_);                                                         \
     }                                                                                                                  \
-    WSD_TASK_INLINE_ type name##_wsd_sync(struct wsd_worker *self)                                                     \
+    WSD_TASK_INLINE_ type name##_wsd_sync(WSD_SELF_)                                    \
     {                                                                                                                  \
         struct wsd_task *wsd_t_ = wsd_task_at_(self->top, -(ptrdiff_t)WSD_SLOT_(union name##_wsd_data));               \
         wsd_task_top_(self, wsd_t_);                                                                                   \
@@ -557,9 +600,8 @@ static inline void wsd_blocking_end(struct wsd_worker *self)
             return name##_wsd_slow(self, wsd_t_);                                                                      \
         struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
         (void)wsd_p_;                                                                                                  \
-        type wsd_value_ = name##_wsd_enter(self, wsd_t_ WSD_LOAD_##n##_);                                              \
-        wsd_task_back_(self, wsd_t_);                                                                                  \
-        return wsd_value_;                                                                                             \
+        /* No wsd_task_back_(): the last call of most tasks, which gcc makes a loop of where nothing follows. */       \
+        return WSD_TURN_(name)(self WSD_LEVEL_, wsd_t_ WSD_LOAD_##n##_);                                               \
     }                                                                                                                  \
     WSD_STATIC_ASSERT_(1, "")
 
@@ -568,12 +610,12 @@ static inline void wsd_blocking_end(struct wsd_worker *self)
         WSD_FIELDS_##n##_(__VA_ARGS__)                                                                                 \
     };                                                                                                                 \
     WSD_FITS_(struct name##_wsd_args, "arguments");                                                                    \
-    WSD_TASK_INLINE_ void name##_wsd_body(struct wsd_worker *self WSD_PARAMS_##n##_(__VA_ARGS__));                     \
+    WSD_TASK_INLINE_ void name##_wsd_body(WSD_SELF_ WSD_PARAMS_##n##_(__VA_ARGS__));    \
     WSD_TASK_FN_ void name##_wsd_enter(struct wsd_worker *self,                                                        \
                                        struct wsd_task *wsd_t_ WSD_PARAMS_##n##_(__VA_ARGS__))                         \
     {                                                                                                                  \
         wsd_task_enter_(self, wsd_t_);                                                                                 \
-        name##_wsd_body(self WSD_PASS_##n##_);                                                                         \
+        name##_wsd_body(self WSD_LEVEL_ WSD_PASS_##n##_);                                                              \
     }                                                                                                                  \
     WSD_UNUSED_ static void name##_wsd_run(struct wsd_worker *self, struct wsd_task *wsd_t_)                           \
     {                                                                                                                  \
@@ -604,7 +646,7 @@ static inline void wsd_blocking_end(struct wsd_worker *self)
             wsd_next_ = (name##_wsd_pushed(self, wsd_t_), self->top);                                                  \
         wsd_task_know_(self, wsd_next_);                                                                               \
     }                                                                                                                  \
-    WSD_TASK_INLINE_ void name##_wsd_call(struct wsd_worker *self WSD_PARAMS_##n##_(__VA_ARGS__), WSD_END_)            \
+    WSD_TASK_INLINE_ void name##_wsd_call(WSD_SELF_ WSD_PARAMS_##n##_(__VA_ARGS__), WSD_END_)\
     {                                                                                                                  \
         struct wsd_task *wsd_t_ = self->top;                                                                           \
         name##_wsd_enter(self, wsd_t_ WSD_PASS_##n##_);                                                                \
@@ -618,7 +660,7 @@ static inline void wsd_blocking_end(struct wsd_worker *self)
         (void)wsd_p_;                                                                                                  \
         name##_wsd_enter(self, wsd_t_ WSD_LOAD_##n##_);                                                                \
     }                                                                                                                  \
-    WSD_TASK_INLINE_ void name##_wsd_sync(struct wsd_worker *self)                                                     \
+    WSD_TASK_INLINE_ void name##_wsd_sync(WSD_SELF_)                                    \
     {                                                                                                                  \
         struct wsd_task *wsd_next_ = self->top;                                                                        \
         struct wsd_task *wsd_t_ = wsd_task_at_(wsd_next_, -(ptrdiff_t)WSD_SLOT_(struct name##_wsd_args));              \
@@ -627,7 +669,7 @@ static inline void wsd_blocking_end(struct wsd_worker *self)
             if (wsd_task_done_(self, wsd_next_))                                                                       \
                 wsd_t_ = wsd_next_;                                                                                    \
             else                                                                                                       \
-                wsd_t_ = (name##_wsd_slow(self, wsd_t_), self->top); /* wsd_next_ at the last of them */              \
+                wsd_t_ = (name##_wsd_slow(self, wsd_t_), self->top); /* wsd_next_ at the last of them */               \
         } else {                                                                                                       \
             struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                              \
             (void)wsd_p_;                                                                                              \
@@ -678,14 +720,14 @@ static inline void wsd_blocking_end(struct wsd_worker *self)
 #define WSD_TASK_DECL_0(type, name)                                                                                    \
     WSD_DECL_(0, type, name, )
 #define WSD_TASK_IMPL_0(type, name)                                                                                    \
-    WSD_TASK_INLINE_ type name##_wsd_body(WSD_UNUSED_ struct wsd_worker *self)
+    WSD_TASK_INLINE_ type name##_wsd_body(WSD_SELF_)
 #define WSD_TASK_0(type, name)                                                                                         \
     WSD_TASK_DECL_0(type, name);                                                                                       \
     WSD_TASK_IMPL_0(type, name)
 #define WSD_VOID_TASK_DECL_0(name)                                                                                     \
     WSD_VOID_DECL_(0, name, )
 #define WSD_VOID_TASK_IMPL_0(name)                                                                                     \
-    WSD_TASK_INLINE_ void name##_wsd_body(WSD_UNUSED_ struct wsd_worker *self)
+    WSD_TASK_INLINE_ void name##_wsd_body(WSD_SELF_)
 #define WSD_VOID_TASK_0(name)                                                                                          \
     WSD_VOID_TASK_DECL_0(name);                                                                                        \
     WSD_VOID_TASK_IMPL_0(name)
@@ -693,14 +735,14 @@ static inline void wsd_blocking_end(struct wsd_worker *self)
 #define WSD_TASK_DECL_1(type, name, ...)                                                                               \
     WSD_DECL_(1, type, name, __VA_ARGS__)
 #define WSD_TASK_IMPL_1(type, name, t1, a1)                                                                            \
-    WSD_TASK_INLINE_ type name##_wsd_body(WSD_UNUSED_ struct wsd_worker *self, t1 a1)
+    WSD_TASK_INLINE_ type name##_wsd_body(WSD_SELF_, t1 a1)
 #define WSD_TASK_1(type, name, t1, a1)                                                                                 \
     WSD_TASK_DECL_1(type, name, t1);                                                                                   \
     WSD_TASK_IMPL_1(type, name, t1, a1)
 #define WSD_VOID_TASK_DECL_1(name, ...)                                                                                \
     WSD_VOID_DECL_(1, name, __VA_ARGS__)
 #define WSD_VOID_TASK_IMPL_1(name, t1, a1)                                                                             \
-    WSD_TASK_INLINE_ void name##_wsd_body(WSD_UNUSED_ struct wsd_worker *self, t1 a1)
+    WSD_TASK_INLINE_ void name##_wsd_body(WSD_SELF_, t1 a1)
 #define WSD_VOID_TASK_1(name, t1, a1)                                                                                  \
     WSD_VOID_TASK_DECL_1(name, t1);                                                                                    \
     WSD_VOID_TASK_IMPL_1(name, t1, a1)
@@ -708,14 +750,14 @@ static inline void wsd_blocking_end(struct wsd_worker *self)
 #define WSD_TASK_DECL_2(type, name, ...)                                                                               \
     WSD_DECL_(2, type, name, __VA_ARGS__)
 #define WSD_TASK_IMPL_2(type, name, t1, a1, t2, a2)                                                                    \
-    WSD_TASK_INLINE_ type name##_wsd_body(WSD_UNUSED_ struct wsd_worker *self, t1 a1, t2 a2)
+    WSD_TASK_INLINE_ type name##_wsd_body(WSD_SELF_, t1 a1, t2 a2)
 #define WSD_TASK_2(type, name, t1, a1, t2, a2)                                                                         \
     WSD_TASK_DECL_2(type, name, t1, t2);                                                                               \
     WSD_TASK_IMPL_2(type, name, t1, a1, t2, a2)
 #define WSD_VOID_TASK_DECL_2(name, ...)                                                                                \
     WSD_VOID_DECL_(2, name, __VA_ARGS__)
 #define WSD_VOID_TASK_IMPL_2(name, t1, a1, t2, a2)                                                                     \
-    WSD_TASK_INLINE_ void name##_wsd_body(WSD_UNUSED_ struct wsd_worker *self, t1 a1, t2 a2)
+    WSD_TASK_INLINE_ void name##_wsd_body(WSD_SELF_, t1 a1, t2 a2)
 #define WSD_VOID_TASK_2(name, t1, a1, t2, a2)                                                                          \
     WSD_VOID_TASK_DECL_2(name, t1, t2);                                                                                \
     WSD_VOID_TASK_IMPL_2(name, t1, a1, t2, a2)
@@ -723,14 +765,14 @@ static inline void wsd_blocking_end(struct wsd_worker *self)
 #define WSD_TASK_DECL_3(type, name, ...)                                                                               \
     WSD_DECL_(3, type, name, __VA_ARGS__)
 #define WSD_TASK_IMPL_3(type, name, t1, a1, t2, a2, t3, a3)                                                            \
-    WSD_TASK_INLINE_ type name##_wsd_body(WSD_UNUSED_ struct wsd_worker *self, t1 a1, t2 a2, t3 a3)
+    WSD_TASK_INLINE_ type name##_wsd_body(WSD_SELF_, t1 a1, t2 a2, t3 a3)
 #define WSD_TASK_3(type, name, t1, a1, t2, a2, t3, a3)                                                                 \
     WSD_TASK_DECL_3(type, name, t1, t2, t3);                                                                           \
     WSD_TASK_IMPL_3(type, name, t1, a1, t2, a2, t3, a3)
 #define WSD_VOID_TASK_DECL_3(name, ...)                                                                                \
     WSD_VOID_DECL_(3, name, __VA_ARGS__)
 #define WSD_VOID_TASK_IMPL_3(name, t1, a1, t2, a2, t3, a3)                                                             \
-    WSD_TASK_INLINE_ void name##_wsd_body(WSD_UNUSED_ struct wsd_worker *self, t1 a1, t2 a2, t3 a3)
+    WSD_TASK_INLINE_ void name##_wsd_body(WSD_SELF_, t1 a1, t2 a2, t3 a3)
 #define WSD_VOID_TASK_3(name, t1, a1, t2, a2, t3, a3)                                                                  \
     WSD_VOID_TASK_DECL_3(name, t1, t2, t3);                                                                            \
     WSD_VOID_TASK_IMPL_3(name, t1, a1, t2, a2, t3, a3)
@@ -738,14 +780,14 @@ static inline void wsd_blocking_end(struct wsd_worker *self)
 #define WSD_TASK_DECL_4(type, name, ...)                                                                               \
     WSD_DECL_(4, type, name, __VA_ARGS__)
 #define WSD_TASK_IMPL_4(type, name, t1, a1, t2, a2, t3, a3, t4, a4)                                                    \
-    WSD_TASK_INLINE_ type name##_wsd_body(WSD_UNUSED_ struct wsd_worker *self, t1 a1, t2 a2, t3 a3, t4 a4)
+    WSD_TASK_INLINE_ type name##_wsd_body(WSD_SELF_, t1 a1, t2 a2, t3 a3, t4 a4)
 #define WSD_TASK_4(type, name, t1, a1, t2, a2, t3, a3, t4, a4)                                                         \
     WSD_TASK_DECL_4(type, name, t1, t2, t3, t4);                                                                       \
     WSD_TASK_IMPL_4(type, name, t1, a1, t2, a2, t3, a3, t4, a4)
 #define WSD_VOID_TASK_DECL_4(name, ...)                                                                                \
     WSD_VOID_DECL_(4, name, __VA_ARGS__)
 #define WSD_VOID_TASK_IMPL_4(name, t1, a1, t2, a2, t3, a3, t4, a4)                                                     \
-    WSD_TASK_INLINE_ void name##_wsd_body(WSD_UNUSED_ struct wsd_worker *self, t1 a1, t2 a2, t3 a3, t4 a4)
+    WSD_TASK_INLINE_ void name##_wsd_body(WSD_SELF_, t1 a1, t2 a2, t3 a3, t4 a4)
 #define WSD_VOID_TASK_4(name, t1, a1, t2, a2, t3, a3, t4, a4)                                                          \
     WSD_VOID_TASK_DECL_4(name, t1, t2, t3, t4);                                                                        \
     WSD_VOID_TASK_IMPL_4(name, t1, a1, t2, a2, t3, a3, t4, a4)
@@ -753,14 +795,14 @@ static inline void wsd_blocking_end(struct wsd_worker *self)
 #define WSD_TASK_DECL_5(type, name, ...)                                                                               \
     WSD_DECL_(5, type, name, __VA_ARGS__)
 #define WSD_TASK_IMPL_5(type, name, t1, a1, t2, a2, t3, a3, t4, a4, t5, a5)                                            \
-    WSD_TASK_INLINE_ type name##_wsd_body(WSD_UNUSED_ struct wsd_worker *self, t1 a1, t2 a2, t3 a3, t4 a4, t5 a5)
+    WSD_TASK_INLINE_ type name##_wsd_body(WSD_SELF_, t1 a1, t2 a2, t3 a3, t4 a4, t5 a5)
 #define WSD_TASK_5(type, name, t1, a1, t2, a2, t3, a3, t4, a4, t5, a5)                                                 \
     WSD_TASK_DECL_5(type, name, t1, t2, t3, t4, t5);                                                                   \
     WSD_TASK_IMPL_5(type, name, t1, a1, t2, a2, t3, a3, t4, a4, t5, a5)
 #define WSD_VOID_TASK_DECL_5(name, ...)                                                                                \
     WSD_VOID_DECL_(5, name, __VA_ARGS__)
 #define WSD_VOID_TASK_IMPL_5(name, t1, a1, t2, a2, t3, a3, t4, a4, t5, a5)                                             \
-    WSD_TASK_INLINE_ void name##_wsd_body(WSD_UNUSED_ struct wsd_worker *self, t1 a1, t2 a2, t3 a3, t4 a4, t5 a5)
+    WSD_TASK_INLINE_ void name##_wsd_body(WSD_SELF_, t1 a1, t2 a2, t3 a3, t4 a4, t5 a5)
 #define WSD_VOID_TASK_5(name, t1, a1, t2, a2, t3, a3, t4, a4, t5, a5)                                                  \
     WSD_VOID_TASK_DECL_5(name, t1, t2, t3, t4, t5);                                                                    \
     WSD_VOID_TASK_IMPL_5(name, t1, a1, t2, a2, t3, a3, t4, a4, t5, a5)
@@ -768,14 +810,14 @@ static inline void wsd_blocking_end(struct wsd_worker *self)
 #define WSD_TASK_DECL_6(type, name, ...)                                                                               \
     WSD_DECL_(6, type, name, __VA_ARGS__)
 #define WSD_TASK_IMPL_6(type, name, t1, a1, t2, a2, t3, a3, t4, a4, t5, a5, t6, a6)                                    \
-    WSD_TASK_INLINE_ type name##_wsd_body(WSD_UNUSED_ struct wsd_worker *self, t1 a1, t2 a2, t3 a3, t4 a4, t5 a5, t6 a6)
+    WSD_TASK_INLINE_ type name##_wsd_body(WSD_SELF_, t1 a1, t2 a2, t3 a3, t4 a4, t5 a5, t6 a6)
 #define WSD_TASK_6(type, name, t1, a1, t2, a2, t3, a3, t4, a4, t5, a5, t6, a6)                                         \
     WSD_TASK_DECL_6(type, name, t1, t2, t3, t4, t5, t6);                                                               \
     WSD_TASK_IMPL_6(type, name, t1, a1, t2, a2, t3, a3, t4, a4, t5, a5, t6, a6)
 #define WSD_VOID_TASK_DECL_6(name, ...)                                                                                \
     WSD_VOID_DECL_(6, name, __VA_ARGS__)
 #define WSD_VOID_TASK_IMPL_6(name, t1, a1, t2, a2, t3, a3, t4, a4, t5, a5, t6, a6)                                     \
-    WSD_TASK_INLINE_ void name##_wsd_body(WSD_UNUSED_ struct wsd_worker *self, t1 a1, t2 a2, t3 a3, t4 a4, t5 a5, t6 a6)
+    WSD_TASK_INLINE_ void name##_wsd_body(WSD_SELF_, t1 a1, t2 a2, t3 a3, t4 a4, t5 a5, t6 a6)
 #define WSD_VOID_TASK_6(name, t1, a1, t2, a2, t3, a3, t4, a4, t5, a5, t6, a6)                                          \
     WSD_VOID_TASK_DECL_6(name, t1, t2, t3, t4, t5, t6);                                                                \
     WSD_VOID_TASK_IMPL_6(name, t1, a1, t2, a2, t3, a3, t4, a4, t5, a5, t6, a6)
