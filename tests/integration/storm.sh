@@ -77,7 +77,7 @@ sum() { # NAME FILE
 
 all_right() { # FILE
     local answered
-    cat "$1" | tail -n 3
+    tail -n 3 "$1"
     answered=$(sum answered "$1")
     echo "$answered answers, $(sum right "$1") right"
     [ "$answered" -gt 0 ] && [ "$(sum submitted "$1")" = "$answered" ] && [ "$(sum right "$1")" = "$answered" ] &&
