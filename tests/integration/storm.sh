@@ -36,9 +36,10 @@ crash_round() {
         stolen deep segv-again abort-again overflow-again jump-again)"
 }
 
+# Until it heeds nothing apart from the others, it may die of their crash, too.
 hang_round() {
     case $((RANDOM % 3)) in
-    0) round hang "124" wsctl submit --timeout "$((RANDOM % 40 + 1))ms" spin:deaf ;;
+    0) round hang "124 125" wsctl submit --timeout "$((RANDOM % 40 + 1))ms" spin:deaf ;;
     1) round hang "124 125" wsctl submit --timeout "$((RANDOM % 40 + 1))ms" spin:deaf-again ;;
     2) round hang "124 125 1" wsctl submit --timeout "$((RANDOM % 40 + 1))ms" spin:spin ;;
     esac
@@ -84,16 +85,24 @@ all_right() { # FILE
         [ "$(sum lost "$1")$(sum doubled "$1")$(sum wrong "$1")" = 000 ]
 }
 
+answered() {
+    [ -s innocent ] && [ -s slow ]
+}
+
 storm() {
     local pids=() kind load
     rm -f over strange codes-*
     innocents innocent "$LOAD" -p 2 -n 400 -w 16 echo &
     load=("$!")
+    # these take a millisecond: some run whenever their executor dies
+    innocents slow "$LOAD" -p 2 -n 100 -w 8 slow:again &
+    load+=("$!")
     if [ -n "$other_user" ]; then
         innocents other as_other "$WORK/inst/load" -p 2 -n 400 -w 16 echo &
         load+=("$!")
     fi
     started+=("${load[@]}")
+    wait_until answered || return 1
     for kind in crash hang leak scribble; do
         rounds "$kind" &
         pids+=("$!")
@@ -126,7 +135,7 @@ no_job_is_left() {
 
 mkdir -p inst/plugins
 cp "$WSD" "$EXECUTOR" "$WSCTL" "$BUILD"/client/libwsclient.so.0 "$LOAD" inst/
-cp "$PLUGINS"/*.so "$TEST_PLUGINS"/{echo,crash,spin,scribble}.so inst/plugins/
+cp "$PLUGINS"/*.so "$TEST_PLUGINS"/{echo,slow,crash,spin,scribble}.so inst/plugins/
 cp "$TEST_PLUGINS/crash.so" inst/plugins/leak.so
 echo >>inst/plugins/leak.so # another file: another plugin
 chmod -R go-w inst
@@ -154,12 +163,13 @@ isolation = own
 CONFIG
 [ -n "${WSD_SANITIZE:-}" ] || sed -i 's/^\[limits\]/&\nexecutor-memory = 1G/' "$WSD_CONFIG"
 chmod 644 "$WSD_CONFIG"
-start_wsd --workers 2 || { cat "$WSD_LOG"; exit 1; }
+start_wsd --workers 4 || { cat "$WSD_LOG"; exit 1; }
 chmod 755 "$(dirname "$WSD_SOCKET")"
 echo "seed $SEED"
 check "$ROUNDS rounds each of crash, hang, leak and scribble: each job has its end" storm
 check "and it was a storm" each_kind_had_its_rounds
 check "the innocents' answers are all right" all_right innocent
+check "and of those that ran when their executor died" all_right slow
 if [ -n "$other_user" ]; then
     check "and another user's" all_right other
 else
