@@ -461,7 +461,7 @@ int main(int argc, char **argv)
     uint32_t generation, slot;
     bool more;
 
-    if (argc != 7)
+    if (argc != 8)
         return 64;
     if (is_for_the_real_one()) {
         execv(WSD_REAL_EXECUTOR, argv);
