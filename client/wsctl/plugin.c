@@ -128,7 +128,9 @@ struct reload {
 
 static const char *build_words(const char *build, char room[static 32])
 {
-    snprintf(room, 32, build[0] ? " (build %.16s)" : "", build);
+    room[0] = 0;
+    if (build[0])
+        snprintf(room, 32, " (build %.16s)", build);
     return room;
 }
 
