@@ -48,7 +48,7 @@ static void query_frame(struct wsd_client *client, struct request *request, cons
     }
     if (msg->type == query->end)
         query_end(client, query, 0); /* before show, which may process the connection */
-    if (msg->type == FRAME_PIECE)
+    if (msg->type == FRAME_PIECE || msg->type == FRAME_RELOADED)
         query->deadline = client_deadline(QUERY_TIMEOUT_USEC); /* it moves */
     if (each && query->show) {
         client->depth++;
@@ -218,6 +218,42 @@ int wsd_client_plugin_release(struct wsd_client *client, const char *plugin, con
                       .release = {.name = {.data = plugin, .size = strlen(plugin)},
                                   .function = {.data = function, .size = function ? strlen(function) : 0}}};
     struct query query = {.each = FRAME_END, .end = FRAME_END};
+
+    return query_run(client, &msg, &query);
+}
+
+struct each_reload {
+    int (*each)(const struct wsd_reload_info *info, void *userdata);
+    void *userdata;
+};
+
+static int show_reload(struct wsd_client *client, struct query *query, const struct msg *msg)
+{
+    const struct each_reload *user = query->wanted;
+    const struct msg_reloaded *m = &msg->reloaded;
+    struct wsd_reload_info info = {
+        .size = sizeof(info),
+        .outcome = (enum wsd_reload_outcome)m->outcome,
+        .uid = m->uid,
+        .name = m->name.data,
+        .path = m->path.data,
+        .version = m->version.data,
+        .build = m->build.data,
+        .old_version = m->old_version.data,
+        .old_build = m->old_build.data,
+        .error = m->error.data,
+        .exit = (int)m->code,
+    };
+
+    return user->each ? user->each(&info, user->userdata) : 0;
+}
+
+int wsd_client_plugin_reload(struct wsd_client *client, const char *plugin,
+                             int (*each)(const struct wsd_reload_info *info, void *userdata), void *userdata)
+{
+    struct msg msg = {.type = FRAME_RELOAD, .reload = {.name = {.data = plugin, .size = strlen(plugin)}}};
+    struct each_reload user = {.each = each, .userdata = userdata};
+    struct query query = {.each = FRAME_RELOADED, .end = FRAME_END, .show = show_reload, .wanted = &user};
 
     return query_run(client, &msg, &query);
 }

@@ -101,6 +101,8 @@ static const struct type_info types[] = {
     [FRAME_WORKERS] = {"WORKERS", &wsd__pb__workers__descriptor},
     [FRAME_TRACE] = {"TRACE", &wsd__pb__trace__descriptor},
     [FRAME_RELEASE] = {"RELEASE", &wsd__pb__release__descriptor},
+    [FRAME_RELOAD] = {"RELOAD", &wsd__pb__reload__descriptor},
+    [FRAME_RELOADED] = {"RELOADED", &wsd__pb__reloaded__descriptor},
     [FRAME_WELCOME] = {"WELCOME", &wsd__pb__welcome__descriptor},
     [FRAME_ACCEPTED] = {"ACCEPTED", &wsd__pb__accepted__descriptor},
     [FRAME_OUTPUT] = {"OUTPUT", &wsd__pb__chunk__descriptor, .body = true},
@@ -215,6 +217,19 @@ static const char *check_plugin(const struct msg_plugin *m)
     return m->apart <= CODEC_APART ? NULL : "apart";
 }
 
+static const char *check_reloaded(const struct msg_reloaded *m)
+{
+    if (m->outcome < 1 || m->outcome > CODEC_RELOADED || m->code > UINT8_MAX)
+        return "outcome";
+    if (!span_fits(m->name, CODEC_NAME_MAX) || !span_fits(m->path, CODEC_PATH_MAX))
+        return "name";
+    if (!span_fits(m->version, CODEC_NAME_MAX) || !span_fits(m->old_version, CODEC_NAME_MAX))
+        return "version";
+    if (!span_fits(m->build, CODEC_BUILD_MAX) || !span_fits(m->old_build, CODEC_BUILD_MAX))
+        return "build";
+    return span_fits(m->error, CODEC_TEXT_MAX) ? NULL : "error";
+}
+
 static const char *check_stats(const struct msg_stats *m)
 {
     if (m->n_counters > CODEC_COUNTERS)
@@ -269,6 +284,10 @@ static const char *check_message(const struct msg *msg, size_t body_size)
         return !span_fits(msg->release.name, CODEC_PATH_MAX) || !msg->release.name.size ? "name"
                : span_fits(msg->release.function, CODEC_NAME_MAX)                         ? NULL
                                                                                           : "function";
+    case FRAME_RELOAD:
+        return span_fits(msg->reload.name, CODEC_PATH_MAX) && msg->reload.name.size ? NULL : "name";
+    case FRAME_RELOADED:
+        return check_reloaded(&msg->reloaded);
     case FRAME_PLUGIN:
         return check_plugin(&msg->plugin);
     case FRAME_COUNTERS:
@@ -455,6 +474,8 @@ union any {
     Wsd__Pb__Id id;
     Wsd__Pb__Plugins plugins;
     Wsd__Pb__Release release;
+    Wsd__Pb__Reload reload;
+    Wsd__Pb__Reloaded reloaded;
     Wsd__Pb__Plugin plugin;
     Wsd__Pb__Stats stats;
     Wsd__Pb__Open open;
@@ -525,6 +546,23 @@ static const char *message_of(struct codec *codec, const ProtobufCMessage *base,
     case FRAME_RELEASE:
         ret->release =
             (struct msg_release){.name = span_of(pb->release.name), .function = span_of(pb->release.function)};
+        return NULL;
+    case FRAME_RELOAD:
+        ret->reload = (struct msg_reload){.name = span_of(pb->reload.name)};
+        return NULL;
+    case FRAME_RELOADED:
+        ret->reloaded = (struct msg_reloaded){
+            .outcome = pb->reloaded.outcome,
+            .uid = pb->reloaded.uid,
+            .code = pb->reloaded.code,
+            .name = span_of(pb->reloaded.name),
+            .path = span_of(pb->reloaded.path),
+            .version = span_of(pb->reloaded.version),
+            .build = span_of(pb->reloaded.build),
+            .old_version = span_of(pb->reloaded.old_version),
+            .old_build = span_of(pb->reloaded.old_build),
+            .error = span_of(pb->reloaded.error),
+        };
         return NULL;
     case FRAME_PLUGIN:
         return plugin_of(codec, &pb->plugin, &ret->plugin);
@@ -710,6 +748,23 @@ static void put_flat(const struct msg *msg, union any *ret)
         wsd__pb__release__init(&ret->release);
         ret->release.name = bytes_of(msg->release.name);
         ret->release.function = bytes_of(msg->release.function);
+        break;
+    case FRAME_RELOAD:
+        wsd__pb__reload__init(&ret->reload);
+        ret->reload.name = bytes_of(msg->reload.name);
+        break;
+    case FRAME_RELOADED:
+        wsd__pb__reloaded__init(&ret->reloaded);
+        ret->reloaded.outcome = msg->reloaded.outcome;
+        ret->reloaded.uid = msg->reloaded.uid;
+        ret->reloaded.code = msg->reloaded.code;
+        ret->reloaded.name = bytes_of(msg->reloaded.name);
+        ret->reloaded.path = bytes_of(msg->reloaded.path);
+        ret->reloaded.version = bytes_of(msg->reloaded.version);
+        ret->reloaded.build = bytes_of(msg->reloaded.build);
+        ret->reloaded.old_version = bytes_of(msg->reloaded.old_version);
+        ret->reloaded.old_build = bytes_of(msg->reloaded.old_build);
+        ret->reloaded.error = bytes_of(msg->reloaded.error);
         break;
     case FRAME_OPEN:
         wsd__pb__open__init(&ret->open);

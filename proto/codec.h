@@ -25,6 +25,8 @@
 #define CODEC_WORKERS_MAX  1024u          /* that can be asked for */
 #define CODEC_QUARANTINE   2u             /* of a function */
 #define CODEC_APART        2u             /* of a plugin */
+#define CODEC_BUILD_MAX    65u            /* of a build id, with NUL */
+#define CODEC_RELOADED     4u             /* outcomes of a reload: 1 to this */
 #define CODEC_KIND_MAX     3u             /* of a worker */
 #define CODEC_PRIORITY_MAX 100
 #define CODEC_STATE_FINAL  5u             /* of a job: from here on it has ended (enum wsd_job_state of client.h) */
@@ -76,6 +78,11 @@ struct msg_function {
     struct span why;
 };
 struct msg_release { struct span name, function; };
+struct msg_reload { struct span name; };
+struct msg_reloaded {
+    uint32_t outcome, uid, code;
+    struct span name, path, version, build, old_version, old_build, error;
+};
 struct msg_plugin {
     struct span name, version, help, path, error;
     const struct msg_function *functions;
@@ -111,6 +118,8 @@ struct msg {
         struct msg_error error; /* ERROR, GOODBYE */
         struct msg_plugins plugins;
         struct msg_release release;
+        struct msg_reload reload;
+        struct msg_reloaded reloaded;
         struct msg_plugin plugin;
         struct msg_stats stats;
         struct msg_open open;

@@ -40,6 +40,7 @@ enum frame_type {
     FRAME_WORKERS = 13, /* Workers -> WORKER.., EXECUTOR.., END | ERROR */
     FRAME_TRACE = 14,   /* Trace -> EXECUTOR.., PIECE.., END | ERROR */
     FRAME_RELEASE = 15, /* Release -> END | ERROR */
+    FRAME_RELOAD = 16,  /* Reload -> RELOADED.., END | ERROR */
     /* wsd to client */
     FRAME_WELCOME = 65,  /* Welcome, first */
     FRAME_ACCEPTED = 66, /* Accepted */
@@ -58,6 +59,7 @@ enum frame_type {
     FRAME_EXECUTOR = 79, /* Executor */
     FRAME_WORKER = 80,   /* Worker */
     FRAME_PIECE = 81,    /* Chunk + body: the next bytes of a trace, of the EXECUTOR before it */
+    FRAME_RELOADED = 82, /* Reloaded */
 };
 
 struct frame {

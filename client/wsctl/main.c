@@ -41,7 +41,12 @@ static const struct verb verbs[] = {
     {"status", "ID", "Tells what is known of a job", "", verb_status},
     {"list", "", "Lists your jobs (root: everybody's), oldest first", "", verb_list},
     {"cancel", "ID...", "Cancels jobs", "", verb_cancel},
-    {"plugin", "list | show NAME | release NAME[:FUNCTION]", "Tells which plugins and functions there are", "", verb_plugin},
+    {"plugin", "list | show NAME | reload NAME | release NAME[:FUNCTION]", "Tells which plugins and functions there are",
+     "reload loads the plugin's file now: new jobs get it, those before end on the old one, which also stays in use where "
+     "the\n"
+     "new file cannot be loaded.\n"
+     "release lets a function that has crashed again and again out of quarantine.\n",
+     verb_plugin},
     {"ping", "", "Asks whether wsd is there", "", verb_ping},
     {"stats", "", "Shows wsd's counters", "", verb_stats},
     {"workers", "[set N]", "Shows what each worker has done; set changes their number",

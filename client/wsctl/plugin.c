@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * plugin.c: `wsctl plugin list`, `plugin show NAME`, `plugin release NAME[:FUNCTION]`: what can be called, and what not. */
+ * plugin.c: `wsctl plugin list`, `plugin show NAME`, `plugin release NAME[:FUNCTION]`,
+ * `plugin reload NAME`: what can be called, and what not. */
 #include "ctl.h"
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "json.h"
@@ -118,6 +120,75 @@ static int release(struct ctl *ctl, const char *what)
     return r;
 }
 
+struct reload {
+    struct ctl *ctl;
+    const char *what;
+    int exit; /* of the first that was not reloaded */
+};
+
+static const char *build_words(const char *build, char room[static 32])
+{
+    room[0] = 0;
+    if (build[0])
+        snprintf(room, 32, " (build %.16s)", build);
+    return room;
+}
+
+static int reload_each(const struct wsd_reload_info *info, void *userdata)
+{
+    static const char *const outcomes[] = {"", "loaded", "unchanged", "changed", "kept"};
+    struct reload *r = userdata;
+    char now[32], before[32];
+    struct json json = {0};
+
+    if (info->outcome == WSD_RELOAD_KEPT) {
+        int exit = ctl_error(info->exit, r->what, "%s: version %s%s stays in use", info->error, info->version,
+                             build_words(info->build, now));
+        r->exit = r->exit ? r->exit : exit;
+    }
+    if (r->ctl->json) {
+        json_string(&json, "name", info->name);
+        json_string(&json, "path", info->path);
+        json_string(&json, "outcome", outcomes[MIN((unsigned)info->outcome, 4u)]);
+        json_bool(&json, "changed", info->outcome == WSD_RELOAD_CHANGED);
+        json_string(&json, "version", info->version);
+        json_string(&json, "build", info->build);
+        json_string(&json, "old_version", info->old_version);
+        json_string(&json, "old_build", info->old_build);
+        json_string(&json, "error", info->error);
+        if (info->uid != UINT32_MAX) /* else all users share it */
+            json_number(&json, "uid", info->uid);
+        return json_end(&json);
+    }
+    if (r->ctl->quiet || info->outcome == WSD_RELOAD_KEPT)
+        return 0;
+    if (info->uid != UINT32_MAX && info->uid != (uint32_t)getuid())
+        printf("user %u: ", info->uid);
+    build_words(info->build, now);
+    if (info->outcome == WSD_RELOAD_CHANGED)
+        printf("%s: %s%s, was %s%s\n", info->name, info->version, now, info->old_version,
+               build_words(info->old_build, before));
+    else
+        printf("%s: %s%s, %s\n", info->name, info->version, now,
+               info->outcome == WSD_RELOAD_SAME ? "unchanged" : "loaded");
+    return 0;
+}
+
+static int reload(struct ctl *ctl, const char *what)
+{
+    struct reload r = {.ctl = ctl, .what = what};
+    struct wsd_client *client = NULL;
+    int error = ctl_connect(ctl, &client);
+
+    if (error != 0)
+        return error;
+    error = wsd_client_plugin_reload(client, what, reload_each, &r);
+    if (error < 0)
+        r.exit = ctl_client_error(client, what, what);
+    wsd_client_free(client);
+    return r.exit ? r.exit : error ? error : print_end();
+}
+
 int verb_plugin(struct ctl *ctl, int argc, char **argv)
 {
     struct wsd_client *client = NULL;
@@ -129,6 +200,8 @@ int verb_plugin(struct ctl *ctl, int argc, char **argv)
         return r;
     if (strcmp(argv[optind], "release") == 0 && argc - optind == 2)
         return release(ctl, argv[optind + 1]);
+    if (strcmp(argv[optind], "reload") == 0 && argc - optind == 2)
+        return reload(ctl, argv[optind + 1]);
     list = strcmp(argv[optind], "list") == 0 && argc - optind == 1;
     if (!list && (strcmp(argv[optind], "show") != 0 || argc - optind != 2))
         return ctl_error(EXIT_USAGE, "plugin", "usage: wsctl plugin %s", ctl->verb->usage);

@@ -22,6 +22,7 @@
 #include "executor/sandbox.h"
 #include "executor/work.h"
 #include "host/loader.h"
+#include "host/note.h"
 #include "ring/control.h"
 
 #define EXIT_USAGE 64
@@ -129,12 +130,18 @@ static int send_failure(uint32_t number, int error, const char *text)
 
 static int send_plugin(uint32_t number, const struct plugin *p)
 {
-    struct control c = {.kind = CONTROL_LOADED, .number = number, .functions = p->n_functions};
+    struct control c = {.kind = CONTROL_LOADED,
+                        .number = number,
+                        .functions = p->n_functions,
+                        .flags = note_digest(p->image, p->image_size)};
+    char build[NOTE_BUILD];
 
+    note_build_id(p->image, p->image_size, build);
     put_text(&c, p->name);
     put_text(&c, p->version);
     put_text(&c, p->help);
     put_text(&c, p->path);
+    put_text(&c, build);
     int r = control_send(work.control_fd, &c, -1);
     for (uint32_t i = 0; i < p->n_functions && r == 0; i++) {
         const struct plugin_function *f = &p->functions[i];

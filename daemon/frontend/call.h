@@ -6,7 +6,7 @@
 
 #include "frontend/peer.h"
 
-enum call_kind { CALL_SUBMIT, CALL_AWAIT, CALL_LIST, CALL_PLUGINS, CALL_WORKERS, CALL_TRACE };
+enum call_kind { CALL_SUBMIT, CALL_AWAIT, CALL_LIST, CALL_PLUGINS, CALL_RELOAD, CALL_WORKERS, CALL_TRACE };
 
 struct call {
     struct watch watch; /* SUBMIT, AWAIT */
@@ -17,10 +17,11 @@ struct call {
     uint32_t tag;
     uint64_t out_sent, out_allowed; /* output, in bytes of this call: one that joins a job late begins at 0 too */
     uint64_t in_sent, in_allowed;  /* input, likewise */
-    struct plugin_query query;     /* PLUGINS */
-    char *names;                   /* PLUGINS: those to come, each with its NUL */
+    struct plugin_query query;     /* PLUGINS, RELOAD */
+    char *names;                   /* PLUGINS: those to come, each with its NUL; RELOAD: the one */
+    uint64_t *owners;              /* RELOAD: whose executors are to come */
     uint8_t (*ids)[16];            /* LIST */
-    size_t at, n;                  /* LIST: ids; PLUGINS: bytes of names */
+    size_t at, n;                  /* LIST: ids; PLUGINS: bytes of names; RELOAD: owners */
     struct executor_question question; /* WORKERS, TRACE */
     struct list answers;               /* TRACE: what executors said, and has not been sent */
     uint32_t action;                   /* TRACE: enum trace_action */

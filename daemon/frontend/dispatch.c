@@ -86,6 +86,7 @@ void call_free(struct call *c)
     if (c->ids)
         c->peer->listing = false;
     free(c->names);
+    free(c->owners);
     free(c->ids);
     free(c);
 }
@@ -311,6 +312,71 @@ static void do_plugins(struct peer *p, uint32_t tag, const struct msg_plugins *m
         return;
     }
     plugins_next(c);
+}
+
+static void reload_next(struct call *c);
+
+static void on_reloaded(struct plugin_query *q, const struct plugin_info *info, int error)
+{
+    struct call *c = container_of(q, struct call, query);
+    struct peer *p = c->peer;
+    bool kept = info->reloaded == RELOADED_KEPT;
+    uint64_t owner = c->owners[c->at - 1];
+    uint32_t code = error == EACCES ? 77 : error == EAGAIN ? 75 : error ? 66 : 0;
+    struct msg m = {.type = FRAME_RELOADED,
+                    .reloaded = {.outcome = (uint32_t)info->reloaded,
+                                 .uid = jobs_one_domain(p->frontend->options.jobs) ? UINT32_MAX : (uint32_t)owner,
+                                 .code = code,
+                                 .name = {info->name, strnlen(info->name, CODEC_NAME_MAX - 1)},
+                                 .path = span(info->path),
+                                 .version = span(kept ? info->old_version : info->version),
+                                 .build = span(kept ? info->old_build : info->build),
+                                 .old_version = span(info->old_version),
+                                 .old_build = span(info->old_build),
+                                 .error = line(info->error)}};
+
+    if (error && !kept) {
+        peer_error(p, c->tag, code, info->error);
+        call_free(c);
+        return;
+    }
+    peer_send(p, &m, c->tag, NULL, 0);
+    reload_next(c);
+}
+
+/* One executor after the other. */
+static void reload_next(struct call *c)
+{
+    struct peer *p = c->peer;
+
+    if (c->at >= c->n) {
+        call_end(c);
+        return;
+    }
+    c->query.answer = on_reloaded;
+    int r = jobs_plugin_reload(p->frontend->options.jobs, p->uid, c->owners[c->at++], c->names, p->directory, &c->query);
+    if (r == 0)
+        return;
+    peer_error(p, c->tag, 75, r == -EBUSY ? "it is being reloaded, or too many others are: try again" : strerror(-r));
+    call_free(c);
+}
+
+static void do_reload(struct peer *p, uint32_t tag, const struct msg_reload *m)
+{
+    struct call *c = call_new(p, tag, CALL_RELOAD);
+    int r;
+
+    if (!c)
+        return;
+    c->names = strdup(m->name.data);
+    r = c->names ? jobs_plugin_users(p->frontend->options.jobs, p->uid, c->names, p->directory, &c->owners, &c->n) : -ENOMEM;
+    if (r == 0) {
+        reload_next(c);
+        return;
+    }
+    peer_error(p, tag, r == -EACCES ? 77 : r == -ENAMETOOLONG ? 66 : 75,
+               r == -EACCES ? "plugins by path are for a user's own wsd" : strerror(-r));
+    call_free(c);
 }
 
 static void do_release(struct peer *p, uint32_t tag, const struct msg_release *m)
@@ -579,6 +645,7 @@ void dispatch(struct peer *p, const struct frame *frame)
     case FRAME_LIST: do_list(p, frame->tag); break;
     case FRAME_PLUGINS: do_plugins(p, frame->tag, &m.plugins); break;
     case FRAME_RELEASE: do_release(p, frame->tag, &m.release); break;
+    case FRAME_RELOAD: do_reload(p, frame->tag, &m.reload); break;
     case FRAME_STATS: do_stats(p, frame->tag); break;
     case FRAME_PING:
         peer_send(p, &(struct msg){.type = FRAME_PONG}, frame->tag, frame->body, frame->body_size);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * note.c: the ABI note of a plugin, read from the file's bytes.
+ * note.c: the ABI note and the build id of a plugin, read from the file's bytes.
  * Owns nothing; the bytes are the caller's and must not change meanwhile (a sealed memfd, or memory). [any]
  * Keeps: no read outside [data, data + size), whatever the bytes say.
  * Does not judge the ABI number, and does not vouch for what the dynamic loader makes of the rest of the file. */
@@ -9,9 +9,12 @@
 #include <elf.h>
 #include <link.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <wsd/plugin.h>
+
+#include "base/hash.h"
 
 #if __ELF_NATIVE_CLASS == 64
 #define NATIVE_CLASS ELFCLASS64
@@ -135,6 +138,64 @@ int note_read(const void *data, size_t size, uint32_t *ret_abi)
         return NOTE_E_NO_NOTE;
     *ret_abi = abi;
     return 0;
+}
+
+/* Writes the first build id among these notes. */
+static bool scan_build_id(const struct bytes *notes, uint64_t align, char ret[static NOTE_BUILD])
+{
+    uint64_t at = 0;
+
+    while (inside(notes, at, sizeof(ElfW(Nhdr)))) {
+        ElfW(Nhdr) note;
+
+        memcpy(&note, notes->data + at, sizeof(note));
+        uint64_t name = at + sizeof(note);
+        uint64_t desc = align_up(name + note.n_namesz, align);
+        if (!inside(notes, desc, note.n_descsz))
+            return false;
+        if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 && memcmp(notes->data + name, "GNU", 4) == 0 &&
+            note.n_descsz > 0 && note.n_descsz <= (NOTE_BUILD - 1) / 2) {
+            for (uint32_t i = 0; i < note.n_descsz; i++)
+                snprintf(ret + (size_t)2 * i, 3, "%02x", notes->data[desc + i]);
+            return true;
+        }
+        at = align_up(desc + note.n_descsz, align);
+    }
+    return false;
+}
+
+void note_build_id(const void *data, size_t size, char ret[static NOTE_BUILD])
+{
+    const struct bytes file = {data, size};
+    ElfW(Ehdr) header;
+
+    ret[0] = 0;
+    if (check_header(&file, &header) != 0)
+        return;
+    for (uint32_t i = 0; i < header.e_phnum; i++) {
+        ElfW(Phdr) segment;
+
+        memcpy(&segment, file.data + header.e_phoff + (uint64_t)i * sizeof(segment), sizeof(segment));
+        if (segment.p_type == PT_NOTE && inside(&file, segment.p_offset, segment.p_filesz) &&
+            scan_build_id(&(struct bytes){file.data + segment.p_offset, segment.p_filesz},
+                          segment.p_align == 8 ? 8 : 4, ret))
+            return;
+    }
+}
+
+uint64_t note_digest(const void *data, size_t size)
+{
+    const uint8_t *bytes = data;
+    uint64_t digest = hash_mix(size + 1), word;
+
+    for (; size >= sizeof(word); size -= sizeof(word), bytes += sizeof(word)) {
+        memcpy(&word, bytes, sizeof(word));
+        digest = hash_mix(digest + word) + 0x9e3779b97f4a7c15u;
+    }
+    word = 0;
+    if (size)
+        memcpy(&word, bytes, size);
+    return hash_mix(digest + word);
 }
 
 const char *note_strerror(int answer)

@@ -200,7 +200,7 @@ bool domain_wanted(struct domain *d)
     {
         struct plugin *p = container_of(l, struct plugin, link);
 
-        if (p->state == PLUGIN_UNKNOWN && (!list_empty(&p->waiting) || !list_empty(&p->queries)))
+        if (plugin_wanted(p))
             return true;
     }
     return false;
@@ -213,7 +213,7 @@ static void preload(struct domain *d)
     {
         struct plugin *p = container_of(l, struct plugin, link);
 
-        if (!p->stale && (p->name || !list_empty(&p->waiting) || !list_empty(&p->queries)))
+        if (!p->stale && (p->name || plugin_wanted(p)) && !reload_tries(p))
             plugin_load(p);
     }
 }
@@ -350,6 +350,7 @@ static struct domain *unmake(struct domain *d)
         event_free(d->fair_timer);
     free(d->own);
     free(d->unsafe);
+    reload_trial_free(d->trial);
     free(d);
     return NULL;
 }

@@ -54,6 +54,9 @@ struct plugin {
     bool stale; /* the file has changed: new jobs get a newer entry */
     char *request; /* as submitted: name or path */
     char *name, *version, *help, *path;
+    char *build;     /* build id of the file, "" */
+    uint64_t digest; /* of the file */
+    struct plugin_reload *reload; /* it is being tried: jobs do not find it; NULL */
     struct plugin_function *functions;
     uint32_t n_functions, n_announced;
     uint32_t n_jobs;   /* that point here */
@@ -174,6 +177,7 @@ struct domain {
     struct domain *nursery;    /* where the next executor gets ready */
     struct domain *in_nursery; /* it is that: of whom */
     uint32_t n_expected;       /* plugins that it still has to load */
+    struct trial *trial;       /* the executor only tries a file for a reload; NULL */
     uint64_t n_ended, resident_first, looked_usec; /* of this executor: jobs, bytes, and when those were looked at */
     struct event *pulse_timer; /* while there is work */
     bool pulse_armed, pulse_asked;
@@ -257,6 +261,7 @@ void output_free(struct job *job);
 int plugin_request(const char *plugin, const struct directory *directory, char **ret_request);
 /* The entry for a name or path, made where there is none or the file has changed. NULL: too many, or no memory. */
 struct plugin *plugin_get(struct domain *d, const char *request);
+bool plugin_wanted(const struct plugin *p); /* to be loaded, and somebody waits for it */
 struct plugin *plugin_loading(struct domain *d); /* what the executor loads now, or NULL */
 void plugin_load(struct plugin *p); /* sends LOAD to the executor, which is started where none runs */
 void plugin_control(struct domain *d, const struct control *c); /* LOADED, FUNCTION */
@@ -268,6 +273,23 @@ struct plugin_function *plugin_find_function(struct plugin *p, const char *name)
 struct plugin_function *plugin_function_copy(struct plugin *p, const struct plugin_function *f);
 const char *plugin_title(const struct plugin *p); /* its own name, or what it was asked for as */
 void plugin_free(struct plugin *p);
+
+/* For reload.c. An entry that jobs find, where there is one; a new one; whether one can go; taking a file that is there
+ * now for the one that was loaded. */
+struct plugin *plugin_find(struct domain *d, const char *request);
+struct plugin *plugin_make(struct domain *d, const char *request);
+bool plugin_forgettable(const struct plugin *p);
+void plugin_accept_file(struct plugin *p);
+void plugin_failed(struct plugin *p, int error, const char *text);
+
+/* reload.c */
+bool reload_tries(const struct plugin *p); /* its file is being tried by another executor: not to be loaded yet */
+bool reload_gone(struct domain *d);        /* the executor ended: true where the domain was for a trial only, and is freed */
+struct trial *reload_trial_free(struct trial *t);
+bool reload_under_way(struct domain *d, const char *request);
+void reload_settled(struct plugin *p); /* its load has come to an end: it is in the place of the old one, or is forgotten */
+void reload_describe(const struct plugin *p, struct plugin_info *ret);
+struct plugin_reload *reload_free(struct plugin_reload *r);
 
 /* domain.c */
 uint64_t domain_owner(const struct jobs *jobs, uint32_t uid);

@@ -76,6 +76,7 @@ struct jobs_limits {
 #define JOBS_STACK_MAX     (1ull << 30)
 #define JOBS_STACK_DEFAULT (8ull << 20)
 #define JOBS_PLUGINS       256u          /* a domain */
+#define JOBS_RELOADS       4u            /* at the same time, a domain: each has an executor of its own for a while */
 #define JOBS_LOAD_USEC     10000000u     /* a plugin's constructors and init must be done by then */
 #define JOBS_INPUT_WINDOW  (256u * 1024) /* input that a client may send ahead, a call */
 #define JOBS_OUTPUT_WINDOW (1024u * 1024) /* output gathered here, a job, before it waits in the executor's memory */
@@ -207,6 +208,15 @@ struct plugin_info {
     } *functions;
     size_t n_functions;
     uint32_t apart; /* has an executor of its own: 1 configured so, 2 because it has crashed; 0: no */
+    const char *build; /* id of the file, "" */
+    enum plugin_reloaded {
+        RELOADED_NOT = 0, /* not asked for; or it failed, and there is nothing else: error */
+        RELOADED_FIRST,   /* nothing was loaded before */
+        RELOADED_SAME,    /* the file has not changed */
+        RELOADED_CHANGED,
+        RELOADED_KEPT,    /* the new file cannot be loaded (error): the old one stays in use */
+    } reloaded;
+    const char *old_version, *old_build; /* CHANGED, SAME, KEPT */
 };
 struct plugin_query {
     struct list link; /* in no list: answered */
@@ -217,6 +227,16 @@ struct plugin_query {
 int jobs_plugin(struct jobs *jobs, uint32_t uid, const char *plugin, const struct directory *directory,
                 struct plugin_query *q);
 void jobs_plugin_forget(struct plugin_query *q);
+/* Loads the plugin's file now, for those whose executor is `owner` (jobs_plugin_users): where it can be loaded, jobs submitted
+ * from the answer on get it. As jobs_plugin(); -EBUSY: another reload of it is under way, or
+ * JOBS_RELOADS others are. */
+int jobs_plugin_reload(struct jobs *jobs, uint32_t uid, uint64_t owner, const char *plugin,
+                       const struct directory *directory, struct plugin_query *q);
+/* Whose executors a reload asked for by uid means: those that have the plugin, of his own, or of all users where he is
+ * privileged; his own where nobody has it. The caller frees. As jobs_plugin(). */
+int jobs_plugin_users(struct jobs *jobs, uint32_t uid, const char *plugin, const struct directory *directory,
+                      uint64_t **ret_owners, size_t *ret_n);
+bool jobs_one_domain(const struct jobs *jobs); /* all users share one executor */
 /* Lets a function ("": all of the plugin) out of quarantine, for this user; for all users where he is privileged. 0;
  * -ENOENT: nothing is known against it; -ENAMETOOLONG, -ENOMEM. */
 int jobs_plugin_release(struct jobs *jobs, uint32_t uid, const char *plugin, const char *function,

@@ -21,6 +21,7 @@
 
 #define FUNCTIONS_MAX   64u
 #define NAME_ROOM       64u /* of names and versions, with NUL */
+#define BUILD_ROOM      65u /* of build ids, likewise */
 #define LOAD_DEATHS_MAX 2u
 #define RETRY_USEC      10000000u /* between loads of a plugin that killed its executor */
 #define CHECK_USEC      1000000u  /* between looks at the file of a plugin that was found by name */
@@ -60,6 +61,15 @@ static bool has_changed(struct plugin *p)
     return stamp[1] && memcmp(stamp, p->stamp, sizeof(stamp)) != 0;
 }
 
+void plugin_accept_file(struct plugin *p)
+{
+    uint64_t stamp[4];
+
+    stamp_take(p, stamp);
+    if (stamp[1])
+        memcpy(p->stamp, stamp, sizeof(stamp));
+}
+
 static void answer(struct plugin *p, struct plugin_query *q)
 {
     struct plugin_function_info functions[FUNCTIONS_MAX];
@@ -71,8 +81,10 @@ static void answer(struct plugin *p, struct plugin_query *q)
         .error = p->state == PLUGIN_FAILED ? (p->error_text ? p->error_text : "cannot be loaded") : "",
         .functions = functions,
         .apart = plugin_apart(p->domain->jobs, p->domain->key, p->request),
+        .build = p->build ? p->build : "",
     };
 
+    reload_describe(p, &info);
     for (uint32_t i = 0; i < p->n_functions && p->state == PLUGIN_READY; i++) {
         struct plugin_function *f = &p->functions[i];
 
@@ -84,6 +96,11 @@ static void answer(struct plugin *p, struct plugin_query *q)
     }
     list_remove(&q->link);
     q->answer(q, &info, p->state == PLUGIN_FAILED ? p->error : 0);
+}
+
+bool plugin_wanted(const struct plugin *p)
+{
+    return p->state == PLUGIN_UNKNOWN && (!list_empty(&p->waiting) || !list_empty(&p->queries)) && !reload_tries(p);
 }
 
 struct plugin *plugin_loading(struct domain *d)
@@ -114,17 +131,20 @@ static void load_timer_set(struct domain *d)
 static void settled(struct plugin *p)
 {
     p->settling = true;
+    if (p->reload)
+        reload_settled(p);
     evtimer_del(p->timer);
     load_timer_set(p->domain);
     while (!list_empty(&p->waiting))
         job_resolve(container_of(p->waiting.next, struct job, link));
     while (!list_empty(&p->queries))
         answer(p, container_of(p->queries.next, struct plugin_query, link));
+    p->reload = reload_free(p->reload);
     p->settling = false;
     domain_pump(p->domain);
 }
 
-static void failed(struct plugin *p, int error, const char *text)
+void plugin_failed(struct plugin *p, int error, const char *text)
 {
     p->state = PLUGIN_FAILED;
     p->error = error;
@@ -146,11 +166,11 @@ static void on_timer(evutil_socket_t fd, short what, void *userdata)
 }
 
 /* What could not be loaded, or is an older file that no executor has any more, and that nobody asks about. */
-static bool is_forgettable(const struct plugin *p)
+bool plugin_forgettable(const struct plugin *p)
 {
-    return !p->n_jobs && !p->settling && list_empty(&p->waiting) && list_empty(&p->queries) &&
+    return !p->n_jobs && !p->settling && !reload_tries(p) && list_empty(&p->waiting) && list_empty(&p->queries) &&
            ((p->state == PLUGIN_FAILED && clock_monotonic_usec() >= p->retry_usec) ||
-            (p->state == PLUGIN_UNKNOWN && p->stale));
+            (p->state == PLUGIN_UNKNOWN && (p->stale || p->reload)));
 }
 
 /* Older files are forgotten with the executor that has them; one that does nothing can go now. */
@@ -180,12 +200,12 @@ static uint32_t number_take(struct domain *d)
     return RING_NONE;
 }
 
-static struct plugin *plugin_new(struct domain *d, const char *request)
+struct plugin *plugin_make(struct domain *d, const char *request)
 {
     uint32_t number = number_take(d);
 
     if (number == RING_NONE) {
-        list_for_each_safe(l, n, &d->plugins) if (is_forgettable(container_of(l, struct plugin, link)))
+        list_for_each_safe(l, n, &d->plugins) if (plugin_forgettable(container_of(l, struct plugin, link)))
             plugin_free(container_of(l, struct plugin, link));
         number = number_take(d);
     }
@@ -211,13 +231,13 @@ static struct plugin *plugin_new(struct domain *d, const char *request)
     return p;
 }
 
-static struct plugin *find(struct domain *d, const char *request)
+struct plugin *plugin_find(struct domain *d, const char *request)
 {
     list_for_each(l, &d->plugins)
     {
         struct plugin *p = container_of(l, struct plugin, link);
 
-        if (!p->stale && strcmp(p->request, request) == 0)
+        if (!p->stale && !p->reload && strcmp(p->request, request) == 0)
             return p;
     }
     return NULL;
@@ -225,10 +245,11 @@ static struct plugin *find(struct domain *d, const char *request)
 
 struct plugin *plugin_get(struct domain *d, const char *request)
 {
-    struct plugin *p = find(d, request);
+    struct plugin *p = plugin_find(d, request);
 
-    if (p && p->state == PLUGIN_READY && has_changed(p)) {
-        struct plugin *newer = plugin_new(d, request);
+    /* one that is being reloaded stays until that has an end: it does not change the file's stamp */
+    if (p && p->state == PLUGIN_READY && !reload_under_way(d, request) && has_changed(p)) {
+        struct plugin *newer = plugin_make(d, request);
 
         if (newer) {
             p->stale = true;
@@ -238,7 +259,7 @@ struct plugin *plugin_get(struct domain *d, const char *request)
     }
     if (p && p->state == PLUGIN_FAILED && clock_monotonic_usec() >= p->retry_usec)
         p->state = PLUGIN_UNKNOWN; /* it may have been mended meanwhile */
-    return p ? p : plugin_new(d, request);
+    return p ? p : plugin_make(d, request);
 }
 
 void plugin_load(struct plugin *p)
@@ -249,7 +270,7 @@ void plugin_load(struct plugin *p)
     if (p->state != PLUGIN_UNKNOWN)
         return;
     if (domain_start(d) < 0) {
-        failed(p, EAGAIN, "no executor can be started: see wsd's log");
+        plugin_failed(p, EAGAIN, "no executor can be started: see wsd's log");
         return;
     }
     if (!d->executor || d->finishing || p->state != PLUGIN_UNKNOWN)
@@ -281,13 +302,15 @@ static bool loaded(struct plugin *p, const struct control *c)
     size_t at = 0;
 
     if (c->error) {
-        failed(p, (int)c->error, c->text_size ? c->text : strerror((int)c->error));
+        plugin_failed(p, (int)c->error, c->text_size ? c->text : strerror((int)c->error));
         return true;
     }
     if (c->functions < 1 || c->functions > FUNCTIONS_MAX || !text_take(c, &at, NAME_ROOM, &p->name) ||
         !text_take(c, &at, NAME_ROOM, &p->version) || !text_take(c, &at, CONTROL_TEXT, &p->help) ||
-        !text_take(c, &at, CONTROL_TEXT, &p->path))
+        !text_take(c, &at, CONTROL_TEXT, &p->path) ||
+        !text_take(c, &at, BUILD_ROOM, &p->build))
         return false;
+    p->digest = c->flags;
     p->n_announced = c->functions;
     /* those of an earlier life that do not come again are gone */
     for (uint32_t i = 0; i < p->n_functions; i++)
@@ -358,7 +381,9 @@ void plugin_executor_gone(struct domain *d, bool blame)
     if (suspect && ++suspect->n_load_deaths >= LOAD_DEATHS_MAX) {
         suspect->n_load_deaths = 0;
         suspect->retry_usec = clock_monotonic_usec() + RETRY_USEC;
-        failed(suspect, ELIBBAD, "crashed or hung while it was loaded; not tried again for 10 seconds");
+        plugin_failed(suspect, ELIBBAD,
+                      d->trial ? "crashed or hung while it was loaded"
+                               : "crashed or hung while it was loaded; not tried again for 10 seconds");
     }
 }
 
@@ -368,8 +393,8 @@ void plugin_fail_waiting(struct domain *d, int error, const char *text)
     {
         struct plugin *p = container_of(l, struct plugin, link);
 
-        if (p->state == PLUGIN_UNKNOWN && (!list_empty(&p->waiting) || !list_empty(&p->queries)))
-            failed(p, error, text);
+        if (plugin_wanted(p))
+            plugin_failed(p, error, text);
     }
 }
 
@@ -526,6 +551,8 @@ void plugin_free(struct plugin *p)
     free(p->version);
     free(p->help);
     free(p->path);
+    free(p->build);
     free(p->error_text);
+    reload_free(p->reload);
     free(p);
 }

@@ -220,7 +220,7 @@ void recover(struct domain *d, int code, int status)
     else if (domain_wanted(d) || plugin_loading(d))
         d->n_deaths++;
     plugin_executor_gone(d, blame);
-    if (recycle_gone(d))
+    if (recycle_gone(d) || reload_gone(d))
         return;
     recycle_abandon(d); /* the next one is started now */
     if (domain_wanted(d) && domain_start(d) == 0)

@@ -35,8 +35,8 @@ enum control_kind {
     CONTROL_READY = 65,    /* the pool runs; number: workers */
     CONTROL_LOADED = 66,   /* number: plugin number; error: 0 or a positive errno (ENOENT not found, ENOEXEC no plugin
                               or another ABI, EACCES not permitted, ELIBBAD cannot be loaded or its init failed, with
-                              the words as text). On 0: text is name NUL version NUL help NUL path NUL; functions: count; that many
-                              FUNCTION packets follow */
+                              the words as text). On 0: text is name NUL version NUL help NUL path NUL build NUL; flags: a digest
+                              of the file; functions: count; that many FUNCTION packets follow */
     CONTROL_FUNCTION = 67, /* number: plugin number; functions: index; flags; text: name NUL help NUL */
     CONTROL_OPEN = 68,     /* slot, generation, number: serial; text: path -> OPENED */
     CONTROL_MESSAGE = 69,  /* slot, generation, number: level; text: a log line of the job */

@@ -241,6 +241,31 @@ WSD_EXPORT int wsd_client_plugins(struct wsd_client *client, const char *name,
 /* Lets a function (NULL or "": all of the plugin) out of quarantine. 0; -ENOENT: nothing is known against it. Since 0.1. */
 WSD_EXPORT int wsd_client_plugin_release(struct wsd_client *client, const char *plugin, const char *function);
 
+/* What a reload did. Fields are appended. Since 0.1. */
+enum wsd_reload_outcome {
+    WSD_RELOAD_FIRST = 1,   /* nothing was loaded before */
+    WSD_RELOAD_SAME = 2,    /* the file has not changed */
+    WSD_RELOAD_CHANGED = 3, /* jobs submitted from now on get the new file; those before end on the old one */
+    WSD_RELOAD_KEPT = 4,    /* the new file cannot be loaded (error): the old one stays in use */
+};
+struct wsd_reload_info {
+    size_t size;
+    enum wsd_reload_outcome outcome;
+    uint32_t uid; /* whose executor; UINT32_MAX: shared by all */
+    const char *name, *path;
+    const char *version, *build; /* in use now; build: the file's build id in hexadecimal, "" where it has none */
+    const char *old_version, *old_build; /* before; "" with FIRST */
+    const char *error;
+    int exit; /* with KEPT: what wsctl exits with */
+};
+
+/* Loads a plugin's file now (a name, or a path), and waits for it: once for each executor that has the plugin, of the
+ * caller; of all users for root and the user that wsd runs as. each may be NULL. 0; -ENOENT: there is no such plugin, or it
+ * cannot be loaded, and none is in use; -EAGAIN: it is being reloaded by somebody else; -EACCES. A callback that returns
+ * non-zero ends it with that value. Since 0.1. */
+WSD_EXPORT int wsd_client_plugin_reload(struct wsd_client *client, const char *plugin,
+                                        int (*each)(const struct wsd_reload_info *info, void *userdata), void *userdata);
+
 /* wsd's counters, by name. A callback that returns non-zero ends it with that value. Since 0.1. */
 WSD_EXPORT int wsd_client_stats(struct wsd_client *client,
                                 int (*each)(const char *name, uint64_t value, void *userdata), void *userdata);

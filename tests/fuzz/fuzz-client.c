@@ -222,6 +222,18 @@ static int each_plugin(const struct wsd_plugin_info *info, void *userdata)
     return strlen(info->name) + strlen(info->error) > 4000;
 }
 
+static int each_reload(const struct wsd_reload_info *info, void *userdata)
+{
+    char name[CODEC_NAME_MAX];
+
+    strcpy(name, info->name);
+    act();
+    FUZZ_CHECK(strcmp(info->name, name) == 0 && strlen(info->build) < CODEC_BUILD_MAX &&
+               strlen(info->old_build) < CODEC_BUILD_MAX && strlen(info->version) < CODEC_NAME_MAX &&
+               info->outcome >= WSD_RELOAD_FIRST && info->outcome <= WSD_RELOAD_KEPT);
+    return strlen(info->error) > 1000;
+}
+
 static int each_counter(const char *name, uint64_t value, void *userdata)
 {
     return strlen(name) > 1000;
@@ -328,6 +340,9 @@ static void act(void)
         break;
     case 7:
         ask(what % 8);
+        break;
+    case 8:
+        wsd_client_plugin_reload(client, "echo", each_reload, NULL);
         break;
     default:
         return;

@@ -44,6 +44,18 @@ static void check_texts(const struct msg *msg)
         check_span(msg->release.name, CODEC_PATH_MAX);
         check_span(msg->release.function, CODEC_NAME_MAX);
         break;
+    case FRAME_RELOAD:
+        check_span(msg->reload.name, CODEC_PATH_MAX);
+        break;
+    case FRAME_RELOADED:
+        check_span(msg->reloaded.name, CODEC_NAME_MAX);
+        check_span(msg->reloaded.path, CODEC_PATH_MAX);
+        check_span(msg->reloaded.version, CODEC_NAME_MAX);
+        check_span(msg->reloaded.build, CODEC_BUILD_MAX);
+        check_span(msg->reloaded.old_version, CODEC_NAME_MAX);
+        check_span(msg->reloaded.old_build, CODEC_BUILD_MAX);
+        check_span(msg->reloaded.error, CODEC_TEXT_MAX);
+        break;
     case FRAME_COUNTERS:
         for (size_t i = 0; i < msg->stats.n_counters; i++)
             check_span(msg->stats.counters[i].name, CODEC_NAME_MAX);

@@ -22,6 +22,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         uint32_t abi;
     } note = {4, 4, WSD_ABI_NOTE_TYPE, "wsd", abi};
 
+    char build[NOTE_BUILD];
+
+    memset(build, 'x', sizeof(build));
+    note_build_id(data, size, build);
+    FUZZ_CHECK(strnlen(build, sizeof(build)) % 2 == 0 && strspn(build, "0123456789abcdef") == strlen(build));
+    FUZZ_CHECK(note_digest(data, size) == note_digest(data, size));
     FUZZ_CHECK(r >= 0 && r <= NOTE_E_NOTES && *note_strerror(r));
     if (r != 0)
         FUZZ_CHECK(abi == 0xa5a5a5a5u);

@@ -59,6 +59,42 @@ other_jobs_are_told() {
         [ "$(count succeeded "$WORK/load")" = $((JOBS / 20 - hurt)) ]
 }
 
+stat_of() { # NAME
+    wsctl --json stats | grep -o "\"$1\":[0-9]*" | grep -o '[0-9]*$'
+}
+
+# Most of them: some are done before the last is sent.
+queue_is_long() {
+    [ "$(stat_of jobs_open)" -gt $((JOBS * 3 / 4)) ]
+}
+
+# Half of the jobs may run twice, half may not. They are queued before the first kill; each kill finds an executor, at a random
+# time after the one before; the last one comes before the last job.
+fifty_random_kills() {
+    local load status=0 kills=0 before hurt
+    before=$(stat_of executors_died)
+    "$LOAD" -p 8 -n "$JOBS" -w "$JOBS" -m slow slow:again >"$WORK/load" 2>&1 &
+    load=$!
+    started+=("$load")
+    wait_until queue_is_long || { cat "$WORK/load"; return 1; }
+    while [ "$kills" -lt 50 ]; do
+        gone "$load" && { echo "over after $kills kills"; cat "$WORK/load"; return 1; }
+        sleep "0.0$((RANDOM % 90 + 10))"
+        pkill -KILL -P "$WSD_PID" && kills=$((kills + 1))
+    done
+    wait "$load" || status=$?
+    cat "$WORK/load"
+    hurt=$(($(count crashed "$WORK/load") + $(count interrupted "$WORK/load")))
+    echo "kills $kills, executors died $(($(stat_of executors_died) - before)), interrupted $hurt"
+    [ "$status" = 0 ] && [ "$(count submitted "$WORK/load")" = "$JOBS" ] && [ "$(count answered "$WORK/load")" = "$JOBS" ] &&
+        [ "$(count lost "$WORK/load")" = 0 ] && [ "$(count doubled "$WORK/load")" = 0 ] &&
+        [ "$(count wrong "$WORK/load")" = 0 ] && [ "$(count others "$WORK/load")" = $((JOBS / 2)) ] &&
+        # the idempotent ones: all; the others: no more are interrupted than could have been running
+        [ "$(($(count succeeded "$WORK/load") - $(count others-succeeded "$WORK/load")))" = $((JOBS / 2)) ] &&
+        [ "$(count right "$WORK/load")" = $((JOBS - hurt)) ] &&
+        [ "$hurt" -le $((kills * 8)) ] && [ "$hurt" -gt 0 ] && [ "$(($(stat_of executors_died) - before))" -ge 45 ]
+}
+
 killed_clients_harm_nobody() {
     local victim
     "$LOAD" -p 4 -n $((JOBS * 2)) echo >"$WORK/load" &
@@ -122,6 +158,11 @@ check "executors killed under load: others succeed or are told" other_jobs_are_t
 check "clients killed in mid-submit harm nobody" killed_clients_harm_nobody
 check "no job is left behind" wait_until no_job_is_left
 check "SIGTERM under load: what was accepted is answered, exit 0" term_under_load_answers_what_was_accepted
+start_wsd --workers 8 --plugin-dir "$TEST_PLUGINS"
+check "$JOBS jobs queued from 8 clients, the executor killed 50 times at random: lost 0, doubled 0, idempotent ones succeed" \
+    fifty_random_kills
+check "and none of them is left behind" wait_until no_job_is_left
+stop_wsd
 start_wsd --workers 16 --plugin-dir "$TEST_PLUGINS"
 check "16 workers: every answer right" every_answer_is_right
 stop_wsd

@@ -69,7 +69,7 @@ static void load(const struct control *c)
     stay |= strcmp(name, "stay") == 0;
     if (strncmp(name, "asked-", 6) == 0)
         asked = modes[c->number % PLUGINS] + 6;
-    r.text_size = (uint32_t)snprintf(r.text, sizeof(r.text), "%s%c1%chelp%c/%s", name, 0, 0, 0, name) + 1;
+    r.text_size = (uint32_t)snprintf(r.text, sizeof(r.text), "%s%c1%chelp%c/%s%c", name, 0, 0, 0, name, 0) + 1;
     tell(&r, -1);
     r = (struct control){.kind = CONTROL_FUNCTION, .number = c->number, .flags = 1};
     r.text_size = (uint32_t)snprintf(r.text, sizeof(r.text), "%s%chelp", name, 0) + 1;

@@ -4,7 +4,9 @@
  * Each job echoes bytes that no other job has, so that an answer that went to the wrong call shows. Prints one line of
  * counts. Exits 0 where every job was answered exactly once and every success was right; else 1.
  *
- *     load [-p PROCESSES] [-n JOBS, all together] [-w IN_FLIGHT, each] [-b BYTES] PLUGIN[:FUNCTION]
+ *     load [-p PROCESSES] [-n JOBS, all together] [-w IN_FLIGHT, each] [-b BYTES] [-m OTHER] PLUGIN[:FUNCTION]
+ *
+ * -m: every second process has the jobs of that one (PLUGIN[:FUNCTION] too); others and others-succeeded count them.
  *
  *     load -c CONNECTIONS: no jobs; holds that many open, says "held", until it is killed.
  *
@@ -176,14 +178,25 @@ static int hold(unsigned n)
     return pause();
 }
 
+/* PLUGIN[:FUNCTION]: cuts it, and gives the function. */
+static const char *split(char *name)
+{
+    char *colon = strchr(name, ':');
+
+    if (colon)
+        *colon++ = 0;
+    return colon;
+}
+
 int main(int argc, char **argv)
 {
+    char *other = NULL;
     unsigned processes = 8, window = 64, bytes = 24;
     uint64_t jobs = 100000;
     bool tolerant = false, lied_to = false, faulty = false;
     int o, failed = 0;
 
-    while ((o = getopt(argc, argv, "p:n:w:b:ftxc:")) != -1)
+    while ((o = getopt(argc, argv, "p:n:w:b:m:ftxc:")) != -1)
         switch (o) {
         case 'p': processes = (unsigned)atoi(optarg); break;
         case 'n': jobs = strtoull(optarg, NULL, 10); break;
@@ -191,21 +204,22 @@ int main(int argc, char **argv)
         case 'b': bytes = (unsigned)atoi(optarg); break;
         case 'c': return hold((unsigned)atoi(optarg));
         case 'f': tolerant = faulty = true; break;
+        case 'm': other = optarg; break;
         case 't': tolerant = true; break;
         case 'x': lied_to = true; break;
         default: return 64;
         }
     if (optind + 1 != argc)
         return 64;
-    char *plugin = argv[optind], *function = strchr(plugin, ':');
-    if (function)
-        *function++ = 0;
+    const char *function = split(argv[optind]), *other_function = other ? split(other) : NULL;
     struct counts *all = mmap(NULL, (processes + 1) * sizeof(*all), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (all == MAP_FAILED)
         return 70;
     for (unsigned i = 0; i < processes; i++)
         if (fork() == 0) {
-            struct load l = {.counts = &all[i], .plugin = plugin, .function = function, .first = i * jobs,
+            bool is_other = other && i % 2;
+            struct load l = {.counts = &all[i], .plugin = is_other ? other : argv[optind],
+                             .function = is_other ? other_function : function, .first = i * jobs,
                              .n = jobs / processes, .window = window, .bytes = bytes, .tolerant = tolerant,
                              .lied_to = lied_to, .faulty = faulty};
 
@@ -221,6 +235,15 @@ int main(int argc, char **argv)
            " doubled %" PRIu64 " refused %" PRIu64 " lost %" PRIu64 " cut %" PRIu64 " strange %" PRIu64,
            sum->submitted, sum->accepted, sum->answered, sum->right, sum->wrong, sum->doubled, sum->refused, sum->lost,
            sum->cut, sum->strange);
+    if (other) {
+        uint64_t others = 0, succeeded = 0;
+
+        for (unsigned i = 1; i < processes; i += 2) {
+            others += all[i].answered;
+            succeeded += all[i].states[WSD_JOB_SUCCEEDED];
+        }
+        printf(" others %" PRIu64 " others-succeeded %" PRIu64, others, succeeded);
+    }
     for (enum wsd_job_state s = WSD_JOB_SUCCEEDED; s <= WSD_JOB_INTERRUPTED; s++)
         printf(" %s %" PRIu64, wsd_job_state_name(s), sum->states[s]);
     printf("\n");

@@ -85,7 +85,7 @@ static uint64_t number(void)
 /* Something of each kind that a client may send, and, seldom, that only wsd may. */
 static struct msg any_message(void)
 {
-    struct msg m = {.type = (uint16_t)(dice(40) ? 1 + dice(14) : dice(90))};
+    struct msg m = {.type = (uint16_t)(dice(40) ? 1 + dice(FRAME_RELOAD) : dice(90))};
 
     switch (m.type) {
     case FRAME_HELLO:
@@ -115,6 +115,12 @@ static struct msg any_message(void)
         break;
     case FRAME_PLUGINS:
         m.plugins.name = dice(3) ? (struct span){"echo", 4} : words();
+        break;
+    case FRAME_RELEASE:
+        m.release = (struct msg_release){.name = {"echo", 4}, .function = words()};
+        break;
+    case FRAME_RELOAD:
+        m.reload.name = dice(3) ? (struct span){"echo", 4} : (struct span){"no such", 7};
         break;
     case FRAME_OPENED:
         m.opened = (struct msg_opened){.serial = (uint32_t)number(), .error = (uint32_t)dice(3)};

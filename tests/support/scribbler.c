@@ -94,7 +94,7 @@ static void loaded(const struct control *c)
 {
     struct control r = {.kind = CONTROL_LOADED, .number = c->number, .functions = 1};
 
-    r.text_size = (uint32_t)snprintf(r.text, sizeof(r.text), "%.60s%c1%chelp%c/%.60s", c->text, 0, 0, 0, c->text) + 1;
+    r.text_size = (uint32_t)snprintf(r.text, sizeof(r.text), "%.60s%c1%chelp%c/%.60s%c", c->text, 0, 0, 0, c->text, 0) + 1;
     tell(&r);
     r = (struct control){.kind = CONTROL_FUNCTION, .number = c->number, .flags = dice(2)}; /* idempotent or not */
     r.text_size = (uint32_t)snprintf(r.text, sizeof(r.text), "%.60s%chelp", c->text, 0) + 1;

@@ -550,6 +550,49 @@ START_TEST(release_names_what_it_lets_out)
 }
 END_TEST
 
+static int keep_reload(const struct wsd_reload_info *info, void *userdata)
+{
+    unsigned *n = userdata;
+
+    ck_assert_uint_eq(info->size, sizeof(*info));
+    ck_assert_str_eq(info->name, "fib");
+    ck_assert_str_eq(info->path, "/fib.so");
+    ck_assert_str_eq(info->version, "2");
+    ck_assert_str_eq(info->build, "ab");
+    ck_assert_str_eq(info->old_version, "1");
+    ck_assert_str_eq(info->old_build, "cd");
+    ck_assert_str_eq(info->error, "why");
+    ck_assert(info->outcome == WSD_RELOAD_KEPT && info->uid == 7 && info->exit == 66);
+    return ++*n == 3 ? -5 : 0;
+}
+
+START_TEST(reload_tells_of_each_executor)
+{
+    const struct msg m = {.type = FRAME_RELOADED,
+                          .reloaded = {WSD_RELOAD_KEPT, 7, 66, {"fib", 3}, {"/fib.so", 7}, {"2", 1},
+                                       {"ab", 2}, {"1", 1}, {"cd", 2}, {"why", 3}}};
+    unsigned n = 0;
+
+    peer_send(&peer, &m, 1, NULL, 0);
+    peer_send(&peer, &m, 1, NULL, 0);
+    peer_send_empty(&peer, FRAME_END, 1);
+    ck_assert_int_eq(wsd_client_plugin_reload(client, "fib", keep_reload, &n), 0);
+    ck_assert_uint_eq(n, 2);
+    peer_expect(&peer, client, FRAME_RELOAD);
+    ck_assert_str_eq(peer.msg.reload.name.data, "fib");
+    peer_send(&peer, &m, 2, NULL, 0); /* what the callback says ends it */
+    peer_send_empty(&peer, FRAME_END, 2);
+    ck_assert_int_eq(wsd_client_plugin_reload(client, "fib", keep_reload, &n), -5);
+    peer_expect(&peer, client, FRAME_RELOAD);
+    peer_send(&peer, &m, 3, NULL, 0);
+    peer_send_empty(&peer, FRAME_END, 3);
+    ck_assert_int_eq(wsd_client_plugin_reload(client, "fib", NULL, NULL), 0);
+    peer_expect(&peer, client, FRAME_RELOAD);
+    peer_send_error(&peer, 4, 66, "nothing");
+    ck_assert_int_eq(wsd_client_plugin_reload(client, "other", NULL, NULL), -ENOENT);
+}
+END_TEST
+
 static int sum_counter(const char *name, uint64_t value, void *userdata)
 {
     *(uint64_t *)userdata += value;
@@ -808,6 +851,7 @@ int main(void)
     tcase_add_test(live, callback_may_ask_another_question);
     tcase_add_test(live, plugins_are_shown);
     tcase_add_test(live, release_names_what_it_lets_out);
+    tcase_add_test(live, reload_tells_of_each_executor);
     tcase_add_test(live, counters_are_shown);
     tcase_add_test(live, workers_are_shown);
     tcase_add_test(live, number_of_workers_is_asked_for);

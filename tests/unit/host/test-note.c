@@ -73,6 +73,82 @@ START_TEST(note_of_another_abi_is_read_too)
 }
 END_TEST
 
+/* The build id as the linker wrote it: where "GNU" stands behind its sizes and type. */
+static uint8_t *find_build_id(void)
+{
+    static const uint8_t head[] = {20, 0, 0, 0, 3, 0, 0, 0, 'G', 'N', 'U', 0};
+    uint8_t *at = memmem(file, file_size, head, sizeof(head));
+
+    ck_assert_msg(at, "the test plugins are linked without --build-id=sha1");
+    return at + sizeof(head);
+}
+
+START_TEST(build_id_is_told_in_hexadecimal)
+{
+    char build[NOTE_BUILD], wanted[3];
+
+    uint8_t *id = find_build_id();
+    id[0] = 0xa0;
+    id[19] = 0x0b;
+    note_build_id(file, file_size, build);
+    ck_assert_uint_eq(strlen(build), 40);
+    for (size_t i = 0; i < 20; i++) {
+        snprintf(wanted, sizeof(wanted), "%02x", id[i]);
+        ck_assert_mem_eq(build + 2 * i, wanted, 2);
+    }
+}
+END_TEST
+
+/* Below, at and above the limit. */
+START_TEST(build_id_of_other_lengths)
+{
+    char build[NOTE_BUILD];
+    uint8_t *size = find_build_id() - 12;
+
+    *size = 0;
+    note_build_id(file, file_size, build);
+    ck_assert_str_eq(build, "");
+    *size = 1;
+    note_build_id(file, file_size, build);
+    ck_assert_uint_eq(strlen(build), 2);
+    *size = 32;
+    note_build_id(file, file_size, build); /* where the segment goes on for so long */
+    ck_assert(strlen(build) == 64 || strlen(build) == 0);
+    *size = 33;
+    note_build_id(file, file_size, build);
+    ck_assert_str_eq(build, "");
+}
+END_TEST
+
+START_TEST(build_id_of_anything_is_nothing)
+{
+    char build[NOTE_BUILD];
+
+    for (size_t n = 0; n < file_size; n += 1 + file_size / 200)
+        note_build_id(placed(n), n, build);
+    note_build_id("", 0, build);
+    ck_assert_str_eq(build, "");
+    note_build_id("\177ELF", 4, build);
+    ck_assert_str_eq(build, "");
+}
+END_TEST
+
+START_TEST(digest_tells_bytes_and_lengths_apart)
+{
+    uint64_t digest = note_digest(file, file_size);
+
+    ck_assert_uint_eq(note_digest(placed(file_size), file_size), digest); /* wherever they are */
+    ck_assert_uint_ne(note_digest(file, file_size - 1), digest);
+    for (size_t i = 0; i < file_size; i += 1 + file_size / 500) {
+        file[i] ^= 1;
+        ck_assert_uint_ne(note_digest(file, file_size), digest);
+        file[i] ^= 1;
+    }
+    ck_assert_uint_ne(note_digest("", 0), note_digest("", 1));
+    ck_assert_uint_ne(note_digest("\0", 1), note_digest("\0\0", 2));
+}
+END_TEST
+
 START_TEST(shared_object_without_note_is_no_plugin)
 {
     uint32_t abi = 99;
@@ -208,6 +284,10 @@ int main(void)
     tcase_set_timeout(t, 60);
     tcase_add_test(t, note_of_a_plugin_is_its_abi);
     tcase_add_test(t, note_of_another_abi_is_read_too);
+    tcase_add_test(t, build_id_is_told_in_hexadecimal);
+    tcase_add_test(t, build_id_of_other_lengths);
+    tcase_add_test(t, build_id_of_anything_is_nothing);
+    tcase_add_test(t, digest_tells_bytes_and_lengths_apart);
     tcase_add_test(t, shared_object_without_note_is_no_plugin);
     tcase_add_test(t, text_and_nothing_are_no_elf);
     tcase_add_test(t, object_for_another_machine_is_foreign);

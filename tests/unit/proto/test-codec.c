@@ -402,6 +402,25 @@ START_TEST(workers_survive)
     r = round_trip(&m, 1, 0);
     assert_span(r.release.name, "p");
     assert_span(r.release.function, "f");
+    m = (struct msg){.type = FRAME_RELOAD, .reload = {span("")}};
+    ck_assert_uint_eq(codec_size(&m), 0); /* no name */
+    m.reload.name = span("p");
+    r = round_trip(&m, 1, 0);
+    assert_span(r.reload.name, "p");
+    m = (struct msg){.type = FRAME_RELOADED,
+                     .reloaded = {CODEC_RELOADED, UINT32_MAX, 66, span("n"), span("/p"), span("2"), span("ab"), span("1"),
+                                  span("cd"), span("why")}};
+    r = round_trip(&m, 1, 0);
+    ck_assert(r.reloaded.outcome == CODEC_RELOADED && r.reloaded.uid == UINT32_MAX && r.reloaded.code == 66);
+    assert_span(r.reloaded.name, "n");
+    assert_span(r.reloaded.path, "/p");
+    assert_span(r.reloaded.version, "2");
+    assert_span(r.reloaded.build, "ab");
+    assert_span(r.reloaded.old_version, "1");
+    assert_span(r.reloaded.old_build, "cd");
+    assert_span(r.reloaded.error, "why");
+    m.reloaded.outcome = 0;
+    ck_assert_uint_eq(codec_size(&m), 0);
     m = (struct msg){.type = FRAME_TRACE};
     ck_assert_uint_eq(codec_size(&m), 0); /* no action */
 }
@@ -424,6 +443,9 @@ static const struct text_limit {
     {FRAME_PLUGIN, 1, CODEC_NAME_MAX}, {FRAME_PLUGIN, 2, CODEC_TEXT_MAX},  {FRAME_PLUGIN, 3, CODEC_TEXT_MAX},
     {FRAME_PLUGIN, 4, CODEC_PATH_MAX}, {FRAME_PLUGIN, 5, CODEC_TEXT_MAX},  {FRAME_OPEN, 2, CODEC_PATH_MAX},
     {FRAME_RELEASE, 1, CODEC_PATH_MAX}, {FRAME_RELEASE, 2, CODEC_NAME_MAX},
+    {FRAME_RELOAD, 1, CODEC_PATH_MAX},   {FRAME_RELOADED, 3, CODEC_NAME_MAX},  {FRAME_RELOADED, 4, CODEC_PATH_MAX},
+    {FRAME_RELOADED, 5, CODEC_NAME_MAX}, {FRAME_RELOADED, 6, CODEC_BUILD_MAX}, {FRAME_RELOADED, 7, CODEC_NAME_MAX},
+    {FRAME_RELOADED, 8, CODEC_BUILD_MAX}, {FRAME_RELOADED, 9, CODEC_TEXT_MAX},
 };
 
 static void put_needed(uint16_t type)
@@ -434,8 +456,10 @@ static void put_needed(uint16_t type)
     }
     if (type == FRAME_TRACE)
         put_number(1, 1);
-    if (type == FRAME_RELEASE)
+    if (type == FRAME_RELEASE || type == FRAME_RELOAD)
         put_bytes(1, "p", 1);
+    if (type == FRAME_RELOADED)
+        put_number(1, 1);
     if (type == FRAME_WORKER)
         put_number(3, 1);
 }
@@ -565,6 +589,8 @@ static const struct number_limit {
     {FRAME_EXECUTOR, 4, 4095},
     {FRAME_WORKER, 3, CODEC_KIND_MAX},
     {FRAME_PLUGIN, 7, CODEC_APART},
+    {FRAME_RELOADED, 1, CODEC_RELOADED},
+    {FRAME_RELOADED, 10, UINT8_MAX},
     {FRAME_PIECE, 1, INT64_MAX},
     {FRAME_CREDIT, 1, UINT32_MAX},
     {FRAME_OUTPUT, 1, INT64_MAX},

@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * reload.c: `wsctl plugin reload`: a plugin's file is loaded now, and takes the place of the one in use where it can be.
+ * Owns what is remembered of the old one while the new one is tried, and the domain whose executor tries it: in no table,
+ * without jobs, gone after it. [loop]
+ * Keeps: the executor that runs jobs loads a file only after another one has; until then jobs get the old one, and those
+ * that were submitted before end on it; a file that cannot be loaded changes nothing, whether it is refused, crashes or
+ * hangs, and is not tried again by itself before it changes.
+ * Does not load: it makes an entry that jobs do not find, and plugins.c does with it as with any. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "jobs/job.h"
+
+/* What was in use when the reload was asked for; version NULL: nothing. */
+struct plugin_reload {
+    char *version, *build;
+    uint64_t digest;
+    enum plugin_reloaded outcome;
+    struct trial *trial; /* NULL: over */
+};
+
+struct trial {
+    struct domain *domain;    /* its own */
+    struct plugin *candidate; /* in the domain that runs jobs; NULL: gone */
+    struct plugin_query query;
+    struct event *timer; /* over, and there is no executor that has to end first */
+    bool over;
+};
+
+struct plugin_reload *reload_free(struct plugin_reload *r)
+{
+    if (!r)
+        return NULL;
+    if (r->trial)
+        r->trial->candidate = NULL;
+    free(r->version);
+    free(r->build);
+    free(r);
+    return NULL;
+}
+DEFINE_CLEANUP(struct plugin_reload, reload_free)
+
+/* --- the trial -------------------------------------------------------------------------------------------------- */
+
+bool reload_tries(const struct plugin *p)
+{
+    return p->reload && p->reload->trial;
+}
+
+struct trial *reload_trial_free(struct trial *t)
+{
+    if (!t)
+        return NULL;
+    if (t->candidate)
+        t->candidate->reload->trial = NULL;
+    if (t->timer)
+        event_free(t->timer);
+    free(t);
+    return NULL;
+}
+
+bool reload_gone(struct domain *d)
+{
+    if (!d->trial || !d->trial->over)
+        return false;
+    domain_free(d);
+    return true;
+}
+
+static void on_over(evutil_socket_t fd, short what, void *userdata)
+{
+    struct trial *t = userdata;
+
+    if (t->domain->executor)
+        domain_finish(t->domain); /* reload_gone() follows */
+    else
+        reload_gone(t->domain);
+}
+
+/* An executor of no importance has loaded the file, or has not. Not the place to free anything: others look at it. */
+static void on_tried(struct plugin_query *q, const struct plugin_info *info, int error)
+{
+    struct trial *t = container_of(q, struct trial, query);
+    struct plugin *p = t->candidate;
+
+    t->over = true;
+    t->candidate = NULL;
+    evtimer_add(t->timer, &(struct timeval){0});
+    if (!p)
+        return;
+    p->reload->trial = NULL;
+    if (error)
+        plugin_failed(p, error, info->error);
+    else
+        plugin_load(p);
+}
+
+/* 0 or -ENOMEM. The answer may come at once. */
+static int trial_begin(struct plugin *candidate)
+{
+    struct jobs *jobs = candidate->domain->jobs;
+    struct domain *d = domain_new(jobs, candidate->domain->key);
+    struct plugin *p = d ? plugin_make(d, candidate->request) : NULL;
+    struct trial *t = p ? calloc(1, sizeof(*t)) : NULL;
+
+    if (t) {
+        d->trial = t;
+        t->domain = d;
+        t->timer = evtimer_new(jobs->options.base, on_over, t);
+    }
+    if (!t || !t->timer) {
+        if (d)
+            domain_free(d);
+        return -ENOMEM;
+    }
+    t->candidate = candidate;
+    candidate->reload->trial = t;
+    t->query.answer = on_tried;
+    list_push_back(&p->queries, &t->query.link);
+    plugin_load(p);
+    return 0;
+}
+
+/* --- the change --------------------------------------------------------------------------------------------------- */
+
+/* Not where nobody asks any more, and the executor that was to load it has gone. */
+static bool is_under_way(const struct plugin *p)
+{
+    return p->reload &&
+           (reload_tries(p) || p->state == PLUGIN_LOADING || p->settling || !list_empty(&p->queries));
+}
+
+bool reload_under_way(struct domain *d, const char *request)
+{
+    list_for_each(l, &d->plugins)
+    {
+        struct plugin *p = container_of(l, struct plugin, link);
+
+        if (is_under_way(p) && strcmp(p->request, request) == 0)
+            return true;
+    }
+    return false;
+}
+
+static uint32_t count_under_way(struct domain *d)
+{
+    uint32_t n = 0;
+
+    list_for_each(l, &d->plugins) n += is_under_way(container_of(l, struct plugin, link));
+    return n;
+}
+
+static void forget(struct plugin *p)
+{
+    p->stale = true; /* plugin_forgettable(). Its number may go to another file: no job has been handed over with it */
+    if (p->state == PLUGIN_READY)
+        p->state = PLUGIN_UNKNOWN;
+    p->retry_usec = 0;
+}
+
+void reload_settled(struct plugin *p)
+{
+    struct domain *d = p->domain;
+    struct plugin *old = plugin_find(d, p->request);
+    struct plugin_reload *r = p->reload;
+    bool in_use = old && old->state == PLUGIN_READY;
+
+    if (p->state == PLUGIN_FAILED) {
+        r->outcome = in_use && r->version ? RELOADED_KEPT : RELOADED_NOT;
+        if (in_use)
+            plugin_accept_file(old);
+        forget(p);
+        log_notice("plugin %s: cannot be reloaded: %s", p->request, p->error_text ? p->error_text : "cannot be loaded");
+        return;
+    }
+    r->outcome = !r->version ? RELOADED_FIRST : r->digest == p->digest ? RELOADED_SAME : RELOADED_CHANGED;
+    if (in_use && old->digest == p->digest) {
+        plugin_accept_file(old);
+        forget(p);
+        return;
+    }
+    if (old)
+        old->stale = true;
+    quarantine_release(&d->jobs->quarantine, false, d->key, p->request, ""); /* it may have been mended */
+    log_notice("plugin %s: reloaded: %s instead of %s", p->request, p->version, r->version ? r->version : "nothing");
+}
+
+void reload_describe(const struct plugin *p, struct plugin_info *ret)
+{
+    const struct plugin_reload *r = p->reload;
+
+    if (!r)
+        return;
+    ret->reloaded = r->outcome;
+    ret->old_version = r->version ? r->version : "";
+    ret->old_build = r->build ? r->build : "";
+}
+
+/* The entry that is tried. NULL: too many, or no memory. */
+static struct plugin *try_new(struct domain *d, const char *request)
+{
+    _cleanup_(reload_freep) struct plugin_reload *r = calloc(1, sizeof(*r));
+    struct plugin *old = plugin_find(d, request), *p;
+
+    if (!r)
+        return NULL;
+    if (old && old->name && old->state != PLUGIN_FAILED) {
+        r->version = strdup(old->version);
+        r->build = strdup(old->build);
+        r->digest = old->digest;
+        if (!r->version || !r->build)
+            return NULL;
+    }
+    /* those of earlier reloads */
+    list_for_each_safe(l, n, &d->plugins)
+    {
+        p = container_of(l, struct plugin, link);
+        if (p->stale && plugin_forgettable(p))
+            plugin_free(p);
+    }
+    p = plugin_make(d, request);
+    if (p)
+        p->reload = TAKE(r);
+    return p;
+}
+
+/* What jobs_plugin() says of a name, and the request. */
+static int request_of(struct jobs *jobs, uint32_t uid, const char *plugin, const struct directory *directory,
+                      char **ret_request)
+{
+    if (strchr(plugin, '/') && !(jobs->options.user_daemon && uid == jobs->options.own_uid))
+        return -EACCES;
+    return plugin_request(plugin, directory, ret_request);
+}
+
+int jobs_plugin_reload(struct jobs *jobs, uint32_t uid, uint64_t owner, const char *plugin,
+                       const struct directory *directory, struct plugin_query *q)
+{
+    _cleanup_(freep) char *request = NULL;
+    int r = request_of(jobs, uid, plugin, directory, &request);
+
+    list_init(&q->link);
+    if (r < 0)
+        return r;
+    struct domain *d = domain_for(jobs, (uint32_t)owner, request);
+    if (!d)
+        return -ENOMEM;
+    if (reload_under_way(d, request) || count_under_way(d) >= JOBS_RELOADS)
+        return -EBUSY;
+    struct plugin *p = try_new(d, request);
+    if (!p)
+        return -ENOMEM;
+    list_push_back(&p->queries, &q->link);
+    r = trial_begin(p);
+    if (r < 0) {
+        list_remove(&q->link);
+        plugin_free(p);
+    }
+    return r;
+}
+
+/* --- who --------------------------------------------------------------------------------------------------------- */
+
+bool jobs_one_domain(const struct jobs *jobs)
+{
+    return jobs->options.one_domain;
+}
+
+int jobs_plugin_users(struct jobs *jobs, uint32_t uid, const char *plugin, const struct directory *directory,
+                      uint64_t **ret_owners, size_t *ret_n)
+{
+    bool all = uid == 0 || uid == jobs->options.own_uid;
+    uint64_t own = domain_owner(jobs, uid);
+    _cleanup_(freep) uint64_t *owners = NULL;
+    _cleanup_(freep) char *request = NULL;
+    size_t n = 0, room = 1;
+    int r = request_of(jobs, uid, plugin, directory, &request);
+
+    if (r < 0)
+        return r;
+    list_for_each(l, &jobs->domains) room++;
+    owners = calloc(room, sizeof(*owners));
+    if (!owners)
+        return -ENOMEM;
+    list_for_each(l, &jobs->domains)
+    {
+        struct domain *d = container_of(l, struct domain, link);
+        struct plugin *p = d->heir || d->in_nursery || d->trial || !(all || d->key == own) ? NULL : plugin_find(d, request);
+        bool known = false;
+
+        for (size_t i = 0; i < n; i++)
+            known |= owners[i] == d->key; /* of the executors of one user it is one that gets the new jobs */
+        if (p && p->name && p->state != PLUGIN_FAILED && !known)
+            owners[n++] = d->key;
+    }
+    if (n == 0)
+        owners[n++] = own;
+    *ret_owners = TAKE(owners);
+    *ret_n = n;
+    return 0;
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * service-plugin.c: jobs for the benchmarks of a service whose executors die. Built twice, so that what crashes is another
+ * plugin than what does not.
+ *   work          0.1 ms of work, then the executor's pid
+ *   segv [NSEC]   crashes, at that time of CLOCK_MONOTONIC
+ *   fat MIB       makes so much memory resident, once in an executor */
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <wsd/plugin.h>
+
+/* An address that nobody has, and that no compiler can judge. */
+static volatile uintptr_t nowhere = 8;
+
+static uint64_t now(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static int work(struct wsd_job *job, struct wsd_worker *self)
+{
+    for (uint64_t until = now() + 100000; now() < until;)
+        ;
+    return wsd_job_print(job, "%d\n", (int)getpid()) < 0;
+}
+
+static int segv(struct wsd_job *job, struct wsd_worker *self)
+{
+    uint64_t at = job->argc > 1 ? strtoull(job->argv[1], NULL, 10) : 0;
+
+    if (at && now() > at)
+        return wsd_job_fail(job, 2, "came too late");
+    while (now() < at)
+        ;
+    *(volatile uint64_t *)nowhere = 1;
+    return 0;
+}
+
+static int fat(struct wsd_job *job, struct wsd_worker *self)
+{
+    static atomic_int done;
+    size_t size = (job->argc > 1 ? strtoul(job->argv[1], NULL, 10) : 1) << 20;
+
+    if (atomic_exchange(&done, 1))
+        return 0;
+    return mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0) == MAP_FAILED;
+}
+
+static const struct wsd_function functions[] = {
+    {.name = "work", .help = "works a little", .flags = WSD_FN_IDEMPOTENT, .run = work},
+    {.name = "segv", .help = "crashes", .run = segv},
+    {.name = "fat", .help = "makes memory resident", .flags = WSD_FN_IDEMPOTENT, .run = fat},
+};
+WSD_PLUGIN(.n_functions = 3, .functions = functions, .name = NAME, .version = "1", .help = "for benchmarks");

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * service.c: what a client sees while executors die, through a wsd of our own.
+ *
+ *     bench-service recover|storm WORKERS WSD EXECUTOR DIRECTORY     DIRECTORY: of the plugins work.so and crash.so
+ *
+ * recover: 1,024 jobs that may run twice are in flight all the time. The time from an executor's death to the first answer of
+ * a job that ran in the next one: the median of KILLS deaths, by a fault (from the crash) and by kill -9 (from the kill),
+ * with and without 1 GiB resident in what dies.
+ * storm: one job at a time, the answer awaited: p50 and p99, in turns without and with somebody else's plugin that crashes
+ * all the time, STORM_CRASHES at once. Quarantine is off, so each of those is a crash. */
+#include <signal.h>
+#include <stdbool.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <wsd/client.h>
+
+#include "bench.h"
+
+#define KILLS         30
+#define IN_FLIGHT     1024u
+#define BETWEEN       200u /* answers between two deaths */
+#define RESIDENT_MIB  "1024"
+#define CRASH_NSEC    300000000u /* ahead: later than what is queued before it takes */
+#define STORM_TURNS   5
+#define STORM_NSEC    2000000000u /* a turn */
+#define STORM_CRASHES 8u
+#define STORM_MAX     2000000u
+
+static const char *workers, *wsd_path, *executor_path, *plugins;
+static bool ending;
+static char socket_path[64];
+static pid_t daemon_pid;
+static struct wsd_client *client;
+
+static void give_up(const char *what)
+{
+    fprintf(stderr, "bench-service: %s%s%s\n", what, client ? ": " : "", client ? wsd_client_error(client) : "");
+    if (daemon_pid > 0)
+        kill(daemon_pid, SIGTERM);
+    exit(1);
+}
+
+static void connect_client(void)
+{
+    for (int i = 0; i < 500; i++) {
+        if (wsd_client_open(&client, socket_path, 0) == 0)
+            return;
+        wsd_client_free(client);
+        client = NULL;
+        usleep(10000);
+    }
+    give_up("wsd does not answer");
+}
+
+static void start_wsd(void)
+{
+    char dir[] = "/tmp/wsd-bench.XXXXXX", config[64], state[64];
+    FILE *f;
+
+    if (!mkdtemp(dir))
+        give_up("no directory");
+    snprintf(socket_path, sizeof(socket_path), "%s/s", dir);
+    snprintf(config, sizeof(config), "%s/conf", dir);
+    snprintf(state, sizeof(state), "%s/state", dir);
+    f = fopen(config, "we");
+    if (!f || fputs("[limits]\nquarantine-after = 1000000\n", f) < 0 || fclose(f) != 0)
+        give_up("no configuration");
+    daemon_pid = fork();
+    if (daemon_pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGTERM);
+        execl(wsd_path, wsd_path, "--socket", socket_path, "--config", config, "--executor", executor_path, "--state-dir",
+              state, "--plugin-dir", plugins, "--workers", workers, "--log-level", "err", (char *)NULL);
+        _exit(127);
+    }
+    connect_client();
+}
+
+static void stop_wsd(void)
+{
+    ending = true;
+    wsd_client_free(client);
+    kill(daemon_pid, SIGTERM);
+    waitpid(daemon_pid, NULL, 0);
+    *strrchr(socket_path, '/') = 0;
+    execlp("rm", "rm", "-rf", socket_path, (char *)NULL);
+}
+
+/* --- recover -------------------------------------------------------------------------------------------------------- */
+
+static uint32_t in_flight;
+static uint64_t n_answers;
+static int executor_pid;      /* of the last answer */
+static uint64_t answered_nsec; /* and when it came */
+
+static void on_work(struct wsd_call *call, int error, const struct wsd_job_info *info, const char *text, void *userdata)
+{
+    size_t size;
+    const char *output = wsd_call_output(call, &size);
+
+    in_flight--;
+    if (!ending && (error || info->state != WSD_JOB_SUCCEEDED))
+        give_up("a job that may run twice did not succeed");
+    if (output && size) {
+        executor_pid = atoi(output);
+        answered_nsec = now_nsec();
+        n_answers++;
+    }
+    wsd_call_free(call);
+}
+
+static void on_other(struct wsd_call *call, int error, const struct wsd_job_info *info, const char *text, void *userdata)
+{
+    int *state = userdata;
+
+    *state = error ? -1 : (int)info->state;
+    wsd_call_free(call);
+}
+
+static void submit(const char *plugin, const char *function, const char *arg, int priority,
+                   void (*done)(struct wsd_call *, int, const struct wsd_job_info *, const char *, void *), void *userdata)
+{
+    const char *args[] = {arg};
+    struct wsd_submit s = {.size = sizeof(s), .plugin = plugin, .function = function, .args = args, .n_args = arg != NULL,
+                           .priority = priority};
+    struct wsd_callbacks callbacks = {.size = sizeof(callbacks), .done = done, .userdata = userdata};
+    struct wsd_call *call;
+
+    if (wsd_client_submit(client, &s, &callbacks, &call) < 0)
+        give_up("submit");
+}
+
+static void turn(void)
+{
+    for (; in_flight < IN_FLIGHT; in_flight++)
+        submit("work", "work", NULL, 0, on_work, NULL);
+    if (wsd_client_wait(client, UINT64_MAX) < 0)
+        give_up("wait");
+}
+
+/* ms from one death to the first answer of the next executor; negative: it came to nothing. */
+static double one_death(bool by_fault, bool is_fat)
+{
+    int state = 0, before;
+    uint64_t from = n_answers, died;
+
+    while (n_answers - from < BETWEEN)
+        turn();
+    if (is_fat) {
+        submit("work", "fat", RESIDENT_MIB, 100, on_other, &state);
+        while (!state)
+            turn();
+        if (state != WSD_JOB_SUCCEEDED)
+            give_up("no memory");
+    }
+    for (from = n_answers; n_answers == from;)
+        turn();
+    before = executor_pid;
+    if (by_fault) {
+        char when[32];
+
+        died = now_nsec() + CRASH_NSEC;
+        snprintf(when, sizeof(when), "%llu", (unsigned long long)died);
+        state = 0;
+        submit("work", "segv", when, 100, on_other, &state);
+        while (!state)
+            turn();
+        if (state != WSD_JOB_CRASHED)
+            return -1;
+    } else {
+        died = now_nsec();
+        kill(before, SIGKILL);
+    }
+    while (executor_pid == before)
+        turn();
+    return (double)(answered_nsec - died) / 1e6;
+}
+
+static void recover(void)
+{
+    static double all[KILLS];
+    char params[96];
+
+    for (int how = 0; how < 4; how++) {
+        bool by_fault = how % 2 == 0, is_fat = how >= 2;
+
+        for (int i = 0; i < KILLS;) {
+            all[i] = one_death(by_fault, is_fat);
+            i += all[i] >= 0;
+        }
+        snprintf(params, sizeof(params), "by=%s,resident=%s,kills=%d,workers=%s", by_fault ? "fault" : "kill",
+                 is_fat ? "1GiB" : "0", KILLS, workers);
+        say(params, "ms", median(all, KILLS));
+    }
+}
+
+/* --- storm ---------------------------------------------------------------------------------------------------------- */
+
+static void on_crash(struct wsd_call *call, int error, const struct wsd_job_info *info, const char *text, void *userdata)
+{
+    if (error)
+        _exit(1);
+    in_flight--;
+    ++*(volatile uint64_t *)userdata;
+    wsd_call_free(call);
+}
+
+static pid_t begin_storm(uint64_t *crashes)
+{
+    pid_t child = fork();
+
+    if (child)
+        return child;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    client = NULL; /* the parent's */
+    connect_client();
+    for (;;) {
+        for (; in_flight < STORM_CRASHES; in_flight++)
+            submit("crash", "segv", NULL, 0, on_crash, crashes);
+        if (wsd_client_wait(client, UINT64_MAX) < 0)
+            _exit(1);
+    }
+}
+
+/* Appends the times of a turn's calls, in us. */
+static size_t calls(double *all, size_t n)
+{
+    uint64_t end = now_nsec() + STORM_NSEC, begin;
+
+    while ((begin = now_nsec()) < end && n < STORM_MAX) {
+        uint64_t from = n_answers;
+
+        submit("work", "work", NULL, 0, on_work, NULL);
+        in_flight++;
+        while (n_answers == from)
+            if (wsd_client_wait(client, UINT64_MAX) < 0)
+                give_up("wait");
+        all[n++] = (double)(now_nsec() - begin) / 1e3;
+    }
+    return n;
+}
+
+static void storm(void)
+{
+    uint64_t *crashes = mmap(NULL, sizeof(*crashes), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    double *all[2] = {malloc(STORM_MAX * sizeof(double)), malloc(STORM_MAX * sizeof(double))};
+    size_t n[2] = {0, 0};
+    char params[96];
+
+    if (crashes == MAP_FAILED || !all[0] || !all[1])
+        give_up("no memory");
+    for (int i = 0; i < STORM_TURNS; i++) {
+        uint64_t before;
+
+        n[0] = calls(all[0], n[0]);
+        pid_t child = begin_storm(crashes);
+        for (before = *(volatile uint64_t *)crashes; *(volatile uint64_t *)crashes - before < STORM_CRASHES;)
+            usleep(1000);
+        n[1] = calls(all[1], n[1]);
+        kill(child, SIGKILL);
+        waitpid(child, NULL, 0);
+    }
+    for (int on = 0; on < 2; on++) {
+        double p50 = median(all[on], n[on]), p99 = all[on][n[on] * 99 / 100]; /* median() sorts */
+
+        snprintf(params, sizeof(params), "storm=%s,quantile=p50,workers=%s", on ? "on" : "off", workers);
+        say(params, "us", p50);
+        snprintf(params, sizeof(params), "storm=%s,quantile=p99,workers=%s", on ? "on" : "off", workers);
+        say(params, "us", p99);
+    }
+    fprintf(stderr, "bench-service: %.0f crashes a second\n", (double)*crashes / (STORM_TURNS * (STORM_NSEC / 1e9)));
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 6 || (strcmp(argv[1], "recover") != 0 && strcmp(argv[1], "storm") != 0))
+        return 64;
+    workers = argv[2];
+    wsd_path = argv[3];
+    executor_path = argv[4];
+    plugins = argv[5];
+    signal(SIGPIPE, SIG_IGN);
+    start_wsd();
+    *argv[1] == 'r' ? recover() : storm();
+    stop_wsd();
+    return 1;
+}
