@@ -108,6 +108,7 @@ static int trial_begin(struct plugin *candidate)
     struct trial *t = p ? calloc(1, sizeof(*t)) : NULL;
 
     if (t) {
+        d->traced = 0; /* see trace_start() */
         d->trial = t;
         t->domain = d;
         t->timer = evtimer_new(jobs->options.base, on_over, t);

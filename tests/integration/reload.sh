@@ -266,6 +266,16 @@ other_users_too() {
     [ "$(wc -l <reloaded)" = 1 ] && [ "$(said uid)" = 1001 ] && expect_exit 77 as_alice plugin reload "$WORK/dir/file.so"
 }
 
+# The executor that tries a file answers nothing meanwhile, and what it has is gone with it.
+not_traced() {
+    local before
+    before=$(counter executors_started)
+    put "$HOSTILE/ctor-hang.so" hung
+    background wsctl plugin reload hung
+    one_more() { [ "$(counter executors_started)" -gt "$before" ]; }
+    wait_until one_more && wsctl trace --quiet --seconds 10ms -o trace.json 2>said && cat said && [ ! -s said ]
+}
+
 mkdir dir
 start_wsd --workers 2 --plugin-dir "$WORK/dir" || exit 1
 check "what nobody has used yet is loaded" first_time
@@ -286,6 +296,7 @@ check "for people" for_people
 check "many at once, and askers that go" many_at_once
 check "reloads without end take up no room" no_number_is_lost
 check "under load: every job succeeds, on one or the other" under_load
+check "who tries a file is in no trace" not_traced
 stop_wsd
 
 if [ "$(id -u)" != 0 ] || ! command -v setpriv >/dev/null; then
