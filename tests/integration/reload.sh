@@ -266,14 +266,17 @@ other_users_too() {
     [ "$(wc -l <reloaded)" = 1 ] && [ "$(said uid)" = 1001 ] && expect_exit 77 as_alice plugin reload "$WORK/dir/file.so"
 }
 
+started_more_than() { # N
+    [ "$(counter executors_started)" -gt "$1" ]
+}
+
 # The executor that tries a file answers nothing meanwhile, and what it has is gone with it.
 not_traced() {
     local before
     before=$(counter executors_started)
     put "$HOSTILE/ctor-hang.so" hung
     background wsctl plugin reload hung
-    one_more() { [ "$(counter executors_started)" -gt "$before" ]; }
-    wait_until one_more && wsctl trace --seconds 10ms -o trace.json && ! gone "$BACKGROUND_PID"
+    wait_until started_more_than "$before" && wsctl trace --seconds 10ms -o trace.json && ! gone "$BACKGROUND_PID"
 }
 
 mkdir dir
