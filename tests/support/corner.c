@@ -4,148 +4,16 @@
  * wants it, and not before. One case a run: prints `ok NAME` or `FAIL NAME: why`, exits 0 or 1.
  *
  *     corner CASE        WSD_SOCKET: where; WSD_PID: of that wsd, whose executors some cases kill */
-#include <errno.h>
-#include <poll.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "proto/codec.h"
-#include "proto/frame.h"
-
-#define WAIT_MSEC 20000
-
-static const char *name;
-
-__attribute__((noreturn, format(printf, 1, 2))) static void fail(const char *format, ...)
-{
-    va_list args;
-
-    printf("FAIL %s: ", name);
-    va_start(args, format);
-    vprintf(format, args);
-    va_end(args);
-    putchar('\n');
-    exit(1);
-}
-
-/* --- a connection --------------------------------------------------------------------------------------------------
- */
-
-struct conn {
-    int fd;
-    uint8_t in[4 * FRAME_MAX];
-    size_t used, size; /* in[used..size) is not handled yet */
-    struct codec *codec;
-    struct frame frame; /* the last one */
-    struct msg msg;
-};
-
-static void put(struct conn *c, const struct msg *m, uint32_t tag, const void *body, size_t body_size)
-{
-    uint8_t bytes[FRAME_MAX];
-    size_t n = codec_encode(m, tag, body_size, bytes, sizeof(bytes));
-
-    if (!n)
-        fail("cannot encode a %s", codec_type_name(m->type));
-    if (body_size)
-        memcpy(bytes + n, body, body_size);
-    n += body_size;
-    for (size_t at = 0; at < n;) {
-        ssize_t w = send(c->fd, bytes + at, n - at, MSG_NOSIGNAL);
-
-        if (w < 0)
-            fail("send: %s", strerror(errno));
-        at += (size_t)w;
-    }
-}
-
-/* The next frame, or false where none comes in time; the end of the stream fails. */
-static bool next_in(struct conn *c, int msec)
-{
-    for (;;) {
-        size_t used;
-        int r = frame_parse(c->in + c->used, c->size - c->used, &c->frame, &used);
-
-        if (r == 0) {
-            c->used += used;
-            if (codec_decode(c->codec, &c->frame, &c->msg) != 0)
-                fail("wsd sent what cannot be decoded");
-            if (c->msg.type == FRAME_ERROR && c->frame.tag == 0)
-                fail("wsd closes: %s", c->msg.error.text.data);
-            return true;
-        }
-        if (r != FRAME_MORE)
-            fail("wsd sent what is no frame");
-        memmove(c->in, c->in + c->used, c->size - c->used);
-        c->size -= c->used;
-        c->used = 0;
-        struct pollfd p = {.fd = c->fd, .events = POLLIN};
-        if (poll(&p, 1, msec) <= 0)
-            return false;
-        ssize_t n = recv(c->fd, c->in + c->size, sizeof(c->in) - c->size, 0);
-        if (n <= 0)
-            fail("wsd hung up");
-        c->size += (size_t)n;
-    }
-}
-
-static void next(struct conn *c)
-{
-    if (!next_in(c, WAIT_MSEC))
-        fail("an answer does not come");
-}
-
-static void expect(struct conn *c, uint16_t type, uint32_t tag)
-{
-    next(c);
-    if (c->msg.type != type || c->frame.tag != tag)
-        fail("%s of tag %u came where %s of tag %u was expected%s%s", codec_type_name(c->msg.type), c->frame.tag,
-             codec_type_name(type), tag, c->msg.type == FRAME_ERROR ? ": " : "",
-             c->msg.type == FRAME_ERROR ? c->msg.error.text.data : "");
-}
-
-static struct conn *open_in(uint32_t window, const char *directory)
-{
-    struct sockaddr_un a = {.sun_family = AF_UNIX};
-    struct conn *c = calloc(1, sizeof(*c));
-
-    snprintf(a.sun_path, sizeof(a.sun_path), "%s", getenv("WSD_SOCKET"));
-    if (!c || codec_new(&c->codec) < 0)
-        fail("no memory");
-    c->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (c->fd < 0 || connect(c->fd, (struct sockaddr *)&a, sizeof(a)) < 0)
-        fail("connect: %s", strerror(errno));
-    put(c,
-        &(struct msg){.type = FRAME_HELLO,
-                      .hello = {.version_min = 1,
-                                .version_max = 1,
-                                .window = window,
-                                .directory = {directory, strlen(directory)}}},
-        0, NULL, 0);
-    expect(c, FRAME_WELCOME, 0);
-    return c;
-}
-
-static struct conn *open_conn(uint32_t window)
-{
-    return open_in(window, "/");
-}
-
-static void hang_up(struct conn *c)
-{
-    close(c->fd);
-    codec_free(c->codec);
-    free(c);
-}
+#include "conn.h"
 
 static void submit_input(struct conn *c, uint32_t tag, const char *plugin, const char *function, const char *arg,
                          uint32_t flags, const void *input, size_t size)

@@ -5,127 +5,28 @@
  *
  *     crowd CASE        WSD_SOCKET: where; WSD_PID: of that wsd, whose memory is looked at */
 #include <errno.h>
-#include <poll.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "proto/codec.h"
-#include "proto/frame.h"
+#include "conn.h"
 
-#define WAIT_MSEC 20000
 #define TICK_MSEC 100
 #define MIB       (1ull << 20)
 
-static const char *name;
-
-__attribute__((noreturn, format(printf, 1, 2))) static void fail(const char *format, ...)
-{
-    va_list args;
-
-    printf("FAIL %s: ", name);
-    va_start(args, format);
-    vprintf(format, args);
-    va_end(args);
-    putchar('\n');
-    exit(1);
-}
-
-struct conn {
-    int fd;
-    uint8_t in[4 * FRAME_MAX];
-    size_t used, size; /* in[used..size) is not handled yet */
-    struct codec *codec;
-    struct frame frame; /* the last one */
-    struct msg msg;
-};
-
-static void put(struct conn *c, const struct msg *m, uint32_t tag, const void *body, size_t body_size)
-{
-    uint8_t bytes[FRAME_MAX];
-    size_t n = codec_encode(m, tag, body_size, bytes, sizeof(bytes));
-
-    if (!n)
-        fail("cannot encode a %s", codec_type_name(m->type));
-    if (body_size)
-        memcpy(bytes + n, body, body_size);
-    n += body_size;
-    for (size_t at = 0; at < n;) {
-        ssize_t w = send(c->fd, bytes + at, n - at, MSG_NOSIGNAL);
-
-        if (w < 0)
-            fail("send: %s", strerror(errno));
-        at += (size_t)w;
-    }
-}
-
-/* The next frame; false where the stream has ended. */
+/* False where the stream has ended. */
 static bool next_or_end(struct conn *c)
 {
-    for (;;) {
-        struct pollfd p = {.fd = c->fd, .events = POLLIN};
-        size_t used;
-        int r = frame_parse(c->in + c->used, c->size - c->used, &c->frame, &used);
+    enum next r = conn_next(c, WAIT_MSEC);
 
-        if (r == 0) {
-            c->used += used;
-            if (codec_decode(c->codec, &c->frame, &c->msg) != 0)
-                fail("wsd sent what cannot be decoded");
-            return true;
-        }
-        if (r != FRAME_MORE)
-            fail("wsd sent what is no frame");
-        memmove(c->in, c->in + c->used, c->size - c->used);
-        c->size -= c->used;
-        c->used = 0;
-        if (poll(&p, 1, WAIT_MSEC) <= 0)
-            fail("an answer does not come");
-        ssize_t n = recv(c->fd, c->in + c->size, sizeof(c->in) - c->size, 0);
-        if (n <= 0)
-            return false;
-        c->size += (size_t)n;
-    }
-}
-
-static void next(struct conn *c)
-{
-    if (!next_or_end(c))
-        fail("wsd hung up");
-    if (c->msg.type == FRAME_ERROR && c->frame.tag == 0)
-        fail("wsd closes: %s", c->msg.error.text.data);
-}
-
-static struct conn *open_conn(uint32_t window)
-{
-    struct sockaddr_un a = {.sun_family = AF_UNIX};
-    struct conn *c = calloc(1, sizeof(*c));
-
-    snprintf(a.sun_path, sizeof(a.sun_path), "%s", getenv("WSD_SOCKET"));
-    if (!c || codec_new(&c->codec) < 0)
-        fail("no memory");
-    c->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (c->fd < 0 || connect(c->fd, (struct sockaddr *)&a, sizeof(a)) < 0)
-        fail("connect: %s", strerror(errno));
-    put(c, &(struct msg){.type = FRAME_HELLO, .hello = {.version_min = 1, .version_max = 1, .window = window}}, 0, NULL,
-        0);
-    next(c);
-    if (c->msg.type != FRAME_WELCOME)
-        fail("no WELCOME but %s", codec_type_name(c->msg.type));
-    return c;
-}
-
-static void hang_up(struct conn *c)
-{
-    close(c->fd);
-    codec_free(c->codec);
-    free(c);
+    if (r == NEXT_LATE)
+        fail("an answer does not come");
+    return r == NEXT_FRAME;
 }
 
 static struct msg job_of(const char *plugin, const char *arg)
