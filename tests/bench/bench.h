@@ -53,6 +53,7 @@ static inline uint64_t fib_calls(int n)
 }
 
 #define FIB_N     34
+#define FIB_N_LONG 42 /* half a second: many time slices, where there are more workers than CPUs */
 #define FIB_N_SLOW 26 /* of engines that take more than ten times as long */
 #define QUEENS_N  13
 #define LOOP_SMALL 1000u

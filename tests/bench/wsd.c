@@ -137,6 +137,12 @@ static void bench_fib(void)
     say(with("n=34"), "ns/call", best(&r, BEST_OF) / n);
     if (r.result != 5702887)
         exit(1);
+    if (workers > 1) {
+        struct root l = {.fn = run_fib, .n = FIB_N_LONG};
+        say(with("n=42"), "ns/call", best(&l, 1) / (double)fib_calls(FIB_N_LONG));
+        if (l.result != 267914296)
+            exit(1);
+    }
     say(with("n=34,form=plain"), "ns/call", best(&p, BEST_OF) / n);
     say(with("n=34,form=table"), "ns/call", best(&t, BEST_OF) / n);
 }
