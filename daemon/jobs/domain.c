@@ -37,7 +37,7 @@ static void on_ready(struct executor *e, void *context)
         return;
     }
     domain_pump(d);
-    if (!d->n_handed && !d->n_queued)
+    if (!d->n_handed && !d->queue.n)
         idle_begins(d); /* it may have been started for a question only */
 }
 
@@ -194,7 +194,7 @@ void domain_start_executor(struct domain *d)
 
 bool domain_wanted(struct domain *d)
 {
-    if (d->n_queued)
+    if (d->queue.n)
         return true;
     list_for_each(l, &d->plugins)
     {
@@ -224,8 +224,8 @@ static void give_up(struct domain *d)
     const char *why = unsafe ? unsafe : "no executor can be started: see wsd's log";
 
     plugin_fail_waiting(d, unsafe ? EACCES : EAGAIN, why);
-    for (struct job *job; (job = queue_first(d));) {
-        queue_take(d, job);
+    for (struct job *job; (job = queue_first(&d->queue));) {
+        queue_take(&d->queue, job);
         job_finish(job, JOB_INTERRUPTED, CODE_INTERRUPTED, why, NULL);
     }
     d->n_deaths = DEATHS_FREE;
@@ -334,7 +334,7 @@ static uint32_t count_own(const struct jobs *jobs, uint64_t owner)
 
 void domain_rest(struct domain *d)
 {
-    if (!d->n_handed && !d->n_queued)
+    if (!d->n_handed && !d->queue.n)
         idle_begins(d);
 }
 
@@ -367,7 +367,7 @@ struct domain *domain_new(struct jobs *jobs, uint64_t owner)
     list_init(&d->handed);
     list_init(&d->link);
     ask_init(d);
-    queue_init(d);
+    queue_init(&d->queue, &jobs->lanes, &jobs->counters.n_queued);
     d->pause_timer = evtimer_new(jobs->options.base, on_pause_over, d);
     d->idle_timer = evtimer_new(jobs->options.base, on_idle, d);
     if (!d->pause_timer || !d->idle_timer || pulse_init(d) < 0 || fair_init(d) < 0)
@@ -468,8 +468,8 @@ static int hand_over(struct domain *d, struct job *job)
             return r;
         }
     }
-    queue_turn(d, job);
-    queue_take(d, job);
+    queue_turn(&d->queue, job);
+    queue_take(&d->queue, job);
     fair_handed(d, job);
     job_move(job, JOB_RUNNING);
     job->attempts++;
@@ -491,7 +491,7 @@ static bool plugin_is_there(struct domain *d, struct job *job)
     char text[JOB_TEXT];
 
     if (poison_refuses(job, text)) {
-        queue_take(d, job);
+        queue_take(&d->queue, job);
         job_finish(job, JOB_FAILED, CODE_BUSY, text, NULL);
         return false;
     }
@@ -504,7 +504,7 @@ static bool plugin_is_there(struct domain *d, struct job *job)
         return true;
     }
     if (job->state == JOB_QUEUED && (p->state == PLUGIN_FAILED || p->state == PLUGIN_READY)) {
-        queue_take(d, job);
+        queue_take(&d->queue, job);
         job_finish(job, JOB_FAILED, CODE_NOT_FOUND,
                    p->state == PLUGIN_FAILED && p->error_text ? p->error_text : "the plugin no longer has this function",
                    NULL);
@@ -516,13 +516,13 @@ void domain_pump(struct domain *d)
 {
     uint32_t n = 0;
 
-    for (struct job *job; (job = queue_first(d));) {
+    for (struct job *job; (job = queue_first(&d->queue));) {
         if (!d->executor && (domain_start(d) < 0 || !d->executor))
             return;
         if (!d->executor->ready || d->finishing)
             return; /* the next one takes them */
         if (!plugin_is_there(d, job)) {
-            if (queue_first(d) == job)
+            if (queue_first(&d->queue) == job)
                 break;
             continue;
         }
@@ -598,7 +598,7 @@ void domain_complete(struct domain *d, const struct front_completion *c)
     front_retire(&d->executor->front, c->slot);
     if (d->heir && !d->n_handed)
         domain_finish(d);
-    else if (!d->n_handed && !d->n_queued)
+    else if (!d->n_handed && !d->queue.n)
         idle_begins(d);
     if (job)
         recycle_look(d);

@@ -86,10 +86,10 @@ static bool is_unfair(struct domain *d)
             return true;
     }
     /* Who is in the queue, at its highest priority, and has nothing there. */
-    const struct job *first = queue_first(d);
+    const struct job *first = queue_first(&d->queue);
     if (!first || count(&ahead, first->priority, &lanes) <= slack)
         return false;
-    const struct list *queue = queue_of(d, first->priority);
+    const struct list *queue = queue_of(&d->queue, first->priority);
     uint32_t looked = 0;
     list_for_each(l, queue)
     {
@@ -118,7 +118,7 @@ static void take_back(struct domain *d)
         if (job->more && job->more->timer)
             evtimer_del(job->more->timer);
         job_move(job, JOB_QUEUED);
-        queue_put(d, job, true);
+        queue_put(&d->queue, job, true);
         n++;
     }
     log_debug("executor %u: %u jobs that had not begun make room for others", d->executor->number, n);

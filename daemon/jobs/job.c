@@ -124,7 +124,7 @@ void job_refuse(struct job *job, int code, const char *text)
 void job_enqueue(struct job *job)
 {
     job_move(job, JOB_QUEUED);
-    queue_put(job->domain, job, false);
+    queue_put(&job->domain->queue, job, false);
     fair_came(job->domain, job);
     domain_pump(job->domain);
 }
@@ -428,7 +428,7 @@ void job_stop(struct job *job, enum job_stop why)
         job_refuse(job, CODE_CANCELLED, "cancelled");
         return;
     case JOB_QUEUED:
-        queue_take(job->domain, job);
+        queue_take(&job->domain->queue, job);
         job_finish(job, JOB_CANCELLED, CODE_CANCELLED, NULL, NULL);
         return;
     case JOB_HELD:

@@ -136,11 +136,19 @@ struct job {
 
 #define PRIORITIES 201
 
-/* The jobs of one user at one priority that wait in one domain. */
+/* The jobs of one user at one priority that wait in one queue. */
 struct lane {
-    struct list link; /* domain->queues, while it has jobs */
+    struct list link; /* queue->lists, while it has jobs */
     struct list jobs;
     struct user *user; /* NULL: nobody's */
+};
+
+struct queue {
+    struct list lists[PRIORITIES]; /* of lanes: whose turn it is first */
+    struct lane lanes[PRIORITIES]; /* of whoever is the only one there */
+    uint64_t map[(PRIORITIES + 63) / 64]; /* which lists are not empty; bit 0 is the highest priority */
+    struct hash *others;                  /* lanes of further users, of all queues */
+    uint64_t n, *n_all;                   /* jobs here, and in all queues */
 };
 
 /* One trust domain: an executor and what waits for it. */
@@ -157,10 +165,7 @@ struct domain {
     uint64_t idle_since_usec;
     struct list plugins;
     uint64_t n_loads; /* sent so far */
-    struct list queues[PRIORITIES]; /* of lanes: whose turn it is first */
-    struct lane lanes[PRIORITIES];  /* of whoever is the only one there */
-    uint64_t queue_map[(PRIORITIES + 63) / 64]; /* which queues are not empty; bit 0 is the highest priority */
-    uint64_t n_queued;
+    struct queue queue;
     struct list handed; /* in order */
     struct job *slots[RING_SLOTS];
     uint32_t n_handed;
@@ -229,12 +234,12 @@ void watch_late(struct watch *w, bool late); /* counted while its job has ended 
 void job_describe(const struct job *job, struct job_info *ret);
 
 /* queue.c */
-void queue_init(struct domain *d);
-void queue_put(struct domain *d, struct job *job, bool front);
-void queue_take(struct domain *d, struct job *job);
-struct job *queue_first(struct domain *d);
-struct list *queue_of(struct domain *d, int priority); /* the lanes of that priority */
-void queue_turn(struct domain *d, const struct job *job); /* first, and about to be taken: then the next user's turn is */
+void queue_init(struct queue *q, struct hash *others, uint64_t *n_all);
+void queue_put(struct queue *q, struct job *job, bool front);
+void queue_take(struct queue *q, struct job *job);
+struct job *queue_first(struct queue *q);
+struct list *queue_of(struct queue *q, int priority); /* the lanes of that priority */
+void queue_turn(struct queue *q, const struct job *job); /* first, and about to be taken: then the next user's turn is */
 
 /* fair.c */
 int fair_init(struct domain *d);

@@ -148,7 +148,7 @@ static void interrupt(struct job *job)
         d->slots[job->slot] = NULL;
         break;
     case JOB_QUEUED:
-        queue_take(d, job);
+        queue_take(&d->queue, job);
         break;
     case JOB_HELD:
     case JOB_DELAYED:

@@ -67,13 +67,13 @@ bool poison_move(struct job *job)
     f = there ? plugin_function_copy(there, job->function) : NULL;
     if (!f)
         return false; /* then it runs here */
-    queue_take(d, job);
+    queue_take(&d->queue, job);
     p->n_jobs--;
     there->n_jobs++;
     job->domain = own;
     job->plugin = there;
     job->function = f;
-    queue_put(own, job, false);
+    queue_put(&own->queue, job, false);
     domain_pump(own);
     return true;
 }

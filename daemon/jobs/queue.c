@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * queue.c: the backlog of one domain, in the order in which it is handed over: priority, then the users in turn, then
- * first in, first out.
+ * queue.c: what waits, in the order in which it goes on: priority, then the users in turn, then first in, first out.
  * Owns the lanes: the jobs of one user at one priority. [loop]
  * Keeps: put and take are O(1); the first job is found with at most four words; a user's turn comes after at most one job
  * of each other user, however many those have queued. */
@@ -12,52 +11,53 @@
 
 #define QUEUE_OF(priority) ((uint32_t)(100 - (priority)))
 
-struct list *queue_of(struct domain *d, int priority)
+struct list *queue_of(struct queue *q, int priority)
 {
-    return &d->queues[QUEUE_OF(priority)];
+    return &q->lists[QUEUE_OF(priority)];
 }
 
 /* Where more than one user has jobs of that priority. */
 struct other_lane {
     struct lane lane; /* first */
     struct hash_link by_key;
-    const struct domain *domain;
+    const struct queue *queue;
     int8_t priority;
 };
 
-void queue_init(struct domain *d)
+void queue_init(struct queue *q, struct hash *others, uint64_t *n_all)
 {
+    *q = (struct queue){.others = others, .n_all = n_all};
     for (uint32_t i = 0; i < PRIORITIES; i++) {
-        list_init(&d->queues[i]);
-        list_init(&d->lanes[i].link);
-        list_init(&d->lanes[i].jobs);
+        list_init(&q->lists[i]);
+        list_init(&q->lanes[i].link);
+        list_init(&q->lanes[i].jobs);
     }
 }
 
-static uint64_t key_of(const struct domain *d, const struct job *job)
+static uint64_t key_of(const struct queue *q, const struct job *job)
 {
-    return hash_mix((uint64_t)(uintptr_t)d ^ hash_mix((uint64_t)job->user->uid << 8 | QUEUE_OF(job->priority)));
+    return hash_mix((uint64_t)(uintptr_t)q ^ hash_mix((uint64_t)job->user->uid << 8 | QUEUE_OF(job->priority)));
 }
 
-static struct lane *find(struct domain *d, const struct job *job)
+static struct lane *find(struct queue *q, const struct job *job)
 {
-    struct lane *own = &d->lanes[QUEUE_OF(job->priority)];
+    struct lane *own = &q->lanes[QUEUE_OF(job->priority)];
 
     if (own->user == job->user)
         return own;
-    for (struct hash_link *l = hash_first(&d->jobs->lanes, key_of(d, job)); l; l = hash_next(l)) {
+    for (struct hash_link *l = hash_first(q->others, key_of(q, job)); l; l = hash_next(l)) {
         struct other_lane *other = container_of(l, struct other_lane, by_key);
 
-        if (other->domain == d && other->lane.user == job->user && other->priority == job->priority)
+        if (other->queue == q && other->lane.user == job->user && other->priority == job->priority)
             return &other->lane;
     }
     return NULL;
 }
 
-/* The domain's own is whose it is first, so that most need no other. */
-static struct lane *find_or_make(struct domain *d, const struct job *job)
+/* The queue's own is whose it is first, so that most need no other. */
+static struct lane *find_or_make(struct queue *q, const struct job *job)
 {
-    struct lane *own = &d->lanes[QUEUE_OF(job->priority)], *lane = find(d, job);
+    struct lane *own = &q->lanes[QUEUE_OF(job->priority)], *lane = find(q, job);
 
     if (lane)
         return lane;
@@ -68,74 +68,74 @@ static struct lane *find_or_make(struct domain *d, const struct job *job)
     struct other_lane *other = malloc(sizeof(*other));
     if (!other)
         return own; /* then they share a turn */
-    *other = (struct other_lane){.lane = {.user = job->user}, .domain = d, .priority = job->priority};
+    *other = (struct other_lane){.lane = {.user = job->user}, .queue = q, .priority = job->priority};
     list_init(&other->lane.link);
     list_init(&other->lane.jobs);
-    if (hash_insert(&d->jobs->lanes, &other->by_key, key_of(d, job)) < 0) {
+    if (hash_insert(q->others, &other->by_key, key_of(q, job)) < 0) {
         free(other);
         return own;
     }
     return &other->lane;
 }
 
-void queue_put(struct domain *d, struct job *job, bool front)
+void queue_put(struct queue *q, struct job *job, bool front)
 {
-    uint32_t q = QUEUE_OF(job->priority);
-    struct lane *lane = find_or_make(d, job);
+    uint32_t p = QUEUE_OF(job->priority);
+    struct lane *lane = find_or_make(q, job);
 
     if (list_empty(&lane->jobs)) {
         if (front)
-            list_push_front(&d->queues[q], &lane->link);
+            list_push_front(&q->lists[p], &lane->link);
         else
-            list_push_back(&d->queues[q], &lane->link);
+            list_push_back(&q->lists[p], &lane->link);
     }
     if (front)
         list_push_front(&lane->jobs, &job->link);
     else
         list_push_back(&lane->jobs, &job->link);
-    d->queue_map[q / 64] |= 1ull << (q % 64);
-    d->n_queued++;
-    d->jobs->counters.n_queued++;
+    q->map[p / 64] |= 1ull << (p % 64);
+    q->n++;
+    ++*q->n_all;
 }
 
-void queue_take(struct domain *d, struct job *job)
+void queue_take(struct queue *q, struct job *job)
 {
-    uint32_t q = QUEUE_OF(job->priority);
+    uint32_t p = QUEUE_OF(job->priority);
     struct list *around = job->link.next; /* its lane's list, where it is the last one there */
 
     list_remove(&job->link);
-    d->n_queued--;
-    d->jobs->counters.n_queued--;
+    q->n--;
+    --*q->n_all;
     if (!list_empty(around))
         return;
     struct lane *lane = container_of(around, struct lane, jobs);
     list_remove(&lane->link);
-    if (list_empty(&d->queues[q]))
-        d->queue_map[q / 64] &= ~(1ull << (q % 64));
+    if (list_empty(&q->lists[p]))
+        q->map[p / 64] &= ~(1ull << (p % 64));
     lane->user = NULL;
-    if (lane != &d->lanes[q]) {
+    if (lane != &q->lanes[p]) {
         struct other_lane *other = (struct other_lane *)(void *)lane;
-        hash_remove(&d->jobs->lanes, &other->by_key);
+        hash_remove(q->others, &other->by_key);
         free(other);
     }
 }
 
-struct job *queue_first(struct domain *d)
+struct job *queue_first(struct queue *q)
 {
-    for (uint32_t i = 0; i < (PRIORITIES + 63) / 64; i++)
-        if (d->queue_map[i]) {
-            uint32_t q = i * 64 + (uint32_t)__builtin_ctzll(d->queue_map[i]);
-            struct lane *lane = container_of(d->queues[q].next, struct lane, link);
+    for (uint32_t i = 0; i < ARRAY_SIZE(q->map); i++)
+        if (q->map[i]) {
+            uint32_t p = i * 64 + (uint32_t)__builtin_ctzll(q->map[i]);
+            struct lane *lane = container_of(q->lists[p].next, struct lane, link);
 
             return container_of(lane->jobs.next, struct job, link);
         }
     return NULL;
 }
 
-void queue_turn(struct domain *d, const struct job *job)
+void queue_turn(struct queue *q, const struct job *job)
 {
-    struct list *queue = &d->queues[QUEUE_OF(job->priority)], *first = queue->next;
+    struct list *list = queue_of(q, job->priority), *first = list->next;
 
     list_remove(first);
-    list_push_back(queue, first);
+    list_push_back(list, first);
 }

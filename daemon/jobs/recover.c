@@ -110,7 +110,7 @@ static void requeue(struct job *job)
     job_move(job, JOB_QUEUED);
     if (job->domain->heir)
         job->domain = job->domain->heir;
-    queue_put(job->domain, job, true);
+    queue_put(&job->domain->queue, job, true);
 }
 
 static void was_running(struct job *job, const struct death *death)

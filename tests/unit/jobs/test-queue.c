@@ -10,49 +10,48 @@
 #define EACH  4u
 
 static struct jobs jobs;
-static struct domain *d;
+static struct queue *q;
 static struct user users[USERS];
 static struct job all[USERS * EACH];
 
 static void set_up(void)
 {
     jobs = (struct jobs){0};
-    d = calloc(1, sizeof(*d));
-    ck_assert_ptr_nonnull(d);
-    d->jobs = &jobs;
-    queue_init(d);
+    q = calloc(1, sizeof(*q));
+    ck_assert_ptr_nonnull(q);
+    queue_init(q, &jobs.lanes, &jobs.counters.n_queued);
     for (uint32_t u = 0; u < USERS; u++)
         users[u] = (struct user){.uid = u + 1};
     for (uint32_t i = 0; i < USERS * EACH; i++) {
-        all[i] = (struct job){.user = &users[i / EACH], .domain = d};
+        all[i] = (struct job){.user = &users[i / EACH]};
         list_init(&all[i].link);
     }
 }
 
 static void tear_down(void)
 {
-    ck_assert_uint_eq(d->n_queued, 0);
+    ck_assert_uint_eq(q->n, 0);
     ck_assert_uint_eq(jobs.counters.n_queued, 0);
     ck_assert_uint_eq(jobs.lanes.n, 0); /* nothing stays of who has nothing there */
-    ck_assert_ptr_null(queue_first(d));
+    ck_assert_ptr_null(queue_first(q));
     hash_deinit(&jobs.lanes);
-    free(d);
+    free(q);
 }
 
 static struct job *next(void)
 {
-    struct job *job = queue_first(d);
+    struct job *job = queue_first(q);
 
     ck_assert_ptr_nonnull(job);
-    queue_turn(d, job);
-    queue_take(d, job);
+    queue_turn(q, job);
+    queue_take(q, job);
     return job;
 }
 
 START_TEST(users_take_turns)
 {
     for (uint32_t i = 0; i < USERS * EACH; i++) /* one user after the other */
-        queue_put(d, &all[i], false);
+        queue_put(q, &all[i], false);
     for (uint32_t i = 0; i < USERS * EACH; i++)
         ck_assert_ptr_eq(next(), &all[i % USERS * EACH + i / USERS]);
 }
@@ -61,13 +60,13 @@ END_TEST
 START_TEST(who_has_few_waits_for_one_of_each)
 {
     for (uint32_t i = 0; i < EACH; i++)
-        queue_put(d, &all[i], false);
+        queue_put(q, &all[i], false);
     ck_assert_ptr_eq(next(), &all[0]);
-    queue_put(d, &all[EACH], false);
+    queue_put(q, &all[EACH], false);
     ck_assert_ptr_eq(next(), &all[1]);
     ck_assert_ptr_eq(next(), &all[EACH]);
     ck_assert_ptr_eq(next(), &all[2]);
-    queue_put(d, &all[EACH + 1], false); /* again, with a new turn */
+    queue_put(q, &all[EACH + 1], false); /* again, with a new turn */
     ck_assert_ptr_eq(next(), &all[3]);
     ck_assert_ptr_eq(next(), &all[EACH + 1]);
 }
@@ -79,7 +78,7 @@ START_TEST(a_priority_goes_before_every_turn)
 
     for (uint32_t i = 0; i < USERS * EACH; i++) {
         all[i].priority = priorities[i % EACH];
-        queue_put(d, &all[i], false);
+        queue_put(q, &all[i], false);
     }
     for (uint32_t i = 0; i < USERS * EACH; i++)
         ck_assert_ptr_eq(next(), &all[i % USERS * EACH + EACH - 1 - i / USERS]);
@@ -89,10 +88,10 @@ END_TEST
 START_TEST(what_comes_back_is_the_first_of_its_lane_again)
 {
     for (uint32_t i = 0; i < 2 * EACH; i++)
-        queue_put(d, &all[i], false);
+        queue_put(q, &all[i], false);
     struct job *a = next(), *b = next();
-    queue_put(d, b, true); /* from the last handed to the first */
-    queue_put(d, a, true);
+    queue_put(q, b, true); /* from the last handed to the first */
+    queue_put(q, a, true);
     for (uint32_t i = 0; i < 2 * EACH; i++)
         ck_assert_ptr_eq(next(), &all[i % 2 * EACH + i / 2]);
 }
@@ -101,13 +100,13 @@ END_TEST
 START_TEST(one_is_taken_from_anywhere)
 {
     for (uint32_t i = 0; i < USERS * EACH; i++)
-        queue_put(d, &all[i], false);
+        queue_put(q, &all[i], false);
     for (uint32_t i = 0; i < USERS * EACH; i += 2)
-        queue_take(d, &all[i]);
+        queue_take(q, &all[i]);
     for (uint32_t u = 0; u < USERS; u++)
         ck_assert_ptr_eq(next(), &all[u * EACH + 1]);
     for (uint32_t u = USERS; u-- > 0;)
-        queue_take(d, &all[u * EACH + 3]);
+        queue_take(q, &all[u * EACH + 3]);
 }
 END_TEST
 

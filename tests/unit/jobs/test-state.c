@@ -48,32 +48,32 @@ static struct job *queued(int priority, uint32_t number)
     list_init(&job->link);
     job->priority = (int8_t)priority;
     job->slot = number;
-    queue_put(&domain, job, false);
+    queue_put(&domain.queue, job, false);
     return job;
 }
 
 static uint32_t next(void)
 {
-    struct job *job = queue_first(&domain);
+    struct job *job = queue_first(&domain.queue);
     uint32_t number = job ? job->slot : UINT32_MAX;
 
     if (job)
-        queue_take(&domain, job);
+        queue_take(&domain.queue, job);
     free(job);
     return number;
 }
 
 START_TEST(higher_priority_first_then_first_in_first_out)
 {
-    queue_init(&domain);
-    ck_assert_ptr_null(queue_first(&domain));
+    queue_init(&domain.queue, &jobs.lanes, &jobs.counters.n_queued);
+    ck_assert_ptr_null(queue_first(&domain.queue));
     queued(0, 1);
     queued(-100, 2);
     queued(100, 3);
     queued(0, 4);
     queued(1, 5);
     queued(100, 6);
-    ck_assert_uint_eq(domain.n_queued, 6);
+    ck_assert_uint_eq(domain.queue.n, 6);
     ck_assert_uint_eq(next(), 3);
     ck_assert_uint_eq(next(), 6);
     ck_assert_uint_eq(next(), 5);
@@ -81,13 +81,13 @@ START_TEST(higher_priority_first_then_first_in_first_out)
     ck_assert_uint_eq(next(), 4);
     ck_assert_uint_eq(next(), 2);
     ck_assert_uint_eq(next(), UINT32_MAX);
-    ck_assert_uint_eq(domain.n_queued, 0);
+    ck_assert_uint_eq(domain.queue.n, 0);
 }
 END_TEST
 
 START_TEST(every_priority_has_its_place)
 {
-    queue_init(&domain);
+    queue_init(&domain.queue, &jobs.lanes, &jobs.counters.n_queued);
     for (int p = -100; p <= 100; p++)
         queued(p, (uint32_t)(p + 100));
     for (int p = 100; p >= -100; p--)
@@ -99,12 +99,12 @@ START_TEST(what_comes_back_goes_to_the_head)
 {
     struct job *job;
 
-    queue_init(&domain);
+    queue_init(&domain.queue, &jobs.lanes, &jobs.counters.n_queued);
     queued(0, 1);
     queued(0, 2);
-    job = queue_first(&domain);
-    queue_take(&domain, job);
-    queue_put(&domain, job, true);
+    job = queue_first(&domain.queue);
+    queue_take(&domain.queue, job);
+    queue_put(&domain.queue, job, true);
     ck_assert_uint_eq(next(), 1);
     ck_assert_uint_eq(next(), 2);
 }
