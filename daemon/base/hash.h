@@ -27,6 +27,16 @@ static inline uint64_t hash_mix(uint64_t x)
     return x ^ (x >> 31);
 }
 
+/* Of n bytes behind what `seed` is the hash of. */
+static inline uint64_t hash_text(uint64_t seed, const char *text, size_t n)
+{
+    uint64_t h = hash_mix(seed ^ 0x100 ^ n);
+
+    for (size_t i = 0; i < n; i++)
+        h = hash_mix(h ^ (uint8_t)text[i]);
+    return h;
+}
+
 /* Puts a link in; equal keys may stand beside each other. 0 or -ENOMEM (only while it grows from nothing; a table that
  * cannot grow further just gets slower). */
 int hash_insert(struct hash *h, struct hash_link *link, uint64_t key);

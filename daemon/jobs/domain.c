@@ -14,6 +14,7 @@
 #include "jobs/job.h"
 
 #define BATCH          256u     /* completions a domain and turn of the loop */
+#define GATE_BATCH     1024u    /* jobs that are moved to gates at a time */
 #define DEATHS_FREE    2u       /* executors may die this often in a row before there are pauses */
 #define DEATHS_MAX     8u       /* and this often, before any was of use, until wsd gives up for now */
 #define PAUSE_USEC     10000u   /* the first one; doubled up to */
@@ -225,7 +226,7 @@ static void give_up(struct domain *d)
 
     plugin_fail_waiting(d, unsafe ? EACCES : EAGAIN, why);
     for (struct job *job; (job = queue_first(&d->queue));) {
-        queue_take(&d->queue, job);
+        job_unqueue(job);
         job_finish(job, JOB_INTERRUPTED, CODE_INTERRUPTED, why, NULL);
     }
     d->n_deaths = DEATHS_FREE;
@@ -469,7 +470,7 @@ static int hand_over(struct domain *d, struct job *job)
         }
     }
     queue_turn(&d->queue, job);
-    queue_take(&d->queue, job);
+    job_unqueue(job);
     fair_handed(d, job);
     job_move(job, JOB_RUNNING);
     job->attempts++;
@@ -491,7 +492,7 @@ static bool plugin_is_there(struct domain *d, struct job *job)
     char text[JOB_TEXT];
 
     if (poison_refuses(job, text)) {
-        queue_take(&d->queue, job);
+        job_unqueue(job);
         job_finish(job, JOB_FAILED, CODE_BUSY, text, NULL);
         return false;
     }
@@ -504,7 +505,7 @@ static bool plugin_is_there(struct domain *d, struct job *job)
         return true;
     }
     if (job->state == JOB_QUEUED && (p->state == PLUGIN_FAILED || p->state == PLUGIN_READY)) {
-        queue_take(&d->queue, job);
+        job_unqueue(job);
         job_finish(job, JOB_FAILED, CODE_NOT_FOUND,
                    p->state == PLUGIN_FAILED && p->error_text ? p->error_text : "the plugin no longer has this function",
                    NULL);
@@ -514,9 +515,9 @@ static bool plugin_is_there(struct domain *d, struct job *job)
 
 void domain_pump(struct domain *d)
 {
-    uint32_t n = 0;
+    uint32_t n = 0, n_moved = 0;
 
-    for (struct job *job; (job = queue_first(&d->queue));) {
+    for (struct job *job; !d->jobs->paused && (job = queue_first(&d->queue));) {
         if (!d->executor && (domain_start(d) < 0 || !d->executor))
             return;
         if (!d->executor->ready || d->finishing)
@@ -525,6 +526,11 @@ void domain_pump(struct domain *d)
             if (queue_first(&d->queue) == job)
                 break;
             continue;
+        }
+        if (!gate_lets(job)) {
+            if (++n_moved < GATE_BATCH)
+                continue;
+            break; /* the turn of gates goes on with it */
         }
         int r = hand_over(d, job);
         if (r != 0)

@@ -428,7 +428,7 @@ void job_stop(struct job *job, enum job_stop why)
         job_refuse(job, CODE_CANCELLED, "cancelled");
         return;
     case JOB_QUEUED:
-        queue_take(&job->domain->queue, job);
+        job_unqueue(job);
         job_finish(job, JOB_CANCELLED, CODE_CANCELLED, NULL, NULL);
         return;
     case JOB_HELD:

@@ -108,6 +108,14 @@ enum job_flags {
     JOB_TRUNCATED = 1u << 7,  /* some of the output could not be kept: it must fail */
 };
 
+/* Where one that is queued waits, or from where it was let go on to its domain's queue. */
+enum job_gate {
+    GATE_AT_PLUGIN = 1u << 0,
+    GATE_AT_FUNCTION = 1u << 1,
+    GATE_OUT_PLUGIN = 1u << 2,
+    GATE_OUT_FUNCTION = 1u << 3,
+};
+
 struct job {
     struct list link; /* plugin->waiting, a queue, domain->handed, user->kept */
     struct hash_link by_id;
@@ -132,6 +140,7 @@ struct job {
     uint8_t state; /* enum job_state */
     uint8_t attempts;
     uint8_t flags;
+    uint8_t gate; /* enum job_gate, while QUEUED */
 };
 
 #define PRIORITIES 201
@@ -198,7 +207,7 @@ struct domain {
 
 struct jobs {
     struct jobs_options options;
-    struct hash by_id, users, by_key, lanes;
+    struct hash by_id, users, by_key, lanes, gates;
     struct list domains;
     struct list progress; /* watches that want progress */
     struct event *progress_timer;
@@ -210,6 +219,8 @@ struct jobs {
     uint32_t traced, traced_by; /* all domains, also those to come: number of the trace, 0: none; uid */
     uint32_t max_fd; /* the highest descriptor that an input may have */
     bool draining;
+    bool drained, paused; /* by an administrator: no new jobs; none is handed over */
+    bool gates_due;       /* something may go on from a gate */
     bool untimed; /* some job has no timer that should have one: there was no memory */
 };
 
@@ -240,6 +251,14 @@ void queue_take(struct queue *q, struct job *job);
 struct job *queue_first(struct queue *q);
 struct list *queue_of(struct queue *q, int priority); /* the lanes of that priority */
 void queue_turn(struct queue *q, const struct job *job); /* first, and about to be taken: then the next user's turn is */
+
+/* gate.c */
+bool gate_lets(struct job *job);   /* the first of its domain's queue; false: it waits at a gate now */
+void job_unqueue(struct job *job); /* QUEUED: from wherever it waits */
+void gate_entered(struct job *job); /* for job_move(): it is handed over, and no longer is */
+void gate_left(struct job *job);
+void gates_turn(struct jobs *jobs); /* once a turn of the loop */
+void gates_free(struct jobs *jobs);
 
 /* fair.c */
 int fair_init(struct domain *d);

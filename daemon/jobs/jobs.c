@@ -148,7 +148,7 @@ static void interrupt(struct job *job)
         d->slots[job->slot] = NULL;
         break;
     case JOB_QUEUED:
-        queue_take(&d->queue, job);
+        job_unqueue(job);
         break;
     case JOB_HELD:
     case JOB_DELAYED:
@@ -201,6 +201,7 @@ struct jobs *jobs_free(struct jobs *jobs)
     hash_deinit(&jobs->by_id);
     hash_deinit(&jobs->by_key);
     hash_deinit(&jobs->lanes);
+    gates_free(jobs);
     event_free(jobs->progress_timer);
     free(jobs);
     executor_forget_remains();
@@ -215,6 +216,8 @@ static const char *refusal(struct jobs *jobs, const struct job_request *r, const
     *ret_code = CODE_BUSY;
     if (jobs->draining)
         return "wsd is draining and takes no new jobs";
+    if (jobs->drained)
+        return "wsd was drained by `wsctl drain` and takes no new jobs until `wsctl resume`";
     if (jobs->counters.n_open >= l->jobs)
         return "the queue is full (max-jobs in wsd.conf): try again later";
     if (user->n_jobs >= l->jobs_per_user)
@@ -449,12 +452,15 @@ bool jobs_poll(struct jobs *jobs)
 
     if (jobs->untimed)
         jobs_rearm(jobs);
+    gates_turn(jobs);
     list_for_each(l, &jobs->domains) more |= domain_poll(container_of(l, struct domain, link));
     return more;
 }
 
 bool jobs_asleep(struct jobs *jobs)
 {
+    if (jobs->gates_due)
+        return false;
     list_for_each(l, &jobs->domains)
     {
         struct domain *d = container_of(l, struct domain, link);

@@ -76,6 +76,7 @@ struct jobs_limits {
 #define JOBS_STACK_MAX     (1ull << 30)
 #define JOBS_STACK_DEFAULT (8ull << 20)
 #define JOBS_PLUGINS       256u          /* a domain */
+#define JOBS_GATES         1024u         /* functions and plugins that are paused or have a limit */
 #define JOBS_RELOADS       4u            /* at the same time, a domain: each has an executor of its own for a while */
 #define JOBS_LOAD_USEC     10000000u     /* a plugin's constructors and init must be done by then */
 #define JOBS_INPUT_WINDOW  (256u * 1024) /* input that a client may send ahead, a call */
@@ -243,6 +244,36 @@ int jobs_plugin_release(struct jobs *jobs, uint32_t uid, const char *plugin, con
                         const struct directory *directory);
 /* The names of the plugins in the plugin directories, sorted, one behind the other, each with its NUL. The caller frees. */
 int jobs_plugin_names(struct jobs *jobs, char **ret_names, size_t *ret_size);
+
+/* --- gates: what may be handed over, and how much of it at once ------------------------------------------------------ */
+
+enum jobs_gate_action {
+    JOBS_GATE_PAUSE = 1,  /* jobs are accepted and wait; those that run go on */
+    JOBS_GATE_RESUME = 2, /* ends that; without a plugin also the drain */
+    JOBS_GATE_DRAIN = 3,  /* no new jobs; what is there runs. Without a plugin only */
+    JOBS_GATE_LIMIT = 4,  /* at most `limit` at once, of all users; 0: any number */
+};
+
+#define JOBS_BY_CONFIGURATION UINT32_MAX /* instead of a uid */
+
+struct jobs_gate_request {
+    enum jobs_gate_action action;
+    uint32_t uid;
+    const char *plugin, *function; /* plugin "": everything; function "": all of the plugin */
+    uint32_t limit;
+};
+
+struct jobs_gate_info {
+    const char *plugin, *function;
+    bool paused, drained;
+    uint32_t limit;
+    uint64_t running, waiting; /* handed over; of plugin "": all that are open and are not */
+};
+
+/* 0; -EACCES: for root and wsd's own user only; -ENOENT: neither paused nor limited; -ENOSPC: JOBS_GATES are; -EINVAL; -ENOMEM. */
+int jobs_gate(struct jobs *jobs, const struct jobs_gate_request *request);
+/* First plugin "", then each gate. */
+void jobs_gates(struct jobs *jobs, void (*each)(const struct jobs_gate_info *info, void *userdata), void *userdata);
 
 /* --- questions to executors ------------------------------------------------------------------------------------- */
 

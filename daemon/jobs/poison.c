@@ -67,7 +67,7 @@ bool poison_move(struct job *job)
     f = there ? plugin_function_copy(there, job->function) : NULL;
     if (!f)
         return false; /* then it runs here */
-    queue_take(&d->queue, job);
+    job_unqueue(job);
     p->n_jobs--;
     there->n_jobs++;
     job->domain = own;

@@ -15,14 +15,7 @@
 
 static uint64_t key_of(uint64_t owner, const char *request, const char *function)
 {
-    uint64_t h = hash_mix(owner);
-
-    for (const char *p = request; *p; p++)
-        h = hash_mix(h ^ (uint8_t)*p);
-    h = hash_mix(h ^ 0x100);
-    for (const char *p = function; *p; p++)
-        h = hash_mix(h ^ (uint8_t)*p);
-    return h;
+    return hash_text(hash_text(owner, request, strlen(request)), function, strlen(function));
 }
 
 struct suspect *quarantine_find(const struct quarantine *q, uint64_t owner, const char *request, const char *function)

@@ -23,5 +23,9 @@ static const uint32_t legal[] = {
 void job_move(struct job *job, enum job_state state)
 {
     assert(legal[job->state] & M(state));
+    if (job->state == JOB_RUNNING)
+        gate_left(job);
     job->state = (uint8_t)state;
+    if (state == JOB_RUNNING)
+        gate_entered(job);
 }

@@ -8,9 +8,12 @@
 #include "base/cleanup.h"
 #include "jobs/job.h"
 
+static struct jobs jobs;
+static struct domain domain = {.jobs = &jobs};
+
 START_TEST(a_final_state_is_never_left)
 {
-    struct job job = {.state = (uint8_t)_i};
+    struct job job = {.state = (uint8_t)_i, .domain = &domain};
 
     job_move(&job, JOB_QUEUED);
 }
@@ -18,7 +21,7 @@ END_TEST
 
 START_TEST(every_way_to_the_end_is_there)
 {
-    struct job job = {.state = JOB_NEW};
+    struct job job = {.state = JOB_NEW, .domain = &domain};
 
     job_move(&job, JOB_HELD);
     job_move(&job, JOB_QUEUED);
@@ -32,14 +35,11 @@ END_TEST
 
 START_TEST(a_new_job_cannot_run_unaccepted)
 {
-    struct job job = {.state = JOB_NEW};
+    struct job job = {.state = JOB_NEW, .domain = &domain};
 
     job_move(&job, JOB_RUNNING);
 }
 END_TEST
-
-static struct jobs jobs;
-static struct domain domain = {.jobs = &jobs};
 
 static struct job *queued(int priority, uint32_t number)
 {

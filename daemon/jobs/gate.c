@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * gate.c: functions and plugins that are paused, or of which only so many jobs run at once; and the drain.
+ * Owns the gates and the jobs that wait at them. [loop]
+ * A gate is at the way from a domain's queue to its executor: a job that comes to a closed one waits there, in a queue
+ * like that of the domain, and goes back to the head of its lane when it may go on. So whoever is behind it does not
+ * wait for it.
+ * Keeps: a gate is there while it is paused or has a limit, and counts what is handed over from its first moment on;
+ * no more are handed over than its limit. Jobs that wait here are QUEUED.
+ * Does not know why: who may close a gate is told by its caller's uid only. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "jobs/job.h"
+
+#define MOVES_A_TURN 1024u /* jobs that go to a gate, or from one, before the loop looks at something else */
+
+struct gate {
+    struct hash_link by_name;
+    char *plugin, *function; /* function "": all of the plugin */
+    bool paused;
+    uint32_t limit;    /* 0: any number */
+    uint32_t n_inside; /* handed over */
+    uint32_t n_out;    /* let go on, and not handed over yet */
+    struct queue queue;
+};
+
+/* What is asked for as ./dir/name.so is name here. */
+static size_t name_of(const char *request, const char **ret)
+{
+    const char *slash = strrchr(request, '/');
+    size_t n;
+
+    *ret = slash ? slash + 1 : request;
+    n = strlen(*ret);
+    return n > 3 && strcmp(*ret + n - 3, ".so") == 0 ? n - 3 : n;
+}
+
+static uint64_t key_of(const char *plugin, const char *function)
+{
+    const char *name;
+    size_t n = name_of(plugin, &name);
+
+    return hash_text(hash_text(0, name, n), function, strlen(function));
+}
+
+static bool is_named(const struct gate *g, const char *plugin, const char *function)
+{
+    const char *name;
+    size_t n = name_of(plugin, &name);
+
+    return strlen(g->plugin) == n && memcmp(g->plugin, name, n) == 0 && strcmp(g->function, function) == 0;
+}
+
+static struct gate *find(const struct jobs *jobs, const char *plugin, const char *function)
+{
+    for (struct hash_link *l = hash_first(&jobs->gates, key_of(plugin, function)); l; l = hash_next(l)) {
+        struct gate *g = container_of(l, struct gate, by_name);
+
+        if (is_named(g, plugin, function))
+            return g;
+    }
+    return NULL;
+}
+
+/* Its plugin's and its function's. Both are looked at only where there is any gate. */
+static void gates_of(const struct job *job, struct gate *ret[static 2])
+{
+    const struct jobs *jobs = job->domain->jobs;
+
+    ret[0] = ret[1] = NULL;
+    if (jobs->gates.n == 0)
+        return;
+    ret[0] = find(jobs, job->plugin->request, "");
+    ret[1] = job->function && *job->function->name ? find(jobs, job->plugin->request, job->function->name) : NULL;
+}
+
+static bool is_open(const struct gate *g)
+{
+    return !g->paused && (!g->limit || g->n_inside + g->n_out < g->limit);
+}
+
+/* Whether one that was let go on from here still has its place. */
+static bool is_open_for(const struct gate *g, const struct job *job, uint8_t out)
+{
+    return is_open(g) || (job->gate & out && !g->paused && g->n_inside + g->n_out <= g->limit);
+}
+
+static uint8_t out_of(int i)
+{
+    return i == 0 ? GATE_OUT_PLUGIN : GATE_OUT_FUNCTION;
+}
+
+static void forget_out(struct job *job, struct gate *gates[static 2])
+{
+    for (int i = 0; i < 2; i++)
+        if (job->gate & out_of(i) && gates[i])
+            gates[i]->n_out--;
+    job->gate = 0;
+}
+
+static void wait_at(struct job *job, struct gate *gates[static 2], int i)
+{
+    queue_take(&job->domain->queue, job);
+    forget_out(job, gates);
+    job->gate = i == 0 ? GATE_AT_PLUGIN : GATE_AT_FUNCTION;
+    queue_put(&gates[i]->queue, job, false);
+    job->domain->jobs->gates_due = true;
+}
+
+bool gate_lets(struct job *job)
+{
+    struct gate *gates[2];
+
+    gates_of(job, gates);
+    for (int i = 0; i < 2; i++)
+        if (gates[i] && !is_open_for(gates[i], job, out_of(i))) {
+            wait_at(job, gates, i);
+            return false;
+        }
+    return true;
+}
+
+void job_unqueue(struct job *job)
+{
+    struct gate *gates[2];
+
+    gates_of(job, gates);
+    if (job->gate & (GATE_AT_PLUGIN | GATE_AT_FUNCTION)) {
+        queue_take(&gates[job->gate & GATE_AT_PLUGIN ? 0 : 1]->queue, job);
+        job->gate = 0;
+        return;
+    }
+    queue_take(&job->domain->queue, job);
+    if (job->gate)
+        job->domain->jobs->gates_due = true;
+    forget_out(job, gates);
+}
+
+static void count(struct job *job, int by)
+{
+    struct gate *gates[2];
+
+    gates_of(job, gates);
+    for (int i = 0; i < 2; i++)
+        if (gates[i]) {
+            gates[i]->n_inside = (uint32_t)((int)gates[i]->n_inside + by);
+            job->domain->jobs->gates_due |= by < 0;
+        }
+}
+
+void gate_entered(struct job *job)
+{
+    count(job, 1);
+}
+
+void gate_left(struct job *job)
+{
+    count(job, -1);
+}
+
+/* --- the turn ------------------------------------------------------------------------------------------------------- */
+
+static struct gate *gate_free(struct gate *g)
+{
+    if (g) {
+        free(g->plugin);
+        free(g->function);
+        free(g);
+    }
+    return NULL;
+}
+
+static bool is_needed(const struct gate *g)
+{
+    return g->paused || g->limit || g->queue.n || g->n_out;
+}
+
+/* Lets as many go on as may. Each may come to the other one of its gates next. */
+static uint32_t let_go_on(struct gate *g, uint32_t most)
+{
+    struct list out;
+    uint32_t n = 0;
+
+    list_init(&out);
+    for (; n < most && g->queue.n && is_open(g); n++) {
+        struct job *job = queue_first(&g->queue);
+
+        queue_turn(&g->queue, job);
+        queue_take(&g->queue, job);
+        job->gate = *g->function ? GATE_OUT_FUNCTION : GATE_OUT_PLUGIN;
+        g->n_out++;
+        list_push_front(&out, &job->link);
+    }
+    /* from the last to the first, each to the head of its lane: so their order stays */
+    for (struct list *l; (l = list_pop_front(&out));)
+        queue_put(&container_of(l, struct job, link)->domain->queue, container_of(l, struct job, link), true);
+    return n;
+}
+
+void gates_turn(struct jobs *jobs)
+{
+    uint32_t left = MOVES_A_TURN;
+
+    if (!jobs->gates_due)
+        return;
+    jobs->gates_due = false;
+    for (size_t i = 0; i < jobs->gates.n_buckets; i++)
+        for (struct hash_link *l = jobs->gates.buckets[i], *next; l; l = next) {
+            struct gate *g = container_of(l, struct gate, by_name);
+
+            next = l->next;
+            left -= let_go_on(g, left);
+            if (g->queue.n && is_open(g))
+                jobs->gates_due = true;
+            if (!is_needed(g)) {
+                hash_remove(&jobs->gates, &g->by_name);
+                gate_free(g);
+            }
+        }
+    list_for_each(l, &jobs->domains) domain_pump(container_of(l, struct domain, link));
+}
+
+void gates_free(struct jobs *jobs)
+{
+    for (size_t i = 0; i < jobs->gates.n_buckets; i++)
+        for (struct hash_link *l = jobs->gates.buckets[i], *next; l; l = next) {
+            next = l->next;
+            gate_free(container_of(l, struct gate, by_name));
+        }
+    hash_deinit(&jobs->gates);
+}
+
+/* --- what is asked for ---------------------------------------------------------------------------------------------- */
+
+static bool goes_through(const struct job *job, const struct gate *g)
+{
+    return is_named(g, job->plugin->request, *g->function && job->function ? job->function->name : "");
+}
+
+static struct gate *make(struct jobs *jobs, const char *plugin, const char *function)
+{
+    struct gate *g = find(jobs, plugin, function);
+    const char *name;
+    size_t n = name_of(plugin, &name);
+
+    if (g || jobs->gates.n >= JOBS_GATES)
+        return g;
+    g = calloc(1, sizeof(*g));
+    if (!g)
+        return NULL;
+    g->plugin = strndup(name, n);
+    g->function = strdup(function);
+    queue_init(&g->queue, &jobs->lanes, &jobs->counters.n_queued);
+    if (!g->plugin || !g->function || hash_insert(&jobs->gates, &g->by_name, key_of(plugin, function)) < 0)
+        return gate_free(g);
+    list_for_each(l, &jobs->domains)
+    {
+        const struct domain *d = container_of(l, struct domain, link);
+
+        list_for_each(h, &d->handed) g->n_inside += goes_through(container_of(h, struct job, link), g);
+    }
+    return g;
+}
+
+static bool is_privileged(const struct jobs *jobs, uint32_t uid)
+{
+    return uid == 0 || uid == jobs->options.own_uid;
+}
+
+static int set_gate(struct jobs *jobs, const struct jobs_gate_request *r)
+{
+    bool opens = r->action == JOBS_GATE_RESUME || (r->action == JOBS_GATE_LIMIT && r->limit == 0);
+    struct gate *g = opens ? find(jobs, r->plugin, r->function) : make(jobs, r->plugin, r->function);
+
+    if (!g)
+        return opens ? -ENOENT : jobs->gates.n >= JOBS_GATES ? -ENOSPC : -ENOMEM;
+    if (r->action == JOBS_GATE_LIMIT)
+        g->limit = r->limit;
+    else
+        g->paused = r->action == JOBS_GATE_PAUSE;
+    return 0;
+}
+
+static void log_gate(const struct jobs_gate_request *r)
+{
+    static const char *const words[] = {"", "paused", "resumed", "drained", "limited to"};
+    char who[32] = "the configuration", limit[16] = "";
+
+    if (r->uid != JOBS_BY_CONFIGURATION)
+        snprintf(who, sizeof(who), "user %u", r->uid);
+    if (r->action == JOBS_GATE_LIMIT)
+        snprintf(limit, sizeof(limit), " %u", r->limit);
+    log_notice("%s%s%s: %s%s by %s", *r->plugin ? r->plugin : "all functions", *r->function ? ":" : "", r->function,
+               words[r->action], limit, who);
+}
+
+int jobs_gate(struct jobs *jobs, const struct jobs_gate_request *r)
+{
+    int n = 0;
+
+    if (r->uid != JOBS_BY_CONFIGURATION && !is_privileged(jobs, r->uid))
+        return -EACCES;
+    if (*r->plugin) {
+        n = set_gate(jobs, r);
+    } else if (r->action == JOBS_GATE_DRAIN) {
+        jobs->drained = true;
+    } else if (r->action == JOBS_GATE_LIMIT) {
+        return -EINVAL;
+    } else {
+        jobs->paused = r->action == JOBS_GATE_PAUSE;
+        jobs->drained &= jobs->paused;
+    }
+    if (n < 0)
+        return n;
+    log_gate(r);
+    jobs->gates_due = true; /* also where there is none: all domains look at their queues */
+    return 0;
+}
+
+void jobs_gates(struct jobs *jobs, void (*each)(const struct jobs_gate_info *info, void *userdata), void *userdata)
+{
+    struct jobs_gate_info all = {.plugin = "",
+                                 .function = "",
+                                 .paused = jobs->paused,
+                                 .drained = jobs->drained || jobs->draining,
+                                 .running = jobs->counters.n_handed,
+                                 .waiting = jobs->counters.n_open - jobs->counters.n_handed};
+
+    each(&all, userdata);
+    for (size_t i = 0; i < jobs->gates.n_buckets; i++)
+        for (struct hash_link *l = jobs->gates.buckets[i]; l; l = l->next) {
+            const struct gate *g = container_of(l, struct gate, by_name);
+            const struct jobs_gate_info info = {.plugin = g->plugin,
+                                                .function = g->function,
+                                                .paused = g->paused,
+                                                .limit = g->limit,
+                                                .running = g->n_inside,
+                                                .waiting = g->queue.n};
+
+            each(&info, userdata);
+        }
+}
