@@ -286,6 +286,50 @@ int wsd_client_stats(struct wsd_client *client, int (*each)(const char *name, ui
     return query_run(client, &msg, &query);
 }
 
+int wsd_client_gate(struct wsd_client *client, enum wsd_gate_action action, const char *plugin, const char *function,
+                    uint32_t limit)
+{
+    struct msg msg = {.type = FRAME_GATE,
+                      .gate = {.action = action,
+                               .plugin = {.data = plugin, .size = plugin ? strlen(plugin) : 0},
+                               .function = {.data = function, .size = function ? strlen(function) : 0},
+                               .limit = limit}};
+    struct query query = {.each = FRAME_END, .end = FRAME_END};
+
+    return query_run(client, &msg, &query);
+}
+
+struct each_gate {
+    int (*each)(const struct wsd_gate_info *info, void *userdata);
+    void *userdata;
+};
+
+static int show_gate(struct wsd_client *client, struct query *query, const struct msg *msg)
+{
+    const struct each_gate *user = query->wanted;
+    const struct msg_gate_state *m = &msg->gate_state;
+    const struct wsd_gate_info info = {.size = sizeof(info),
+                                       .plugin = m->plugin.data,
+                                       .function = m->function.data,
+                                       .paused = (m->flags & GATE_PAUSED) != 0,
+                                       .drained = (m->flags & GATE_DRAINED) != 0,
+                                       .limit = m->limit,
+                                       .running = m->running,
+                                       .waiting = m->waiting};
+
+    return user->each(&info, user->userdata);
+}
+
+int wsd_client_gates(struct wsd_client *client, int (*each)(const struct wsd_gate_info *info, void *userdata),
+                     void *userdata)
+{
+    struct msg msg = {.type = FRAME_GATE, .gate = {.action = GATE_LIST}};
+    struct each_gate user = {.each = each, .userdata = userdata};
+    struct query query = {.each = FRAME_GATE_STATE, .end = FRAME_END, .show = show_gate, .wanted = &user};
+
+    return query_run(client, &msg, &query);
+}
+
 /* --- workers, traces -------------------------------------------------------------------------------------------- */
 
 struct each_worker {

@@ -103,6 +103,8 @@ static const struct type_info types[] = {
     [FRAME_RELEASE] = {"RELEASE", &wsd__pb__release__descriptor},
     [FRAME_RELOAD] = {"RELOAD", &wsd__pb__reload__descriptor},
     [FRAME_RELOADED] = {"RELOADED", &wsd__pb__reloaded__descriptor},
+    [FRAME_GATE] = {"GATE", &wsd__pb__gate__descriptor},
+    [FRAME_GATE_STATE] = {"GATE_STATE", &wsd__pb__gate_state__descriptor},
     [FRAME_WELCOME] = {"WELCOME", &wsd__pb__welcome__descriptor},
     [FRAME_ACCEPTED] = {"ACCEPTED", &wsd__pb__accepted__descriptor},
     [FRAME_OUTPUT] = {"OUTPUT", &wsd__pb__chunk__descriptor, .body = true},
@@ -217,6 +219,20 @@ static const char *check_plugin(const struct msg_plugin *m)
     return m->apart <= CODEC_APART ? NULL : "apart";
 }
 
+static const char *check_gate(const struct msg_gate *m)
+{
+    if (m->action < GATE_PAUSE || m->action > GATE_LIST)
+        return "action";
+    if (!span_fits(m->plugin, CODEC_PATH_MAX))
+        return "plugin";
+    return span_fits(m->function, CODEC_NAME_MAX) && (m->plugin.size || !m->function.size) ? NULL : "function";
+}
+
+static const char *check_gate_state(const struct msg_gate_state *m)
+{
+    return !span_fits(m->plugin, CODEC_PATH_MAX) ? "plugin" : span_fits(m->function, CODEC_NAME_MAX) ? NULL : "function";
+}
+
 static const char *check_reloaded(const struct msg_reloaded *m)
 {
     if (m->outcome < 1 || m->outcome > CODEC_RELOADED || m->code > UINT8_MAX)
@@ -288,6 +304,10 @@ static const char *check_message(const struct msg *msg, size_t body_size)
         return span_fits(msg->reload.name, CODEC_PATH_MAX) && msg->reload.name.size ? NULL : "name";
     case FRAME_RELOADED:
         return check_reloaded(&msg->reloaded);
+    case FRAME_GATE:
+        return check_gate(&msg->gate);
+    case FRAME_GATE_STATE:
+        return check_gate_state(&msg->gate_state);
     case FRAME_PLUGIN:
         return check_plugin(&msg->plugin);
     case FRAME_COUNTERS:
@@ -474,6 +494,8 @@ union any {
     Wsd__Pb__Id id;
     Wsd__Pb__Plugins plugins;
     Wsd__Pb__Release release;
+    Wsd__Pb__Gate gate;
+    Wsd__Pb__GateState gate_state;
     Wsd__Pb__Reload reload;
     Wsd__Pb__Reloaded reloaded;
     Wsd__Pb__Plugin plugin;
@@ -549,6 +571,20 @@ static const char *message_of(struct codec *codec, const ProtobufCMessage *base,
         return NULL;
     case FRAME_RELOAD:
         ret->reload = (struct msg_reload){.name = span_of(pb->reload.name)};
+        return NULL;
+    case FRAME_GATE:
+        ret->gate = (struct msg_gate){.action = pb->gate.action,
+                                      .plugin = span_of(pb->gate.plugin),
+                                      .function = span_of(pb->gate.function),
+                                      .limit = pb->gate.limit};
+        return NULL;
+    case FRAME_GATE_STATE:
+        ret->gate_state = (struct msg_gate_state){.plugin = span_of(pb->gate_state.plugin),
+                                                  .function = span_of(pb->gate_state.function),
+                                                  .flags = pb->gate_state.flags,
+                                                  .limit = pb->gate_state.limit,
+                                                  .running = pb->gate_state.running,
+                                                  .waiting = pb->gate_state.waiting};
         return NULL;
     case FRAME_RELOADED:
         ret->reloaded = (struct msg_reloaded){
@@ -752,6 +788,22 @@ static void put_flat(const struct msg *msg, union any *ret)
     case FRAME_RELOAD:
         wsd__pb__reload__init(&ret->reload);
         ret->reload.name = bytes_of(msg->reload.name);
+        break;
+    case FRAME_GATE:
+        wsd__pb__gate__init(&ret->gate);
+        ret->gate.action = msg->gate.action;
+        ret->gate.plugin = bytes_of(msg->gate.plugin);
+        ret->gate.function = bytes_of(msg->gate.function);
+        ret->gate.limit = msg->gate.limit;
+        break;
+    case FRAME_GATE_STATE:
+        wsd__pb__gate_state__init(&ret->gate_state);
+        ret->gate_state.plugin = bytes_of(msg->gate_state.plugin);
+        ret->gate_state.function = bytes_of(msg->gate_state.function);
+        ret->gate_state.flags = msg->gate_state.flags;
+        ret->gate_state.limit = msg->gate_state.limit;
+        ret->gate_state.running = msg->gate_state.running;
+        ret->gate_state.waiting = msg->gate_state.waiting;
         break;
     case FRAME_RELOADED:
         wsd__pb__reloaded__init(&ret->reloaded);

@@ -37,6 +37,8 @@ struct span {
     size_t size;
 };
 
+enum gate_action { GATE_PAUSE = 1, GATE_RESUME = 2, GATE_DRAIN = 3, GATE_LIMIT = 4, GATE_LIST = 5 };
+enum gate_flags { GATE_PAUSED = 1, GATE_DRAINED = 2 };
 enum trace_action { TRACE_ACTION_START = 1, TRACE_ACTION_KEEP = 2, TRACE_ACTION_STOP = 3 };
 enum submit_flags { SUBMIT_DETACH = 1, SUBMIT_PROGRESS = 2, SUBMIT_MORE = 4 };
 #define SUBMIT_FLAGS_ALL 7u
@@ -99,6 +101,8 @@ struct msg_worker {
     size_t n_counters;
 };
 struct msg_trace { uint32_t action; };
+struct msg_gate { uint32_t action; struct span plugin, function; uint32_t limit; };
+struct msg_gate_state { struct span plugin, function; uint32_t flags, limit; uint64_t running, waiting; };
 struct msg_open { uint32_t serial; struct span path; };
 struct msg_opened { uint32_t serial, error; };
 
@@ -128,6 +132,8 @@ struct msg {
         struct msg_executor executor;
         struct msg_worker worker;
         struct msg_trace trace;
+        struct msg_gate gate;
+        struct msg_gate_state gate_state;
     };
 };
 

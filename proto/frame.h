@@ -41,6 +41,7 @@ enum frame_type {
     FRAME_TRACE = 14,   /* Trace -> EXECUTOR.., PIECE.., END | ERROR */
     FRAME_RELEASE = 15, /* Release -> END | ERROR */
     FRAME_RELOAD = 16,  /* Reload -> RELOADED.., END | ERROR */
+    FRAME_GATE = 17,    /* Gate -> GATE_STATE.., END | ERROR */
     /* wsd to client */
     FRAME_WELCOME = 65,  /* Welcome, first */
     FRAME_ACCEPTED = 66, /* Accepted */
@@ -60,6 +61,7 @@ enum frame_type {
     FRAME_WORKER = 80,   /* Worker */
     FRAME_PIECE = 81,    /* Chunk + body: the next bytes of a trace, of the EXECUTOR before it */
     FRAME_RELOADED = 82, /* Reloaded */
+    FRAME_GATE_STATE = 83, /* GateState */
 };
 
 struct frame {

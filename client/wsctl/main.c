@@ -61,6 +61,20 @@ static const struct verb verbs[] = {
      "      --start           begin, and leave it running\n"
      "      --stop            end what --start began, and write it\n",
      verb_trace},
+    {"pause", "[PLUGIN[:FUNCTION]]", "Keeps jobs from running",
+     "Of a function, a plugin, or everything: jobs are accepted and wait until `wsctl resume`; those that run go on. Others do "
+     "not\n"
+     "wait behind them. For root and wsd's own user, as are resume, drain and limit.\n",
+     verb_pause},
+    {"resume", "[PLUGIN[:FUNCTION]]", "Ends a pause; without an argument also a drain", "", verb_resume},
+    {"drain", "[--no-wait]", "Refuses new jobs, and waits for those that are there",
+     "`wsctl resume` ends it. What waits at a pause is waited for.\n\n"
+     "  -n, --no-wait         refuse new jobs, and return at once\n",
+     verb_drain},
+    {"limit", "[PLUGIN[:FUNCTION] N|none]", "Lets only so many jobs run at once",
+     "Of all users together; those above it wait. Without arguments: shows what is limited, paused and drained.\n"
+     "It lasts until wsd ends: `[plugin NAME]` `max-running` in wsd.conf is for good.\n",
+     verb_limit},
     {"version", "", "Tells the versions of wsctl, library and daemon", "", verb_version},
 };
 

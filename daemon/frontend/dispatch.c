@@ -391,6 +391,52 @@ static void do_release(struct peer *p, uint32_t tag, const struct msg_release *m
         peer_send(p, &(struct msg){.type = FRAME_END}, tag, NULL, 0);
 }
 
+struct gate_answer {
+    struct peer *peer;
+    uint32_t tag;
+};
+
+static void send_gate(const struct jobs_gate_info *info, void *userdata)
+{
+    const struct gate_answer *a = userdata;
+    const struct msg m = {.type = FRAME_GATE_STATE,
+                          .gate_state = {.plugin = {info->plugin, strlen(info->plugin)},
+                                         .function = {info->function, strlen(info->function)},
+                                         .flags = (info->paused ? GATE_PAUSED : 0u) | (info->drained ? GATE_DRAINED : 0u),
+                                         .limit = info->limit,
+                                         .running = info->running,
+                                         .waiting = info->waiting}};
+
+    peer_send(a->peer, &m, a->tag, NULL, 0);
+}
+
+static void do_gate(struct peer *p, uint32_t tag, const struct msg_gate *m)
+{
+    struct jobs *jobs = p->frontend->options.jobs;
+    const struct jobs_gate_request request = {.action = (enum jobs_gate_action)m->action,
+                                              .uid = p->uid,
+                                              .plugin = m->plugin.data,
+                                              .function = m->function.data,
+                                              .limit = m->limit};
+    int r = 0;
+
+    if (m->action == GATE_LIST)
+        jobs_gates(jobs, send_gate, &(struct gate_answer){p, tag});
+    else
+        r = jobs_gate(jobs, &request);
+    if (r == 0)
+        peer_send(p, &(struct msg){.type = FRAME_END}, tag, NULL, 0);
+    else if (r == -EACCES)
+        peer_error(p, tag, 77, "only root and the user that wsd runs as may do that");
+    else if (r == -ENOENT)
+        peer_error(p, tag, 66, "it is neither paused nor limited: see `wsctl limit`");
+    else
+        peer_error(p, tag, r == -EINVAL ? 64 : 75,
+                   r == -EINVAL   ? "a limit is for a plugin, or a function of it; a drain is for all"
+                   : r == -ENOSPC ? "too many are paused or limited: see `wsctl limit`"
+                                  : strerror(-r));
+}
+
 static void send_job(const struct job_info *info, void *userdata)
 {
     struct call *c = userdata;
@@ -644,6 +690,7 @@ void dispatch(struct peer *p, const struct frame *frame)
     case FRAME_STATUS: do_status(p, frame->tag, &m.id); break;
     case FRAME_LIST: do_list(p, frame->tag); break;
     case FRAME_PLUGINS: do_plugins(p, frame->tag, &m.plugins); break;
+    case FRAME_GATE: do_gate(p, frame->tag, &m.gate); break;
     case FRAME_RELEASE: do_release(p, frame->tag, &m.release); break;
     case FRAME_RELOAD: do_reload(p, frame->tag, &m.reload); break;
     case FRAME_STATS: do_stats(p, frame->tag); break;

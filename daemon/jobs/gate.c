@@ -293,10 +293,10 @@ static void log_gate(const struct jobs_gate_request *r)
 
     if (r->uid != JOBS_BY_CONFIGURATION)
         snprintf(who, sizeof(who), "user %u", r->uid);
-    if (r->action == JOBS_GATE_LIMIT)
+    if (r->limit)
         snprintf(limit, sizeof(limit), " %u", r->limit);
     log_notice("%s%s%s: %s%s by %s", *r->plugin ? r->plugin : "all functions", *r->function ? ":" : "", r->function,
-               words[r->action], limit, who);
+               r->action == JOBS_GATE_LIMIT && !r->limit ? "limited no more" : words[r->action], limit, who);
 }
 
 int jobs_gate(struct jobs *jobs, const struct jobs_gate_request *r)
@@ -305,12 +305,12 @@ int jobs_gate(struct jobs *jobs, const struct jobs_gate_request *r)
 
     if (r->uid != JOBS_BY_CONFIGURATION && !is_privileged(jobs, r->uid))
         return -EACCES;
-    if (*r->plugin) {
+    if (*r->plugin && r->action != JOBS_GATE_DRAIN) {
         n = set_gate(jobs, r);
+    } else if (*r->plugin || r->action == JOBS_GATE_LIMIT) {
+        return -EINVAL;
     } else if (r->action == JOBS_GATE_DRAIN) {
         jobs->drained = true;
-    } else if (r->action == JOBS_GATE_LIMIT) {
-        return -EINVAL;
     } else {
         jobs->paused = r->action == JOBS_GATE_PAUSE;
         jobs->drained &= jobs->paused;

@@ -301,7 +301,7 @@ static int set_plugin(struct config *c, const char *plugin, const char *key, con
 {
     bool own = strcmp(value, "own") == 0;
     const char *wanted = NULL;
-    uint64_t usec = 0;
+    uint64_t usec = 0, running = 0;
     int enabled = -1;
 
     if (strcmp(key, "enabled") == 0) {
@@ -311,8 +311,13 @@ static int set_plugin(struct config *c, const char *plugin, const char *key, con
         wanted = own || strcmp(value, "shared") == 0 ? NULL : "own (an executor of its own) or shared";
     } else if (strcmp(key, "max-run") == 0) {
         wanted = parse_time(value, &usec) < 0 ? WANTED_TIME : NULL;
+    } else if (strcmp(key, "max-running") == 0) {
+        wanted = parse_number(value, (const char *const[]){""}, (const uint64_t[]){1}, 1, &running) < 0 ||
+                         running > UINT32_MAX
+                     ? "a number of jobs from 1 on"
+                     : NULL;
     } else {
-        snprintf(error, CONFIG_ERROR, "[plugin %s] has no key `%s`; it has: enabled isolation max-run", plugin, key);
+        snprintf(error, CONFIG_ERROR, "[plugin %s] has no key `%s`; it has: enabled isolation max-run max-running", plugin, key);
         return -EINVAL;
     }
     if (wanted) {
@@ -329,6 +334,8 @@ static int set_plugin(struct config *c, const char *plugin, const char *key, con
         p->enabled = enabled;
     else if (*key == 'i')
         p->own = own;
+    else if (running)
+        p->max_running = (uint32_t)running;
     else
         p->max_run_usec = usec;
     return 0;
@@ -576,6 +583,8 @@ void config_print(const struct config *c, FILE *to)
         fprintf(to, "isolation = %s\n", p->own ? "own" : "shared");
         if (p->max_run_usec)
             fprintf(to, "max-run = %llums\n", (unsigned long long)p->max_run_usec / 1000);
+        if (p->max_running)
+            fprintf(to, "max-running = %u\n", p->max_running);
     }
 }
 

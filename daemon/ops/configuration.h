@@ -22,6 +22,7 @@ struct config_plugin {
     int enabled;           /* 1 yes, 0 no, -1: not said */
     bool own;              /* an executor of its own */
     uint64_t max_run_usec; /* 0: not said */
+    uint32_t max_running;  /* jobs at once; 0: not said */
 };
 
 struct config {

@@ -241,6 +241,35 @@ WSD_EXPORT int wsd_client_plugins(struct wsd_client *client, const char *name,
 /* Lets a function (NULL or "": all of the plugin) out of quarantine. 0; -ENOENT: nothing is known against it. Since 0.1. */
 WSD_EXPORT int wsd_client_plugin_release(struct wsd_client *client, const char *plugin, const char *function);
 
+/* What may be handed to the pool, and how much of it at once. For root and the user that wsd runs as. Since 0.1. */
+enum wsd_gate_action {
+    WSD_GATE_PAUSE = 1,  /* jobs are accepted, and wait; those that run go on */
+    WSD_GATE_RESUME = 2, /* ends that; of everything also the drain */
+    WSD_GATE_DRAIN = 3,  /* of everything only: new jobs are refused (75), those that are there run */
+    WSD_GATE_LIMIT = 4,  /* at most `limit` jobs at once, of all users together; 0: any number. Not of everything */
+};
+
+/* plugin: its name as submitted, without directory and .so; NULL or "": everything. function: NULL or "": all of the plugin,
+ * its limit counts them together. 0; -EACCES; -ENOENT: to be resumed, and neither paused nor limited; -EAGAIN: too many are;
+ * -EINVAL. Since 0.1. */
+WSD_EXPORT int wsd_client_gate(struct wsd_client *client, enum wsd_gate_action action, const char *plugin,
+                               const char *function, uint32_t limit);
+
+/* What is paused or limited now. Fields are appended. Since 0.1. */
+struct wsd_gate_info {
+    size_t size;
+    const char *plugin, *function; /* "", "": everything */
+    int paused, drained;           /* drained: of everything only */
+    uint32_t limit;                /* 0: none */
+    uint64_t running;              /* jobs handed to the pool */
+    uint64_t waiting;              /* jobs that wait for this; of everything: all open jobs that do not run */
+};
+
+/* First everything, then each plugin and function that is paused or limited; each is shown for the time of the callback. A
+ * callback that returns non-zero ends the listing with that value. Since 0.1. */
+WSD_EXPORT int wsd_client_gates(struct wsd_client *client,
+                                int (*each)(const struct wsd_gate_info *info, void *userdata), void *userdata);
+
 /* What a reload did. Fields are appended. Since 0.1. */
 enum wsd_reload_outcome {
     WSD_RELOAD_FIRST = 1,   /* nothing was loaded before */

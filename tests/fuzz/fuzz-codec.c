@@ -44,6 +44,14 @@ static void check_texts(const struct msg *msg)
         check_span(msg->release.name, CODEC_PATH_MAX);
         check_span(msg->release.function, CODEC_NAME_MAX);
         break;
+    case FRAME_GATE:
+        check_span(msg->gate.plugin, CODEC_PATH_MAX);
+        check_span(msg->gate.function, CODEC_NAME_MAX);
+        break;
+    case FRAME_GATE_STATE:
+        check_span(msg->gate_state.plugin, CODEC_PATH_MAX);
+        check_span(msg->gate_state.function, CODEC_NAME_MAX);
+        break;
     case FRAME_RELOAD:
         check_span(msg->reload.name, CODEC_PATH_MAX);
         break;

@@ -122,6 +122,10 @@ static struct msg any_message(void)
     case FRAME_RELOAD:
         m.reload.name = dice(3) ? (struct span){"echo", 4} : (struct span){"no such", 7};
         break;
+    case FRAME_GATE: /* never of what the innocent use */
+        m.gate = (struct msg_gate){.action = 1 + (uint32_t)dice(5), .plugin = {"none", 4}, .limit = (uint32_t)number()};
+        m.gate.action = m.gate.action == GATE_DRAIN ? GATE_LIST : m.gate.action;
+        break;
     case FRAME_OPENED:
         m.opened = (struct msg_opened){.serial = (uint32_t)number(), .error = (uint32_t)dice(3)};
         break;

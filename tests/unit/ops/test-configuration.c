@@ -164,12 +164,14 @@ START_TEST(a_plugin_has_keys_of_its_own)
 {
     const char *of = "";
 
-    ck_assert_int_eq(read_text("[plugin a]\nisolation = own\nmax-run = 5s\n[plugin b]\nisolation = shared\n"), 0);
+    ck_assert_int_eq(read_text("[plugin a]\nisolation = own\nmax-run = 5s\nmax-running = 4294967295\n[plugin b]\nisolation = shared\n"), 0);
     ck_assert(config_plugin_own(&config, "a") && !config_plugin_own(&config, "b") && !config_plugin_own(&config, "c"));
     /* what is not said stays by default */
     ck_assert(config_plugin_enabled(&config, "a", false) && !config_plugin_enabled(&config, "a", true));
     ck_assert_uint_eq(config_plugin_max_run(&config, "a", &of), 5000000);
     ck_assert_str_eq(of, "a");
+    ck_assert_uint_eq(config.plugins[0].max_running, UINT32_MAX);
+    ck_assert_uint_eq(config.plugins[1].max_running, 0);
     ck_assert_uint_eq(config_plugin_max_run(&config, "b", &of), 0);
     ck_assert_ptr_null(of);
     ck_assert_int_eq(read_text("[limits]\nmax-run = 1min\nquarantine-after = 9\nquarantine-max = 2min\n"), 0);
@@ -214,6 +216,8 @@ static const struct {
     {"[domains]\ntrust = none\n", ":2: trust = none: user"},
     {"[plugin exec]\nenable = yes\n", ":2: [plugin exec] has no key `enable`"},
     {"[plugin exec]\nenabled = perhaps\n", ":2: enabled = perhaps: yes or no"},
+    {"[plugin exec]\nmax-running = 0\n", ":2: max-running = 0: a number of jobs from 1 on is wanted"},
+    {"[plugin exec]\nmax-running = 4294967296\n", ":2: max-running = 4294967296: a number of jobs from 1 on is wanted"},
     {"[plugin exec]\nisolation = none\n", ":2: isolation = none: own (an executor of its own) or shared"},
     {"[plugin exec]\nmax-run = 0\n", ":2: max-run = 0: a time"},
     {"[limits]\nquarantine-after = 0\n", ":2: quarantine-after = 0: a whole number"},

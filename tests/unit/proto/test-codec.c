@@ -423,6 +423,21 @@ START_TEST(workers_survive)
     ck_assert_uint_eq(codec_size(&m), 0);
     m = (struct msg){.type = FRAME_TRACE};
     ck_assert_uint_eq(codec_size(&m), 0); /* no action */
+    m = (struct msg){.type = FRAME_GATE, .gate = {GATE_LIMIT, span("p"), span("f"), UINT32_MAX}};
+    r = round_trip(&m, 1, 0);
+    ck_assert(r.gate.action == GATE_LIMIT && r.gate.limit == UINT32_MAX);
+    assert_span(r.gate.plugin, "p");
+    assert_span(r.gate.function, "f");
+    m.gate.plugin = span("");
+    ck_assert_uint_eq(codec_size(&m), 0); /* a function of no plugin */
+    m = (struct msg){.type = FRAME_GATE};
+    ck_assert_uint_eq(codec_size(&m), 0); /* no action */
+    m = (struct msg){.type = FRAME_GATE_STATE, .gate_state = {span("p"), span("f"), GATE_DRAINED, 3, 1ull << 40, UINT64_MAX}};
+    r = round_trip(&m, 1, 0);
+    assert_span(r.gate_state.plugin, "p");
+    assert_span(r.gate_state.function, "f");
+    ck_assert(r.gate_state.flags == GATE_DRAINED && r.gate_state.limit == 3);
+    ck_assert(r.gate_state.running == 1ull << 40 && r.gate_state.waiting == UINT64_MAX);
 }
 END_TEST
 
@@ -443,6 +458,8 @@ static const struct text_limit {
     {FRAME_PLUGIN, 1, CODEC_NAME_MAX}, {FRAME_PLUGIN, 2, CODEC_TEXT_MAX},  {FRAME_PLUGIN, 3, CODEC_TEXT_MAX},
     {FRAME_PLUGIN, 4, CODEC_PATH_MAX}, {FRAME_PLUGIN, 5, CODEC_TEXT_MAX},  {FRAME_OPEN, 2, CODEC_PATH_MAX},
     {FRAME_RELEASE, 1, CODEC_PATH_MAX}, {FRAME_RELEASE, 2, CODEC_NAME_MAX},
+    {FRAME_GATE, 2, CODEC_PATH_MAX},     {FRAME_GATE, 3, CODEC_NAME_MAX},
+    {FRAME_GATE_STATE, 1, CODEC_PATH_MAX}, {FRAME_GATE_STATE, 2, CODEC_NAME_MAX},
     {FRAME_RELOAD, 1, CODEC_PATH_MAX},   {FRAME_RELOADED, 3, CODEC_NAME_MAX},  {FRAME_RELOADED, 4, CODEC_PATH_MAX},
     {FRAME_RELOADED, 5, CODEC_NAME_MAX}, {FRAME_RELOADED, 6, CODEC_BUILD_MAX}, {FRAME_RELOADED, 7, CODEC_NAME_MAX},
     {FRAME_RELOADED, 8, CODEC_BUILD_MAX}, {FRAME_RELOADED, 9, CODEC_TEXT_MAX},
@@ -456,6 +473,10 @@ static void put_needed(uint16_t type)
     }
     if (type == FRAME_TRACE)
         put_number(1, 1);
+    if (type == FRAME_GATE) {
+        put_number(1, GATE_PAUSE);
+        put_bytes(2, "p", 1);
+    }
     if (type == FRAME_RELEASE || type == FRAME_RELOAD)
         put_bytes(1, "p", 1);
     if (type == FRAME_RELOADED)
@@ -586,6 +607,7 @@ static const struct number_limit {
     {FRAME_OPENED, 2, 4095},
     {FRAME_WORKERS, 1, CODEC_WORKERS_MAX},
     {FRAME_TRACE, 1, TRACE_ACTION_STOP},
+    {FRAME_GATE, 1, GATE_LIST},
     {FRAME_EXECUTOR, 4, 4095},
     {FRAME_WORKER, 3, CODEC_KIND_MAX},
     {FRAME_PLUGIN, 7, CODEC_APART},
