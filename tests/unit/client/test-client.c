@@ -536,6 +536,38 @@ START_TEST(plugins_are_shown)
 }
 END_TEST
 
+static int see_gate(const struct wsd_gate_info *info, void *userdata)
+{
+    ck_assert_str_eq(info->plugin, "fib");
+    ck_assert_str_eq(info->function, "f");
+    ck_assert(info->paused && info->drained && info->limit == 3 && info->running == 4 && info->waiting == 5);
+    return ++*(int *)userdata;
+}
+
+START_TEST(gates_are_set_and_shown)
+{
+    struct msg state = {.type = FRAME_GATE_STATE,
+                        .gate_state = {{"fib", 3}, {"f", 1}, GATE_PAUSED | GATE_DRAINED, 3, 4, 5}};
+    int n = 0;
+
+    peer_send_empty(&peer, FRAME_END, 1);
+    ck_assert_int_eq(wsd_client_gate(client, WSD_GATE_LIMIT, "fib", "f", 7), 0);
+    peer_expect(&peer, client, FRAME_GATE);
+    ck_assert_str_eq(peer.msg.gate.plugin.data, "fib");
+    ck_assert_str_eq(peer.msg.gate.function.data, "f");
+    ck_assert(peer.msg.gate.action == GATE_LIMIT && peer.msg.gate.limit == 7);
+    peer_send_error(&peer, 2, 77, "no");
+    ck_assert_int_eq(wsd_client_gate(client, WSD_GATE_PAUSE, NULL, NULL, 0), -EACCES);
+    peer_expect(&peer, client, FRAME_GATE);
+    ck_assert_str_eq(peer.msg.gate.plugin.data, "");
+    peer_send(&peer, &state, 3, NULL, 0);
+    peer_send(&peer, &state, 3, NULL, 0);
+    peer_send_empty(&peer, FRAME_END, 3);
+    ck_assert_int_eq(wsd_client_gates(client, see_gate, &n), 1); /* ended by the callback */
+    ck_assert_int_eq(n, 1);
+}
+END_TEST
+
 START_TEST(release_names_what_it_lets_out)
 {
     peer_send_empty(&peer, FRAME_END, 1);
@@ -850,6 +882,7 @@ int main(void)
     tcase_add_test(live, listing_can_be_ended_by_the_callback);
     tcase_add_test(live, callback_may_ask_another_question);
     tcase_add_test(live, plugins_are_shown);
+    tcase_add_test(live, gates_are_set_and_shown);
     tcase_add_test(live, release_names_what_it_lets_out);
     tcase_add_test(live, reload_tells_of_each_executor);
     tcase_add_test(live, counters_are_shown);

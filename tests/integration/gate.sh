@@ -1,0 +1,137 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# gate.sh: pause, resume, drain and limits, by hand, by configuration, and who may.
+. "$(dirname "$0")/../support/lib.sh"
+
+exits() { # CODE COMMAND...
+  local wanted=$1 status=0
+  shift
+  "$@" || status=$?
+  [ "$status" = "$wanted" ]
+}
+state() { # ID
+  wsctl --json status "$1" | sed 's/.*"state":"\([a-z-]*\)".*/\1/'
+}
+is() { # STATE ID
+  [ "$(state "$2")" = "$1" ]
+}
+gate() { # NAME KEY: of `wsctl limit`; NAME is plugin, function as JSON says them
+  wsctl --json limit | sed -n "s/^{\"plugin\":\"${1%%:*}\",\"function\":\"${1#*:}\",.*\"$2\":\([a-z0-9]*\).*/\1/p"
+}
+has() { # NAME KEY VALUE
+  [ "$(gate "$1" "$2")" = "$3" ]
+}
+
+printf '[plugin slow]\nmax-running = 1\n' >"$WSD_CONFIG"
+start_wsd --workers 4 --plugin-dir "$TEST_PLUGINS" || exit 1
+
+paused_waits() {
+  local id
+  wsctl pause echo && id=$(wsctl submit --detach echo:echo hello) && wait_until has echo: waiting 1 || return 1
+  [ "$(state "$id")" = queued ] && [ "$(wsctl submit sleep:sleep 1)" = slept ] && is queued "$id" || return 1
+  wsctl resume echo && [ "$(wsctl await "$id")" = hello ] && exits 66 wsctl resume echo
+}
+check "a paused plugin's jobs wait, others do not, resume lets them go" paused_waits
+
+paused_function() {
+  local id
+  wsctl pause sleep:again && id=$(wsctl submit --detach sleep:again 1) && wait_until has sleep:again waiting 1 || return 1
+  [ "$(wsctl submit sleep:sleep 1)" = slept ] && is queued "$id" || return 1
+  wsctl cancel "$id" && wait_until is cancelled "$id" && has sleep:again waiting 0 && wsctl resume sleep:again
+}
+check "a function alone is paused; what waits there can be cancelled" paused_function
+
+all_paused() {
+  local id
+  wsctl pause && id=$(wsctl submit --detach echo:echo hello) && is queued "$id" && wsctl ping && wsctl resume &&
+    [ "$(wsctl await "$id")" = hello ]
+}
+check "all can be paused" all_paused
+
+# Each looks how many others are there: a file each, and a count of them.
+limited() {
+  local most
+  wsctl limit sleep:sleep 2 || return 1
+  # shellcheck disable=SC2046
+  background wsctl map --jobs 40 sleep:sleep ::: $(yes 20 | head -n 40) >/dev/null
+  most=0
+  while kill -0 "$BACKGROUND_PID" 2>/dev/null; do
+    n=$(gate sleep:sleep running)
+    [ "${n:-0}" -le "$most" ] || most=$n
+  done
+  wait "$BACKGROUND_PID" && echo "at most $most" && [ "$most" = 2 ] && wsctl limit sleep:sleep none && ! has sleep:sleep limit 2
+}
+check "a limit holds, and all jobs run" limited
+
+by_configuration() {
+  has slow: limit 1 && printf '[plugin slow]\nmax-running = 3\n' >"$WSD_CONFIG" && kill -HUP "$WSD_PID" &&
+    wait_until has slow: limit 3 && : >"$WSD_CONFIG" && kill -HUP "$WSD_PID" && wait_until has slow: limit ''
+}
+check "max-running by configuration, read again, and taken back" by_configuration
+
+drained() {
+  local id
+  id=$(wsctl submit --detach sleep:sleep 300) && [ "$(wsctl drain)" = "drained: \`wsctl resume\` lets wsd take jobs again" ] ||
+    return 1
+  is succeeded "$id" && exits 75 wsctl submit echo:echo x 2>"$WORK/err" && grep -q 'wsctl drain.*wsctl resume' "$WORK/err" &&
+    [ "$(wsctl --json drain)" = '{"drained":true,"waited_for":0}' ] && wsctl resume && [ "$(wsctl submit echo:echo x)" = x ]
+}
+check "drain waits for what is there, refuses what comes, and is ended" drained
+
+no_wait() {
+  local id
+  wsctl pause && id=$(wsctl submit --detach echo:echo x) && wsctl drain --no-wait >/dev/null && is queued "$id" || return 1
+  background wsctl drain >/dev/null 2>"$WORK/err"
+  wait_until has : drained true && wsctl resume && exits 0 wsctl await "$id" >/dev/null
+  local status=0
+  wait "$BACKGROUND_PID" || status=$?
+  cat "$WORK/err"
+  # it saw the queue empty, or that somebody has resumed
+  [ "$status" = 0 ] || { [ "$status" = 125 ] && grep -q resumed "$WORK/err"; }
+}
+check "--no-wait returns at once; who waits is told that somebody resumed" no_wait
+
+survives() {
+  local id
+  wsctl limit sleep 1 && id=$(wsctl submit --detach sleep:again 400) && wait_until has sleep: running 1 || return 1
+  pkill -KILL -P "$WSD_PID" # its executor
+  [ "$(wsctl await "$id")" = slept ] && wait_until has sleep: running 0 && [ "$(wsctl submit sleep:sleep 1)" = slept ] &&
+    wsctl limit sleep none
+}
+check "an executor's death gives its places back" survives
+
+errors() {
+  exits 64 wsctl limit sleep 0 && exits 64 wsctl limit sleep && exits 64 wsctl limit sleep x && exits 64 wsctl drain now &&
+    exits 64 wsctl pause a b && exits 64 wsctl pause a: && exits 66 wsctl resume nothing
+} 2>/dev/null
+check "errors" errors
+
+many_at_a_gate() {
+  local n=5000
+  wsctl pause echo || return 1
+  # shellcheck disable=SC2046
+  background wsctl map --jobs $n echo:echo ::: $(seq $n) >"$WORK/out"
+  wait_until -t 60 has echo: waiting $n || return 1
+  [ "$(wsctl submit sleep:sleep 1)" = slept ] && wsctl resume echo && wait "$BACKGROUND_PID" && cmp "$WORK/out" <(seq $n)
+}
+check "thousands wait at a gate, and go on in order" many_at_a_gate
+stop_wsd
+
+if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
+  others() {
+    printf '[daemon]\nsystem = yes\n' >"$WSD_CONFIG"
+    mkdir -p "$WORK/inst" && cp "$WSCTL" "$BUILD"/client/libwsclient.so.0 "$WORK/inst/" && chmod 755 "$WORK" "$WORK/inst"
+    start_wsd --plugin-dir "$TEST_PLUGINS" && chmod 666 "$WSD_SOCKET" && chmod 755 "${WSD_SOCKET%/*}" || return 1
+    as_other() {
+      setpriv --reuid=1001 --regid=1001 --clear-groups --inh-caps=-all -- \
+        env LD_LIBRARY_PATH="$WORK/inst" "$WORK/inst/wsctl" "$@" 2>>"$WORK/err"
+    }
+    exits 77 as_other pause && exits 77 as_other drain && exits 77 as_other limit echo 1 && exits 77 as_other resume &&
+      as_other limit >/dev/null && wsctl pause echo && grep -q 'echo: paused by user 0' "$WSD_LOG"
+  }
+  check "others may look, and not steer; who did is in the log" others
+  stop_wsd
+else
+  skip "others may look, and not steer" "only root can act as another user"
+fi
