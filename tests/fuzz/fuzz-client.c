@@ -260,7 +260,7 @@ static int each_event(const void *data, size_t size, void *userdata)
 
 static void submit(struct user *u, unsigned how)
 {
-    static const char input[150000];
+    static const char input[100000];
     static const char *const args[] = {"-f", "file", "/dev/null"};
     struct wsd_callbacks callbacks = {.size = sizeof(callbacks), .accepted = on_accepted,
                                       .output = how & 1 ? on_output : NULL, .message = on_message,
