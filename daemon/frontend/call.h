@@ -22,6 +22,8 @@ struct call {
     uint64_t *owners;              /* RELOAD: whose executors are to come */
     uint8_t (*ids)[16];            /* LIST */
     size_t at, n;                  /* LIST: ids; PLUGINS: bytes of names; RELOAD: owners */
+    size_t asked;                  /* PLUGINS: where the name is that was asked for last */
+    bool one;                      /* PLUGINS: of this one name */
     struct executor_question question; /* WORKERS, TRACE */
     struct list answers;               /* TRACE: what executors said, and has not been sent */
     uint32_t action;                   /* TRACE: enum trace_action */

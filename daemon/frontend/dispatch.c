@@ -46,18 +46,21 @@ static struct call *call_find(const struct peer *p, uint32_t tag)
 struct call *call_new(struct peer *p, uint32_t tag, enum call_kind kind)
 {
     struct call *c;
+    const char *refusal;
 
     if (tag == 0 || call_find(p, tag)) {
         peer_fail(p, tag == 0 ? "a request with tag 0" : "a request with the tag of an open one");
         return NULL;
     }
-    if (p->n_calls >= FRONTEND_CALLS_MAX) {
-        peer_error(p, tag, 75, "too many requests open on this connection");
+    refusal = quota_request(p);
+    if (refusal) {
+        peer_error(p, tag, 75, refusal);
         return NULL;
     }
     c = calloc(1, sizeof(*c));
     if (!c || hash_insert(&p->frontend->calls, &c->by_tag, tag_key(p, tag)) < 0) {
         free(c);
+        quota_request_ended(p);
         peer_error(p, tag, 75, "out of memory");
         return NULL;
     }
@@ -71,7 +74,6 @@ struct call *call_new(struct peer *p, uint32_t tag, enum call_kind kind)
     list_init(&c->answers);
     list_init(&c->watch.progress);
     list_push_back(&p->calls, &c->link);
-    p->n_calls++;
     return c;
 }
 
@@ -82,7 +84,7 @@ void call_free(struct call *c)
     list_remove(&c->stalled);
     jobs_plugin_forget(&c->query);
     ask_forget(c);
-    c->peer->n_calls--;
+    quota_request_ended(c->peer);
     if (c->ids)
         c->peer->listing = false;
     free(c->names);
@@ -258,9 +260,14 @@ static void on_plugin(struct plugin_query *q, const struct plugin_info *info, in
                                .n_functions = MIN(info->n_functions, (size_t)CODEC_FUNCTIONS),
                                .apart = info->apart}};
 
+    if (peer_full(c->peer)) { /* a small question has a large answer: it is asked again when there is room */
+        c->at = c->asked;
+        call_stall(c);
+        return;
+    }
     for (size_t i = 0; i < m.plugin.n_functions; i++)
         functions[i] = function_msg(&info->functions[i]);
-    if (error && !c->names) { /* asked for this one */
+    if (error && c->one) {
         peer_error(c->peer, c->tag, error == EACCES ? 77 : error == EAGAIN ? 75 : 66, info->error);
         call_free(c);
         return;
@@ -287,11 +294,12 @@ static void plugin_ask(struct call *c, const char *name)
 /* One after the other: each may have to be loaded first. */
 static void plugins_next(struct call *c)
 {
-    if (!c->names || c->at >= c->n) {
+    if (c->at >= c->n) {
         call_end(c);
         return;
     }
     const char *name = c->names + c->at;
+    c->asked = c->at;
     c->at += strlen(name) + 1;
     plugin_ask(c, name);
 }
@@ -302,11 +310,12 @@ static void do_plugins(struct peer *p, uint32_t tag, const struct msg_plugins *m
 
     if (!c)
         return;
-    if (m->name.size) {
-        plugin_ask(c, m->name.data);
-        return;
+    c->one = m->name.size > 0;
+    if (c->one) {
+        c->names = strdup(m->name.data);
+        c->n = m->name.size + 1;
     }
-    if (jobs_plugin_names(p->frontend->options.jobs, &c->names, &c->n) < 0) {
+    if (c->one ? !c->names : jobs_plugin_names(p->frontend->options.jobs, &c->names, &c->n) < 0) {
         peer_error(p, tag, 75, "out of memory");
         call_free(c);
         return;
@@ -627,6 +636,7 @@ static void do_stats(struct peer *p, uint32_t tag)
         {span("executors_distrusted"), n.liars},
         {span("traces"), n.n_traces},
         {span("connections"), p->frontend->n_peers},
+        {span("bytes_unread"), p->frontend->n_unread},
     };
     struct msg m = {.type = FRAME_COUNTERS, .stats = {.counters = counters, .n_counters = ARRAY_SIZE(counters)}};
 
@@ -713,6 +723,8 @@ void dispatch_room(struct peer *p)
             list_pump(c);
         else if (c->kind == CALL_TRACE)
             ask_pump(c);
+        else if (c->kind == CALL_PLUGINS)
+            plugins_next(c);
         else
             jobs_output_ready(&c->watch);
     }

@@ -12,7 +12,6 @@
 
 #define FRONTEND_OUT_HIGH    (1024u * 1024u)  /* bytes that a client owes us to read before it is not read from */
 #define FRONTEND_OUT_LOW     (256u * 1024u)
-#define FRONTEND_CALLS_MAX   100000u          /* open requests of a connection */
 
 struct frontend;
 
@@ -21,11 +20,14 @@ struct frontend_limits {
     uint64_t frame_usec;           /* for the rest of a frame, and for HELLO */
     uint64_t connections;          /* all users */
     uint64_t connections_per_user; /* the others must still get in */
+    uint64_t requests_per_user;    /* open at the same time, over all of his connections */
+    uint64_t unread_per_user;      /* bytes in the outputs of all of his connections; beyond it each has a frame at a time */
 };
 
 #define FRONTEND_LIMITS_DEFAULT                                                                                        \
     {                                                                                                                  \
-        .frame_usec = 30ull * 1000000, .connections = 20000, .connections_per_user = 12000                             \
+        .frame_usec = 30ull * 1000000, .connections = 20000, .connections_per_user = 12000,                            \
+        .requests_per_user = 1000000, .unread_per_user = 256ull << 20                                                  \
     }
 
 struct frontend_options {

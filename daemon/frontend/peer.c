@@ -24,9 +24,12 @@
 #define FDS_SPARED   32 /* descriptors that connections leave free, for an executor to start */
 #define SCRATCH_SIZE (FRAME_MAX + READ_SIZE)
 
+/* Where its user leaves too much unread, a connection that does read still goes on, a frame at a time. */
 bool peer_full(const struct peer *p)
 {
-    return buffer_size(&p->out) >= FRONTEND_OUT_HIGH;
+    size_t size = buffer_size(&p->out);
+
+    return size >= FRONTEND_OUT_HIGH || (size && quota_unread(p));
 }
 
 static void mark(struct peer *p)
@@ -52,6 +55,7 @@ void peer_send(struct peer *p, const struct msg *msg, uint32_t tag, const void *
     if (body_size)
         memcpy(at + size, body, body_size);
     buffer_commit(&p->out, size + body_size);
+    quota_output(p);
 }
 
 void peer_error(struct peer *p, uint32_t tag, uint32_t code, const char *text)
@@ -113,6 +117,7 @@ static void flush(struct peer *p)
             break;
         buffer_drop(&p->out, (size_t)n);
     }
+    quota_output(p);
     if (p->failed)
         return;
     if (buffer_size(&p->out)) {

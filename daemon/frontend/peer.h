@@ -21,6 +21,7 @@ struct frontend {
     uint32_t n_peers;
     struct hash users;   /* quota.c: those that have a connection */
     uint64_t n_admitted; /* peers that are counted there; the others are about to be told that they are too many */
+    uint64_t n_unread;   /* bytes in the outputs of those */
     uint64_t next_peer;
     struct hash calls; /* by peer and tag */
     struct event *accept_timer; /* no descriptors left: a pause before accepting again */
@@ -43,7 +44,7 @@ struct peer {
     struct buffer in, out;
     struct event *read_event, *write_event, *half_timer;
     struct list calls;
-    uint32_t n_calls;
+    uint64_t n_unread; /* of `out`, as it is counted for the user */
     struct list stalled; /* calls that wait for room in out */
     int fds[PEER_FDS];
     uint32_t trace; /* that ends with the connection; 0: none */
@@ -64,6 +65,11 @@ void listeners_close(struct frontend *f); /* listener.c */
 /* quota.c. Counts the connection, or gives the words of a refusal. 0 or -ENOMEM. */
 int quota_take(struct peer *p, const char **ret_refusal);
 void quota_give_back(struct peer *p);
+/* Another open request of a connection that is counted: NULL, or the words of a refusal. */
+const char *quota_request(struct peer *p);
+void quota_request_ended(struct peer *p);
+void quota_output(struct peer *p); /* what is in its output has changed */
+bool quota_unread(const struct peer *p); /* its user has not read as much as he may leave */
 
 /* dispatch.c */
 void dispatch(struct peer *p, const struct frame *frame);

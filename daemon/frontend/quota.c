@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * quota.c: how many connections there may be, of all users and of each.
+ * quota.c: how many connections there may be, of all users and of each; how many requests a user may have open, and how
+ * much he may leave unread.
  * Owns the table of users that have a connection. [loop]
  * Keeps: one user alone cannot take what others need to get in; what was counted is given back once.
  * Does not know what a connection does. */
@@ -14,6 +15,8 @@ struct frontend_user {
     struct hash_link by_uid;
     uint32_t uid;
     uint64_t n_peers;
+    uint64_t n_requests;
+    uint64_t n_unread;
 };
 
 static struct frontend_user *find(const struct frontend *f, uint32_t uid)
@@ -70,8 +73,39 @@ void quota_give_back(struct peer *p)
     if (!u)
         return;
     p->frontend->n_admitted--;
+    p->frontend->n_unread -= p->n_unread;
+    u->n_unread -= p->n_unread;
     if (--u->n_peers > 0)
         return;
     hash_remove(&p->frontend->users, &u->by_uid);
     free(u);
+}
+
+const char *quota_request(struct peer *p)
+{
+    if (p->user->n_requests >= p->frontend->options.limits.requests_per_user)
+        return "too many open requests of this user (max-requests-per-user in wsd.conf): wait for some of them";
+    p->user->n_requests++;
+    return NULL;
+}
+
+void quota_request_ended(struct peer *p)
+{
+    p->user->n_requests--;
+}
+
+void quota_output(struct peer *p)
+{
+    uint64_t n = buffer_size(&p->out), was = p->n_unread;
+
+    if (!p->user)
+        return; /* its one frame is the refusal */
+    p->n_unread = n;
+    p->user->n_unread += n - was;
+    p->frontend->n_unread += n - was;
+}
+
+bool quota_unread(const struct peer *p)
+{
+    return p->user && p->user->n_unread >= p->frontend->options.limits.unread_per_user;
 }

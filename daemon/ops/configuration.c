@@ -53,6 +53,8 @@ static const struct key keys[] = {
     {"executor", "recycle-growth", KIND_SIZE, AT(limits.recycle_growth)},
     {"limits", "max-connections", KIND_COUNT, AT(frontend_limits.connections)},
     {"limits", "max-connections-per-user", KIND_COUNT, AT(frontend_limits.connections_per_user)},
+    {"limits", "max-requests-per-user", KIND_COUNT, AT(frontend_limits.requests_per_user)},
+    {"limits", "max-unread-per-user", KIND_SIZE, AT(frontend_limits.unread_per_user)},
     {"limits", "max-jobs", KIND_COUNT, AT(limits.jobs)},
     {"limits", "max-jobs-per-user", KIND_COUNT, AT(limits.jobs_per_user)},
     {"limits", "max-bytes-per-user", KIND_SIZE, AT(limits.bytes_per_user)},

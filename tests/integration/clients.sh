@@ -58,6 +58,25 @@ connections() { # KEY
   let_go && wait_until wsctl ping && wait_until counter_is connections 1
 }
 
+# With a limit of 10 requests, each job of wsctl map being one; those of two connections count together.
+requests() {
+  local n
+  for n in 4 5 6; do
+    background wsctl map -j 8 sleep:sleep ::: 600000 600000 600000 600000
+    HOLDER=$BACKGROUND_PID
+    background wsctl map -j 8 sleep:sleep ::: $(yes 600000 | head -n $n)
+    wait_until counter_is jobs_open $((4 + n)) || return 1
+    case $n in
+    6) refused max-requests-per-user wsctl --json list || return 1 ;;
+    *) wsctl list >"$WORK/output" || return 1 ;; # below, at
+    esac
+    kill "$HOLDER" "$BACKGROUND_PID"
+    wait "$HOLDER" "$BACKGROUND_PID"
+    wait_until counter_is jobs_open 0 || return 1
+  done
+  wsctl list >"$WORK/output"
+}
+
 # A job that waits and is not waited for.
 sleeper() { # [OPTION...]
   wsctl submit --detach "$@" sleep:sleep 600000 >>"$WORK/ids"
@@ -143,6 +162,9 @@ kill -HUP "$WSD_PID"
 check "SIGHUP: another limit" wait_until grep -q 'configuration was read again' "$WSD_LOG"
 check "connections of all: below, at and above the limit" connections max-connections
 stop_wsd
+limits 'max-requests-per-user = 10\n' || exit 1
+check "open requests of a user: below, at and above the limit" requests
+stop_wsd
 limits 'max-jobs-per-user = 3\n' || exit 1
 check "jobs of a user: below, at and above the limit" jobs max-jobs-per-user
 stop_wsd
@@ -210,6 +232,14 @@ one comings_and_goings "thousands of connections that vanish"
 stop_wsd
 limits 'max-bytes-per-user = 32M\n' || exit 1
 one results_that_nobody_reads "results that nobody reads are charged to their user"
+stop_wsd
+
+limits 'max-unread-per-user = 4M\n' || exit 1
+one outputs_that_nobody_reads "outputs of many connections that nobody reads are one user's"
+stop_wsd
+: >"$WSD_CONFIG"
+start_wsd --workers 2 || exit 1 # all plugins are asked for, so only with those that can be loaded
+one questions_that_pile_up "questions with large answers that wait for the same load"
 stop_wsd
 
 memory() { # KiB

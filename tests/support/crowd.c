@@ -234,6 +234,65 @@ static void results_that_nobody_reads(void)
     hang_up(innocent);
 }
 
+/* Output that has gone into connections and that nobody reads there, for a wsd with max-unread-per-user = 4M: together no
+ * more than that and a frame for each. Another connection of the same user goes on meanwhile, and what is read at last is
+ * all of it. */
+static void outputs_that_nobody_reads(void)
+{
+    enum { N = 32, BYTES = 3000000 };
+    struct conn *deaf[N], *innocent = open_conn(64 << 20);
+    uint64_t got, unread;
+
+    for (int i = 0; i < N; i++) {
+        deaf[i] = open_conn(64 << 20);
+        submit(deaf[i], 1, "bigoutput", "3000000");
+    }
+    wait_for_counter(innocent, "jobs_open", 0);
+    innocent_jobs(innocent, 20);
+    unread = counter(innocent, "bytes_unread");
+    if (unread < 4 * MIB || unread > 4 * MIB + N * FRAME_MAX)
+        fail("%llu bytes are unread", (unsigned long long)unread);
+    for (int i = -1; i < N; i++) {
+        struct conn *c = i < 0 ? innocent : deaf[i];
+
+        if (i < 0)
+            submit(c, 1, "bigoutput", "3000000");
+        for (got = 0, next(c); c->msg.type != FRAME_DONE; next(c))
+            got += c->msg.type == FRAME_OUTPUT ? c->frame.body_size : 0;
+        if (got != BYTES || c->msg.job.state != 5)
+            fail("a job has ended in state %u with %llu bytes", c->msg.job.state, (unsigned long long)got);
+    }
+    wait_for_counter(innocent, "bytes_unread", 0);
+    for (int i = 0; i < N; i++)
+        hang_up(deaf[i]);
+    hang_up(innocent);
+}
+
+/* Small questions with large answers, which all wait for the same load of a plugin: they are answered when there is room. */
+static void questions_that_pile_up(void)
+{
+    enum { N = 2000 };
+    struct conn *deaf = open_conn(0), *innocent = open_conn(0);
+    static uint8_t questions[N * FRAME_HEADER_SIZE];
+    uint64_t unread;
+
+    for (uint32_t i = 0; i < N; i++)
+        frame_put_header(questions + i * FRAME_HEADER_SIZE, FRAME_PLUGINS, i + 1, 0, 0);
+    if (send(deaf->fd, questions, sizeof(questions), MSG_NOSIGNAL) != (ssize_t)sizeof(questions))
+        fail("send: %s", strerror(errno));
+    put(innocent, &(struct msg){.type = FRAME_PLUGINS}, 2, NULL, 0);
+    do
+        next(innocent);
+    while (innocent->msg.type != FRAME_END);
+    unread = counter(innocent, "bytes_unread");
+    if (unread > MIB + FRAME_MAX)
+        fail("%llu bytes are unread", (unsigned long long)unread);
+    for (uint32_t n = 0; n < N; n += deaf->msg.type == FRAME_END)
+        next(deaf);
+    hang_up(deaf);
+    hang_up(innocent);
+}
+
 /* Requests as fast as they go, whose answers nobody reads: wsd stops reading, stays small, and others are served. */
 static void floods(void)
 {
@@ -324,7 +383,7 @@ static const struct {
     void (*run)(void);
 } cases[] = {
     CASE(writers_of_single_bytes), CASE(readers_of_single_bytes), CASE(results_that_nobody_reads),
-    CASE(floods),                  CASE(comings_and_goings),
+    CASE(outputs_that_nobody_reads), CASE(questions_that_pile_up), CASE(floods), CASE(comings_and_goings),
 };
 
 int main(int argc, char **argv)

@@ -52,7 +52,7 @@ START_TEST(every_kind_of_value_is_read)
     ck_assert_int_eq(read_text("# a comment\n[daemon]\nworkers = 3\nlog-level = debug\ndrain-timeout = 2min\nsystem = yes\n"
                                "socket = /x y\n[plugins]\ndirectories = /a:/b\n[domains]\ntrust = all\n"
                                "[pool]\npin = yes\nstack = 512K\n"
-                               "[limits]\nmax-connections = 9\nmax-connections-per-user = 8\nmax-input = 2M\nmax-jobs = 7\ncancel-grace = 250ms\n"
+                               "[limits]\nmax-connections = 9\nmax-connections-per-user = 8\nmax-requests-per-user = 6\nmax-unread-per-user = 5K\nmax-input = 2M\nmax-jobs = 7\ncancel-grace = 250ms\n"
                                "[plugin exec]\nenabled = yes\n"),
                      0);
     ck_assert_uint_eq(config.workers, 3);
@@ -67,6 +67,8 @@ START_TEST(every_kind_of_value_is_read)
     ck_assert_uint_eq(config.limits.input, 2 << 20);
     ck_assert_uint_eq(config.frontend_limits.connections, 9);
     ck_assert_uint_eq(config.frontend_limits.connections_per_user, 8);
+    ck_assert_uint_eq(config.frontend_limits.requests_per_user, 6);
+    ck_assert_uint_eq(config.frontend_limits.unread_per_user, 5 << 10);
     ck_assert_uint_eq(config.limits.jobs, 7);
     ck_assert_uint_eq(config.limits.grace_usec, 250000);
     ck_assert(config_plugin_enabled(&config, "exec", true));
@@ -204,6 +206,8 @@ static const struct {
     {"[limits]\nmax-input = 99999999999999999999\n", ":2: max-input"},
     {"[limits]\nmax-input = 17179869184T\n", ":2: max-input"},
     {"[limits]\nmax-connections-per-user = 0\n", ":2: max-connections-per-user = 0: a whole number"},
+    {"[limits]\nmax-requests-per-user = none\n", ":2: max-requests-per-user = none: a whole number"},
+    {"[limits]\nmax-unread-per-user = 0\n", ":2: max-unread-per-user = 0: a size"},
     {"[limits]\nmax-input = 1X\n", ":2: max-input = 1X: a size"},
     {"[sandbox]\n\ndeny = socket conect\n", ":3: deny: conect: there is no such system call"},
     {"[sandbox]\ndeny = futex\n", ":2: deny: futex: executors themselves cannot do without it"},
