@@ -176,6 +176,7 @@ static void start_now(struct domain *d)
     int r = executor_new(&d->executor, &o);
 
     d->distrusted = d->finishing = d->useful = false;
+    d->alone = 0;
     d->n_ended = d->resident_first = 0;
     if (r < 0) {
         log_error("cannot start an executor: %s", strerror(-r));
@@ -455,6 +456,7 @@ static int hand_over(struct domain *d, struct job *job)
         .input_size = job->flags & JOB_PIPE ? 0 : job->input_size,
         .timeout_usec = job->more ? job->more->timeout_usec : 0,
     };
+    uint64_t alone = (job->plugin->load_order << 8 | job->function->index) + 1;
     uint32_t slot, generation;
     int r = front_prepare(&d->executor->front, &f, &slot, &generation);
 
@@ -477,6 +479,7 @@ static int hand_over(struct domain *d, struct job *job)
     job->slot = slot;
     job->generation = generation;
     d->slots[slot] = job;
+    d->alone = !d->alone || d->alone == alone ? alone : DOMAIN_MIXED;
     list_push_back(&d->handed, &job->link);
     d->n_handed++;
     d->jobs->counters.n_handed++;

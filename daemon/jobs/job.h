@@ -160,6 +160,8 @@ struct queue {
     uint64_t n, *n_all;                   /* jobs here, and in all queues */
 };
 
+#define DOMAIN_MIXED UINT64_MAX
+
 /* One trust domain: an executor and what waits for it. */
 
 struct domain {
@@ -186,6 +188,7 @@ struct domain {
     bool distrusted;   /* the executor told lies and is being ended */
     bool finishing;    /* the executor was told to end: nothing goes to it any more */
     char *unsafe;      /* the executor cannot confine itself: why; NULL */
+    uint64_t alone;    /* what was handed to this executor: of which function, 0 nothing, DOMAIN_MIXED of several */
     bool useful;       /* the executor has brought something to its end: a job, or the suspicion of a plugin */
     struct domain *heir;       /* the executor only finishes what it has: whose it was */
     struct domain *nursery;    /* where the next executor gets ready */
@@ -344,6 +347,8 @@ void poison_try(struct job *job); /* it goes on: perhaps on trial */
 bool poison_move(struct job *job);
 void poison_deaf(struct job *job); /* its executor is killed for its sake */
 void poison_crashed(struct job *job, const char *why);
+/* Its executor has died without a word while no other function ran; alone: or ever had, in that executor. */
+void poison_silent(struct job *job, bool alone, const char *why);
 void poison_ended(struct job *job, bool went_well); /* it is final, and has not crashed */
 void poison_describe(const struct plugin *p, const struct plugin_function *f, struct plugin_function_info *ret);
 

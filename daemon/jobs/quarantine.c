@@ -13,6 +13,8 @@
 
 #include "base/cleanup.h"
 
+#define SILENT_MIN 2u /* one death that nobody explained says nothing */
+
 static uint64_t key_of(uint64_t owner, const char *request, const char *function)
 {
     return hash_text(hash_text(owner, request, strlen(request)), function, strlen(function));
@@ -116,6 +118,17 @@ void quarantine_mark(struct quarantine *q, uint64_t owner, const char *request, 
     plugin->last_usec = now_usec;
 }
 
+/* A death after a long quiet begins anew. */
+static void forget_old(struct suspect *s, const struct quarantine_rules *rules, uint64_t now_usec)
+{
+    uint64_t quiet = now_usec - s->last_usec, pause = s->n_pauses ? pause_of(rules, s->n_pauses) : 0;
+
+    if (quiet <= QUARANTINE_WINDOW_USEC + pause)
+        return;
+    s->n_crashes = s->n_silent = s->n_all = s->n_pauses = 0;
+    s->until_usec = 0;
+}
+
 bool quarantine_crashed(struct quarantine *q, const struct quarantine_rules *rules, uint64_t owner,
                         const char *request, const char *function, const void *job, const char *why, uint64_t now_usec)
 {
@@ -123,12 +136,7 @@ bool quarantine_crashed(struct quarantine *q, const struct quarantine_rules *rul
     struct suspect *s = suspect_get(q, owner, request, function);
     if (!s)
         return false;
-    uint64_t quiet = now_usec - s->last_usec, pause = s->n_pauses ? pause_of(rules, s->n_pauses) : 0;
-
-    if (quiet > QUARANTINE_WINDOW_USEC + pause) {
-        s->n_crashes = s->n_all = s->n_pauses = 0;
-        s->until_usec = 0;
-    }
+    forget_old(s, rules, now_usec);
     s->n_crashes++;
     s->n_all++;
     s->last_usec = now_usec;
@@ -142,6 +150,26 @@ bool quarantine_crashed(struct quarantine *q, const struct quarantine_rules *rul
     s->n_pauses++;
     s->until_usec = now_usec + pause_of(rules, s->n_pauses);
     return true;
+}
+
+bool quarantine_silent(struct quarantine *q, const struct quarantine_rules *rules, uint64_t owner, const char *request,
+                       const char *function, const void *job, const char *why, uint64_t now_usec)
+{
+    quarantine_mark(q, owner, request, now_usec);
+    struct suspect *s = suspect_get(q, owner, request, function);
+    if (!s)
+        return false;
+    forget_old(s, rules, now_usec);
+    if (s->n_silent + 1 < MAX(rules->after, (uint64_t)SILENT_MIN) && (!job || s->trial != job)) {
+        s->n_silent++;
+        s->n_all++;
+        s->last_usec = now_usec;
+        snprintf(s->why, sizeof(s->why), "%s", why);
+        return false;
+    }
+    s->n_silent = 0;
+    s->n_crashes = (uint32_t)MAX(rules->after, (uint64_t)1) - 1; /* and this one */
+    return quarantine_crashed(q, rules, owner, request, function, job, why, now_usec);
 }
 
 enum quarantine_answer quarantine_ask(const struct suspect *s, const void *job, uint64_t now_usec)
@@ -170,6 +198,10 @@ bool quarantine_ended(struct quarantine *q, uint64_t owner, const char *request,
     if (tried && went_well) {
         s->until_usec = 0;
         s->n_crashes = s->n_all = 0; /* n_pauses stays for a while: the next quarantine begins where this one ended */
+    }
+    if (s && went_well && s->n_silent) {
+        s->n_all -= MIN(s->n_all, s->n_silent);
+        s->n_silent = 0;
     }
     if (plugin && ++plugin->n_good >= QUARANTINE_PROOF)
         suspect_free(q, plugin);

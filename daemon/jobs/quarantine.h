@@ -29,6 +29,7 @@ struct suspect {
     char *request, *function;
     uint32_t n_crashes;   /* since the last pause, close enough to each other */
     uint32_t n_all;       /* since it went well the last time */
+    uint32_t n_silent;    /* deaths without a note, since one of its jobs went well */
     uint32_t n_pauses;    /* in a row: each is twice as long */
     uint32_t n_good;      /* of a plugin: jobs since its last crash */
     uint64_t last_usec;   /* of the last crash */
@@ -51,6 +52,12 @@ struct suspect *quarantine_find(const struct quarantine *q, uint64_t owner, cons
 /* This function has crashed, in this job. True: it is in quarantine from now on, or again. */
 bool quarantine_crashed(struct quarantine *q, const struct quarantine_rules *rules, uint64_t owner,
                         const char *request, const char *function, const void *job, const char *why, uint64_t now_usec);
+
+/* An executor that has run nothing but this function has died in this job, and left no word of why. Counted where it happens
+ * as often as crashes are allowed (twice at least) with no job of the function going well in between: who is killed by
+ * hand now and then is not to blame. True: as above. */
+bool quarantine_silent(struct quarantine *q, const struct quarantine_rules *rules, uint64_t owner, const char *request,
+                       const char *function, const void *job, const char *why, uint64_t now_usec);
 
 /* This plugin has taken its executor down without a crash of its own: it is to run apart. */
 void quarantine_mark(struct quarantine *q, uint64_t owner, const char *request, uint64_t now_usec);

@@ -162,6 +162,29 @@ static void classify(struct domain *d, struct job *job, const struct death *deat
     was_running(job, death);
 }
 
+/* Nobody has said why it died. Where exactly one function was running, and nothing was being loaded, it was that, or somebody
+ * who killed it by hand. */
+static void suspect(struct domain *d, const struct death *death)
+{
+    struct job *one = NULL;
+    uint64_t started;
+
+    if (plugin_loading(d))
+        return;
+    list_for_each(l, &d->handed)
+    {
+        struct job *job = container_of(l, struct job, link);
+
+        if (!front_running(&d->executor->front, job->slot, &started))
+            continue;
+        if ((job->more && job->more->stop) || (one && one->function != job->function))
+            return;
+        one = job;
+    }
+    if (one)
+        poison_silent(one, d->alone != DOMAIN_MIXED, death->how);
+}
+
 static void describe(char text[static JOB_TEXT], struct domain *d, const struct death *death, int code, int status)
 {
     if (death->noted && death->note.slot != RING_NONE)
@@ -199,6 +222,8 @@ void recover(struct domain *d, int code, int status)
     /* one that has not got ready has loaded nothing yet */
     blame = !orderly && e->ready && !(death.noted && death.note.slot != RING_NONE) && !d->distrusted && !d->unsafe;
     finished_answers(d);
+    if (!orderly && e->ready && !death.noted && !d->distrusted && !d->unsafe && !e->killed)
+        suspect(d, &death);
     /* from the last handed to the first, each to the head of its queue: so the order stays */
     while (!list_empty(&d->handed)) {
         struct job *job = container_of(d->handed.prev, struct job, link);

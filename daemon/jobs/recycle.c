@@ -224,6 +224,7 @@ static void take_over(struct domain *d, struct domain *n)
     }
     SWAP(d->n_handed, n->n_handed);
     ask_swap(d, n);
+    SWAP(d->alone, n->alone);
     n->useful = d->useful;
     d->useful = false;
     d->n_ended = 0;

@@ -131,6 +131,50 @@ proves_itself() {
     [ "$(isolation crash)" = '"isolation":"shared"' ]
 }
 
+# A function that its executor never survives, and that leaves no note; the same submissions in the pause are refused.
+dies_silently() {
+    expect_output 6765 wsctl submit fib 20 && to_quarantine kill || return 1
+    wsctl submit crash:kill 2>"$WORK/err"
+    [ $? = 75 ] || wsctl submit crash:kill 2>"$WORK/err"
+    cat "$WORK/err"
+    grep -q "in quarantine: crashed [0-9]* times, at last: Killed, by hand or for want of memory; " "$WORK/err" &&
+        expect_output 6765 wsctl submit fib 20
+}
+
+# The executors are killed by hand while so many jobs run.
+kill_under() { # JOBS
+    wait_until sh -c "[ \"\$(wsctl --json list | grep -c '\"running\"')\" = $1 ]" && pkill -KILL -P "$WSD_PID" &&
+        wait_until sh -c "[ \"\$(wsctl --json list | grep -c '\"running\"')\" = 0 ]"
+}
+
+# Each time that it is not killed it goes well.
+killed_by_hand() {
+    for _ in 1 2 3 4 5; do
+        wsctl submit sleep:sleep 60000 >/dev/null 2>&1 &
+        kill_under 1 && wsctl submit sleep:sleep 1 >/dev/null || return 1
+    done
+}
+
+# Nobody knows who it was of two that run, however often.
+two_suspects() {
+    for _ in 1 2 3 4 5; do
+        wsctl submit sleep:sleep 60000 >/dev/null 2>&1 &
+        wsctl submit spin:deaf >/dev/null 2>&1 &
+        kill_under 2 || return 1
+    done
+    [ "$(isolation sleep)" = '"isolation":"shared"' ] && [ "$(isolation spin)" = '"isolation":"shared"' ] &&
+        wsctl submit sleep:sleep 1 >/dev/null
+}
+
+start_wsd --workers 2 --plugin-dir "$TEST_PLUGINS" || exit 1
+check "one that dies without a note, alone, again and again: refused" dies_silently
+check "one that is killed by hand, and goes well between: not refused" killed_by_hand
+wsctl plugin release sleep >/dev/null 2>&1
+stop_wsd
+start_wsd --workers 2 --plugin-dir "$TEST_PLUGINS" || exit 1
+check "two that run when the executor is killed: neither is to blame" two_suspects
+stop_wsd
+
 start_wsd --workers 2 --plugin-dir "$TEST_PLUGINS" || exit 1
 check "the fourth is refused with 75: what, how often, when, how to release" refused_with_words
 check "plugin show and list tell" shown

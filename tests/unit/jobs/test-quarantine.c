@@ -112,6 +112,66 @@ START_TEST(trial_without_a_verdict_lets_the_next_one_try)
 }
 END_TEST
 
+static bool die(const void *job, uint64_t now)
+{
+    return quarantine_silent(&q, &rules, 7, "p", "f", job, "Killed", now);
+}
+
+START_TEST(deaths_without_a_word_count_where_nothing_went_well_between)
+{
+    ck_assert(!die(&jobs[0], SEC));
+    ck_assert(quarantine_apart(&q, 7, "p"));
+    ck_assert(!die(&jobs[1], SEC));
+    ck_assert_int_eq(quarantine_ask(suspect(), &jobs[3], SEC), QUARANTINE_FREE);
+    ck_assert(die(&jobs[2], SEC));
+    ck_assert_int_eq(quarantine_ask(suspect(), &jobs[3], SEC), QUARANTINE_REFUSED);
+    ck_assert_uint_eq(suspect()->n_all, 3);
+    ck_assert_str_eq(suspect()->why, "Killed");
+}
+END_TEST
+
+START_TEST(who_is_killed_and_goes_well_between_is_not_to_blame)
+{
+    for (uint64_t i = 0; i < 50; i++) {
+        ck_assert(!die(&jobs[0], SEC + i));
+        ck_assert(!die(&jobs[1], SEC + i));
+        quarantine_ended(&q, 7, "p", "f", &jobs[2], true);
+        ck_assert_uint_eq(suspect()->n_all, 0);
+    }
+    quarantine_ended(&q, 7, "p", "f", &jobs[2], false);
+    ck_assert(!die(&jobs[0], 2 * SEC));
+    quarantine_ended(&q, 7, "p", "f", &jobs[2], false); /* that says nothing */
+    ck_assert(!die(&jobs[0], 2 * SEC));
+    ck_assert(die(&jobs[0], 2 * SEC));
+}
+END_TEST
+
+START_TEST(deaths_without_a_word_that_are_far_apart_do_not_count)
+{
+    for (uint64_t i = 0; i < 10; i++)
+        ck_assert(!die(&jobs[0], SEC + i * (QUARANTINE_WINDOW_USEC + 1)));
+}
+END_TEST
+
+START_TEST(one_death_without_a_word_is_never_enough)
+{
+    static const struct quarantine_rules strict = {.after = 1, .max_usec = 8 * SEC};
+
+    ck_assert(!quarantine_silent(&q, &strict, 7, "p", "f", &jobs[0], "Killed", SEC));
+    ck_assert(quarantine_silent(&q, &strict, 7, "p", "f", &jobs[1], "Killed", SEC));
+}
+END_TEST
+
+START_TEST(trial_that_dies_without_a_word_is_refused_for_longer)
+{
+    crash_thrice(SEC);
+    quarantine_try(suspect(), &jobs[3]);
+    ck_assert(die(&jobs[3], 3 * SEC));
+    ck_assert_int_eq(quarantine_ask(suspect(), &jobs[4], 5 * SEC - 1), QUARANTINE_REFUSED);
+    ck_assert_int_eq(quarantine_ask(suspect(), &jobs[4], 5 * SEC), QUARANTINE_TRIAL);
+}
+END_TEST
+
 START_TEST(pauses_double_up_to_the_limit)
 {
     static const uint64_t pauses[] = {2, 4, 8, 8, 8};
@@ -221,6 +281,11 @@ int main(void)
     tcase_add_test(tc, one_is_let_through_when_the_pause_is_over);
     tcase_add_test(tc, trial_that_goes_well_lets_it_out);
     tcase_add_test(tc, trial_without_a_verdict_lets_the_next_one_try);
+    tcase_add_test(tc, deaths_without_a_word_count_where_nothing_went_well_between);
+    tcase_add_test(tc, who_is_killed_and_goes_well_between_is_not_to_blame);
+    tcase_add_test(tc, deaths_without_a_word_that_are_far_apart_do_not_count);
+    tcase_add_test(tc, one_death_without_a_word_is_never_enough);
+    tcase_add_test(tc, trial_that_dies_without_a_word_is_refused_for_longer);
     tcase_add_test(tc, pauses_double_up_to_the_limit);
     tcase_add_test(tc, pause_after_a_good_trial_begins_where_the_last_one_ended);
     tcase_add_test(tc, after_a_quiet_while_pauses_begin_anew);
