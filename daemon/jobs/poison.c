@@ -83,29 +83,28 @@ void poison_deaf(struct job *job)
     quarantine_mark(&job->domain->jobs->quarantine, job->domain->key, job->plugin->request, clock_monotonic_usec());
 }
 
-static void count(struct job *job, const char *why, __typeof__(quarantine_crashed) *counted)
+static void count(struct job *job, const char *why, bool silent, bool alone)
 {
     const struct jobs_limits *l = &job->domain->jobs->options.limits;
     const struct quarantine_rules rules = {.after = l->quarantine_after, .max_usec = l->quarantine_max_usec};
-    uint64_t now = clock_monotonic_usec();
+    struct quarantine *q = &job->domain->jobs->quarantine;
+    const char *request = job->plugin->request, *function = job->function->name;
+    uint64_t now = clock_monotonic_usec(), owner = job->domain->key;
 
-    if (counted(&job->domain->jobs->quarantine, &rules, job->domain->key, job->plugin->request, job->function->name, job, why,
-                now))
+    if (silent ? quarantine_silent(q, &rules, owner, request, function, job, alone, why, now)
+               : quarantine_crashed(q, &rules, owner, request, function, job, why, now))
         log_warning("%s:%s crashed %u times: in quarantine for %llu s", plugin_title(job->plugin), job->function->name,
                     suspect_of(job)->n_all, (unsigned long long)((suspect_of(job)->until_usec - now + 999999) / 1000000));
 }
 
 void poison_crashed(struct job *job, const char *why)
 {
-    count(job, why, quarantine_crashed);
+    count(job, why, false, false);
 }
 
 void poison_silent(struct job *job, bool alone, const char *why)
 {
-    if (alone)
-        count(job, why, quarantine_silent);
-    else
-        poison_deaf(job); /* apart from others it will show whose fault it is */
+    count(job, why, true, alone);
 }
 
 void poison_ended(struct job *job, bool went_well)

@@ -153,17 +153,20 @@ bool quarantine_crashed(struct quarantine *q, const struct quarantine_rules *rul
 }
 
 bool quarantine_silent(struct quarantine *q, const struct quarantine_rules *rules, uint64_t owner, const char *request,
-                       const char *function, const void *job, const char *why, uint64_t now_usec)
+                       const char *function, const void *job, bool alone, const char *why, uint64_t now_usec)
 {
-    quarantine_mark(q, owner, request, now_usec);
     struct suspect *s = suspect_get(q, owner, request, function);
+
     if (!s)
         return false;
     forget_old(s, rules, now_usec);
-    if (s->n_silent + 1 < MAX(rules->after, (uint64_t)SILENT_MIN) && (!job || s->trial != job)) {
+    bool enough = s->n_silent + 1 >= MAX(rules->after, (uint64_t)SILENT_MIN) || (job && s->trial == job);
+    if (!alone || !enough) {
         s->n_silent++;
         s->n_all++;
         s->last_usec = now_usec;
+        if (s->n_silent >= SILENT_MIN)
+            quarantine_mark(q, owner, request, now_usec);
         snprintf(s->why, sizeof(s->why), "%s", why);
         return false;
     }

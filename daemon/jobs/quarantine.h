@@ -53,11 +53,11 @@ struct suspect *quarantine_find(const struct quarantine *q, uint64_t owner, cons
 bool quarantine_crashed(struct quarantine *q, const struct quarantine_rules *rules, uint64_t owner,
                         const char *request, const char *function, const void *job, const char *why, uint64_t now_usec);
 
-/* An executor that has run nothing but this function has died in this job, and left no word of why. Counted where it happens
- * as often as crashes are allowed (twice at least) with no job of the function going well in between: who is killed by
- * hand now and then is not to blame. True: as above. */
+/* An executor has died in this job, left no word of why, and no other function was running; alone: or ever had, there. The
+ * second time with no job of the function going well in between its plugin is to run apart, and where it was alone it is
+ * in quarantine (true) as often as crashes are allowed: who is killed by hand now and then is not to blame. */
 bool quarantine_silent(struct quarantine *q, const struct quarantine_rules *rules, uint64_t owner, const char *request,
-                       const char *function, const void *job, const char *why, uint64_t now_usec);
+                       const char *function, const void *job, bool alone, const char *why, uint64_t now_usec);
 
 /* This plugin has taken its executor down without a crash of its own: it is to run apart. */
 void quarantine_mark(struct quarantine *q, uint64_t owner, const char *request, uint64_t now_usec);

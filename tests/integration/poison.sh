@@ -153,6 +153,7 @@ killed_by_hand() {
         wsctl submit sleep:sleep 60000 >/dev/null 2>&1 &
         kill_under 1 && wsctl submit sleep:sleep 1 >/dev/null || return 1
     done
+    [ "$(isolation sleep)" = '"isolation":"shared"' ]
 }
 
 # Nobody knows who it was of two that run, however often.
@@ -169,7 +170,6 @@ two_suspects() {
 start_wsd --workers 2 --plugin-dir "$TEST_PLUGINS" || exit 1
 check "one that dies without a note, alone, again and again: refused" dies_silently
 check "one that is killed by hand, and goes well between: not refused" killed_by_hand
-wsctl plugin release sleep >/dev/null 2>&1
 stop_wsd
 start_wsd --workers 2 --plugin-dir "$TEST_PLUGINS" || exit 1
 check "two that run when the executor is killed: neither is to blame" two_suspects

@@ -114,14 +114,20 @@ END_TEST
 
 static bool die(const void *job, uint64_t now)
 {
-    return quarantine_silent(&q, &rules, 7, "p", "f", job, "Killed", now);
+    return quarantine_silent(&q, &rules, 7, "p", "f", job, true, "Killed", now);
+}
+
+static bool die_beside(const void *job, uint64_t now)
+{
+    return quarantine_silent(&q, &rules, 7, "p", "f", job, false, "Killed", now);
 }
 
 START_TEST(deaths_without_a_word_count_where_nothing_went_well_between)
 {
     ck_assert(!die(&jobs[0], SEC));
-    ck_assert(quarantine_apart(&q, 7, "p"));
+    ck_assert(!quarantine_apart(&q, 7, "p"));
     ck_assert(!die(&jobs[1], SEC));
+    ck_assert(quarantine_apart(&q, 7, "p"));
     ck_assert_int_eq(quarantine_ask(suspect(), &jobs[3], SEC), QUARANTINE_FREE);
     ck_assert(die(&jobs[2], SEC));
     ck_assert_int_eq(quarantine_ask(suspect(), &jobs[3], SEC), QUARANTINE_REFUSED);
@@ -130,14 +136,24 @@ START_TEST(deaths_without_a_word_count_where_nothing_went_well_between)
 }
 END_TEST
 
+START_TEST(where_others_had_run_before_they_only_set_it_apart)
+{
+    for (uint64_t i = 0; i < 10; i++)
+        ck_assert(!die_beside(&jobs[0], SEC + i));
+    ck_assert(quarantine_apart(&q, 7, "p"));
+    ck_assert_int_eq(quarantine_ask(suspect(), &jobs[3], SEC), QUARANTINE_FREE);
+    ck_assert(die(&jobs[0], 2 * SEC));
+}
+END_TEST
+
 START_TEST(who_is_killed_and_goes_well_between_is_not_to_blame)
 {
     for (uint64_t i = 0; i < 50; i++) {
         ck_assert(!die(&jobs[0], SEC + i));
-        ck_assert(!die(&jobs[1], SEC + i));
         quarantine_ended(&q, 7, "p", "f", &jobs[2], true);
         ck_assert_uint_eq(suspect()->n_all, 0);
     }
+    ck_assert(!quarantine_apart(&q, 7, "p"));
     quarantine_ended(&q, 7, "p", "f", &jobs[2], false);
     ck_assert(!die(&jobs[0], 2 * SEC));
     quarantine_ended(&q, 7, "p", "f", &jobs[2], false); /* that says nothing */
@@ -157,8 +173,8 @@ START_TEST(one_death_without_a_word_is_never_enough)
 {
     static const struct quarantine_rules strict = {.after = 1, .max_usec = 8 * SEC};
 
-    ck_assert(!quarantine_silent(&q, &strict, 7, "p", "f", &jobs[0], "Killed", SEC));
-    ck_assert(quarantine_silent(&q, &strict, 7, "p", "f", &jobs[1], "Killed", SEC));
+    ck_assert(!quarantine_silent(&q, &strict, 7, "p", "f", &jobs[0], true, "Killed", SEC));
+    ck_assert(quarantine_silent(&q, &strict, 7, "p", "f", &jobs[1], true, "Killed", SEC));
 }
 END_TEST
 
@@ -282,6 +298,7 @@ int main(void)
     tcase_add_test(tc, trial_that_goes_well_lets_it_out);
     tcase_add_test(tc, trial_without_a_verdict_lets_the_next_one_try);
     tcase_add_test(tc, deaths_without_a_word_count_where_nothing_went_well_between);
+    tcase_add_test(tc, where_others_had_run_before_they_only_set_it_apart);
     tcase_add_test(tc, who_is_killed_and_goes_well_between_is_not_to_blame);
     tcase_add_test(tc, deaths_without_a_word_that_are_far_apart_do_not_count);
     tcase_add_test(tc, one_death_without_a_word_is_never_enough);
