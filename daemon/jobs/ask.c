@@ -443,14 +443,12 @@ int jobs_ask(struct jobs *jobs, uint32_t uid, enum jobs_ask what, uint32_t argum
     q->timer = evtimer_new(jobs->options.base, on_timeout, q);
     if (!q->timer)
         return -ENOMEM;
-    int r = ask_all(jobs, uid, what, argument, q);
+    int r = evtimer_add(q->timer, &t) == 0 ? ask_all(jobs, uid, what, argument, q) : -ENOMEM;
     if (r < 0) {
         event_free(TAKE(q->timer));
         return r;
     }
     q->asking = true;
-    if (!list_empty(&q->parts))
-        evtimer_add(q->timer, &t);
     ended(q);
     return 0;
 }

@@ -248,8 +248,6 @@ static void on_pause_over(evutil_socket_t fd, short what, void *userdata)
 
 int domain_start(struct domain *d)
 {
-    struct timeval t = {0};
-
     if (d->executor || evtimer_pending(d->pause_timer, NULL))
         return 0;
     if (d->n_deaths >= DEATHS_MAX || d->unsafe) {
@@ -264,18 +262,13 @@ int domain_start(struct domain *d)
         }
     }
     uint32_t doublings = d->n_deaths > DEATHS_FREE ? d->n_deaths - DEATHS_FREE : 0;
-    t.tv_usec = (suseconds_t)MIN((uint64_t)PAUSE_USEC << doublings, (uint64_t)PAUSE_MAX_USEC - 1);
-    t.tv_sec = t.tv_usec / 1000000;
-    t.tv_usec %= 1000000;
-    evtimer_add(d->pause_timer, &t);
+    jobs_timer(d->jobs, d->pause_timer, MIN((uint64_t)PAUSE_USEC << doublings, (uint64_t)PAUSE_MAX_USEC));
     return 0;
 }
 
 static void idle_timer_set(struct domain *d, uint64_t usec)
 {
-    struct timeval t = {.tv_sec = (time_t)(usec / 1000000), .tv_usec = (suseconds_t)(usec % 1000000)};
-
-    evtimer_add(d->idle_timer, &t);
+    jobs_timer(d->jobs, d->idle_timer, usec);
 }
 
 void domain_finish(struct domain *d)
@@ -314,6 +307,25 @@ static void idle_begins(struct domain *d)
     d->idle_since_usec = clock_monotonic_usec();
     if (!evtimer_pending(d->idle_timer, NULL))
         idle_timer_set(d, d->jobs->options.limits.idle_usec);
+}
+
+void domain_rearm(struct domain *d)
+{
+    bool rests = d->executor && d->executor->ready && !d->in_nursery && !d->heir && !d->n_handed && !d->n_queued;
+
+    if (!d->executor && !d->in_nursery && domain_wanted(d))
+        (void)domain_start(d);
+    else if (d->executor && d->finishing && !evtimer_pending(d->idle_timer, NULL))
+        idle_timer_set(d, FINISH_USEC);
+    else if (rests && !evtimer_pending(d->idle_timer, NULL))
+        idle_begins(d);
+    else if (d->executor && !rests)
+        pulse_busy(d);
+    if (queue_first(d))
+        fair_came(d, queue_first(d));
+    plugin_rearm(d);
+    if (d->trial)
+        reload_rearm(d->trial);
 }
 
 uint64_t domain_owner(const struct jobs *jobs, uint32_t uid)
@@ -378,24 +390,32 @@ struct domain *domain_new(struct jobs *jobs, uint64_t owner)
     return d;
 }
 
-/* own: the request of a plugin, or NULL. */
-static struct domain *find_or_make(struct jobs *jobs, uint64_t domain_key, const char *own)
+struct domain *domain_find(const struct jobs *jobs, uint64_t owner, const char *own)
 {
-    uint64_t key = hash_mix(domain_key);
-
-    for (struct hash_link *l = hash_first(&jobs->by_key, key); l; l = hash_next(l)) {
+    if (jobs->by_key.n == 0)
+        return NULL;
+    for (struct hash_link *l = hash_first(&jobs->by_key, hash_mix(owner)); l; l = hash_next(l)) {
         struct domain *d = container_of(l, struct domain, by_key);
 
-        if (d->key == domain_key && (own ? d->own && strcmp(d->own, own) == 0 : !d->own))
+        if (d->key == owner && (own ? d->own && strcmp(d->own, own) == 0 : !d->own))
             return d;
     }
+    return NULL;
+}
+
+static struct domain *find_or_make(struct jobs *jobs, uint64_t domain_key, const char *own)
+{
+    struct domain *d = domain_find(jobs, domain_key, own);
+
+    if (d)
+        return d;
     if (own && count_own(jobs, domain_key) >= OWN_MAX)
         return NULL;
-    struct domain *d = domain_new(jobs, domain_key);
+    d = domain_new(jobs, domain_key);
     if (!d)
         return NULL;
     d->own = own ? strdup(own) : NULL;
-    if ((own && !d->own) || hash_insert(&jobs->by_key, &d->by_key, key) < 0) {
+    if ((own && !d->own) || hash_insert(&jobs->by_key, &d->by_key, hash_mix(domain_key)) < 0) {
         list_remove(&d->link);
         return unmake(d);
     }

@@ -147,11 +147,9 @@ static bool is_alike(const struct domain *d, const struct job *job)
 
 void fair_came(struct domain *d, const struct job *job)
 {
-    const struct timeval t = {.tv_usec = FAIR_USEC};
-
     if (d->n_handed > d->jobs->options.workers && (d->ahead_mixed || !is_alike(d, job)) &&
         !evtimer_pending(d->fair_timer, NULL))
-        evtimer_add(d->fair_timer, &t);
+        jobs_timer(d->jobs, d->fair_timer, FAIR_USEC);
 }
 
 void fair_handed(struct domain *d, const struct job *job)

@@ -37,18 +37,24 @@ struct job_more *job_more(struct job *job)
     return job->more;
 }
 
+void jobs_timer(struct jobs *jobs, struct event *timer, uint64_t usec)
+{
+    struct timeval t = {.tv_sec = (time_t)(usec / 1000000), .tv_usec = (suseconds_t)(usec % 1000000)};
+
+    if (timer && evtimer_add(timer, &t) == 0)
+        return;
+    if (!jobs->untimed && !jobs->was_untimed)
+        log_error("no memory for a timer: a time limit will be kept late");
+    jobs->untimed = true;
+}
+
 static void timer_set(struct job *job, uint64_t usec)
 {
     struct job_more *m = job_more(job);
-    struct timeval t = {.tv_sec = (time_t)(usec / 1000000), .tv_usec = (suseconds_t)(usec % 1000000)};
 
     if (m && !m->timer)
         m->timer = evtimer_new(job->domain->jobs->options.base, on_timer, job);
-    if (m && m->timer && evtimer_add(m->timer, &t) == 0)
-        return;
-    if (!job->domain->jobs->untimed)
-        log_error("no memory for a timer: a time limit will be kept late");
-    job->domain->jobs->untimed = true;
+    jobs_timer(job->domain->jobs, m ? m->timer : NULL, usec);
 }
 
 static void more_free(struct job *job)
@@ -469,6 +475,10 @@ void jobs_rearm(struct jobs *jobs)
     const struct jobs_limits *limits = &jobs->options.limits;
 
     jobs->untimed = false; /* until it fails again */
+    jobs->was_untimed = true;
+    if (!list_empty(&jobs->progress) && !evtimer_pending(jobs->progress_timer, NULL))
+        jobs_timer(jobs, jobs->progress_timer, PROGRESS_USEC);
+    list_for_each(l, &jobs->domains) domain_rearm(container_of(l, struct domain, link));
     for (size_t i = 0; i < jobs->by_id.n_buckets; i++)
         for (struct hash_link *l = jobs->by_id.buckets[i]; l && !jobs->untimed; l = l->next) {
             struct job *job = container_of(l, struct job, by_id);
@@ -483,6 +493,7 @@ void jobs_rearm(struct jobs *jobs)
             else if (job->state == JOB_RUNNING && m && m->timeout_usec)
                 timer_set(job, m->timeout_usec);
         }
+    jobs->was_untimed = jobs->untimed;
 }
 
 static void on_timer(evutil_socket_t fd, short what, void *userdata)

@@ -224,7 +224,8 @@ struct jobs {
     bool draining;
     bool drained, paused; /* by an administrator: no new jobs; none is handed over */
     bool gates_due;       /* something may go on from a gate */
-    bool untimed; /* some job has no timer that should have one: there was no memory */
+    bool untimed;     /* something has no timer that should have one: there was no memory */
+    bool was_untimed; /* that was said */
 };
 
 /* state.c: the table of legal moves. Asserts: a wrong move is a programmer's. */
@@ -242,7 +243,10 @@ void job_free(struct job *job);
 void job_stop(struct job *job, enum job_stop why);
 const char *job_time_words(const struct job *job); /* for one whose time was up */
 void job_arm(struct job *job);    /* it was handed over: its time may run */
-void jobs_rearm(struct jobs *jobs); /* tries again the timers that there was no memory for */
+/* Sets one of the timers that jobs_rearm() knows, and sees to it that it is called where there was no memory for that. */
+void jobs_timer(struct jobs *jobs, struct event *timer, uint64_t usec);
+void jobs_rearm(struct jobs *jobs); /* tries again the timers that there was no memory for, by what each is there for */
+#define PROGRESS_USEC 100000u /* between two looks at the progress of followed jobs */
 void job_settle(struct job *job); /* final: tells the watches that have all output, frees what nobody wants */
 void watch_late(struct watch *w, bool late); /* counted while its job has ended without it */
 void job_describe(const struct job *job, struct job_info *ret);
@@ -290,6 +294,8 @@ int plugin_request(const char *plugin, const struct directory *directory, char *
 struct plugin *plugin_get(struct domain *d, const char *request);
 bool plugin_wanted(const struct plugin *p); /* to be loaded, and somebody waits for it */
 struct plugin *plugin_loading(struct domain *d); /* what the executor loads now, or NULL */
+void plugin_wait(struct job *job); /* NEW: until its plugin is loaded, which begins, or was done before */
+void plugin_rearm(struct domain *d); /* see jobs_rearm() */
 void plugin_load(struct plugin *p); /* sends LOAD to the executor, which is started where none runs */
 void plugin_control(struct domain *d, const struct control *c); /* LOADED, FUNCTION */
 /* The executor died; blame: nothing else explains it, so a plugin that was being loaded is suspected. */
@@ -312,6 +318,7 @@ void plugin_failed(struct plugin *p, int error, const char *text);
 /* reload.c */
 bool reload_tries(const struct plugin *p); /* its file is being tried by another executor: not to be loaded yet */
 bool reload_gone(struct domain *d);        /* the executor ended: true where the domain was for a trial only, and is freed */
+void reload_rearm(struct trial *t);        /* see jobs_rearm() */
 struct trial *reload_trial_free(struct trial *t);
 bool reload_under_way(struct domain *d, const char *request);
 void reload_settled(struct plugin *p); /* its load has come to an end: it is in the place of the old one, or is forgotten */
@@ -320,12 +327,15 @@ struct plugin_reload *reload_free(struct plugin_reload *r);
 
 /* domain.c */
 uint64_t domain_owner(const struct jobs *jobs, uint32_t uid);
+/* The one that all share (own NULL), or that of one plugin. NULL: there is none. */
+struct domain *domain_find(const struct jobs *jobs, uint64_t owner, const char *own);
 struct domain *domain_get(struct jobs *jobs, uint32_t uid); /* NULL: no memory */
 /* The one for this plugin's jobs; NULL: no memory, or too many that are apart. */
 struct domain *domain_for(struct jobs *jobs, uint32_t uid, const char *request);
 /* Starts an executor where none runs and no pause is on. 0: there is one, or one will be; -EAGAIN: none can be had. */
 int domain_start(struct domain *d);
 void domain_pump(struct domain *d); /* hands over what fits */
+void domain_rearm(struct domain *d); /* see jobs_rearm() */
 void domain_finish(struct domain *d); /* tells the executor to end, and ends it where it does not */
 void domain_free(struct domain *d);
 struct domain *domain_new(struct jobs *jobs, uint64_t owner); /* in no table; NULL: no memory */

@@ -18,8 +18,6 @@
 #include "base/log.h"
 #include "jobs/job.h"
 
-#define PROGRESS_USEC 100000 /* between two looks at the progress of followed jobs */
-
 static uint64_t id_key(const uint8_t id[16])
 {
     uint64_t low;
@@ -61,7 +59,6 @@ static struct job *find(struct jobs *jobs, const uint8_t id[16], uint32_t uid)
 static void on_progress(evutil_socket_t fd, short what, void *userdata)
 {
     struct jobs *jobs = userdata;
-    struct timeval t = {.tv_usec = PROGRESS_USEC};
 
     list_for_each_safe(l, n, &jobs->progress)
     {
@@ -77,13 +74,12 @@ static void on_progress(evutil_socket_t fd, short what, void *userdata)
         }
     }
     if (!list_empty(&jobs->progress))
-        evtimer_add(jobs->progress_timer, &t);
+        jobs_timer(jobs, jobs->progress_timer, PROGRESS_USEC);
 }
 
 static void watch_add(struct job *job, struct watch *w)
 {
     struct jobs *jobs = job->domain->jobs;
-    struct timeval t = {.tv_usec = PROGRESS_USEC};
 
     w->job = job;
     w->next = job->watches;
@@ -93,7 +89,7 @@ static void watch_add(struct job *job, struct watch *w)
         return;
     list_push_back(&jobs->progress, &w->progress);
     if (!evtimer_pending(jobs->progress_timer, NULL))
-        evtimer_add(jobs->progress_timer, &t);
+        jobs_timer(jobs, jobs->progress_timer, PROGRESS_USEC);
 }
 
 /* The highest descriptor that inputs may have: three quarters of what wsd may open. */
@@ -324,11 +320,7 @@ int jobs_submit(struct jobs *jobs, const struct job_request *r, struct watch *ow
         job_refuse(job, CODE_BUSY, "out of memory");
         return 0;
     }
-    list_push_back(&p->waiting, &job->link);
-    if (p->state == PLUGIN_UNKNOWN)
-        plugin_load(p);
-    else if (p->state != PLUGIN_LOADING)
-        job_resolve(job);
+    plugin_wait(job);
     return 0;
 }
 
@@ -454,7 +446,7 @@ bool jobs_poll(struct jobs *jobs)
         jobs_rearm(jobs);
     gates_turn(jobs);
     list_for_each(l, &jobs->domains) more |= domain_poll(container_of(l, struct domain, link));
-    return more;
+    return more || jobs->untimed; /* what has no timer cannot wake the loop: it stays awake until there is memory */
 }
 
 bool jobs_asleep(struct jobs *jobs)

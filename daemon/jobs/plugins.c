@@ -120,11 +120,47 @@ struct plugin *plugin_loading(struct domain *d)
 /* The time limit is for one load: those behind it do not spend theirs yet. */
 static void load_timer_set(struct domain *d)
 {
-    struct timeval limit = {.tv_sec = JOBS_LOAD_USEC / 1000000, .tv_usec = JOBS_LOAD_USEC % 1000000};
     struct plugin *p = plugin_loading(d);
 
     if (p && !evtimer_pending(p->timer, NULL))
-        evtimer_add(p->timer, &limit);
+        jobs_timer(d->jobs, p->timer, JOBS_LOAD_USEC);
+}
+
+void plugin_rearm(struct domain *d)
+{
+    load_timer_set(d);
+}
+
+void plugin_wait(struct job *job)
+{
+    struct plugin *p = job->plugin;
+
+    list_push_back(&p->waiting, &job->link);
+    if (p->state == PLUGIN_UNKNOWN)
+        plugin_load(p);
+    else if (p->state != PLUGIN_LOADING)
+        job_resolve(job);
+}
+
+/* Only now the name is known by which the configuration may want it apart. */
+static bool moved(struct plugin *p, struct job *job)
+{
+    struct domain *d = p->domain, *own;
+    struct plugin *there;
+
+    if (d->own || p->state != PLUGIN_READY || plugin_apart(d->jobs, d->key, p->request) != PLUGIN_APART_CONFIGURED)
+        return false;
+    own = domain_for(d->jobs, job->user->uid, p->request);
+    there = own && own != d ? plugin_get(own, p->request) : NULL;
+    if (!there)
+        return false; /* then it runs here */
+    list_remove(&job->link);
+    p->n_jobs--;
+    there->n_jobs++;
+    job->domain = own;
+    job->plugin = there;
+    plugin_wait(job);
+    return true;
 }
 
 /* The load has come to an end: everything that waited for it goes on. */
@@ -135,8 +171,12 @@ static void settled(struct plugin *p)
         reload_settled(p);
     evtimer_del(p->timer);
     load_timer_set(p->domain);
-    while (!list_empty(&p->waiting))
-        job_resolve(container_of(p->waiting.next, struct job, link));
+    while (!list_empty(&p->waiting)) {
+        struct job *job = container_of(p->waiting.next, struct job, link);
+
+        if (!moved(p, job))
+            job_resolve(job);
+    }
     while (!list_empty(&p->queries))
         answer(p, container_of(p->queries.next, struct plugin_query, link));
     p->reload = reload_free(p->reload);

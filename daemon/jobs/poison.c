@@ -115,9 +115,26 @@ void poison_ended(struct job *job, bool went_well)
         log_notice("%s:%s went well: out of quarantine", plugin_title(job->plugin), job->function->name);
 }
 
-/* The name by which wsd.conf knows a plugin: that of its file. */
-static void name_of(const char *request, char ret[static 64])
+/* What a plugin of one of the owner's executors calls itself; NULL: it has not been loaded. */
+static const char *name_loaded(const struct jobs *jobs, uint64_t owner, const char *own, const char *request)
 {
+    struct domain *d = domain_find(jobs, owner, own);
+    struct plugin *p = d ? plugin_find(d, request) : NULL;
+
+    return p ? p->name : NULL;
+}
+
+/* The name by which wsd.conf knows a plugin: its own, or that of its file as long as nothing else is known. */
+static void name_of(const struct jobs *jobs, uint64_t owner, const char *request, char ret[static 64])
+{
+    const char *loaded = name_loaded(jobs, owner, NULL, request);
+
+    if (!loaded)
+        loaded = name_loaded(jobs, owner, request, request);
+    if (loaded) {
+        snprintf(ret, 64, "%s", loaded);
+        return;
+    }
     const char *slash = strrchr(request, '/'), *name = slash ? slash + 1 : request;
     size_t n = strlen(name);
 
@@ -132,7 +149,7 @@ enum plugin_apart plugin_apart(const struct jobs *jobs, uint64_t owner, const ch
 {
     char name[64];
 
-    name_of(request, name);
+    name_of(jobs, owner, request, name);
     if (jobs->options.plugin_own && jobs->options.plugin_own(name, jobs->options.context))
         return PLUGIN_APART_CONFIGURED;
     return quarantine_apart(&jobs->quarantine, owner, request) ? PLUGIN_APART_CRASHED : PLUGIN_TOGETHER;

@@ -17,9 +17,9 @@ static void on_tick(evutil_socket_t fd, short what, void *userdata);
 static void arm(struct domain *d)
 {
     uint64_t usec = MAX(d->jobs->options.limits.hang_usec / PULSE_LOOKS, (uint64_t)1000);
-    struct timeval t = {.tv_sec = (time_t)(usec / 1000000), .tv_usec = (suseconds_t)(usec % 1000000)};
 
-    d->pulse_armed = evtimer_add(d->pulse_timer, &t) == 0;
+    jobs_timer(d->jobs, d->pulse_timer, usec);
+    d->pulse_armed = evtimer_pending(d->pulse_timer, NULL);
 }
 
 int pulse_init(struct domain *d)

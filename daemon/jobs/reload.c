@@ -81,6 +81,12 @@ static void on_over(evutil_socket_t fd, short what, void *userdata)
         reload_gone(t->domain);
 }
 
+void reload_rearm(struct trial *t)
+{
+    if (t->over && !evtimer_pending(t->timer, NULL) && !(t->domain->executor && t->domain->finishing))
+        jobs_timer(t->domain->jobs, t->timer, 0);
+}
+
 /* An executor of no importance has loaded the file, or has not. Not the place to free anything: others look at it. */
 static void on_tried(struct plugin_query *q, const struct plugin_info *info, int error)
 {
@@ -89,7 +95,7 @@ static void on_tried(struct plugin_query *q, const struct plugin_info *info, int
 
     t->over = true;
     t->candidate = NULL;
-    evtimer_add(t->timer, &(struct timeval){0});
+    jobs_timer(t->domain->jobs, t->timer, 0);
     if (!p)
         return;
     p->reload->trial = NULL;

@@ -399,6 +399,8 @@ int executor_send(struct executor *e, const struct control *c, int fd)
     }
     list_push_back(&e->outbox, &p->link);
     e->n_outbox++;
-    event_add(e->control_write_event, NULL);
-    return 0;
+    if (event_add(e->control_write_event, NULL) == 0)
+        return 0;
+    executor_kill(e); /* what waits would wait for ever */
+    return -ENOMEM;
 }

@@ -96,6 +96,56 @@ rounds() { # KIND RATE
   done
 }
 
+shimmed() { # KINDS RATE
+  head -c 16 /dev/zero >"$WORK/faults"
+  WSD_PREFIX=(env "LD_PRELOAD=$SHIM" "FAULTS=$1" "FAULTS_RATE=$2" "FAULTS_SEED=$SEED" "FAULTS_FILE=$WORK/faults")
+  start_wsd --workers 2 --plugin-dir "$TEST_PLUGINS" || return 1
+  WSD_PREFIX=()
+}
+injected_are() { # AT LEAST
+  [ "$(injected)" -ge "$1" ]
+}
+no_executor() {
+  [ "$(counter executors)" = 0 ]
+}
+
+# The times that wsd sets for itself: where there is no memory for one it is set when there is again.
+idle_time() {
+  shimmed timers 1 && wsctl submit --detach sleep:sleep 300 || return 1
+  faults 1
+  wait_until injected_are 3 || return 1 # for the result, and for the executor that has nothing to do now
+  faults 0
+  wait_until no_executor && stop_wsd
+}
+two_connections() {
+  [ "$(counter connections)" = 2 ]
+}
+pause_time() {
+  local pid
+  shimmed timers,spawn 1 && mkfifo "$WORK/items" || return 1
+  exec 7<>"$WORK/items"
+  wsctl map fib <"$WORK/items" >"$WORK/output" 7>&- &
+  pid=$!
+  started+=("$pid")
+  wait_until two_connections || return 1
+  faults 1
+  echo 20 >&7
+  exec 7>&-
+  wait_until injected_are 20 || return 1
+  faults 0
+  wait_until gone "$pid" && [ "$(cat "$WORK/output")" = 6765 ] && stop_wsd
+}
+trial_time() {
+  local i
+  shimmed timers 2 && wsctl submit fib 20 || return 1
+  faults 1
+  for ((i = 0; i < 30; i++)); do
+    timeout 10 wsctl plugin reload fib >/dev/null 2>&1
+  done
+  faults 0
+  wait_until no_executor && stop_wsd
+}
+
 # One that cannot start says why, and does not crash; one that can serves once the faults are over.
 starts() { # KIND
   local i pid status told=0 served=0
@@ -140,5 +190,8 @@ check "calls interrupted or done in part, seed $SEED" rounds short 20
 check "signals all the time, seed $SEED" rounds signals,short 50
 check "the clock jumps by years, seed $SEED" rounds clock 10
 check "all of it, seed $SEED" rounds memory,descriptors,space,spawn,short,signals,clock 200
+check "no memory for the time after which an executor is ended" idle_time
+check "no memory for the pause before the next executor" pause_time
+check "no memory for the end of a trial" trial_time
 check "started with hardly any memory, seed $SEED" starts memory
 check "started with hardly any descriptors or space, seed $SEED" starts descriptors,space

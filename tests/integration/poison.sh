@@ -199,3 +199,27 @@ check "isolation = own is told" [ "$(isolation crash)" = '"isolation":"own"' ]
 check "others share" [ "$(isolation sleep)" = '"isolation":"shared"' ]
 check "quarantine-after = 1: the second is refused" to_quarantine segv
 stop_wsd
+
+# A plugin whose file has another name than it gives itself.
+by_its_own_name() {
+    wsctl --json submit other:once "$WORK/once" >"$WORK/first" || { cat "$WORK/first"; return 1; }
+    # the executor that found out is one, and that of the plugin the next
+    grep -o '"worker":"[0-9]*' "$WORK/first" && grep -q '"worker":"2\.' "$WORK/first" &&
+        [ "$(wsctl --json plugin show other | grep -o '"isolation":"[a-z]*"')" = '"isolation":"own"' ] &&
+        wsctl --json submit other:once "$WORK/once" | grep -q '"worker":"2\.'
+}
+by_its_files_name_no_more() {
+    wsctl submit other:once "$WORK/once" >/dev/null &&
+        [ "$(wsctl --json plugin show other | grep -o '"isolation":"[a-z]*"')" = '"isolation":"shared"' ]
+}
+mkdir "$WORK/plugins"
+cp "$TEST_PLUGINS/crash.so" "$WORK/plugins/other.so"
+touch "$WORK/once"
+printf '[plugin crash]\nisolation = own\n' >"$WSD_CONFIG"
+start_wsd --workers 2 --plugin-dir "$WORK/plugins" || exit 1
+check "isolation = own by the name that the plugin gives itself, from the first job on" by_its_own_name
+stop_wsd
+printf '[plugin other]\nisolation = own\n' >"$WSD_CONFIG"
+start_wsd --workers 2 --plugin-dir "$WORK/plugins" || exit 1
+check "and not by its file's, once it is loaded" by_its_files_name_no_more
+stop_wsd

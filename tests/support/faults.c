@@ -9,6 +9,7 @@
  *                             spawn        posix_spawn, the first and then each N-th: EAGAIN, ENOMEM
  *                             short        send, recvmsg, read, write, epoll_wait: EINTR, or a part only
  *                             signals      a signal each millisecond, whose handler does nothing
+ *                             timers       event_add with a time: as where libevent gets no memory
  *                             clock        CLOCK_REALTIME jumps a year forward and back
  *     FAULTS_RATE=N           one call in about N fails
  *     FAULTS_SEED=N           the same row of dice again (as far as the calls are the same)
@@ -38,7 +39,7 @@
 
 #define YEAR 31557600
 
-enum { MEMORY = 1, DESCRIPTORS = 2, SPACE = 4, SPAWN = 8, SHORT = 16, SIGNALS = 32, CLOCK = 64 };
+enum { MEMORY = 1, DESCRIPTORS = 2, SPACE = 4, SPAWN = 8, SHORT = 16, SIGNALS = 32, CLOCK = 64, TIMERS = 128 };
 
 static unsigned kinds;
 static uint64_t rate = 100;
@@ -81,7 +82,7 @@ static void on_alarm(int signal)
 
 __attribute__((constructor)) static void begin(void)
 {
-    static const char *const names[] = {"memory", "descriptors", "space", "spawn", "short", "signals", "clock"};
+    static const char *const names[] = {"memory", "descriptors", "space", "spawn", "short", "signals", "clock", "timers"};
     const char *wanted = getenv("FAULTS"), *path = getenv("FAULTS_FILE"), *number;
     int fd = path ? open(path, O_RDWR | O_CLOEXEC) : -1;
 
@@ -142,6 +143,14 @@ void *mmap(void *address, size_t size, int protection, int flags, int fd, off_t 
         return MAP_FAILED;
     }
     return (void *)syscall(SYS_mmap, address, size, protection, flags, fd, offset);
+}
+
+struct event;
+int event_add(struct event *event, const struct timeval *timeout);
+
+int event_add(struct event *event, const struct timeval *timeout)
+{
+    return timeout && strikes(TIMERS) ? -1 : REAL(event_add)(event, timeout);
 }
 
 /* --- descriptors and space ----------------------------------------------------------------------------------------- */
