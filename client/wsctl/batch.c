@@ -92,11 +92,12 @@ static void on_message(struct wsd_call *call, int level, const char *text, void 
 void batch_item_fail(struct batch_item *item, int exit, const char *text)
 {
     struct batch *batch = item->batch;
-    char hint[160] = "";
+    char hint[160] = "", words[sizeof(item->error)];
 
     item->done = true;
     item->exit = exit;
-    snprintf(item->error, sizeof(item->error), "%.300s%s", text,
+    snprintf(words, sizeof(words), "%s", text); /* which may be the item's own */
+    snprintf(item->error, sizeof(item->error), "%.300s%s", words,
              exit == EXIT_NOT_FOUND ? plugin_hint(batch->plugin, hint, sizeof(hint)) : "");
     if (item->ignored)
         return;

@@ -59,6 +59,7 @@ struct plugin {
     struct plugin_reload *reload; /* it is being tried: jobs do not find it; NULL */
     struct plugin_function *functions;
     uint32_t n_functions, n_announced;
+    bool unread; /* LOADING: some of what the executor said of it found no memory */
     uint32_t n_jobs;   /* that point here */
     uint8_t in_next;   /* in the nursery's executor: 1 being loaded, 2 there */
     bool settling;     /* those that waited are being told: it stays */

@@ -324,31 +324,54 @@ void plugin_load(struct plugin *p)
     executor_send(d->executor, &c, -1); /* a failure means that it is dying: plugin_executor_gone follows */
 }
 
-/* Copies the text at *at, shorter than max, up to its NUL, into *ret, and moves *at behind it. */
-static bool text_take(const struct control *c, size_t *at, size_t max, char **ret)
+/* Copies the text at *at, shorter than max, up to its NUL, into *ret, and moves *at behind it. False: there is none. Where
+ * there was no memory that is noted, and *ret stays. */
+static bool text_take(struct plugin *p, const struct control *c, size_t *at, size_t max, char **ret)
 {
     size_t room = MIN(c->text_size - *at, max), n = strnlen(c->text + *at, room);
 
     if (n == room)
         return false;
-    free(*ret);
-    *ret = strndup(c->text + *at, n);
+    char *text = strndup(c->text + *at, n);
     *at += n + 1;
-    return *ret != NULL;
+    if (!text) {
+        p->unread = true;
+        return true;
+    }
+    free(*ret);
+    *ret = text;
+    return true;
+}
+
+/* The executor has said all of it. What we could not take we have not understood: it is for the next one to ask again. */
+static void described(struct plugin *p)
+{
+    if (p->unread) {
+        log_warning("plugin %s: no memory for its description", p->request);
+        p->retry_usec = 0;
+        plugin_failed(p, EAGAIN, "out of memory");
+        return;
+    }
+    p->state = PLUGIN_READY;
+    p->n_load_deaths = 0;
+    p->checked_usec = clock_monotonic_usec();
+    stamp_take(p, p->stamp);
+    settled(p);
 }
 
 static bool loaded(struct plugin *p, const struct control *c)
 {
     size_t at = 0;
 
+    p->unread = false;
     if (c->error) {
         plugin_failed(p, (int)c->error, c->text_size ? c->text : strerror((int)c->error));
         return true;
     }
-    if (c->functions < 1 || c->functions > FUNCTIONS_MAX || !text_take(c, &at, NAME_ROOM, &p->name) ||
-        !text_take(c, &at, NAME_ROOM, &p->version) || !text_take(c, &at, CONTROL_TEXT, &p->help) ||
-        !text_take(c, &at, CONTROL_TEXT, &p->path) ||
-        !text_take(c, &at, BUILD_ROOM, &p->build))
+    if (c->functions < 1 || c->functions > FUNCTIONS_MAX || !text_take(p, c, &at, NAME_ROOM, &p->name) ||
+        !text_take(p, c, &at, NAME_ROOM, &p->version) || !text_take(p, c, &at, CONTROL_TEXT, &p->help) ||
+        !text_take(p, c, &at, CONTROL_TEXT, &p->path) ||
+        !text_take(p, c, &at, BUILD_ROOM, &p->build))
         return false;
     p->digest = c->flags;
     p->n_announced = c->functions;
@@ -364,30 +387,27 @@ static bool function_take(struct plugin *p, const struct control *c)
     struct plugin_function *f;
     size_t at = 0;
 
-    if (c->functions >= p->n_announced || !text_take(c, &at, NAME_ROOM, &name) ||
-        !text_take(c, &at, CONTROL_TEXT, &help))
+    if (c->functions >= p->n_announced || !text_take(p, c, &at, NAME_ROOM, &name) ||
+        !text_take(p, c, &at, CONTROL_TEXT, &help))
         return false;
     f = NULL;
-    for (uint32_t i = 0; i < p->n_functions && !f; i++)
+    for (uint32_t i = 0; i < p->n_functions && !f && name; i++)
         if (strcmp(p->functions[i].name, name) == 0)
             f = &p->functions[i];
-    if (!f) {
+    if (!f && name && help) {
         if (p->n_functions == FUNCTIONS_MAX)
             return false;
         f = &p->functions[p->n_functions++];
         f->name = TAKE(name);
     }
-    free(f->help);
-    f->help = TAKE(help);
-    f->flags = c->flags;
-    f->index = c->functions;
-    if (c->functions + 1 == p->n_announced) {
-        p->state = PLUGIN_READY;
-        p->n_load_deaths = 0;
-        p->checked_usec = clock_monotonic_usec();
-        stamp_take(p, p->stamp);
-        settled(p);
+    if (f && help) {
+        free(f->help);
+        f->help = TAKE(help);
+        f->flags = c->flags;
+        f->index = c->functions;
     }
+    if (c->functions + 1 == p->n_announced)
+        described(p);
     return true;
 }
 

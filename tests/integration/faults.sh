@@ -146,6 +146,24 @@ trial_time() {
   wait_until no_executor && stop_wsd
 }
 
+# An executor has said what a plugin is, and wsd could not take it: that is no fault of the executor's, nor of whose job it runs.
+description() {
+  local pid status=0
+  shimmed texts 1 || return 1
+  wsctl submit sleep:sleep 3000 &
+  pid=$!
+  started+=("$pid")
+  wait_until sh -c "wsctl --json list | grep -q '\"running\"'" || return 1
+  faults 1
+  wsctl submit fib 20 2>"$WORK/err"
+  [ $? = 75 ] && cat "$WORK/err" && grep -q 'out of memory' "$WORK/err" || return 1
+  faults 0
+  expect_output 6765 wsctl submit fib 20 && [ "$(counter executors_distrusted)$(counter executors_died)" = 00 ] || return 1
+  wsctl --json list | grep -o '"id":"[0-9a-f]*"' | cut -d '"' -f 4 | xargs wsctl cancel
+  wait "$pid" || status=$?
+  [ "$status" = 130 ] && stop_wsd
+}
+
 # One that cannot start says why, and does not crash; one that can serves once the faults are over.
 starts() { # KIND
   local i pid status told=0 served=0
@@ -193,5 +211,6 @@ check "all of it, seed $SEED" rounds memory,descriptors,space,spawn,short,signal
 check "no memory for the time after which an executor is ended" idle_time
 check "no memory for the pause before the next executor" pause_time
 check "no memory for the end of a trial" trial_time
+check "no memory for what an executor says of a plugin" description
 check "started with hardly any memory, seed $SEED" starts memory
 check "started with hardly any descriptors or space, seed $SEED" starts descriptors,space

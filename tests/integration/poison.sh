@@ -88,9 +88,24 @@ flood() {
     interrupted=$(grep -c '"state":"interrupted"' "$WORK/flood") # ran beside one that crashed
     told=$(grep -c . "$WORK/flood")
     echo "told $told, crashed $crashed, interrupted $interrupted, refused $refused"
-    # map begins nothing new where all that it has begun was refused
+    # each item has its line, also where not even a job came of it
     [ "$crashed" -ge 3 ] && [ "$refused" -ge 100 ] && [ "$told" -ge 200 ] && [ "$((crashed + interrupted + refused))" = "$told" ] &&
+        [ "$(grep -c '^wsctl: [0-9]*: ' "$WORK/flood.err")" = 1000 ] &&
         wsctl --json stats | grep -q '"jobs_open":0'
+}
+
+# Refused from the first item on: with --keep-going each item is told, without it the first.
+both_maps() {
+    exits 75 wsctl map -j 10 --keep-going crash:divide ::: $(seq 50) 2>"$WORK/all" >"$WORK/none" &&
+        exits 75 wsctl map -j 10 crash:divide ::: $(seq 50) 2>"$WORK/first"
+}
+map_is_refused() {
+    to_quarantine divide || return 1
+    both_maps || both_maps || return 1 # a pause that was just over makes it crash again, and then it is longer
+    cat "$WORK/all" "$WORK/first"
+    [ "$(cut -d : -f 2 "$WORK/all" | tr -d ' \n')" = "$(seq 50 | tr -d '\n')" ] && ! [ -s "$WORK/none" ] &&
+        [ "$(grep -c 'in quarantine' "$WORK/all")" = 50 ] && grep -q '^wsctl: 1: in quarantine' "$WORK/first" &&
+        [ "$(wc -l <"$WORK/first")" = 1 ]
 }
 
 # A job that may not run twice sleeps in the shared executor while the plugin crashes.
@@ -198,6 +213,7 @@ check "isolation = own: a neighbour survives the first crash" neighbour_survives
 check "isolation = own is told" [ "$(isolation crash)" = '"isolation":"own"' ]
 check "others share" [ "$(isolation sleep)" = '"isolation":"shared"' ]
 check "quarantine-after = 1: the second is refused" to_quarantine segv
+check "map of a function in quarantine goes through all items, or ends at the first" map_is_refused
 stop_wsd
 
 # A plugin whose file has another name than it gives itself.

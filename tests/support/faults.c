@@ -10,6 +10,7 @@
  *                             short        send, recvmsg, read, write, epoll_wait: EINTR, or a part only
  *                             signals      a signal each millisecond, whose handler does nothing
  *                             timers       event_add with a time: as where libevent gets no memory
+ *                             texts        strndup: ENOMEM
  *                             clock        CLOCK_REALTIME jumps a year forward and back
  *     FAULTS_RATE=N           one call in about N fails
  *     FAULTS_SEED=N           the same row of dice again (as far as the calls are the same)
@@ -39,7 +40,7 @@
 
 #define YEAR 31557600
 
-enum { MEMORY = 1, DESCRIPTORS = 2, SPACE = 4, SPAWN = 8, SHORT = 16, SIGNALS = 32, CLOCK = 64, TIMERS = 128 };
+enum { MEMORY = 1, DESCRIPTORS = 2, SPACE = 4, SPAWN = 8, SHORT = 16, SIGNALS = 32, CLOCK = 64, TIMERS = 128, TEXTS = 256 };
 
 static unsigned kinds;
 static uint64_t rate = 100;
@@ -82,7 +83,7 @@ static void on_alarm(int signal)
 
 __attribute__((constructor)) static void begin(void)
 {
-    static const char *const names[] = {"memory", "descriptors", "space", "spawn", "short", "signals", "clock", "timers"};
+    static const char *const names[] = {"memory", "descriptors", "space", "spawn", "short", "signals", "clock", "timers", "texts"};
     const char *wanted = getenv("FAULTS"), *path = getenv("FAULTS_FILE"), *number;
     int fd = path ? open(path, O_RDWR | O_CLOEXEC) : -1;
 
@@ -143,6 +144,15 @@ void *mmap(void *address, size_t size, int protection, int flags, int fd, off_t 
         return MAP_FAILED;
     }
     return (void *)syscall(SYS_mmap, address, size, protection, flags, fd, offset);
+}
+
+char *strndup(const char *text, size_t n)
+{
+    if (strikes(TEXTS)) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    return REAL(strndup)(text, n);
 }
 
 struct event;
