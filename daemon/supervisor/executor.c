@@ -116,10 +116,15 @@ struct remains {
     struct list link;
     struct event *event;
     uint32_t number;
+    pid_t pid;
     int pidfd;
+    uint32_t n_looks; /* at which it was still there */
 };
 
-static const struct timeval core_time = {.tv_sec = 300}; /* for the kernel to write a core */
+/* One that may leave a core is not killed when its note is there. So it has to die of the fault by itself: at each look the
+ * kernel must be writing the core. */
+static const struct timeval core_look = {.tv_sec = 2};
+#define CORE_LOOKS 150u /* until it is killed all the same */
 static struct list remains = {&remains, &remains};
 
 static struct remains *remains_free(struct remains *r)
@@ -132,13 +137,30 @@ static struct remains *remains_free(struct remains *r)
     return NULL;
 }
 
+/* The number is still its own: it has not been reaped. */
+static bool dumps_core(pid_t pid)
+{
+    char path[32], line[256];
+    bool dumps = false;
+
+    snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+    FILE *f = fopen(path, "re");
+    while (f && !dumps && fgets(line, sizeof(line), f))
+        dumps = strcmp(line, "CoreDumping:\t1\n") == 0;
+    if (f)
+        fclose(f);
+    return dumps;
+}
+
 static void on_gone(evutil_socket_t fd, short what, void *userdata)
 {
     struct remains *r = userdata;
     siginfo_t info = {0};
 
-    if (what & EV_TIMEOUT)
+    if (what & EV_TIMEOUT && (++r->n_looks >= CORE_LOOKS || !dumps_core(r->pid))) {
+        log_notice("executor %u leaves no core, and stays: it is killed", r->number);
         pidfd_send_signal(r->pidfd, SIGKILL, NULL, 0);
+    }
     if (waitid(P_PIDFD, (id_t)r->pidfd, &info, WEXITED | WNOHANG) < 0 || info.si_pid == 0)
         return;
     log_debug("executor %u: its process is gone", r->number);
@@ -154,9 +176,10 @@ static bool bury(struct executor *e)
         return false;
     list_push_back(&remains, &r->link);
     r->number = e->number;
+    r->pid = e->pid;
     r->pidfd = TAKE_FD(e->pidfd);
     r->event = event_new(event_get_base(e->pid_event), r->pidfd, EV_READ | EV_PERSIST, on_gone, r);
-    if (!r->event || event_add(r->event, e->leaves_core ? &core_time : NULL) < 0) {
+    if (!r->event || event_add(r->event, e->leaves_core ? &core_look : NULL) < 0) {
         e->pidfd = TAKE_FD(r->pidfd);
         remains_free(r);
         return false;

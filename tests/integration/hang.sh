@@ -118,6 +118,16 @@ background wsctl submit lazy 2>/dev/null
 check "an executor that begins none of its jobs" wait_until grep -q "hangs: it took none of its jobs for $answer ms" "$WSD_LOG"
 wsctl cancel "$(wsctl --json list | sed -n 's/.*"id":"\([0-9a-f]*\)".*/\1/p')"
 stop_wsd
+cat >>"$WSD_CONFIG" <<'END'
+[executor]
+core-size = unlimited
+END
+start_wsd --workers 2 || exit 1
+only_says_so() {
+  expect_exit 70 wsctl submit faulty && wait_until sh -c "! pgrep -P $WSD_PID"
+}
+check "one that may leave a core, and only says that it has crashed, is killed" only_says_so
+stop_wsd
 start_wsd --workers 2 --plugin-dir /never-ready || exit 1
 background wsctl submit honest 2>/dev/null
 check "an executor that does not get ready" wait_until grep -q "hangs: it did not get ready for $answer ms" "$WSD_LOG"

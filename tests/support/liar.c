@@ -13,6 +13,7 @@
  *     silent   says a message without text
  *     die      ends as soon as a job is there, before it is touched
  *     lazy     never begun; whatever else it is asked it answers
+ *     faulty   leaves a note of a fault, and does not die of it
  *     stay     as honest; does not end when it is told to
  *     asked-X  as honest; what wsd asks about its workers or a trace is answered as X says:
  *              never, late (what was asked before), twice, size (more than there is room for), error (no errno),
@@ -135,6 +136,15 @@ static void held(uint32_t slot, uint32_t generation)
         if (n % 64 == 63) /* never more than the ring holds: those would only hide each other */
             poll(NULL, 0, 20);
     }
+}
+
+static void pretend(uint32_t slot, uint32_t generation)
+{
+    set_state(slot, generation, RING_RUNNING);
+    back_fault(&back, slot, generation, 0, SIGSEGV, SEGV_MAPERR, NULL);
+    back_fault_told(&back);
+    for (;;)
+        pause();
 }
 
 static void ask_for_ever(uint32_t slot, uint32_t generation)
@@ -346,6 +356,8 @@ static void serve(const char *mode, uint32_t slot, uint32_t generation)
         ask_for_ever(slot, generation + 7);
     } else if (strcmp(mode, "asks") == 0) {
         ask_for_ever(slot, generation);
+    } else if (strcmp(mode, "faulty") == 0) {
+        pretend(slot, generation);
     } else if (strcmp(mode, "fork") == 0) {
         leave_a_child(20, slot, generation);
         _exit(0);
