@@ -311,7 +311,7 @@ static void idle_begins(struct domain *d)
 
 void domain_rearm(struct domain *d)
 {
-    bool rests = d->executor && d->executor->ready && !d->in_nursery && !d->heir && !d->n_handed && !d->n_queued;
+    bool rests = d->executor && d->executor->ready && !d->in_nursery && !d->heir && !d->n_handed && !d->queue.n;
 
     if (!d->executor && !d->in_nursery && domain_wanted(d))
         (void)domain_start(d);
@@ -321,8 +321,8 @@ void domain_rearm(struct domain *d)
         idle_begins(d);
     else if (d->executor && !rests)
         pulse_busy(d);
-    if (queue_first(d))
-        fair_came(d, queue_first(d));
+    if (queue_first(&d->queue))
+        fair_came(d, queue_first(&d->queue));
     plugin_rearm(d);
     if (d->trial)
         reload_rearm(d->trial);
