@@ -64,6 +64,7 @@ requests() {
   for n in 4 5 6; do
     background wsctl map -j 8 sleep:sleep ::: 600000 600000 600000 600000
     HOLDER=$BACKGROUND_PID
+    # shellcheck disable=SC2046 # a word each
     background wsctl map -j 8 sleep:sleep ::: $(yes 600000 | head -n $n)
     wait_until counter_is jobs_open $((4 + n)) || return 1
     case $n in

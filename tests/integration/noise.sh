@@ -55,7 +55,7 @@ everybody() {
     [ "$innocent $noise" = "0 0" ]
 }
 
-printf '[limits]\nexecutor-idle = 300ms\ncancel-grace = 200ms\nkeep-results = 500ms\nframe-timeout = 1s\n' >"$WSD_CONFIG"
+printf '[limits]\nexecutor-idle = 300ms\ncancel-grace = 200ms\nkeep-results = 500ms\nframe-timeout = %ss\n' "$TIME_SCALE" >"$WSD_CONFIG"
 mkdir "$WORK/plugins"
 cp "$TEST_PLUGINS/echo.so" "$WORK/plugins"
 start_wsd --workers 2 --plugin-dir "$WORK/plugins" || exit 1
