@@ -62,7 +62,7 @@ static bool waits(struct domain *d, const struct job *job)
 /* Whether somebody waits behind more than would be before him in turn, and than the workers have begun meanwhile. */
 static bool is_unfair(struct domain *d)
 {
-    uint32_t slack = d->jobs->options.workers, lanes;
+    uint32_t slack = domain_workers(d), lanes;
     struct ahead all = {0}, ahead = {0};
 
     list_for_each(l, &d->handed)
@@ -149,7 +149,7 @@ void fair_came(struct domain *d, const struct job *job)
 {
     const struct timeval t = {.tv_usec = FAIR_USEC};
 
-    if (d->n_handed > d->jobs->options.workers && (d->ahead_mixed || !is_alike(d, job)) &&
+    if (d->n_handed > domain_workers(d) && (d->ahead_mixed || !is_alike(d, job)) &&
         !evtimer_pending(d->fair_timer, NULL))
         evtimer_add(d->fair_timer, &t);
 }

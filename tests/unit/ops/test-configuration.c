@@ -83,16 +83,16 @@ static void sandbox_is(bool is_system, const char *expected)
 
 START_TEST(executors_are_told_of_their_sandbox)
 {
-    sandbox_is(false, "required=1,commands=1,children=0,core=0,memory=0,deny=,writable=/");
-    sandbox_is(true, "required=1,commands=0,children=0,core=0,memory=0,deny=,writable=");
+    sandbox_is(false, "required=1,commands=1,children=0,core=0,deny=,writable=/");
+    sandbox_is(true, "required=1,commands=0,children=0,core=0,deny=,writable=");
     ck_assert_int_eq(read_text("[sandbox]\nrequired = no\nwritable = /var/tmp:/x\n[executor]\ncore-size = unlimited\n"
                                "[limits]\nexecutor-memory = 1G\n[plugin exec]\nenabled = yes\n"),
                      0);
-    sandbox_is(true, "required=0,commands=1,children=1,core=18446744073709551615,memory=1073741824,deny=,writable=/var/tmp:/x");
+    sandbox_is(true, "required=0,commands=1,children=1,core=18446744073709551615,deny=,writable=/var/tmp:/x");
     ck_assert_int_eq(read_text("[sandbox]\nwritable = none\n[executor]\ncore-size = none\n[limits]\n"
                                "executor-memory = none\n"),
                      0);
-    sandbox_is(false, "required=0,commands=1,children=1,core=0,memory=0,deny=,writable=");
+    sandbox_is(false, "required=0,commands=1,children=1,core=0,deny=,writable=");
 }
 END_TEST
 

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * child.c: starts, watches and reaps the process of an executor, by itself or through the helper.
+ * Owns the process and its pidfd. [loop]
+ * Keeps: each process that was started is reaped, and `gone` called at most once for it.
+ * Does not know rings, or what an executor says. */
+#include "supervisor/child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/pidfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "ring/control.h"
+#include "supervisor/helper.h"
+#include "supervisor/identity.h"
+
+#define FD_HIGH 16 /* above every number that the child gets, so that no dup2 tramples on a source */
+
+extern char **environ;
+
+static const struct timeval core_time = {.tv_sec = 300}; /* for the kernel to write a core */
+static struct list remains = {&remains, &remains};       /* wsd's own that nobody asks for */
+
+/* --- what it is started with ---------------------------------------------------------------------------------------- */
+
+/* The executor inherits nothing of wsd's environment but what the machine's owner may have set for its runtime. */
+static bool environment_passes(const char *entry)
+{
+    static const char *const names[] = {"PATH=", "ASAN_OPTIONS=", "UBSAN_OPTIONS=", "TSAN_OPTIONS=", "LSAN_OPTIONS=",
+                                        "LD_LIBRARY_PATH=", "MALLOC_"};
+
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+        if (strncmp(entry, names[i], strlen(names[i])) == 0)
+            return true;
+    return false;
+}
+
+char **child_environment(void)
+{
+    size_t n = 0;
+
+    while (environ[n])
+        n++;
+    char **ret = calloc(n + 1, sizeof(char *));
+    if (!ret)
+        return NULL;
+    for (size_t i = 0, at = 0; i < n; i++)
+        if (environment_passes(environ[i]))
+            ret[at++] = environ[i];
+    return ret;
+}
+
+void child_arguments(const struct child_program *program, struct child_arguments *ret)
+{
+    static char any[] = "any", dirs[] = "dirs", pin[] = "pin", unpinned[] = "free";
+
+    snprintf(ret->level, sizeof(ret->level), "%d", program->log_level);
+    snprintf(ret->stack, sizeof(ret->stack), "%llu", (unsigned long long)program->stack_size);
+    /* nobody writes to an argument of posix_spawn() */
+    ret->argv[0] = (char *)(uintptr_t)program->plugin_dirs;
+    ret->argv[1] = program->any_path ? any : dirs;
+    ret->argv[2] = ret->level;
+    ret->argv[3] = program->pin ? pin : unpinned;
+    ret->argv[4] = ret->stack;
+}
+
+/* --- wsd's own ------------------------------------------------------------------------------------------------------ */
+
+static int spawn(struct child *c, const struct child_options *o)
+{
+    _cleanup_(freep) char **environment = child_environment();
+    _cleanup_(freep) char *sandbox = NULL;
+    char binary[32], workers[16];
+    struct child_arguments a;
+    /* the last one is not inherited, but the child still needs its number to find the program */
+    int sources[SPAWN_FDS + 1] = {o->fds[0], o->fds[1], o->fds[2], o->fds[3], o->program->binary_fd};
+    int high[SPAWN_FDS + 1] = {-1, -1, -1, -1, -1};
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attr;
+    sigset_t none, all;
+    int r = 0;
+
+    if (!environment ||
+        asprintf(&sandbox, "memory=%llu,%s", (unsigned long long)o->memory, o->program->sandbox) < 0)
+        return -ENOMEM;
+    child_arguments(o->program, &a);
+    char *argv[] = {(char[]){"wsd-executor"}, workers, a.argv[0], a.argv[1], a.argv[2], a.argv[3], a.argv[4], sandbox, NULL};
+    snprintf(workers, sizeof(workers), "%u", o->workers);
+    posix_spawn_file_actions_init(&actions);
+    posix_spawnattr_init(&attr);
+    for (unsigned i = 0; i <= SPAWN_FDS && r == 0; i++) {
+        high[i] = fcntl(sources[i], F_DUPFD_CLOEXEC, FD_HIGH);
+        r = high[i] < 0 ? errno
+            : i < SPAWN_FDS ? posix_spawn_file_actions_adddup2(&actions, high[i], CONTROL_FD_DOWN + (int)i)
+                            : 0;
+    }
+    snprintf(binary, sizeof(binary), "/proc/self/fd/%d", high[SPAWN_FDS]);
+    sigemptyset(&none);
+    sigfillset(&all);
+    posix_spawnattr_setsigmask(&attr, &none);
+    posix_spawnattr_setsigdefault(&attr, &all);
+    posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+    if (r == 0)
+        r = posix_spawn(&c->pid, binary, &actions, &attr, argv, environment);
+    for (unsigned i = 0; i <= SPAWN_FDS; i++)
+        close_fd(high[i]);
+    posix_spawnattr_destroy(&attr);
+    posix_spawn_file_actions_destroy(&actions);
+    if (r != 0) {
+        c->pid = 0;
+        return -r;
+    }
+    c->pidfd = pidfd_open(c->pid, 0);
+    return c->pidfd < 0 ? -errno : 0;
+}
+
+static bool reap(struct child *c, int *ret_code, int *ret_status)
+{
+    siginfo_t info = {0};
+
+    if (waitid(P_PIDFD, (id_t)c->pidfd, &info, WEXITED | WNOHANG) < 0 || info.si_pid == 0)
+        return false;
+    *ret_code = info.si_code;
+    *ret_status = info.si_status;
+    c->pid = 0;
+    return true;
+}
+
+static void on_pid(evutil_socket_t fd, short what, void *userdata)
+{
+    struct child *c = userdata;
+    int code, status;
+
+    if (what & EV_TIMEOUT)
+        child_kill(c);
+    else if (c->helper)
+        helper_child_ended(c);
+    else if (reap(c, &code, &status))
+        child_gone(c, code, status);
+}
+
+/* --- either --------------------------------------------------------------------------------------------------------- */
+
+struct child *child_free(struct child *c)
+{
+    if (!c)
+        return NULL;
+    list_remove(&c->link);
+    identity_forget(c->question);
+    if (c->event)
+        event_free(c->event);
+    if (c->told)
+        event_free(c->told);
+    for (size_t i = 0; i < ARRAY_SIZE(c->fds); i++)
+        close_fd(c->fds[i]);
+    close_fd(c->pidfd);
+    free(c);
+    return NULL;
+}
+
+void child_gone(struct child *c, int code, int status)
+{
+    void (*gone)(int, int, void *) = c->gone;
+    void *context = c->context;
+
+    if (!gone)
+        log_debug("process %d is gone", (int)c->pid);
+    child_free(c);
+    if (gone)
+        gone(code, status, context);
+}
+
+int child_watch(struct child *c, struct event_base *base)
+{
+    c->event = event_new(base, c->pidfd, EV_READ | EV_PERSIST, on_pid, c);
+    return c->event && event_add(c->event, NULL) == 0 ? 0 : -ENOMEM;
+}
+
+int child_start(struct child **ret_child, const struct child_options *options)
+{
+    struct child *c = calloc(1, sizeof(*c));
+
+    if (!c)
+        return -ENOMEM;
+    list_init(&c->link);
+    c->pidfd = -1;
+    for (size_t i = 0; i < ARRAY_SIZE(c->fds); i++)
+        c->fds[i] = -1;
+    c->gone = options->gone;
+    c->context = options->context;
+    int r = options->uid != CHILD_OWN ? helper_start(options->helper, c, options) : spawn(c, options);
+    if (r == 0 && !c->helper)
+        r = child_watch(c, options->base);
+    if (r < 0) {
+        if (c->pid > 0) { /* wsd's own */
+            kill(c->pid, SIGKILL);
+            waitpid(c->pid, NULL, 0);
+        }
+        child_free(c);
+        return r;
+    }
+    *ret_child = c;
+    return 0;
+}
+
+void child_kill(struct child *c)
+{
+    if (c->helper)
+        helper_kill(c);
+    else
+        kill(c->pid, SIGKILL);
+}
+
+pid_t child_pid(const struct child *c)
+{
+    return c->pid;
+}
+
+struct child *child_forget(struct child *c, bool writes_core)
+{
+    if (!c)
+        return NULL;
+    c->gone = NULL;
+    if (writes_core && c->event)
+        event_add(c->event, &core_time);
+    else
+        child_kill(c);
+    if (!c->helper) {
+        list_remove(&c->link);
+        list_push_back(&remains, &c->link);
+    } else if (!c->started) {
+        child_free(c);
+    }
+    return NULL;
+}
+
+void child_forget_remains(void)
+{
+    while (!list_empty(&remains))
+        child_free(container_of(remains.next, struct child, link));
+}
