@@ -211,7 +211,11 @@ static void handle(const struct spawn_request *q, size_t size, const int *fds, u
     struct spawn_reply reply = {.kind = SPAWN_STARTED};
 
     if (error == EBADMSG) {
-        fputs("wsd-spawn: a packet that says nothing\n", stderr);
+        static bool told;
+
+        if (!told)
+            fputs("wsd-spawn: packets that say nothing are not heeded\n", stderr);
+        told = true;
         return;
     }
     if (q->kind == SPAWN_KILL) {
