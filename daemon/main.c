@@ -243,13 +243,15 @@ static void on_reload(void *context)
             fresh.pin != d->config.pin || fresh.stack_size != d->config.stack_size)
             log_notice("plugin directories, domains, pinning and stacks change with the next start");
         _cleanup_(freep) char *sandbox = config_sandbox(&fresh, d->is_system);
-        if ((sandbox && strcmp(sandbox, d->sandbox) != 0) || fresh.executor_memory != d->config.executor_memory)
-            log_notice("the sandbox and the memory limit of executors change with the next start");
+        if ((sandbox && strcmp(sandbox, d->sandbox) != 0) || fresh.executor_memory != d->config.executor_memory ||
+            fresh.executor_tasks != d->config.executor_tasks)
+            log_notice("the sandbox and the limits of executors change with the next start");
         if (fresh.workers != d->config.workers) {
             log_info("each executor has %u workers from now on", workers_of(&fresh));
             jobs_set_workers(d->jobs, workers_of(&fresh));
         }
         if (fresh.user_ids != d->config.user_ids || fresh.first_user_id != d->config.first_user_id ||
+            fresh.cgroups != d->config.cgroups ||
             !config_same_domains(&fresh, &d->config))
             log_notice("sections [domain NAME] and the uids of executors change with the next start");
         /* those are in use by the parts: they stay */
@@ -499,6 +501,7 @@ static int build(struct daemon *d)
         .domains = d->domains,
         .n_domains = n_domains,
         .user_ids = (enum jobs_user_ids)d->config.user_ids,
+        .cgroups = (enum jobs_cgroups)d->config.cgroups,
         .first_user_id = (uint32_t)d->config.first_user_id,
         .spawner = d->config.spawner,
         .plugin_enabled = plugin_enabled,

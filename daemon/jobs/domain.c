@@ -22,6 +22,7 @@
 #define PAUSE_MAX_USEC 5000000u
 #define OWN_MAX        64u      /* plugins of one user that have an executor of their own */
 #define FINISH_USEC    2000000u /* for an executor to end in order */
+#define TASKS_OWN      16u      /* that an executor may have beside its workers and what plugins and jobs may */
 
 static void on_dead(struct executor *e, int code, int status, void *context)
 {
@@ -201,6 +202,9 @@ static void start_now(struct domain *d)
         .uid = jobs->helper ? uid_of_executor(d) : CHILD_OWN,
         .workers = domain_workers(d),
         .memory = d->settings->memory,
+        .cgroups = jobs->cgroups,
+        .tasks = d->settings->tasks ? d->settings->tasks + domain_workers(d) + TASKS_OWN : 0,
+        .cpu_weight = d->settings->cpu_weight,
         .leaves_core = jobs->options.leaves_core,
         .number = ++jobs->next_executor,
         .ops = &ops,

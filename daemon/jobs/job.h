@@ -215,6 +215,7 @@ struct jobs {
     struct event *progress_timer;
     struct child_program program; /* what executors are started with */
     struct helper *helper;        /* NULL: they run under wsd's uid */
+    struct cgroups *cgroups;      /* NULL: they run in wsd's */
     struct jobs_counters counters;
     struct quarantine quarantine;
     uint64_t random[64];

@@ -129,6 +129,24 @@ static int start_helper(struct jobs *jobs)
     return 0;
 }
 
+/* Before the helper: who is started then is where wsd is. */
+static int start_cgroups(struct jobs *jobs)
+{
+    enum jobs_cgroups wanted = jobs->options.cgroups;
+    char error[CGROUP_ERROR];
+
+    if (wanted == JOBS_CGROUPS_NO)
+        return 0;
+    int r = cgroups_new(&jobs->cgroups, wanted == JOBS_CGROUPS_YES, error);
+    if (r == 0)
+        return 0;
+    if (wanted == JOBS_CGROUPS_YES)
+        log_error("no cgroups can be made for executors: %s", error);
+    else
+        log_write(r == -EOPNOTSUPP ? LOG_DEBUG : LOG_NOTICE, "executors have no cgroups: %s", error);
+    return wanted == JOBS_CGROUPS_YES || r == -ENOMEM ? r : 0;
+}
+
 int jobs_new(struct jobs **ret_jobs, const struct jobs_options *options)
 {
     struct jobs *jobs = calloc(1, sizeof(*jobs));
@@ -148,11 +166,15 @@ int jobs_new(struct jobs **ret_jobs, const struct jobs_options *options)
                                            .log_level = options->log_level,
                                            .stack_size = options->stack_size,
                                            .sandbox = options->sandbox};
-    if (!jobs->progress_timer || start_helper(jobs) < 0) {
+    int r = jobs->progress_timer ? start_cgroups(jobs) : -ENOMEM;
+    if (r == 0)
+        r = start_helper(jobs);
+    if (r < 0) {
         if (jobs->progress_timer)
             event_free(jobs->progress_timer);
+        cgroups_free(jobs->cgroups);
         free(jobs);
-        return -ENOMEM;
+        return r;
     }
     *ret_jobs = jobs;
     return 0;
@@ -237,6 +259,7 @@ struct jobs *jobs_free(struct jobs *jobs)
     event_free(jobs->progress_timer);
     child_forget_remains();
     helper_free(jobs->helper);
+    cgroups_free(jobs->cgroups);
     free(jobs);
     return NULL;
 }

@@ -89,6 +89,8 @@ struct jobs_domain {
     uint32_t n_uids;
     uint32_t workers; /* in its executors; 0: as in all others */
     uint64_t memory;  /* that each of them may have, in bytes; 0: without limit */
+    uint64_t tasks;   /* processes and threads of each beside its workers; 0: without limit */
+    uint32_t cpu_weight; /* of each beside others; 0: 100 */
 };
 
 /* Under whose uid executors run. */
@@ -97,6 +99,14 @@ enum jobs_user_ids {
     JOBS_USER_IDS_YES,      /* the user's own, or none runs */
     JOBS_USER_IDS_NO,       /* wsd's */
 };
+
+/* Whether each executor has a cgroup of its own. */
+enum jobs_cgroups {
+    JOBS_CGROUPS_AUTO = 0, /* where a service manager says that wsd may make some */
+    JOBS_CGROUPS_YES,      /* anyway, or wsd does not start */
+    JOBS_CGROUPS_NO,
+};
+#define JOBS_CPU_WEIGHT_MAX 10000u
 
 #define JOBS_FIRST_USER_ID 1000u /* users of the system, and their groups, are below it */
 
@@ -119,6 +129,7 @@ struct jobs_options {
     enum jobs_user_ids user_ids;
     uint32_t first_user_id; /* who is below it runs under wsd's uid, or not at all */
     const char *spawner;    /* wsd-spawn */
+    enum jobs_cgroups cgroups;
     /* Whether the configuration turns this plugin on; is_opt_in: the function asks to be off by default. */
     bool (*plugin_enabled)(const char *plugin, bool is_opt_in, void *context);
     /* Whether the configuration gives it an executor of its own; NULL: it never does. */

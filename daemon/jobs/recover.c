@@ -64,6 +64,17 @@ static void words_of_memory(char text[static JOB_TEXT], const struct domain *d)
         domain_memory_words(d, text + n, JOB_TEXT - n);
 }
 
+/* The kernel has killed it for what it had taken. */
+static void words_of_end(char text[static JOB_TEXT], const struct domain *d)
+{
+    size_t n = (size_t)snprintf(text, JOB_TEXT, "out of memory: ");
+
+    if (d->executor->memory == CGROUP_END_LIMIT && d->settings->memory)
+        domain_memory_words(d, text + n, JOB_TEXT - n);
+    else
+        snprintf(text + n, JOB_TEXT - n, "the machine, or a cgroup that wsd is in, had no more");
+}
+
 static void log_lines(const struct job *job, const char *text)
 {
     for (const char *end; *text; text = *end ? end + 1 : end) {
@@ -170,6 +181,8 @@ static void describe(char text[static JOB_TEXT], struct domain *d, const struct 
                  death->note.signal == 0            ? "it called exit()"
                  : death->note.code == FAULT_STACK ? "stack overflow"
                                                    : strsignal(death->note.signal));
+    else if (d->executor->memory != CGROUP_END_FINE)
+        words_of_end(text, d);
     else if (*d->why)
         snprintf(text, JOB_TEXT, "%s", d->why);
     else if (d->executor->killed)

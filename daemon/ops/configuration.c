@@ -22,7 +22,7 @@
 
 enum kind {
     KIND_TEXT, KIND_COUNT, KIND_SIZE, KIND_TIME, KIND_WORKERS, KIND_LEVEL, KIND_BOOL, KIND_TRUST, KIND_STACK,
-    KIND_CORE, KIND_MEMORY, KIND_CALLS, KIND_WRITABLE, KIND_USER_IDS, KIND_ID
+    KIND_CORE, KIND_MEMORY, KIND_CALLS, KIND_WRITABLE, KIND_AUTO, KIND_ID, KIND_TASKS
 };
 
 struct key {
@@ -47,8 +47,9 @@ static const struct key keys[] = {
     {"pool", "stack", KIND_STACK, AT(stack_size)},
     {"plugins", "directories", KIND_TEXT, AT(plugin_dirs)},
     {"executor", "core-size", KIND_CORE, AT(core_size)},
-    {"executor", "user-ids", KIND_USER_IDS, AT(user_ids)},
+    {"executor", "user-ids", KIND_AUTO, AT(user_ids)},
     {"executor", "first-user-id", KIND_ID, AT(first_user_id)},
+    {"executor", "cgroups", KIND_AUTO, AT(cgroups)},
     {"sandbox", "required", KIND_BOOL, AT(sandbox_required)},
     {"sandbox", "deny", KIND_CALLS, AT(deny)},
     {"sandbox", "writable", KIND_WRITABLE, AT(writable)},
@@ -67,6 +68,7 @@ static const struct key keys[] = {
     {"limits", "frame-timeout", KIND_TIME, AT(frontend_limits.frame_usec)},
     {"limits", "executor-idle", KIND_TIME, AT(limits.idle_usec)},
     {"limits", "executor-memory", KIND_MEMORY, AT(executor_memory)},
+    {"limits", "executor-tasks", KIND_TASKS, AT(executor_tasks)},
     {"limits", "executor-answer", KIND_TIME, AT(limits.hang_usec)},
     {"limits", "max-run", KIND_TIME, AT(limits.max_run_usec)},
     {"limits", "quarantine-after", KIND_COUNT, AT(limits.quarantine_after)},
@@ -201,8 +203,8 @@ static int set_calls(char **at, const char *key, const char *value, char error[s
     return 0;
 }
 
-/* In the order of enum jobs_user_ids. */
-static const char *const user_ids[] = {"auto", "yes", "no"};
+/* In the order of enum jobs_user_ids and of enum jobs_cgroups. */
+static const char *const autos[] = {"auto", "yes", "no"};
 
 static int index_of(const char *const *names, size_t n, const char *name)
 {
@@ -223,6 +225,7 @@ static bool is_writable_list(const char *value)
 }
 
 static const char wanted_workers[] = "a number of workers from 1 to 1024",
+                  wanted_tasks[] = "a number of processes and threads of at least 1",
                   wanted_memory[] = "none, or a size from 1M to 1024T, such as 4G";
 
 static int parse_workers(const char *value, uint32_t *ret)
@@ -230,6 +233,27 @@ static int parse_workers(const char *value, uint32_t *ret)
     uint64_t number;
 
     if (parse_number(value, (const char *const[]){""}, (const uint64_t[]){1}, 1, &number) < 0 || number > JOBS_WORKERS_MAX)
+        return -EINVAL;
+    *ret = (uint32_t)number;
+    return 0;
+}
+
+static int parse_tasks(const char *value, uint64_t *ret)
+{
+    uint64_t number;
+
+    if (parse_number(value, (const char *const[]){""}, (const uint64_t[]){1}, 1, &number) < 0 || number > INT32_MAX / 2)
+        return -EINVAL;
+    *ret = number;
+    return 0;
+}
+
+static int parse_weight(const char *value, uint32_t *ret)
+{
+    uint64_t number;
+
+    if (parse_number(value, (const char *const[]){""}, (const uint64_t[]){1}, 1, &number) < 0 ||
+        number > JOBS_CPU_WEIGHT_MAX)
         return -EINVAL;
     *ret = (uint32_t)number;
     return 0;
@@ -306,8 +330,9 @@ static const char *set(struct config *c, const struct key *key, const char *valu
             return "a user id of at least 1";
         *(uint64_t *)at = number;
         return NULL;
-    case KIND_USER_IDS:
-        r = index_of(user_ids, ARRAY_SIZE(user_ids), value);
+    case KIND_TASKS: return parse_tasks(value, at) < 0 ? wanted_tasks : NULL;
+    case KIND_AUTO:
+        r = index_of(autos, ARRAY_SIZE(autos), value);
         if (r < 0)
             return "auto, yes or no";
         *(int *)at = r;
@@ -480,8 +505,13 @@ static int set_domain(struct config *c, const char *name, const char *key, const
     } else if (strcmp(key, "executor-memory") == 0) {
         wanted = parse_memory(value, &d->memory) < 0 ? wanted_memory : NULL;
         d->has_memory = true;
+    } else if (strcmp(key, "executor-tasks") == 0) {
+        wanted = parse_tasks(value, &d->tasks) < 0 ? wanted_tasks : NULL;
+    } else if (strcmp(key, "cpu-weight") == 0) {
+        wanted = parse_weight(value, &d->cpu_weight) < 0 ? "a weight from 1 to 10000 (others have 100)" : NULL;
     } else {
-        snprintf(error, CONFIG_ERROR, "[domain %s] has no key `%s`; it has: users workers executor-memory", name, key);
+        snprintf(error, CONFIG_ERROR,
+                 "[domain %s] has no key `%s`; it has: users workers executor-memory executor-tasks cpu-weight", name, key);
         return -EINVAL;
     }
     if (!wanted)
@@ -682,13 +712,14 @@ static void print_value(const struct config *c, const struct key *key, FILE *to)
     case KIND_COUNT:
     case KIND_STACK:
     case KIND_ID:
+    case KIND_TASKS:
     case KIND_SIZE: fprintf(to, "%llu", *(const unsigned long long *)at); break;
     case KIND_TIME: fprintf(to, "%llums", *(const unsigned long long *)at / 1000); break;
     case KIND_WORKERS: fprintf(to, "%u", *(const uint32_t *)at); break;
     case KIND_LEVEL: fprintf(to, "%d", *(const int *)at); break;
     case KIND_BOOL: fprintf(to, "%s", *(const int *)at ? "yes" : "no"); break;
     case KIND_TRUST: fprintf(to, "%s", *(const bool *)at ? "all" : "user"); break;
-    case KIND_USER_IDS: fprintf(to, "%s", user_ids[*(const int *)at]); break;
+    case KIND_AUTO: fprintf(to, "%s", autos[*(const int *)at]); break;
     case KIND_CALLS:
     case KIND_WRITABLE: fprintf(to, "%s", *(char *const *)at ? *(char *const *)at : ""); break;
     case KIND_CORE:
@@ -712,6 +743,7 @@ static bool is_unset(const struct config *c, const struct key *key)
     case KIND_TIME:
     case KIND_COUNT:
     case KIND_SIZE:
+    case KIND_TASKS:
         return !*(const uint64_t *)at;
     default:
         return false;
@@ -725,6 +757,10 @@ static void print_domain(const struct config_domain *d, FILE *to)
         fprintf(to, "users = %u\n", d->uids[i]);
     if (d->workers)
         fprintf(to, "workers = %u\n", d->workers);
+    if (d->tasks)
+        fprintf(to, "executor-tasks = %llu\n", (unsigned long long)d->tasks);
+    if (d->cpu_weight)
+        fprintf(to, "cpu-weight = %u\n", d->cpu_weight);
     if (d->has_memory) {
         fputs("executor-memory = ", to);
         print_bound(d->memory, to);
@@ -768,7 +804,7 @@ bool config_same_domains(const struct config *a, const struct config *b)
         const struct config_domain *x = &a->domains->list[i], *y = &b->domains->list[i];
 
         same = strcmp(x->name, y->name) == 0 && x->n_uids == y->n_uids && x->workers == y->workers &&
-               x->has_memory == y->has_memory && x->memory == y->memory &&
+               x->tasks == y->tasks && x->cpu_weight == y->cpu_weight && x->has_memory == y->has_memory && x->memory == y->memory &&
                (x->n_uids == 0 || memcmp(x->uids, y->uids, x->n_uids * sizeof(*x->uids)) == 0);
     }
     return same;
@@ -780,7 +816,7 @@ struct jobs_domain *config_domains(const struct config *c, uint32_t *ret_n)
 
     if (!all)
         return NULL;
-    all[0] = (struct jobs_domain){.memory = c->executor_memory};
+    all[0] = (struct jobs_domain){.memory = c->executor_memory, .tasks = c->executor_tasks};
     for (uint32_t i = 0; i < c->domains->n; i++) {
         const struct config_domain *d = &c->domains->list[i];
 
@@ -788,6 +824,8 @@ struct jobs_domain *config_domains(const struct config *c, uint32_t *ret_n)
                                           .uids = d->uids,
                                           .n_uids = d->n_uids,
                                           .workers = d->workers,
+                                          .cpu_weight = d->cpu_weight,
+                                          .tasks = d->tasks ? d->tasks : c->executor_tasks,
                                           .memory = d->has_memory ? d->memory : c->executor_memory};
     }
     *ret_n = c->domains->n + 1;

@@ -35,6 +35,8 @@ struct config_domain {
     uint32_t workers; /* 0: not said */
     uint64_t memory;
     bool has_memory;
+    uint64_t tasks; /* 0: as in [limits] */
+    uint32_t cpu_weight; /* 0: not said */
 };
 
 /* In a place of its own: jobs go on with that of the start when the files are read again. */
@@ -63,6 +65,8 @@ struct config {
     bool one_domain;
     int user_ids; /* enum jobs_user_ids */
     uint64_t first_user_id;
+    int cgroups;             /* enum jobs_cgroups */
+    uint64_t executor_tasks; /* 0: without limit */
     struct config_domains *domains;
     uint64_t drain_usec;
     struct frontend_limits frontend_limits;

@@ -163,20 +163,22 @@ struct child *child_free(struct child *c)
     for (size_t i = 0; i < ARRAY_SIZE(c->fds); i++)
         close_fd(c->fds[i]);
     close_fd(c->pidfd);
+    cgroup_free(c->cgroup);
     free(c);
     return NULL;
 }
 
 void child_gone(struct child *c, int code, int status)
 {
-    void (*gone)(int, int, void *) = c->gone;
+    const struct child_end end = {.code = code, .status = status, .memory = cgroup_end(c->cgroup)};
+    void (*gone)(const struct child_end *, void *) = c->gone;
     void *context = c->context;
 
     if (!gone)
         log_debug("process %d is gone", (int)c->pid);
     child_free(c);
     if (gone)
-        gone(code, status, context);
+        gone(&end, context);
 }
 
 int child_watch(struct child *c, struct event_base *base)
@@ -200,6 +202,8 @@ int child_start(struct child **ret_child, const struct child_options *options)
     int r = options->uid != CHILD_OWN ? helper_start(options->helper, c, options) : spawn(c, options);
     if (r == 0 && !c->helper)
         r = child_watch(c, options->base);
+    if (r == 0 && !c->helper && options->cgroup) /* it is not ready yet, so that nothing was given to it */
+        r = cgroup_enter(options->cgroup, c->pid);
     if (r < 0) {
         if (c->pid > 0) { /* wsd's own */
             kill(c->pid, SIGKILL);
@@ -208,6 +212,7 @@ int child_start(struct child **ret_child, const struct child_options *options)
         child_free(c);
         return r;
     }
+    c->cgroup = options->cgroup;
     *ret_child = c;
     return 0;
 }

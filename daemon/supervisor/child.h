@@ -12,12 +12,18 @@
 
 #include "base/list.h"
 #include "spawner/packet.h"
+#include "supervisor/cgroup.h"
 
 struct child;
 struct helper;
 struct identity_question;
 
 #define CHILD_OWN UINT32_MAX /* the uid of wsd itself */
+
+struct child_end {
+    int code, status; /* as waitid(2) tells */
+    enum cgroup_end memory;
+};
 
 /* What all executors of a wsd are started with. */
 struct child_program {
@@ -36,9 +42,10 @@ struct child_options {
     uint32_t uid;          /* CHILD_OWN: wsd's own */
     uint32_t workers;
     uint64_t memory;      /* bytes; 0: without limit */
+    struct cgroup *cgroup; /* that it goes into, and which becomes the child's where it is started; NULL: wsd's */
     int fds[SPAWN_FDS];   /* what it gets, in the order of control.h; they stay the caller's */
-    /* It ended, and was reaped; the child is no more. code, status: as waitid(2) tells. Never from a call of the caller's. */
-    void (*gone)(int code, int status, void *context);
+    /* It ended, and was reaped; the child is no more. Never from a call of the caller's. */
+    void (*gone)(const struct child_end *end, void *context);
     void *context;
 };
 
@@ -71,7 +78,8 @@ struct child {
     pid_t pid;             /* 0: not known */
     int pidfd;
     struct event *event; /* the pidfd */
-    void (*gone)(int code, int status, void *context); /* NULL: nobody asks any more */
+    struct cgroup *cgroup;
+    void (*gone)(const struct child_end *end, void *context); /* NULL: nobody asks any more */
     void *context;
     /* of the helper's */
     struct event *told;  /* `gone`, from the loop */

@@ -121,18 +121,20 @@ static void on_control_writable(evutil_socket_t fd, short what, void *userdata)
     outbox_flush(userdata);
 }
 
-static void on_gone(int code, int status, void *context)
+static void on_gone(const struct child_end *end, void *context)
 {
     struct executor *e = context;
 
     e->child = NULL;
+    e->memory = end->memory;
     executor_take_control(e); /* what it said last */
-    e->ops->dead(e, code, status, e->context);
+    e->ops->dead(e, end->code, end->status, e->context);
 }
 
 static int start(struct executor *e, const struct executor_options *o, int control_child)
 {
-    const struct child_options options = {
+    const struct cgroup_limits limits = {.memory = o->memory, .tasks = o->tasks, .cpu_weight = o->cpu_weight};
+    struct child_options options = {
         .base = o->base,
         .program = o->program,
         .helper = o->helper,
@@ -144,7 +146,13 @@ static int start(struct executor *e, const struct executor_options *o, int contr
         .context = e,
     };
 
-    return child_start(&e->child, &options);
+    int r = o->cgroups ? cgroup_new(o->cgroups, o->number, &limits, &options.cgroup) : 0;
+
+    if (r == 0)
+        r = child_start(&e->child, &options);
+    if (r < 0)
+        cgroup_free(options.cgroup);
+    return r;
 }
 
 static int watch(struct executor *e, struct event_base *base)

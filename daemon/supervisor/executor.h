@@ -34,6 +34,9 @@ struct executor_options {
     uint32_t uid;          /* that it runs under; CHILD_OWN: wsd's own */
     uint32_t workers;
     uint64_t memory;  /* bytes that it may allocate; 0: without limit */
+    struct cgroups *cgroups; /* NULL: none is made for it */
+    uint64_t tasks;          /* in its cgroup; 0: without limit */
+    uint32_t cpu_weight;     /* of its cgroup; 0: as all */
     bool leaves_core; /* so it is not killed while it dies of a fault */
     uint32_t number; /* the EXECUTOR in EXECUTOR.WORKER */
     const struct executor_ops *ops;
@@ -49,6 +52,7 @@ struct executor {
     bool killed; /* by us */
     bool dying;  /* it said so: `dead` was called */
     bool leaves_core;
+    enum cgroup_end memory; /* when it is dead */
     struct event *bell_event, *control_event, *control_write_event;
     struct list outbox; /* control packets that did not fit the socket */
     uint32_t n_outbox;

@@ -296,6 +296,12 @@ int helper_start(struct helper *h, struct child *c, const struct child_options *
         if (c->fds[i] < 0)
             return -errno;
     }
+    if (options->cgroup) {
+        c->request.flags |= SPAWN_CGROUP;
+        c->fds[SPAWN_FDS] = fcntl(cgroup_procs(options->cgroup), F_DUPFD_CLOEXEC, 0);
+        if (c->fds[SPAWN_FDS] < 0)
+            return -errno;
+    }
     int r = identity_ask(options->base, options->uid, h->options.first_id, on_identity, c, &c->question);
     if (r < 0)
         return r;
