@@ -164,7 +164,7 @@ uint32_t domain_workers(const struct domain *d)
 
 void domain_memory_words(const struct domain *d, char *text, size_t size)
 {
-    const char *name = d->settings->name;
+    const char *name = d->settings->own_memory ? d->settings->name : NULL;
 
     snprintf(text, size, "[%s%.40s] executor-memory in wsd.conf is %" PRIu64 " MiB", name ? "domain " : "limits",
              name ? name : "", d->settings->memory >> 20);

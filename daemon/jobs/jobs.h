@@ -89,6 +89,7 @@ struct jobs_domain {
     uint32_t n_uids;
     uint32_t workers; /* in its executors; 0: as in all others */
     uint64_t memory;  /* that each of them may have, in bytes; 0: without limit */
+    bool own_memory;  /* it says so itself, and not [limits] for all */
     uint64_t tasks;   /* processes and threads of each beside its workers; 0: without limit */
     uint32_t cpu_weight; /* of each beside others; 0: 100 */
 };

@@ -826,6 +826,7 @@ struct jobs_domain *config_domains(const struct config *c, uint32_t *ret_n)
                                           .workers = d->workers,
                                           .cpu_weight = d->cpu_weight,
                                           .tasks = d->tasks ? d->tasks : c->executor_tasks,
+                                          .own_memory = d->has_memory,
                                           .memory = d->has_memory ? d->memory : c->executor_memory};
     }
     *ret_n = c->domains->n + 1;

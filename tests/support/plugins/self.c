@@ -3,6 +3,7 @@
  * self.c: test plugin: uses files by its own rights, not by those of the submitter. */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -10,7 +11,9 @@
 
 #include <wsd/plugin.h>
 
-#define PIECE (1u << 20)
+#define PIECE   (1u << 20)
+#define THREADS 200
+#define STACK   (64u << 10)
 
 static int fails(struct wsd_job *job, const char *what)
 {
@@ -53,9 +56,37 @@ static int fill(struct wsd_job *job, struct wsd_worker *self)
     return fails(job, "fill");
 }
 
+static void *waits(void *barrier)
+{
+    pthread_mutex_lock(barrier);
+    pthread_mutex_unlock(barrier);
+    return NULL;
+}
+
+/* How many threads there can be at once. */
+static int threads(struct wsd_job *job, struct wsd_worker *self)
+{
+    static pthread_t all[THREADS];
+    pthread_mutex_t barrier = PTHREAD_MUTEX_INITIALIZER;
+    pthread_attr_t small; /* so that memory does not end first */
+    unsigned n = 0;
+
+    pthread_attr_init(&small);
+    pthread_attr_setstacksize(&small, STACK);
+    pthread_mutex_lock(&barrier);
+    while (n < THREADS && pthread_create(&all[n], &small, waits, &barrier) == 0)
+        n++;
+    pthread_mutex_unlock(&barrier);
+    for (unsigned i = 0; i < n; i++)
+        pthread_join(all[i], NULL);
+    pthread_attr_destroy(&small);
+    return wsd_job_print(job, "%u\n", n) < 0;
+}
+
 static const struct wsd_function functions[] = {
+    {.name = "threads", .help = "starts as many as it may", .run = threads},
     {.name = "get", .help = "FILE: reads it", .run = get},
     {.name = "make", .help = "FILE: makes it", .run = make},
     {.name = "fill", .help = "takes memory that is no process's", .run = fill},
 };
-WSD_PLUGIN(.n_functions = 3, .functions = functions, .name = "self", .version = "1", .help = "acts by its own rights");
+WSD_PLUGIN(.n_functions = 4, .functions = functions, .name = "self", .version = "1", .help = "acts by its own rights");
