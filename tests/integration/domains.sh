@@ -156,6 +156,7 @@ check "what exits too" says 70 'exit' submit $ALICE crash:exit
 
 helper=$(helper_of "$WSD_PID") alices=$(executor_of $ALICE) bobs=$(executor_of $BOB)
 kill -KILL "$WSD_PID"
+wait "$WSD_PID" 2>/dev/null # bash would tell of it
 all_gone() {
   gone "$helper" && gone "$alices" && gone "$bobs" && gone "$roots"
 }
