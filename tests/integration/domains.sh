@@ -4,6 +4,7 @@
 # domains.sh: trust domains. Executors run under the uid of their user where wsd has the right, through wsd-spawn, which
 # does nothing else; without it they run under wsd's, or not at all, as configured. Domains of several users, and their limits.
 . "$(dirname "$0")/../support/lib.sh"
+. "$(dirname "$0")/../support/inject.sh"
 . "$(dirname "$0")/../support/users.sh"
 
 [ "$(id -u)" = 0 ] || { skip "trust domains" "only root can act as several users"; exit 0; }
@@ -168,6 +169,18 @@ start '[executor]\nuser-ids = no\n'
 check "user-ids = no: all run under wsd's uid" has "$(executor_of $ALICE)" Uid "0 0 0 0"
 check "and there is no wsd-spawn" expect_exit 1 helper_of "$WSD_PID"
 stop_wsd
+
+if can_inject; then # exec is on, so that files may be written: that is not what shows it
+  inject landlock_restrict_self:retval=0
+  known_wsd=("${known[@]}") known=("${WSD_PREFIX[@]}")
+  start '[executor]\nuser-ids = yes\n[plugin exec]\nenabled = yes\n'
+  check "Landlock that is not in force there is found" says 77 'signals: are not kept inside|Landlock: the memory' \
+    submit $ALICE fib 20
+  stop_traced
+  known=("${known_wsd[@]}")
+else
+  skip "Landlock that is not in force there" "needs strace, and no sanitizer"
+fi
 
 start '[executor]\nuser-ids = yes\nfirst-user-id = 1002\n'
 check "a user below first-user-id is refused" says 77 'first-user-id' submit $ALICE fib 20

@@ -3,8 +3,10 @@
 #
 # users.sh: what scripts that act as several users share. Sourced after lib.sh, by root.
 
+# shellcheck disable=SC2034 # scripts read them
 ALICE=1001 BOB=1002
 GROUP_ID=100 # users: a supplementary group of both
+# shellcheck disable=SC2034
 CTL=$WORK/inst/wsctl
 
 # What other users may run and read, wherever the repository lies.
