@@ -182,6 +182,13 @@ else
   skip "Landlock that is not in force there" "needs strace, and no sanitizer"
 fi
 
+if [ "$(ulimit -H -c)" = unlimited ] && [ "$(cat /proc/sys/kernel/yama/ptrace_scope 2>/dev/null || echo 0)" = 0 ]; then
+  start '[executor]\nuser-ids = yes\ncore-size = 1M\n'
+  check "where cores are allowed, a user's processes do look into his executor" \
+    expect_exit 1 closed $ALICE "$(executor_of $ALICE)"
+  stop_wsd
+fi
+
 start '[executor]\nuser-ids = yes\nfirst-user-id = 1002\n'
 check "a user below first-user-id is refused" says 77 'first-user-id' submit $ALICE fib 20
 check "one above is not" has "$(executor_of $BOB)" Uid "$BOB $BOB $BOB $BOB"
@@ -236,7 +243,8 @@ wsds_rights() {
     has "$WSD_PID" CapAmb 0000000000000000
 }
 check "nor has wsd, any more" wsds_rights
-check "a job that hangs is ended all the same" expect_exit 124 submit $ALICE --timeout 50ms spin:deaf
+check "a job that hangs is ended all the same" expect_exit 124 \
+  as $ALICE timeout -s KILL $((30 * TIME_SCALE)) "$CTL" submit --timeout 50ms spin:deaf
 kill -KILL "$(helper_of "$WSD_PID")"
 ends_with_74() {
   told "$WSD_PID" 74
