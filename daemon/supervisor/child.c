@@ -23,7 +23,8 @@
 #include "supervisor/helper.h"
 #include "supervisor/identity.h"
 
-#define FD_HIGH 16 /* above every number that the child gets, so that no dup2 tramples on a source */
+#define FD_FIRST 3  /* of an executor, and of the helper */
+#define FD_HIGH  16              /* above every number that the child gets, so that no dup2 tramples on a source */
 
 extern char **environ;
 
@@ -44,7 +45,7 @@ static bool environment_passes(const char *entry)
     return false;
 }
 
-char **child_environment(void)
+static char **environment_new(void)
 {
     size_t n = 0;
 
@@ -75,50 +76,56 @@ void child_arguments(const struct child_program *program, struct child_arguments
 
 /* --- wsd's own ------------------------------------------------------------------------------------------------------ */
 
-static int spawn(struct child *c, const struct child_options *o)
+int child_spawn(const int *fds, size_t n, int binary_fd, char *const *argv, pid_t *ret_pid)
 {
-    _cleanup_(freep) char **environment = child_environment();
-    _cleanup_(freep) char *sandbox = NULL;
-    char binary[32], workers[16];
-    struct child_arguments a;
-    /* the last one is not inherited, but the child still needs its number to find the program */
-    int sources[SPAWN_FDS + 1] = {o->fds[0], o->fds[1], o->fds[2], o->fds[3], o->program->binary_fd};
+    _cleanup_(freep) char **environment = environment_new();
+    char binary[32];
     int high[SPAWN_FDS + 1] = {-1, -1, -1, -1, -1};
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attr;
     sigset_t none, all;
     int r = 0;
 
-    if (!environment ||
-        asprintf(&sandbox, "memory=%llu,%s", (unsigned long long)o->memory, o->program->sandbox) < 0)
+    if (!environment)
         return -ENOMEM;
-    child_arguments(o->program, &a);
-    char *argv[] = {(char[]){"wsd-executor"}, workers, a.argv[0], a.argv[1], a.argv[2], a.argv[3], a.argv[4], sandbox, NULL};
-    snprintf(workers, sizeof(workers), "%u", o->workers);
     posix_spawn_file_actions_init(&actions);
     posix_spawnattr_init(&attr);
-    for (unsigned i = 0; i <= SPAWN_FDS && r == 0; i++) {
-        high[i] = fcntl(sources[i], F_DUPFD_CLOEXEC, FD_HIGH);
-        r = high[i] < 0 ? errno
-            : i < SPAWN_FDS ? posix_spawn_file_actions_adddup2(&actions, high[i], CONTROL_FD_DOWN + (int)i)
-                            : 0;
+    /* the last one is not inherited, but the child still needs its number to find the program */
+    for (size_t i = 0; i <= n && r == 0; i++) {
+        high[i] = fcntl(i < n ? fds[i] : binary_fd, F_DUPFD_CLOEXEC, FD_HIGH);
+        r = high[i] < 0 ? errno : i < n ? posix_spawn_file_actions_adddup2(&actions, high[i], FD_FIRST + (int)i) : 0;
     }
-    snprintf(binary, sizeof(binary), "/proc/self/fd/%d", high[SPAWN_FDS]);
+    snprintf(binary, sizeof(binary), "/proc/self/fd/%d", high[n]);
     sigemptyset(&none);
     sigfillset(&all);
     posix_spawnattr_setsigmask(&attr, &none);
     posix_spawnattr_setsigdefault(&attr, &all);
     posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
     if (r == 0)
-        r = posix_spawn(&c->pid, binary, &actions, &attr, argv, environment);
-    for (unsigned i = 0; i <= SPAWN_FDS; i++)
+        r = posix_spawn(ret_pid, binary, &actions, &attr, argv, environment);
+    for (size_t i = 0; i <= n; i++)
         close_fd(high[i]);
     posix_spawnattr_destroy(&attr);
     posix_spawn_file_actions_destroy(&actions);
-    if (r != 0) {
-        c->pid = 0;
-        return -r;
-    }
+    if (r != 0)
+        *ret_pid = 0;
+    return -r;
+}
+
+static int spawn(struct child *c, const struct child_options *o)
+{
+    _cleanup_(freep) char *sandbox = NULL;
+    char workers[16];
+    struct child_arguments a;
+
+    if (asprintf(&sandbox, "memory=%llu,%s", (unsigned long long)o->memory, o->program->sandbox) < 0)
+        return -ENOMEM;
+    child_arguments(o->program, &a);
+    char *argv[] = {(char[]){"wsd-executor"}, workers, a.argv[0], a.argv[1], a.argv[2], a.argv[3], a.argv[4], sandbox, NULL};
+    snprintf(workers, sizeof(workers), "%u", o->workers);
+    int r = child_spawn(o->fds, SPAWN_FDS, o->program->binary_fd, argv, &c->pid);
+    if (r < 0)
+        return r;
     c->pidfd = pidfd_open(c->pid, 0);
     return c->pidfd < 0 ? -errno : 0;
 }

@@ -67,8 +67,9 @@ struct child_arguments {
     char *argv[5]; /* PLUGIN_DIRS PATHS LOG_LEVEL PIN STACK */
 };
 void child_arguments(const struct child_program *program, struct child_arguments *ret);
-/* What is passed on of wsd's environment. The caller frees; NULL: no memory. */
-char **child_environment(void);
+/* Starts a program that is held open, with n descriptors, at most SPAWN_FDS, as 3, 4, ..., plain signals, and what is passed on
+ * of wsd's environment. 0 or a negative errno. */
+int child_spawn(const int *fds, size_t n, int binary_fd, char *const *argv, pid_t *ret_pid);
 
 /* --- for helper.c ------------------------------------------------------------------------------------------------ */
 

@@ -11,7 +11,6 @@
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +25,6 @@
 #include "base/log.h"
 #include "supervisor/identity.h"
 
-#define FD_HIGH      16 /* above every number that the helper gets */
 #define REPLIES      64 /* taken a wake-up */
 #define EXIT_NO_EXEC 127
 
@@ -72,43 +70,16 @@ static int give_up_rights(void)
 
 static int spawn(struct helper *h, int socket)
 {
-    _cleanup_(freep) char **environment = child_environment();
     const struct child_program *program = h->options.program;
-    char binary[32], first_id[16];
+    const int fds[] = {socket, program->binary_fd};
     struct child_arguments a;
-    int sources[] = {socket, program->binary_fd, h->file_fd}, high[] = {-1, -1, -1};
-    posix_spawn_file_actions_t actions;
-    posix_spawnattr_t attr;
-    sigset_t none, all;
-    int r = 0;
+    char first_id[16];
 
-    if (!environment)
-        return -ENOMEM;
     child_arguments(program, &a);
     char *argv[] = {(char[]){"wsd-spawn"}, first_id, a.argv[0], a.argv[1], a.argv[2], a.argv[3], a.argv[4],
                     (char *)(uintptr_t)program->sandbox, NULL};
     snprintf(first_id, sizeof(first_id), "%u", h->options.first_id);
-    posix_spawn_file_actions_init(&actions);
-    posix_spawnattr_init(&attr);
-    for (size_t i = 0; i < ARRAY_SIZE(sources) && r == 0; i++) {
-        high[i] = fcntl(sources[i], F_DUPFD_CLOEXEC, FD_HIGH);
-        r = high[i] < 0 ? errno : i < 2 ? posix_spawn_file_actions_adddup2(&actions, high[i], SPAWN_FD_SOCKET + (int)i) : 0;
-    }
-    snprintf(binary, sizeof(binary), "/proc/self/fd/%d", high[2]);
-    sigemptyset(&none);
-    sigfillset(&all);
-    posix_spawnattr_setsigmask(&attr, &none);
-    posix_spawnattr_setsigdefault(&attr, &all);
-    posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-    if (r == 0)
-        r = posix_spawn(&h->pid, binary, &actions, &attr, argv, environment);
-    for (size_t i = 0; i < ARRAY_SIZE(high); i++)
-        close_fd(high[i]);
-    posix_spawnattr_destroy(&attr);
-    posix_spawn_file_actions_destroy(&actions);
-    if (r != 0)
-        h->pid = 0;
-    return -r;
+    return child_spawn(fds, ARRAY_SIZE(fds), h->file_fd, argv, &h->pid);
 }
 
 static void on_readable(evutil_socket_t fd, short what, void *userdata);
@@ -401,8 +372,7 @@ static void lost(struct helper *h)
     }
     if (!h->again)
         h->options.lost(h->options.context);
-    else
-        flush(h);
+    flush(h); /* what was not asked of it is asked of the next one, or told that there is none */
 }
 
 static void on_readable(evutil_socket_t fd, short what, void *userdata)
