@@ -14,6 +14,7 @@
 #include <pwd.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -28,9 +29,10 @@
 
 struct identity_question {
     atomic_uint n_refs; /* [atomic: both sides, the last one frees] */
-    int done_fd;        /* the thread's sign */
+    int done_fd;        /* wakes the loop when the answer is there */
+    atomic_bool done;   /* [atomic: release in thread_main(), acquire in on_done()] */
     uint32_t uid, first_id;
-    struct identity identity; /* [thread, until it has given the sign] */
+    struct identity identity; /* [thread, until it is done] */
     struct event *event;
     void (*answer)(const struct identity *i, void *context);
     void *context;
@@ -86,6 +88,7 @@ static void *thread_main(void *userdata)
     uint64_t one = 1;
 
     look_up(q);
+    atomic_store_explicit(&q->done, true, memory_order_release);
     while (write(q->done_fd, &one, sizeof(one)) < 0 && errno == EINTR)
         ;
     unref(q);
@@ -95,6 +98,9 @@ static void *thread_main(void *userdata)
 static void on_done(evutil_socket_t fd, short what, void *userdata)
 {
     struct identity_question *q = userdata;
+
+    if (!atomic_load_explicit(&q->done, memory_order_acquire))
+        return; /* cannot be */
     const struct identity found = q->identity;
     void (*answer)(const struct identity *i, void *context) = q->answer;
     void *context = q->context;
