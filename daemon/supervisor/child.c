@@ -182,7 +182,7 @@ void child_gone(struct child *c, int code, int status)
     void *context = c->context;
 
     if (!gone)
-        log_debug("process %d is gone", (int)c->pid);
+        log_debug("executor %u: its process is gone", c->number);
     child_free(c);
     if (gone)
         gone(&end, context);
@@ -204,6 +204,7 @@ int child_start(struct child **ret_child, const struct child_options *options)
     c->pidfd = -1;
     for (size_t i = 0; i < ARRAY_SIZE(c->fds); i++)
         c->fds[i] = -1;
+    c->number = options->number;
     c->gone = options->gone;
     c->context = options->context;
     int r = options->uid != CHILD_OWN ? helper_start(options->helper, c, options) : spawn(c, options);

@@ -40,6 +40,7 @@ struct child_options {
     const struct child_program *program;
     struct helper *helper; /* for another uid */
     uint32_t uid;          /* CHILD_OWN: wsd's own */
+    uint32_t number;       /* of the executor, for the log */
     uint32_t workers;
     uint64_t memory;      /* bytes; 0: without limit */
     struct cgroup *cgroup; /* that it goes into, and which becomes the child's where it is started; NULL: wsd's */
@@ -76,6 +77,7 @@ int child_spawn(const int *fds, size_t n, int binary_fd, char *const *argv, pid_
 struct child {
     struct list link;      /* the helper's children, or the remains, or none */
     struct helper *helper; /* NULL: wsd's own */
+    uint32_t number;
     pid_t pid;             /* 0: not known */
     int pidfd;
     struct event *event; /* the pidfd */

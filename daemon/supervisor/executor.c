@@ -139,6 +139,7 @@ static int start(struct executor *e, const struct executor_options *o, int contr
         .program = o->program,
         .helper = o->helper,
         .uid = o->uid,
+        .number = o->number,
         .workers = o->workers,
         .memory = o->memory,
         .fds = {e->front.down_fd, e->front.up_fd, e->front.bell_fd, control_child},

@@ -318,7 +318,7 @@ static void on_started(struct child *c, const struct spawn_reply *a, int pidfd)
     }
     c->pid = a->pid;
     c->pidfd = pidfd;
-    log_debug("process %d is an executor of user %u", (int)c->pid, c->request.uid);
+    log_debug("executor %u is process %d of user %u", c->number, (int)c->pid, c->request.uid);
     if (child_watch(c, event_get_base(c->told)) < 0)
         helper_kill(c);
 }
