@@ -43,6 +43,8 @@ struct daemon {
     struct service *service;
     struct event *drain_timer;
     char *sandbox; /* as executors are told */
+    struct jobs_domain *domains;
+    bool helpless; /* wsd-spawn is gone, and no other can be started */
     char *socket; /* that was bound, and is removed at the end */
     int executor_fd;
     bool draining, ending, is_system;
@@ -62,6 +64,7 @@ static const char help[] =
     "  --plugin-dir DIR    where plugins are looked up; may be given several times\n"
     "  --state-dir DIR     reserved for durable jobs, which are not there yet\n"
     "  --executor FILE     the wsd-executor to run (default: the installed one)\n"
+    "  --spawner FILE      the wsd-spawn to run (default: the installed one)\n"
     "  --log-level LEVEL   emerg, alert, crit, err, warning, notice, info (default) or debug\n"
     "  --check-config      check the configuration and exit\n"
     "  --print-config      print the configuration in force and exit\n"
@@ -79,6 +82,7 @@ struct flag {
 static const struct flag flags[] = {
     {"socket", "daemon", "socket"},       {"workers", "daemon", "workers"},
     {"state-dir", "daemon", "state-dir"}, {"executor", "daemon", "executor"},
+    {"spawner", "daemon", "spawner"},
     {"log-level", "daemon", "log-level"}, {"plugin-dir", "plugins", "directories"},
 };
 
@@ -239,13 +243,21 @@ static void on_reload(void *context)
             fresh.pin != d->config.pin || fresh.stack_size != d->config.stack_size)
             log_notice("plugin directories, domains, pinning and stacks change with the next start");
         _cleanup_(freep) char *sandbox = config_sandbox(&fresh, d->is_system);
-        if (sandbox && strcmp(sandbox, d->sandbox) != 0)
-            log_notice("the sandbox and the memory limit of executors change with the next start");
+        if ((sandbox && strcmp(sandbox, d->sandbox) != 0) || fresh.executor_memory != d->config.executor_memory ||
+            fresh.executor_tasks != d->config.executor_tasks)
+            log_notice("the sandbox and the limits of executors change with the next start");
         if (fresh.workers != d->config.workers) {
             log_info("each executor has %u workers from now on", workers_of(&fresh));
             jobs_set_workers(d->jobs, workers_of(&fresh));
         }
+        if (fresh.user_ids != d->config.user_ids || fresh.first_user_id != d->config.first_user_id ||
+            fresh.cgroups != d->config.cgroups ||
+            !config_same_domains(&fresh, &d->config))
+            log_notice("sections [domain NAME] and the uids of executors change with the next start");
         /* those are in use by the parts: they stay */
+        struct config_domains *domains = fresh.domains;
+        fresh.domains = d->config.domains;
+        d->config.domains = domains;
         char *dirs = fresh.plugin_dirs;
         fresh.plugin_dirs = d->config.plugin_dirs;
         d->config.plugin_dirs = dirs;
@@ -299,6 +311,17 @@ static void on_drain(void *context)
     jobs_drain(d->jobs);
     frontend_goodbye(d->frontend);
     evtimer_add(d->drain_timer, &t);
+}
+
+/* A service manager starts another wsd, which has the right again. */
+static void on_helpless(void *context)
+{
+    struct daemon *d = context;
+
+    log_error("no executor can be started under the uid of a user any more: ending");
+    d->helpless = true;
+    if (!d->draining)
+        on_drain(d);
 }
 
 /* --- the loop ------------------------------------------------------------------------------------------------------ */
@@ -435,6 +458,7 @@ static int build(struct daemon *d)
     struct service_options service = {.reload = on_reload, .drain = on_drain, .end = on_end, .context = d};
     _cleanup_(freep) char *path = socket_path(&d->config);
     int n_inherited = sd_listen_fds(1);
+    uint32_t n_domains;
     bool is_system;
 
     d->executor_fd = open(d->config.executor, O_RDONLY | O_CLOEXEC);
@@ -450,6 +474,9 @@ static int build(struct daemon *d)
     d->is_system = is_system;
     d->sandbox = config_sandbox(&d->config, is_system);
     if (!d->sandbox)
+        return -ENOMEM;
+    d->domains = config_domains(&d->config, &n_domains);
+    if (!d->domains)
         return -ENOMEM;
     tell_of_landlock();
     d->base = event_base_new();
@@ -471,10 +498,16 @@ static int build(struct daemon *d)
         .log_level = d->config.log_level,
         .sandbox = d->sandbox,
         .leaves_core = d->config.core_size > 0,
-        .executor_memory = d->config.executor_memory,
+        .domains = d->domains,
+        .n_domains = n_domains,
+        .user_ids = (enum jobs_user_ids)d->config.user_ids,
+        .cgroups = (enum jobs_cgroups)d->config.cgroups,
+        .first_user_id = (uint32_t)d->config.first_user_id,
+        .spawner = d->config.spawner,
         .plugin_enabled = plugin_enabled,
         .plugin_own = plugin_own,
         .plugin_max_run = plugin_max_run,
+        .helpless = on_helpless,
         .context = d,
     };
     int r = jobs_new(&d->jobs, &jobs);
@@ -508,6 +541,7 @@ static void tear_down(struct daemon *d)
         unlink(d->socket);
     free(d->socket);
     free(d->sandbox);
+    free(d->domains);
     close_fd(d->executor_fd);
     config_deinit(&d->config);
 }
@@ -540,5 +574,5 @@ int main(int argc, char **argv)
         log_error("cannot start: out of memory"); /* of what else it was, has been told */
     }
     tear_down(&d);
-    return r < 0 ? (r == -EADDRINUSE ? 69 : 74) : 0;
+    return r < 0 ? (r == -EADDRINUSE ? 69 : 74) : d.helpless ? 74 : 0;
 }

@@ -65,13 +65,14 @@ int process_descriptors(void)
     return 0;
 }
 
-/* The other end of the control socket was made by wsd: that is who has to be our parent still. */
-static bool parent_lives(int control_fd)
+/* The other end of the control socket was made by wsd: that is who has to be our parent still. Where wsd-spawn has started
+ * us, the death signal was in force before us, and it has looked. */
+static bool parent_lives(int control_fd, bool watched)
 {
     struct ucred peer;
     socklen_t size = sizeof(peer);
 
-    return getsockopt(control_fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0 || peer.pid == getppid();
+    return watched || getsockopt(control_fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0 || peer.pid == getppid();
 }
 
 static void settle_signals(void)
@@ -89,10 +90,11 @@ static void settle_signals(void)
 int process_settle(int control_fd)
 {
     struct rlimit limit = {0};
+    int before = 0;
 
-    if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
+    if (prctl(PR_GET_PDEATHSIG, &before) < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
         return -errno;
-    if (!parent_lives(control_fd))
+    if (!parent_lives(control_fd, before == SIGKILL))
         return -ESRCH;
     if (prctl(PR_SET_DUMPABLE, 0) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
         return -errno;

@@ -168,17 +168,26 @@ static const char *enter(const struct sandbox *s, int version, int *ret_error)
 
 int sandbox_enter(const struct sandbox *s, char error[static SANDBOX_ERROR])
 {
-    int version = landlock_version(), r = 0;
-    const char *failed = enter(s, version, &r), *wrong;
+    int version = landlock_version(), r;
+    const char *failed = NULL, *wrong;
+    struct witness witness;
 
+    r = witness_begin(&witness);
+    if (r < 0)
+        failed = "nobody to try it on";
+    const char *missing = enter(s, version, &r);
+    if (missing)
+        failed = missing;
     if (failed) {
         snprintf(error, SANDBOX_ERROR, "%s: %s", failed, strerror(-r));
     } else {
-        wrong = verify(s, MAX(version, 0));
-        if (!wrong)
-            return 0;
-        snprintf(error, SANDBOX_ERROR, "%s", wrong);
+        wrong = verify(s, MAX(version, 0), witness.pid);
+        snprintf(error, SANDBOX_ERROR, "%s", wrong ? wrong : "");
+        failed = wrong;
     }
+    witness_end(&witness);
+    if (!failed)
+        return 0;
     if (s->required)
         return -EPERM;
     log_warning("not confined as it should be: %s: going on, since [sandbox] required = no", error);

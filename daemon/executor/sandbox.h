@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #define SANDBOX_ERROR 512u
 
@@ -47,4 +48,13 @@ bool landlock_keeps_signals(int version);
 int filter_enter(const struct sandbox *s, bool signals);
 
 /* Tries them all; NULL, or what does not hold. landlock: its version. */
-const char *verify(const struct sandbox *s, int landlock);
+const char *verify(const struct sandbox *s, int landlock, pid_t witness);
+
+/* A process of the same user, outside of what is about to be entered: its memory and signals are what verify() tries. wsd, unless
+ * it or wsd-spawn is of another user: then a child, for as long as it takes. */
+struct witness {
+    pid_t pid;
+    int fd; /* -1: it is our parent */
+};
+int witness_begin(struct witness *ret);
+void witness_end(struct witness *w);

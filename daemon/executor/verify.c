@@ -13,8 +13,10 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -52,21 +54,70 @@ static bool filter_holds(void)
     return syscall(SYS_kcmp, getpid(), getpid(), 1 /* KCMP_VM */, 0, 0) == -1 && errno == EPERM;
 }
 
-/* wsd is outside of the domain, and of the same user. */
-static bool memory_of_parent_is_closed(void)
+static bool memory_is_closed(pid_t witness)
 {
     char path[32];
 
-    snprintf(path, sizeof(path), "/proc/%d/mem", getppid());
+    snprintf(path, sizeof(path), "/proc/%d/mem", witness);
     _cleanup_(close_fdp) int fd = open(path, O_RDONLY | O_CLOEXEC);
     return fd < 0;
 }
 
-static bool signals_stay_inside(const struct sandbox *s, int landlock)
+static bool signals_stay_inside(const struct sandbox *s, int landlock, pid_t witness)
 {
     bool kept = landlock_keeps_signals(landlock) || !s->children;
 
-    return kill(getpid(), 0) == 0 && (!kept || (kill(getppid(), 0) == -1 && errno == EPERM));
+    return kill(getpid(), 0) == 0 && (!kept || (kill(witness, 0) == -1 && errno == EPERM));
+}
+
+/* --- who is tried on ---------------------------------------------------------------------------------------------- */
+
+_Noreturn static void witness_runs(int fd)
+{
+    char byte = 0;
+
+    /* it is to be open where the sandbox does not close it; so it keeps nothing that is worth looking for */
+    if (dup2(fd, STDERR_FILENO + 1) < 0 || close_range(STDERR_FILENO + 2, ~0u, 0) < 0)
+        _exit(EXIT_FAILURE);
+    fd = STDERR_FILENO + 1;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    prctl(PR_SET_DUMPABLE, 1);
+    if (write(fd, &byte, 1) == 1)
+        while (read(fd, &byte, 1) < 0 && errno == EINTR)
+            ;
+    _exit(EXIT_SUCCESS);
+}
+
+int witness_begin(struct witness *ret)
+{
+    int pair[2];
+    char byte;
+
+    *ret = (struct witness){.pid = getppid(), .fd = -1};
+    if (kill(ret->pid, 0) == 0)
+        return 0;
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+        return -errno;
+    ret->pid = fork();
+    if (ret->pid == 0)
+        witness_runs(pair[1]);
+    int r = ret->pid < 0 ? -errno : 0;
+    close(pair[1]);
+    if (r == 0 && read(pair[0], &byte, 1) != 1)
+        r = -EIO;
+    ret->fd = pair[0];
+    if (r < 0)
+        witness_end(ret);
+    return r;
+}
+
+void witness_end(struct witness *w)
+{
+    if (w->fd < 0)
+        return;
+    w->fd = close_fd(w->fd);
+    while (w->pid > 0 && waitpid(w->pid, NULL, 0) < 0 && errno == EINTR)
+        ;
 }
 
 /* Nothing can be made where nothing may be written, not even a file without a name. */
@@ -77,7 +128,7 @@ static bool writing_is_refused(void)
     return fd < 0;
 }
 
-const char *verify(const struct sandbox *s, int landlock)
+const char *verify(const struct sandbox *s, int landlock, pid_t witness)
 {
     static const char *const sets[] = {"CapInh:", "CapPrm:", "CapEff:", "CapAmb:"};
     char status[STATUS_ROOM];
@@ -93,9 +144,9 @@ const char *verify(const struct sandbox *s, int landlock)
         return "dumpable: is not as it was set";
     if (!field_is(status, "Seccomp:", 10, 2) || !filter_holds())
         return "seccomp: the filter is not in force";
-    if (!signals_stay_inside(s, landlock))
+    if (!signals_stay_inside(s, landlock, witness))
         return "signals: are not kept inside";
-    if (landlock && !memory_of_parent_is_closed())
+    if (landlock && !memory_is_closed(witness))
         return "Landlock: the memory of other processes is open";
     if (landlock && !*s->writable && !writing_is_refused())
         return "Landlock: files can be written";

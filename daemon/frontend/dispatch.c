@@ -334,7 +334,7 @@ static void on_reloaded(struct plugin_query *q, const struct plugin_info *info, 
     uint32_t code = error == EACCES ? 77 : error == EAGAIN ? 75 : error ? 66 : 0;
     struct msg m = {.type = FRAME_RELOADED,
                     .reloaded = {.outcome = (uint32_t)info->reloaded,
-                                 .uid = jobs_one_domain(p->frontend->options.jobs) ? UINT32_MAX : (uint32_t)owner,
+                                 .uid = jobs_owner_uid(p->frontend->options.jobs, owner),
                                  .code = code,
                                  .name = {info->name, strnlen(info->name, CODEC_NAME_MAX - 1)},
                                  .path = span(info->path),

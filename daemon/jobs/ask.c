@@ -44,7 +44,7 @@ static bool is_privileged(const struct jobs *jobs, uint32_t uid)
 
 static uint32_t uid_of(const struct domain *d)
 {
-    return d->jobs->options.one_domain ? UINT32_MAX : (uint32_t)d->key;
+    return jobs_owner_uid(d->jobs, d->key);
 }
 
 static bool is_own(const struct domain *d, uint32_t uid)
@@ -332,7 +332,7 @@ static int trace_start(struct jobs *jobs, uint32_t uid, struct executor_question
         jobs->traced = number;
         jobs->traced_by = uid;
     } else {
-        if (jobs->options.one_domain)
+        if (jobs_owner_uid(jobs, domain_owner(jobs, uid)) != uid)
             return -EACCES; /* the others' jobs are not his to see */
         d = domain_get(jobs, uid);
         if (!d)
@@ -400,8 +400,12 @@ uint64_t ask_traces(const struct jobs *jobs)
 static void set_workers(struct jobs *jobs, uint32_t workers, struct executor_question *q)
 {
     jobs->options.workers = workers;
-    list_for_each (l, &jobs->domains)
-        ask_one(container_of(l, struct domain, link), ASK_SET_WORKERS, workers, q);
+    list_for_each (l, &jobs->domains) {
+        struct domain *d = container_of(l, struct domain, link);
+
+        if (!d->settings->workers)
+            ask_one(d, ASK_SET_WORKERS, workers, q);
+    }
 }
 
 void jobs_set_workers(struct jobs *jobs, uint32_t workers)
@@ -416,7 +420,7 @@ static int ask_all(struct jobs *jobs, uint32_t uid, enum jobs_ask what, uint32_t
         list_for_each (l, &jobs->domains) {
             struct domain *d = container_of(l, struct domain, link);
 
-            if (is_own(d, uid) || jobs->options.one_domain)
+            if (is_own(d, uid) || d->key == domain_owner(jobs, uid))
                 ask_one(d, ASK_WORKERS, 0, q);
         }
         return 0;

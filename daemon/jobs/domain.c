@@ -5,6 +5,7 @@
  * Keeps: each handed job has one slot and each slot one job; what the executor says about a job is taken once.
  * Does not decide what becomes of jobs when the executor dies (recover.c). */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,6 +22,7 @@
 #define PAUSE_MAX_USEC 5000000u
 #define OWN_MAX        64u      /* plugins of one user that have an executor of their own */
 #define FINISH_USEC    2000000u /* for an executor to end in order */
+#define TASKS_OWN      16u      /* that an executor may have beside its workers and what plugins and jobs may */
 
 static void on_dead(struct executor *e, int code, int status, void *context)
 {
@@ -155,19 +157,54 @@ static void on_control(struct executor *e, const struct control *c, void *contex
 
 static const struct executor_ops ops = {.ready = on_ready, .bell = on_bell, .control = on_control, .dead = on_dead};
 
+uint32_t domain_workers(const struct domain *d)
+{
+    return d->settings->workers ? d->settings->workers : d->jobs->options.workers;
+}
+
+void domain_memory_words(const struct domain *d, char *text, size_t size)
+{
+    const char *name = d->settings->own_memory ? d->settings->name : NULL;
+
+    snprintf(text, size, "[%s%.40s] executor-memory in wsd.conf is %" PRIu64 " MiB", name ? "domain " : "limits",
+             name ? name : "", d->settings->memory >> 20);
+}
+
+/* Several users have no uid in common but wsd's. */
+static uint32_t uid_of_executor(const struct domain *d)
+{
+    uint32_t uid = jobs_owner_uid(d->jobs, d->key);
+
+    return uid == d->jobs->options.own_uid || uid < d->jobs->options.first_user_id ? CHILD_OWN : uid;
+}
+
+/* NULL, or why it must not run under wsd's uid. */
+static const char *misses_uid(const struct domain *d)
+{
+    uint32_t uid = jobs_owner_uid(d->jobs, d->key);
+
+    if (d->jobs->options.user_ids != JOBS_USER_IDS_YES || d->jobs->options.user_daemon || uid == d->jobs->options.own_uid || uid == UINT32_MAX)
+        return NULL;
+    if (!d->jobs->helper)
+        return "wsd has no right to run jobs under the uid of their user, as [executor] user-ids in wsd.conf wants it: see its log";
+    if (uid < d->jobs->options.first_user_id)
+        return "this user is below [executor] first-user-id in wsd.conf, and no jobs run under another uid than their user's";
+    return NULL;
+}
+
 static void start_now(struct domain *d)
 {
     struct jobs *jobs = d->jobs;
     struct executor_options o = {
         .base = jobs->options.base,
-        .binary_fd = jobs->options.executor_fd,
-        .workers = jobs->options.workers,
-        .pin = jobs->options.pin,
-        .stack_size = jobs->options.stack_size,
-        .plugin_dirs = jobs->options.plugin_dirs,
-        .any_path = jobs->options.user_daemon,
-        .log_level = jobs->options.log_level,
-        .sandbox = jobs->options.sandbox,
+        .program = &jobs->program,
+        .helper = jobs->helper,
+        .uid = jobs->helper ? uid_of_executor(d) : CHILD_OWN,
+        .workers = domain_workers(d),
+        .memory = d->settings->memory,
+        .cgroups = jobs->cgroups,
+        .tasks = d->settings->tasks ? d->settings->tasks + domain_workers(d) + TASKS_OWN : 0,
+        .cpu_weight = d->settings->cpu_weight,
         .leaves_core = jobs->options.leaves_core,
         .number = ++jobs->next_executor,
         .ops = &ops,
@@ -250,7 +287,10 @@ int domain_start(struct domain *d)
 {
     if (d->executor || evtimer_pending(d->pause_timer, NULL))
         return 0;
-    if (d->n_deaths >= DEATHS_MAX || d->unsafe) {
+    const char *missing = misses_uid(d);
+    if (missing && !d->unsafe)
+        d->unsafe = strdup(missing);
+    if (d->n_deaths >= DEATHS_MAX || d->unsafe || missing) {
         give_up(d);
         return -EAGAIN;
     }
@@ -328,9 +368,34 @@ void domain_rearm(struct domain *d)
         reload_rearm(d->trial);
 }
 
+#define OWNER_SHARED (1ull << 32) /* above every uid: the number of a domain of several users */
+
 uint64_t domain_owner(const struct jobs *jobs, uint32_t uid)
 {
-    return jobs->options.one_domain ? 0 : uid;
+    const struct jobs_options *o = &jobs->options;
+
+    for (uint32_t i = 1; i < o->n_domains; i++)
+        for (uint32_t j = 0; j < o->domains[i].n_uids; j++)
+            if (o->domains[i].uids[j] == uid)
+                return o->domains[i].n_uids > 1 ? OWNER_SHARED + i : uid;
+    return o->one_domain ? OWNER_SHARED : uid;
+}
+
+uint32_t jobs_owner_uid(const struct jobs *jobs, uint64_t owner)
+{
+    return owner >= OWNER_SHARED ? UINT32_MAX : (uint32_t)owner;
+}
+
+static const struct jobs_domain *settings_of(const struct jobs *jobs, uint64_t owner)
+{
+    const struct jobs_options *o = &jobs->options;
+
+    if (owner >= OWNER_SHARED)
+        return &o->domains[owner - OWNER_SHARED];
+    for (uint32_t i = 1; i < o->n_domains; i++)
+        if (o->domains[i].n_uids == 1 && o->domains[i].uids[0] == (uint32_t)owner)
+            return &o->domains[i];
+    return &o->domains[0];
 }
 
 static uint32_t count_own(const struct jobs *jobs, uint64_t owner)
@@ -377,6 +442,7 @@ struct domain *domain_new(struct jobs *jobs, uint64_t owner)
         return NULL;
     d->jobs = jobs;
     d->key = owner;
+    d->settings = settings_of(jobs, owner);
     list_init(&d->plugins);
     list_init(&d->handed);
     list_init(&d->link);
@@ -429,12 +495,17 @@ struct domain *domain_get(struct jobs *jobs, uint32_t uid)
 
 struct domain *domain_for(struct jobs *jobs, uint32_t uid, const char *request)
 {
-    enum plugin_apart apart = plugin_apart(jobs, domain_owner(jobs, uid), request);
-    struct domain *shared = domain_get(jobs, uid), *d;
+    return domain_for_owner(jobs, domain_owner(jobs, uid), request);
+}
+
+struct domain *domain_for_owner(struct jobs *jobs, uint64_t owner, const char *request)
+{
+    enum plugin_apart apart = plugin_apart(jobs, owner, request);
+    struct domain *shared = find_or_make(jobs, owner, NULL), *d;
 
     if (apart == PLUGIN_TOGETHER || !shared)
         return shared;
-    d = find_or_make(jobs, domain_owner(jobs, uid), request);
+    d = find_or_make(jobs, owner, request);
     if (!d && apart == PLUGIN_APART_CRASHED)
         return shared; /* better than nowhere */
     if (d && !d->executor && !d->traced) { /* whoever traces this user traces all that is his */

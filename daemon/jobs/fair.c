@@ -62,7 +62,7 @@ static bool waits(struct domain *d, const struct job *job)
 /* Whether somebody waits behind more than would be before him in turn, and than the workers have begun meanwhile. */
 static bool is_unfair(struct domain *d)
 {
-    uint32_t slack = d->jobs->options.workers, lanes;
+    uint32_t slack = domain_workers(d), lanes;
     struct ahead all = {0}, ahead = {0};
 
     list_for_each(l, &d->handed)
@@ -147,7 +147,7 @@ static bool is_alike(const struct domain *d, const struct job *job)
 
 void fair_came(struct domain *d, const struct job *job)
 {
-    if (d->n_handed > d->jobs->options.workers && (d->ahead_mixed || !is_alike(d, job)) &&
+    if (d->n_handed > domain_workers(d) && (d->ahead_mixed || !is_alike(d, job)) &&
         !evtimer_pending(d->fair_timer, NULL))
         jobs_timer(d->jobs, d->fair_timer, FAIR_USEC);
 }

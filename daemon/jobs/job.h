@@ -15,6 +15,7 @@
 #include "jobs/jobs.h"
 #include "jobs/quarantine.h"
 #include "supervisor/executor.h"
+#include "supervisor/helper.h"
 
 #define JOB_TEXT       256u
 #define JOBS_KEPT_PER_USER 10000u
@@ -169,7 +170,8 @@ struct domain {
     struct hash_link by_key;
     struct list link; /* jobs->domains */
     struct jobs *jobs;
-    uint64_t key; /* whose it is: a uid; 0 where all share one */
+    uint64_t key; /* whose it is: domain_owner() */
+    const struct jobs_domain *settings;
     char *own;    /* the request of the one plugin that it is for; NULL: all others */
     struct executor *executor; /* NULL: none runs */
     struct event *pause_timer; /* before the next start */
@@ -215,6 +217,9 @@ struct jobs {
     struct list domains;
     struct list progress; /* watches that want progress */
     struct event *progress_timer;
+    struct child_program program; /* what executors are started with */
+    struct helper *helper;        /* NULL: they run under wsd's uid */
+    struct cgroups *cgroups;      /* NULL: they run in wsd's */
     struct jobs_counters counters;
     struct quarantine quarantine;
     uint64_t random[64];
@@ -327,12 +332,16 @@ void reload_describe(const struct plugin *p, struct plugin_info *ret);
 struct plugin_reload *reload_free(struct plugin_reload *r);
 
 /* domain.c */
+/* Whose executor a user's jobs go to: his own (his uid), or a number above every uid where he shares one; 0 where all do. */
 uint64_t domain_owner(const struct jobs *jobs, uint32_t uid);
 /* The one that all share (own NULL), or that of one plugin. NULL: there is none. */
 struct domain *domain_find(const struct jobs *jobs, uint64_t owner, const char *own);
+uint32_t domain_workers(const struct domain *d);
+void domain_memory_words(const struct domain *d, char *text, size_t size); /* the key and its value */
 struct domain *domain_get(struct jobs *jobs, uint32_t uid); /* NULL: no memory */
 /* The one for this plugin's jobs; NULL: no memory, or too many that are apart. */
 struct domain *domain_for(struct jobs *jobs, uint32_t uid, const char *request);
+struct domain *domain_for_owner(struct jobs *jobs, uint64_t owner, const char *request);
 /* Starts an executor where none runs and no pause is on. 0: there is one, or one will be; -EAGAIN: none can be had. */
 int domain_start(struct domain *d);
 void domain_pump(struct domain *d); /* hands over what fits */

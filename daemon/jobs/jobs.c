@@ -102,6 +102,47 @@ static uint32_t max_fd(void)
     return (uint32_t)(MIN(l.rlim_cur, (rlim_t)1 << 30) / 4 * 3);
 }
 
+/* Where that is wanted and can be. */
+static int start_helper(struct jobs *jobs)
+{
+    const struct helper_options options = {.base = jobs->options.base,
+                                           .file = jobs->options.spawner,
+                                           .first_id = jobs->options.first_user_id,
+                                           .program = &jobs->program,
+                                           .lost = jobs->options.helpless,
+                                           .context = jobs->options.context};
+    bool wanted = jobs->options.user_ids == JOBS_USER_IDS_YES;
+
+    if (jobs->options.user_daemon || jobs->options.user_ids == JOBS_USER_IDS_NO ||
+        (jobs->options.one_domain && jobs->options.n_domains == 1) || (!wanted && !helper_allowed()))
+        return 0;
+    int r = helper_new(&jobs->helper, &options);
+    if (r == -ENOMEM)
+        return r;
+    if (r < 0)
+        log_write(wanted ? LOG_ERR : LOG_NOTICE, "executors do not run under the uids of users: %s: %s",
+                 r == -EPERM ? "CAP_SETUID, CAP_SETGID and CAP_KILL are needed" : jobs->options.spawner, strerror(-r));
+    return 0;
+}
+
+/* Before the helper: who is started then is where wsd is. */
+static int start_cgroups(struct jobs *jobs)
+{
+    enum jobs_cgroups wanted = jobs->options.cgroups;
+    char error[CGROUP_ERROR];
+
+    if (wanted == JOBS_CGROUPS_NO)
+        return 0;
+    int r = cgroups_new(&jobs->cgroups, wanted == JOBS_CGROUPS_YES, error);
+    if (r == 0)
+        return 0;
+    if (wanted == JOBS_CGROUPS_YES)
+        log_error("no cgroups can be made for executors: %s", error);
+    else
+        log_write(r == -EOPNOTSUPP ? LOG_DEBUG : LOG_NOTICE, "executors have no cgroups: %s", error);
+    return wanted == JOBS_CGROUPS_YES || r == -ENOMEM ? r : 0;
+}
+
 int jobs_new(struct jobs **ret_jobs, const struct jobs_options *options)
 {
     struct jobs *jobs = calloc(1, sizeof(*jobs));
@@ -114,9 +155,22 @@ int jobs_new(struct jobs **ret_jobs, const struct jobs_options *options)
     list_init(&jobs->domains);
     list_init(&jobs->progress);
     jobs->progress_timer = evtimer_new(options->base, on_progress, jobs);
-    if (!jobs->progress_timer) {
+    jobs->program = (struct child_program){.binary_fd = options->executor_fd,
+                                           .plugin_dirs = options->plugin_dirs,
+                                           .any_path = options->user_daemon,
+                                           .pin = options->pin,
+                                           .log_level = options->log_level,
+                                           .stack_size = options->stack_size,
+                                           .sandbox = options->sandbox};
+    int r = jobs->progress_timer ? start_cgroups(jobs) : -ENOMEM;
+    if (r == 0)
+        r = start_helper(jobs);
+    if (r < 0) {
+        if (jobs->progress_timer)
+            event_free(jobs->progress_timer);
+        cgroups_free(jobs->cgroups);
         free(jobs);
-        return -ENOMEM;
+        return r;
     }
     *ret_jobs = jobs;
     return 0;
@@ -199,8 +253,10 @@ struct jobs *jobs_free(struct jobs *jobs)
     hash_deinit(&jobs->lanes);
     gates_free(jobs);
     event_free(jobs->progress_timer);
+    child_forget_remains();
+    helper_free(jobs->helper);
+    cgroups_free(jobs->cgroups);
     free(jobs);
-    executor_forget_remains();
     return NULL;
 }
 

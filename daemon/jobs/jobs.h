@@ -82,6 +82,35 @@ struct jobs_limits {
 #define JOBS_INPUT_WINDOW  (256u * 1024) /* input that a client may send ahead, a call */
 #define JOBS_OUTPUT_WINDOW (1024u * 1024) /* output gathered here, a job, before it waits in the executor's memory */
 
+/* What holds for one trust domain, and not for another. */
+struct jobs_domain {
+    const char *name;     /* NULL: that of all who are in no other */
+    const uint32_t *uids; /* its users; several share one executor */
+    uint32_t n_uids;
+    uint32_t workers; /* in its executors; 0: as in all others */
+    uint64_t memory;  /* that each of them may have, in bytes; 0: without limit */
+    bool own_memory;  /* it says so itself, and not [limits] for all */
+    uint64_t tasks;   /* processes and threads of each beside its workers; 0: without limit */
+    uint32_t cpu_weight; /* of each beside others; 0: 100 */
+};
+
+/* Under whose uid executors run. */
+enum jobs_user_ids {
+    JOBS_USER_IDS_AUTO = 0, /* the user's own, where wsd has the right; else wsd's */
+    JOBS_USER_IDS_YES,      /* the user's own, or none runs */
+    JOBS_USER_IDS_NO,       /* wsd's */
+};
+
+/* Whether each executor has a cgroup of its own. */
+enum jobs_cgroups {
+    JOBS_CGROUPS_AUTO = 0, /* where a service manager says that wsd may make some */
+    JOBS_CGROUPS_YES,      /* anyway, or wsd does not start */
+    JOBS_CGROUPS_NO,
+};
+#define JOBS_CPU_WEIGHT_MAX 10000u
+
+#define JOBS_FIRST_USER_ID 1000u /* users of the system, and their groups, are below it */
+
 struct jobs_options {
     struct event_base *base;
     struct jobs_limits limits;
@@ -94,9 +123,14 @@ struct jobs_options {
     uint32_t own_uid;        /* of wsd and so of the executors */
     bool user_daemon;        /* a user's own wsd: plugins by path */
     int log_level;
-    const char *sandbox;      /* for executors, as ring/control.h says; lives as long as the jobs */
-    bool leaves_core;         /* an executor that crashes */
-    uint64_t executor_memory; /* that it allows them; 0: without limit */
+    const char *sandbox; /* for executors, as ring/control.h says, without memory; lives as long as the jobs */
+    bool leaves_core;    /* an executor that crashes */
+    const struct jobs_domain *domains; /* the first is that of all others; live as long as the jobs */
+    uint32_t n_domains;                /* at least 1 */
+    enum jobs_user_ids user_ids;
+    uint32_t first_user_id; /* who is below it runs under wsd's uid, or not at all */
+    const char *spawner;    /* wsd-spawn */
+    enum jobs_cgroups cgroups;
     /* Whether the configuration turns this plugin on; is_opt_in: the function asks to be off by default. */
     bool (*plugin_enabled)(const char *plugin, bool is_opt_in, void *context);
     /* Whether the configuration gives it an executor of its own; NULL: it never does. */
@@ -104,6 +138,8 @@ struct jobs_options {
     /* The longest time that a job of it may run, 0: any; *ret_of: NULL, or whose section of the configuration says so.
      * NULL: as in limits. */
     uint64_t (*plugin_max_run)(const char *plugin, const char **ret_of, void *context);
+    /* No executor can be started under the uid of a user any more: wsd-spawn is gone, and so is the right to another. */
+    void (*helpless)(void *context);
     void *context;
 };
 
@@ -237,7 +273,7 @@ int jobs_plugin_reload(struct jobs *jobs, uint32_t uid, uint64_t owner, const ch
  * privileged; his own where nobody has it. The caller frees. As jobs_plugin(). */
 int jobs_plugin_users(struct jobs *jobs, uint32_t uid, const char *plugin, const struct directory *directory,
                       uint64_t **ret_owners, size_t *ret_n);
-bool jobs_one_domain(const struct jobs *jobs); /* all users share one executor */
+uint32_t jobs_owner_uid(const struct jobs *jobs, uint64_t owner); /* UINT32_MAX: several users share that executor */
 /* Lets a function ("": all of the plugin) out of quarantine, for this user; for all users where he is privileged. 0;
  * -ENOENT: nothing is known against it; -ENAMETOOLONG, -ENOMEM. */
 int jobs_plugin_release(struct jobs *jobs, uint32_t uid, const char *plugin, const char *function,

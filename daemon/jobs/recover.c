@@ -54,13 +54,25 @@ static void words_of_stack(char text[static JOB_TEXT], uint64_t size)
 }
 
 /* What a plugin that got no memory dies of; whether it was that, nobody knows. */
-static void words_of_memory(char text[static JOB_TEXT], uint64_t limit)
+static void words_of_memory(char text[static JOB_TEXT], const struct domain *d)
 {
     size_t n = strlen(text);
 
-    if (limit)
-        snprintf(text + n, JOB_TEXT - n,
-                 "; perhaps for want of memory: [limits] executor-memory in wsd.conf is %" PRIu64 " MiB", limit >> 20);
+    if (d->settings->memory)
+        n += (size_t)snprintf(text + n, JOB_TEXT - n, "; perhaps for want of memory: ");
+    if (d->settings->memory)
+        domain_memory_words(d, text + n, JOB_TEXT - n);
+}
+
+/* The kernel has killed it for what it had taken. */
+static void words_of_end(char text[static JOB_TEXT], const struct domain *d)
+{
+    size_t n = (size_t)snprintf(text, JOB_TEXT, "out of memory: ");
+
+    if (d->executor->memory == CGROUP_END_LIMIT && d->settings->memory)
+        domain_memory_words(d, text + n, JOB_TEXT - n);
+    else
+        snprintf(text + n, JOB_TEXT - n, "the machine, or a cgroup that wsd is in, had no more");
 }
 
 static void log_lines(const struct job *job, const char *text)
@@ -86,7 +98,7 @@ static void crashed(struct job *job, const struct death *death)
     else
         snprintf(text, sizeof(text), "%s at address 0x%llx", strsignal(n->signal), (unsigned long long)n->address);
     if (n->signal == SIGABRT || (n->signal == SIGSEGV && n->code != FAULT_STACK && n->address < NULL_PAGE))
-        words_of_memory(text, job->domain->jobs->options.executor_memory);
+        words_of_memory(text, job->domain);
     log_warning("%s:%s crashed: %s", plugin_title(job->plugin), job->function->name, text);
     if (*n->backtrace && job_more(job)) {
         log_lines(job, n->backtrace);
@@ -192,6 +204,8 @@ static void describe(char text[static JOB_TEXT], struct domain *d, const struct 
                  death->note.signal == 0            ? "it called exit()"
                  : death->note.code == FAULT_STACK ? "stack overflow"
                                                    : strsignal(death->note.signal));
+    else if (d->executor->memory != CGROUP_END_FINE)
+        words_of_end(text, d);
     else if (*d->why)
         snprintf(text, JOB_TEXT, "%s", d->why);
     else if (d->executor->killed)

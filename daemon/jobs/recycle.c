@@ -28,7 +28,7 @@ static uint64_t resident(const struct executor *e)
     unsigned long long all, shared;
     char path[40], text[128];
 
-    snprintf(path, sizeof(path), "/proc/%d/statm", (int)e->pid);
+    snprintf(path, sizeof(path), "/proc/%d/statm", (int)(e->child ? child_pid(e->child) : 0));
     _cleanup_(close_fdp) int fd = open(path, O_RDONLY | O_CLOEXEC);
     ssize_t n = fd >= 0 ? read(fd, text, sizeof(text) - 1) : -1;
     if (n <= 0)

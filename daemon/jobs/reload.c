@@ -253,7 +253,7 @@ int jobs_plugin_reload(struct jobs *jobs, uint32_t uid, uint64_t owner, const ch
     list_init(&q->link);
     if (r < 0)
         return r;
-    struct domain *d = domain_for(jobs, (uint32_t)owner, request);
+    struct domain *d = domain_for_owner(jobs, owner, request);
     if (!d)
         return -ENOMEM;
     if (reload_under_way(d, request) || count_under_way(d) >= JOBS_RELOADS)
@@ -271,11 +271,6 @@ int jobs_plugin_reload(struct jobs *jobs, uint32_t uid, uint64_t owner, const ch
 }
 
 /* --- who --------------------------------------------------------------------------------------------------------- */
-
-bool jobs_one_domain(const struct jobs *jobs)
-{
-    return jobs->options.one_domain;
-}
 
 int jobs_plugin_users(struct jobs *jobs, uint32_t uid, const char *plugin, const struct directory *directory,
                       uint64_t **ret_owners, size_t *ret_n)

@@ -9,6 +9,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <ini.h>
+#include <pwd.h>
 #include <seccomp.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -21,7 +22,7 @@
 
 enum kind {
     KIND_TEXT, KIND_COUNT, KIND_SIZE, KIND_TIME, KIND_WORKERS, KIND_LEVEL, KIND_BOOL, KIND_TRUST, KIND_STACK,
-    KIND_CORE, KIND_MEMORY, KIND_CALLS, KIND_WRITABLE
+    KIND_CORE, KIND_MEMORY, KIND_CALLS, KIND_WRITABLE, KIND_AUTO, KIND_ID, KIND_TASKS
 };
 
 struct key {
@@ -37,6 +38,7 @@ static const struct key keys[] = {
     {"daemon", "socket-group", KIND_TEXT, AT(socket_group)},
     {"daemon", "state-dir", KIND_TEXT, AT(state_dir)},
     {"daemon", "executor", KIND_TEXT, AT(executor)},
+    {"daemon", "spawner", KIND_TEXT, AT(spawner)},
     {"daemon", "workers", KIND_WORKERS, AT(workers)},
     {"daemon", "log-level", KIND_LEVEL, AT(log_level)},
     {"daemon", "system", KIND_BOOL, AT(is_system)},
@@ -45,6 +47,9 @@ static const struct key keys[] = {
     {"pool", "stack", KIND_STACK, AT(stack_size)},
     {"plugins", "directories", KIND_TEXT, AT(plugin_dirs)},
     {"executor", "core-size", KIND_CORE, AT(core_size)},
+    {"executor", "user-ids", KIND_AUTO, AT(user_ids)},
+    {"executor", "first-user-id", KIND_ID, AT(first_user_id)},
+    {"executor", "cgroups", KIND_AUTO, AT(cgroups)},
     {"sandbox", "required", KIND_BOOL, AT(sandbox_required)},
     {"sandbox", "deny", KIND_CALLS, AT(deny)},
     {"sandbox", "writable", KIND_WRITABLE, AT(writable)},
@@ -65,6 +70,7 @@ static const struct key keys[] = {
     {"limits", "frame-timeout", KIND_TIME, AT(frontend_limits.frame_usec)},
     {"limits", "executor-idle", KIND_TIME, AT(limits.idle_usec)},
     {"limits", "executor-memory", KIND_MEMORY, AT(executor_memory)},
+    {"limits", "executor-tasks", KIND_TASKS, AT(executor_tasks)},
     {"limits", "executor-answer", KIND_TIME, AT(limits.hang_usec)},
     {"limits", "max-run", KIND_TIME, AT(limits.max_run_usec)},
     {"limits", "quarantine-after", KIND_COUNT, AT(limits.quarantine_after)},
@@ -79,10 +85,12 @@ int config_init(struct config *c)
 {
     *c = (struct config){
         .log_level = LOG_INFO, .sandbox_required = 1, .is_system = -1, .drain_usec = 90ull * 1000000,
-        .frontend_limits = FRONTEND_LIMITS_DEFAULT, .stack_size = JOBS_STACK_DEFAULT, .limits = JOBS_LIMITS_DEFAULT};
+        .first_user_id = JOBS_FIRST_USER_ID, .frontend_limits = FRONTEND_LIMITS_DEFAULT, .stack_size = JOBS_STACK_DEFAULT, .limits = JOBS_LIMITS_DEFAULT};
     c->plugin_dirs = strdup(WSD_PLUGIN_DIR);
     c->executor = strdup(WSD_EXECUTOR);
-    return c->plugin_dirs && c->executor ? 0 : -ENOMEM;
+    c->spawner = strdup(WSD_SPAWNER);
+    c->domains = calloc(1, sizeof(*c->domains));
+    return c->plugin_dirs && c->executor && c->spawner && c->domains ? 0 : -ENOMEM;
 }
 
 void config_deinit(struct config *c)
@@ -92,6 +100,10 @@ void config_deinit(struct config *c)
     free(c->state_dir);
     free(c->plugin_dirs);
     free(c->executor);
+    free(c->spawner);
+    for (uint32_t i = 0; c->domains && i < c->domains->n; i++)
+        free(c->domains->list[i].uids);
+    free(c->domains);
     free(c->deny);
     free(c->writable);
     *c = (struct config){0};
@@ -193,6 +205,17 @@ static int set_calls(char **at, const char *key, const char *value, char error[s
     return 0;
 }
 
+/* In the order of enum jobs_user_ids and of enum jobs_cgroups. */
+static const char *const autos[] = {"auto", "yes", "no"};
+
+static int index_of(const char *const *names, size_t n, const char *name)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(names[i], name) == 0)
+            return (int)i;
+    return -EINVAL;
+}
+
 static bool is_writable_list(const char *value)
 {
     if (strcmp(value, "none") == 0)
@@ -201,6 +224,52 @@ static bool is_writable_list(const char *value)
         if (*at != '/')
             return false;
     return true;
+}
+
+static const char wanted_workers[] = "a number of workers from 1 to 1024",
+                  wanted_tasks[] = "a number of processes and threads of at least 1",
+                  wanted_memory[] = "none, or a size from 1M to 1024T, such as 4G";
+
+static int parse_workers(const char *value, uint32_t *ret)
+{
+    uint64_t number;
+
+    if (parse_number(value, (const char *const[]){""}, (const uint64_t[]){1}, 1, &number) < 0 || number > JOBS_WORKERS_MAX)
+        return -EINVAL;
+    *ret = (uint32_t)number;
+    return 0;
+}
+
+static int parse_tasks(const char *value, uint64_t *ret)
+{
+    uint64_t number;
+
+    if (parse_number(value, (const char *const[]){""}, (const uint64_t[]){1}, 1, &number) < 0 || number > INT32_MAX / 2)
+        return -EINVAL;
+    *ret = number;
+    return 0;
+}
+
+static int parse_weight(const char *value, uint32_t *ret)
+{
+    uint64_t number;
+
+    if (parse_number(value, (const char *const[]){""}, (const uint64_t[]){1}, 1, &number) < 0 ||
+        number > JOBS_CPU_WEIGHT_MAX)
+        return -EINVAL;
+    *ret = (uint32_t)number;
+    return 0;
+}
+
+static int parse_memory(const char *value, uint64_t *ret)
+{
+    uint64_t number = 0;
+
+    if (strcmp(value, "none") != 0 &&
+        (parse_size(value, &number) < 0 || number < CONFIG_MEMORY_MIN || number > CONFIG_MEMORY_MAX))
+        return -EINVAL;
+    *ret = number;
+    return 0;
 }
 
 /* Puts the value in place. NULL, or what would have been right. */
@@ -235,11 +304,7 @@ static const char *set(struct config *c, const struct key *key, const char *valu
     case KIND_TIME:
         return parse_time(value, at) < 0 ? WANTED_TIME : NULL;
     case KIND_WORKERS:
-        r = parse_number(value, (const char *const[]){""}, (const uint64_t[]){1}, 1, &number);
-        if (r < 0 || number > JOBS_WORKERS_MAX)
-            return "a number of workers from 1 to 1024";
-        *(uint32_t *)at = (uint32_t)number;
-        return NULL;
+        return parse_workers(value, at) < 0 ? wanted_workers : NULL;
     case KIND_LEVEL:
         r = log_level_parse(value);
         if (r < 0)
@@ -261,11 +326,18 @@ static const char *set(struct config *c, const struct key *key, const char *valu
             return "none, unlimited, or a size such as 512M";
         return NULL;
     case KIND_MEMORY:
-        number = 0;
-        if (strcmp(value, "none") != 0 && (parse_size(value, &number) < 0 || number < CONFIG_MEMORY_MIN ||
-                                           number > CONFIG_MEMORY_MAX))
-            return "none, or a size from 1M to 1024T, such as 4G";
+        return parse_memory(value, at) < 0 ? wanted_memory : NULL;
+    case KIND_ID:
+        if (parse_number(value, (const char *const[]){""}, (const uint64_t[]){1}, 1, &number) < 0 || number >= UINT32_MAX)
+            return "a user id of at least 1";
         *(uint64_t *)at = number;
+        return NULL;
+    case KIND_TASKS: return parse_tasks(value, at) < 0 ? wanted_tasks : NULL;
+    case KIND_AUTO:
+        r = index_of(autos, ARRAY_SIZE(autos), value);
+        if (r < 0)
+            return "auto, yes or no";
+        *(int *)at = r;
         return NULL;
     case KIND_CALLS: break; /* set_calls() */
     case KIND_WRITABLE:
@@ -343,6 +415,113 @@ static int set_plugin(struct config *c, const char *plugin, const char *key, con
     return 0;
 }
 
+/* NULL: too many, or a bad name. */
+static struct config_domain *domain_get(struct config *c, const char *name)
+{
+    struct config_domains *all = c->domains;
+
+    for (uint32_t i = 0; i < all->n; i++)
+        if (strcmp(all->list[i].name, name) == 0)
+            return &all->list[i];
+    if (all->n == CONFIG_DOMAINS_MAX || strlen(name) >= sizeof(all->list[0].name) || !*name)
+        return NULL;
+    struct config_domain *d = &all->list[all->n++];
+    *d = (struct config_domain){0};
+    snprintf(d->name, sizeof(d->name), "%s", name);
+    return d;
+}
+
+static const char *domain_of(const struct config *c, uint32_t uid)
+{
+    for (uint32_t i = 0; i < c->domains->n; i++)
+        for (uint32_t j = 0; j < c->domains->list[i].n_uids; j++)
+            if (c->domains->list[i].uids[j] == uid)
+                return c->domains->list[i].name;
+    return NULL;
+}
+
+static int uid_of(const char *user, uint32_t *ret)
+{
+    char *end;
+
+    errno = 0;
+    unsigned long long number = strtoull(user, &end, 10);
+    if (!errno && !*end && end != user && user[0] >= '0' && user[0] <= '9' && number < UINT32_MAX) {
+        *ret = (uint32_t)number;
+        return 0;
+    }
+    struct passwd *p = getpwnam(user);
+    if (!p)
+        return -ENOENT;
+    *ret = p->pw_uid;
+    return 0;
+}
+
+/* Each line adds to those before it. */
+static int set_users(struct config *c, struct config_domain *d, const char *value, char error[static CONFIG_ERROR])
+{
+    _cleanup_(freep) char *copy = strdup(value);
+    char *save = NULL;
+
+    for (char *user = copy ? strtok_r(copy, " \t", &save) : NULL; user; user = strtok_r(NULL, " \t", &save)) {
+        const char *other;
+        uint32_t uid;
+
+        if (uid_of(user, &uid) < 0) {
+            snprintf(error, CONFIG_ERROR, "users: %.64s: there is no such user", user);
+            return -EINVAL;
+        }
+        other = domain_of(c, uid);
+        if (other) {
+            snprintf(error, CONFIG_ERROR, "users: %.64s is in [domain %s] already", user, other);
+            return -EINVAL;
+        }
+        if (d->n_uids == CONFIG_USERS_MAX) {
+            snprintf(error, CONFIG_ERROR, "users: at most %u in a domain", CONFIG_USERS_MAX);
+            return -EINVAL;
+        }
+        uint32_t *more = realloc(d->uids, (d->n_uids + 1) * sizeof(*more));
+        if (!more)
+            return -ENOMEM;
+        d->uids = more;
+        d->uids[d->n_uids++] = uid;
+    }
+    return copy ? 0 : -ENOMEM;
+}
+
+static int set_domain(struct config *c, const char *name, const char *key, const char *value,
+                      char error[static CONFIG_ERROR])
+{
+    struct config_domain *d = domain_get(c, name);
+    const char *wanted = NULL;
+
+    if (!d) {
+        snprintf(error, CONFIG_ERROR, "[domain %s]: at most %u domains, with names of 1 to 42 bytes", name,
+                 CONFIG_DOMAINS_MAX);
+        return -EINVAL;
+    }
+    if (strcmp(key, "users") == 0)
+        return set_users(c, d, value, error);
+    if (strcmp(key, "workers") == 0) {
+        wanted = parse_workers(value, &d->workers) < 0 ? wanted_workers : NULL;
+    } else if (strcmp(key, "executor-memory") == 0) {
+        wanted = parse_memory(value, &d->memory) < 0 ? wanted_memory : NULL;
+        d->has_memory = true;
+    } else if (strcmp(key, "executor-tasks") == 0) {
+        wanted = parse_tasks(value, &d->tasks) < 0 ? wanted_tasks : NULL;
+    } else if (strcmp(key, "cpu-weight") == 0) {
+        wanted = parse_weight(value, &d->cpu_weight) < 0 ? "a weight from 1 to 10000 (others have 100)" : NULL;
+    } else {
+        snprintf(error, CONFIG_ERROR,
+                 "[domain %s] has no key `%s`; it has: users workers executor-memory executor-tasks cpu-weight", name, key);
+        return -EINVAL;
+    }
+    if (!wanted)
+        return 0;
+    snprintf(error, CONFIG_ERROR, "%s = %s: %s is wanted", key, value, wanted);
+    return -EINVAL;
+}
+
 static void unknown(const char *section, const char *key, char error[static CONFIG_ERROR])
 {
     bool found = false;
@@ -353,7 +532,7 @@ static void unknown(const char *section, const char *key, char error[static CONF
     if (!found) {
         snprintf(error, CONFIG_ERROR,
                  "there is no section [%s]; there are: "
-                 "[daemon] [pool] [plugins] [executor] [sandbox] [domains] [limits] [plugin NAME]", section);
+                 "[daemon] [pool] [plugins] [executor] [sandbox] [domains] [limits] [plugin NAME] [domain NAME]", section);
         return;
     }
     n = (size_t)snprintf(error, CONFIG_ERROR, "[%s] has no key `%s`; it has:", section, key);
@@ -367,6 +546,8 @@ int config_set(struct config *c, const char *section, const char *key, const cha
 {
     if (strncmp(section, "plugin ", 7) == 0)
         return set_plugin(c, section + 7, key, value, error);
+    if (strncmp(section, "domain ", 7) == 0)
+        return set_domain(c, section + 7, key, value, error);
     for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
         if (strcmp(keys[i].section, section) != 0 || strcmp(keys[i].name, key) != 0)
             continue;
@@ -516,6 +697,14 @@ int config_read_standard(struct config *c, const char *directory, char error[sta
     return r;
 }
 
+static void print_bound(uint64_t bytes, FILE *to)
+{
+    if (bytes == 0 || bytes == UINT64_MAX)
+        fputs(bytes ? "unlimited" : "none", to);
+    else
+        fprintf(to, "%llu", (unsigned long long)bytes);
+}
+
 static void print_value(const struct config *c, const struct key *key, FILE *to)
 {
     const void *at = (const char *)c + key->at;
@@ -524,21 +713,19 @@ static void print_value(const struct config *c, const struct key *key, FILE *to)
     case KIND_TEXT: fprintf(to, "%s", *(char *const *)at ? *(char *const *)at : ""); break;
     case KIND_COUNT:
     case KIND_STACK:
+    case KIND_ID:
+    case KIND_TASKS:
     case KIND_SIZE: fprintf(to, "%llu", *(const unsigned long long *)at); break;
     case KIND_TIME: fprintf(to, "%llums", *(const unsigned long long *)at / 1000); break;
     case KIND_WORKERS: fprintf(to, "%u", *(const uint32_t *)at); break;
     case KIND_LEVEL: fprintf(to, "%d", *(const int *)at); break;
     case KIND_BOOL: fprintf(to, "%s", *(const int *)at ? "yes" : "no"); break;
     case KIND_TRUST: fprintf(to, "%s", *(const bool *)at ? "all" : "user"); break;
+    case KIND_AUTO: fprintf(to, "%s", autos[*(const int *)at]); break;
     case KIND_CALLS:
     case KIND_WRITABLE: fprintf(to, "%s", *(char *const *)at ? *(char *const *)at : ""); break;
     case KIND_CORE:
-    case KIND_MEMORY:
-        if (*(const uint64_t *)at == 0 || *(const uint64_t *)at == UINT64_MAX)
-            fputs(*(const uint64_t *)at ? "unlimited" : "none", to);
-        else
-            fprintf(to, "%llu", *(const unsigned long long *)at);
-        break;
+    case KIND_MEMORY: print_bound(*(const uint64_t *)at, to); break;
     }
 }
 
@@ -558,9 +745,28 @@ static bool is_unset(const struct config *c, const struct key *key)
     case KIND_TIME:
     case KIND_COUNT:
     case KIND_SIZE:
+    case KIND_TASKS:
         return !*(const uint64_t *)at;
     default:
         return false;
+    }
+}
+
+static void print_domain(const struct config_domain *d, FILE *to)
+{
+    fprintf(to, "\n[domain %s]\n", d->name);
+    for (uint32_t i = 0; i < d->n_uids; i++) /* a line of a file has its limit */
+        fprintf(to, "users = %u\n", d->uids[i]);
+    if (d->workers)
+        fprintf(to, "workers = %u\n", d->workers);
+    if (d->tasks)
+        fprintf(to, "executor-tasks = %llu\n", (unsigned long long)d->tasks);
+    if (d->cpu_weight)
+        fprintf(to, "cpu-weight = %u\n", d->cpu_weight);
+    if (d->has_memory) {
+        fputs("executor-memory = ", to);
+        print_bound(d->memory, to);
+        fputc('\n', to);
     }
 }
 
@@ -588,6 +794,45 @@ void config_print(const struct config *c, FILE *to)
         if (p->max_running)
             fprintf(to, "max-running = %u\n", p->max_running);
     }
+    for (uint32_t i = 0; i < c->domains->n; i++)
+        print_domain(&c->domains->list[i], to);
+}
+
+bool config_same_domains(const struct config *a, const struct config *b)
+{
+    bool same = a->domains->n == b->domains->n;
+
+    for (uint32_t i = 0; same && i < a->domains->n; i++) {
+        const struct config_domain *x = &a->domains->list[i], *y = &b->domains->list[i];
+
+        same = strcmp(x->name, y->name) == 0 && x->n_uids == y->n_uids && x->workers == y->workers &&
+               x->tasks == y->tasks && x->cpu_weight == y->cpu_weight && x->has_memory == y->has_memory && x->memory == y->memory &&
+               (x->n_uids == 0 || memcmp(x->uids, y->uids, x->n_uids * sizeof(*x->uids)) == 0);
+    }
+    return same;
+}
+
+struct jobs_domain *config_domains(const struct config *c, uint32_t *ret_n)
+{
+    struct jobs_domain *all = calloc(c->domains->n + 1, sizeof(*all));
+
+    if (!all)
+        return NULL;
+    all[0] = (struct jobs_domain){.memory = c->executor_memory, .tasks = c->executor_tasks};
+    for (uint32_t i = 0; i < c->domains->n; i++) {
+        const struct config_domain *d = &c->domains->list[i];
+
+        all[i + 1] = (struct jobs_domain){.name = d->name,
+                                          .uids = d->uids,
+                                          .n_uids = d->n_uids,
+                                          .workers = d->workers,
+                                          .cpu_weight = d->cpu_weight,
+                                          .tasks = d->tasks ? d->tasks : c->executor_tasks,
+                                          .own_memory = d->has_memory,
+                                          .memory = d->has_memory ? d->memory : c->executor_memory};
+    }
+    *ret_n = c->domains->n + 1;
+    return all;
 }
 
 static const struct config_plugin *plugin_find(const struct config *c, const char *name)
@@ -628,9 +873,8 @@ char *config_sandbox(const struct config *c, bool is_system)
     const char *writable = c->writable ? c->writable : commands ? "/" : "none";
     char *text;
 
-    if (asprintf(&text, "required=%d,commands=%d,children=%d,core=%llu,memory=%llu,deny=%s,writable=%s",
-                 c->sandbox_required, commands, exec, (unsigned long long)c->core_size,
-                 (unsigned long long)c->executor_memory, c->deny ? c->deny : "",
+    if (asprintf(&text, "required=%d,commands=%d,children=%d,core=%llu,deny=%s,writable=%s",
+                 c->sandbox_required, commands, exec, (unsigned long long)c->core_size, c->deny ? c->deny : "",
                  strcmp(writable, "none") == 0 ? "" : writable) < 0)
         return NULL;
     return text;

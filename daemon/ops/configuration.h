@@ -16,6 +16,8 @@
 #define CONFIG_MEMORY_MIN  (1ull << 20) /* of executor-memory */
 #define CONFIG_MEMORY_MAX  (1ull << 50)
 #define CONFIG_DENY_MAX    4096u
+#define CONFIG_DOMAINS_MAX 64u
+#define CONFIG_USERS_MAX   1024u /* of a domain */
 
 struct config_plugin {
     char name[64];
@@ -25,12 +27,31 @@ struct config_plugin {
     uint32_t max_running;  /* jobs at once; 0: not said */
 };
 
+/* [domain NAME] */
+struct config_domain {
+    char name[64];
+    uint32_t *uids;
+    uint32_t n_uids;
+    uint32_t workers; /* 0: not said */
+    uint64_t memory;
+    bool has_memory;
+    uint64_t tasks; /* 0: as in [limits] */
+    uint32_t cpu_weight; /* 0: not said */
+};
+
+/* In a place of its own: jobs go on with that of the start when the files are read again. */
+struct config_domains {
+    struct config_domain list[CONFIG_DOMAINS_MAX];
+    uint32_t n;
+};
+
 struct config {
     char *socket; /* NULL: by the rule of the contract */
     char *socket_group;
     char *state_dir;
     char *plugin_dirs; /* colon-separated */
     char *executor;
+    char *spawner;
     int pin;             /* 1 yes, 0 no */
     uint64_t stack_size; /* of a worker */
     uint32_t workers; /* 0: the CPUs that wsd may use */
@@ -42,6 +63,11 @@ struct config {
     uint64_t executor_memory; /* 0: without limit */
     int is_system; /* 1 yes, 0 no, -1: by the socket's place */
     bool one_domain;
+    int user_ids; /* enum jobs_user_ids */
+    uint64_t first_user_id;
+    int cgroups;             /* enum jobs_cgroups */
+    uint64_t executor_tasks; /* 0: without limit */
+    struct config_domains *domains;
     uint64_t drain_usec;
     struct frontend_limits frontend_limits;
     struct jobs_limits limits;
@@ -63,7 +89,11 @@ int config_set(struct config *c, const char *section, const char *key, const cha
                char error[static CONFIG_ERROR]);
 /* All of it, in the syntax of the file. */
 void config_print(const struct config *c, FILE *to);
-/* What executors are told of their sandbox, as ring/control.h says. The caller frees; NULL: no memory. */
+/* What holds for each trust domain: the first for all who are in no other. It points into the configuration. The caller frees; NULL: no
+ * memory. */
+struct jobs_domain *config_domains(const struct config *c, uint32_t *ret_n);
+bool config_same_domains(const struct config *a, const struct config *b);
+/* What executors are told of their sandbox, as ring/control.h says, but for the memory. The caller frees; NULL: no memory. */
 char *config_sandbox(const struct config *c, bool is_system);
 /* Whether a plugin is on; opt_in: it is off unless named. */
 bool config_plugin_enabled(const struct config *c, const char *name, bool opt_in);

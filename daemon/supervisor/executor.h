@@ -7,11 +7,11 @@
 #include <event2/event.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/types.h>
 
 #include "base/list.h"
 #include "ring/control.h"
 #include "ring/ring.h"
+#include "supervisor/child.h"
 
 struct executor;
 
@@ -29,15 +29,15 @@ struct executor_ops {
 
 struct executor_options {
     struct event_base *base;
-    int binary_fd; /* wsd-executor, held open so that an upgrade on disk cannot mix versions */
+    const struct child_program *program;
+    struct helper *helper; /* NULL: none is needed */
+    uint32_t uid;          /* that it runs under; CHILD_OWN: wsd's own */
     uint32_t workers;
-    bool pin;
-    uint64_t stack_size;
-    const char *plugin_dirs; /* colon-separated */
-    bool any_path;
-    int log_level;
-    const char *sandbox; /* as control.h says */
-    bool leaves_core;    /* so it is not killed while it dies of a fault */
+    uint64_t memory;  /* bytes that it may allocate; 0: without limit */
+    struct cgroups *cgroups; /* NULL: none is made for it */
+    uint64_t tasks;          /* in its cgroup; 0: without limit */
+    uint32_t cpu_weight;     /* of its cgroup; 0: as all */
+    bool leaves_core; /* so it is not killed while it dies of a fault */
     uint32_t number; /* the EXECUTOR in EXECUTOR.WORKER */
     const struct executor_ops *ops;
     void *context;
@@ -45,15 +45,15 @@ struct executor_options {
 
 struct executor {
     struct front front;
-    pid_t pid;
-    int pidfd;
+    struct child *child; /* NULL: it is gone */
     int control_fd;
     uint32_t number;
     bool ready;
     bool killed; /* by us */
     bool dying;  /* it said so: `dead` was called */
     bool leaves_core;
-    struct event *pid_event, *bell_event, *control_event, *control_write_event;
+    enum cgroup_end memory; /* when it is dead */
+    struct event *bell_event, *control_event, *control_write_event;
     struct list outbox; /* control packets that did not fit the socket */
     uint32_t n_outbox;
     const struct executor_ops *ops;
@@ -65,8 +65,6 @@ int executor_new(struct executor **ret_executor, const struct executor_options *
 /* Kills where that has not happened, but not who writes a core; the process is reaped when it is gone, which takes long where it has much memory,
  * without anybody waiting for it. NULL is fine; returns NULL. */
 struct executor *executor_free(struct executor *e);
-/* Processes that have not been reaped are nobody's any more. [at the end] */
-void executor_forget_remains(void);
 
 /* SIGKILL; `dead` follows. */
 void executor_kill(struct executor *e);

@@ -4,6 +4,7 @@
 # sandbox.sh: the sandbox of executors by configuration: what is denied beside, what happens where a part of it cannot be
 # had or does not hold, core sizes, and the memory limit.
 . "$(dirname "$0")/../support/lib.sh"
+. "$(dirname "$0")/../support/inject.sh"
 
 start() { # CONFIGURATION: a wsd with it
   printf '%b' "$1" >"$WSD_CONFIG"
@@ -77,13 +78,6 @@ fi
 
 # --- parts that cannot be had --------------------------------------------------------------------------------------------
 
-can_inject() {
-  [ "$(id -u)" = 0 ] && command -v strace >/dev/null && [ -z "${WSD_SANITIZE:-}" ] &&
-    strace -qq -o /dev/null -e inject=landlock_restrict_self:error=EINVAL true 2>/dev/null
-}
-inject() { # WHAT
-  WSD_PREFIX=(strace -f -qq -o "$WORK/trace" -e "trace=${1%%:*}" -e "inject=$1")
-}
 refuses() { # WORDS TIMES: so often an executor has said so, one for each job
   local status=0
   wsctl submit fib 20 >"$WORK/out" 2>"$WORK/err" || status=$?
@@ -93,12 +87,6 @@ refuses() { # WORDS TIMES: so often an executor has said so, one for each job
 }
 goes_on() { # WORDS
   expect_output 6765 wsctl submit fib 20 && grep -F "$1" "$WSD_LOG" && grep -F 'required = no' "$WSD_LOG"
-}
-# The wsd that is traced is not the process that start_wsd knows: that one is strace, and ends with it.
-stop_traced() {
-  pkill -TERM -P "$WSD_PID" -x wsd
-  wait_for_exit "$WSD_PID" || fail "stop wsd" "under strace it ended with $?"
-  WSD_PREFIX=()
 }
 # The first eight calls of seccomp() are libseccomp asking what the kernel can.
 if can_inject; then

@@ -4,30 +4,10 @@
 # users.sh: one wsd for several users: files named in arguments are opened with the submitter's rights and from his
 # working directory, never with wsd's; a user sees and touches only his own jobs; only the socket's group gets in.
 . "$(dirname "$0")/../support/lib.sh"
+. "$(dirname "$0")/../support/users.sh"
 
 [ "$(id -u)" = 0 ] || { skip "several users" "only root can act as them"; exit 0; }
 command -v setpriv >/dev/null || { skip "several users" "no setpriv here"; exit 0; }
-
-# What other users may run and read, wherever the repository lies.
-install_for_all() {
-    mkdir -p "$WORK/inst/plugins"
-    cp "$WSD" "$EXECUTOR" "$WSCTL" "$BUILD"/client/libwsclient.so.0 "$WORK/inst/"
-    cp "$PLUGINS"/*.so "$TEST_PLUGINS"/echo.so "$TEST_PLUGINS"/spin.so "$WORK/inst/plugins/"
-    chmod -R go-w "$WORK/inst"
-    chmod 755 "$WORK" "$WORK/inst" "$WORK/inst/plugins"
-    chmod 1777 "$WORK/tmp"
-}
-
-GROUP_ID=100 # users
-as() { # UID COMMAND...
-    local uid=$1
-    shift
-    setpriv --reuid="$uid" --regid="$uid" --groups="$GROUP_ID" --inh-caps=-all -- env \
-        LD_LIBRARY_PATH="$WORK/inst" WSD_SOCKET="$WSD_SOCKET" TMPDIR="$WORK/tmp" "$@"
-}
-
-CTL=$WORK/inst/wsctl
-ALICE=1001 BOB=1002
 
 private_files() {
     mkdir -p "$WORK/alice/sub dir" "$WORK/bob"
@@ -97,9 +77,8 @@ several_users() { # WHO
     check "$1: exec would need the user's own rights" expect_exit 77 as $ALICE "$CTL" submit exec true
 }
 
-install_for_all
+install_for_all echo spin
 private_files
-WSD=$WORK/inst/wsd EXECUTOR=$WORK/inst/wsd-executor PLUGINS=$WORK/inst/plugins
 printf '[daemon]\nsystem = yes\nsocket-group = %s\n' "$(getent group $GROUP_ID | cut -d: -f1)" >"$WSD_CONFIG"
 chmod 644 "$WSD_CONFIG"
 

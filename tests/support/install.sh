@@ -21,7 +21,7 @@ check "meson install" env DESTDIR="$dest" meson install -C "$BUILD" --no-rebuild
 there() {
   [ -e "$dest$1" ]
 }
-for file in "$prefix/sbin/wsd" "$prefix/libexec/wsd-executor" "$prefix/bin/wsctl" "$libdir/libwsclient.so.0" \
+for file in "$prefix/sbin/wsd" "$prefix/libexec/wsd-executor" "$prefix/libexec/wsd-spawn" "$prefix/bin/wsctl" "$libdir/libwsclient.so.0" \
   "$libdir/libwsclient.so" "$libdir/wsd/wsctl-local.so" "$libdir/pkgconfig/wsclient.pc" \
   "$libdir/pkgconfig/wsd-plugin.pc" "$prefix/include/wsd/plugin.h" "$prefix/include/wsd/task.h" \
   "$prefix/include/wsd/forms.h" "$prefix/include/wsd/future.h" "$prefix/include/wsd/graph.h" "$prefix/include/wsd/client.h"; do
@@ -117,6 +117,7 @@ export LD_LIBRARY_PATH=$dest$libdir
 WSD=$dest$prefix/sbin/wsd
 WSCTL=$dest$prefix/bin/wsctl
 EXECUTOR=$dest$prefix/libexec/wsd-executor
+SPAWNER=$dest$prefix/libexec/wsd-spawn
 PLUGINS=$dest$libdir/wsd/plugins
 if start_wsd --workers 2; then
   check "the installed wsd runs the installed fib" installed
@@ -201,7 +202,7 @@ fortified() {
 no_rpath() {
   ! readelf -d "$1" | grep -E 'RPATH|RUNPATH'
 }
-for program in sbin/wsd libexec/wsd-executor bin/wsctl; do
+for program in sbin/wsd libexec/wsd-executor libexec/wsd-spawn bin/wsctl; do
   check "${program##*/} is position-independent" pie "$dest$prefix/$program"
   check "${program##*/} is fortified" fortified "$dest$prefix/$program"
 done

@@ -6,7 +6,7 @@
 #     . "$(dirname "$0")/../support/lib.sh"
 #
 # tests/run gives the environment; a script run by hand finds its own:
-#   SRC  BUILD  WSD  WSCTL  EXECUTOR  PLUGINS (shipped ones)  TEST_PLUGINS  RUN (runs one plugin without a daemon)
+#   SRC  BUILD  WSD  WSCTL  EXECUTOR  SPAWNER  PLUGINS (shipped ones)  TEST_PLUGINS  RUN (runs one plugin without a daemon)
 #   TIME_SCALE  by how much every time limit grows (sanitizers, valgrind)
 # and from here come
 #   WORK        a private directory, removed at the end; also TMPDIR
@@ -25,12 +25,13 @@ if [ -z "${BUILD:-}" ]; then
 fi
 WSD=${WSD:-$BUILD/daemon/wsd}
 EXECUTOR=${EXECUTOR:-$BUILD/daemon/executor/wsd-executor}
+SPAWNER=${SPAWNER:-$BUILD/daemon/spawner/wsd-spawn}
 WSCTL=${WSCTL:-$BUILD/client/wsctl/wsctl}
 PLUGINS=${PLUGINS:-$BUILD/daemon/plugins}
 TEST_PLUGINS=${TEST_PLUGINS:-$BUILD/tests/support/plugins}
 RUN=${RUN:-$BUILD/tests/support/run-plugin}
 TIME_SCALE=${TIME_SCALE:-1}
-export SRC BUILD WSD EXECUTOR WSCTL PLUGINS TEST_PLUGINS RUN TIME_SCALE
+export SRC BUILD WSD EXECUTOR SPAWNER WSCTL PLUGINS TEST_PLUGINS RUN TIME_SCALE
 
 WORK=$(mktemp -d "${TMPDIR:-/tmp}/wsd-test.XXXXXX") || exit 1
 mkdir "$WORK/bin" "$WORK/tmp" "$WORK/state"
@@ -156,7 +157,7 @@ start_wsd() { # [OPTION...]
   export WSD_SOCKET=$dir/wsd.sock
   WSD_LOG=$dir/log
   ${WSD_PREFIX[@]+"${WSD_PREFIX[@]}"} "$WSD" --socket "$WSD_SOCKET" --config "$WSD_CONFIG" --executor "$EXECUTOR" \
-    --state-dir "$dir/state" --plugin-dir "$PLUGINS" "$@" >"$WSD_LOG" 2>&1 </dev/null &
+    --spawner "$SPAWNER" --state-dir "$dir/state" --plugin-dir "$PLUGINS" "$@" >"$WSD_LOG" 2>&1 </dev/null &
   WSD_PID=$!
   started+=("$WSD_PID")
   if ! wait_until answers "$WSD_PID" "$WSD_SOCKET" || gone "$WSD_PID"; then

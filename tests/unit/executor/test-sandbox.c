@@ -116,25 +116,25 @@ static int without_capabilities(const struct sandbox *s)
 {
     int v = landlock_version();
 
-    return landlock_enter(s, v) < 0 || filter_enter(s, false) < 0 || strncmp(verify(s, v), "capabilities:", 13) != 0;
+    return landlock_enter(s, v) < 0 || filter_enter(s, false) < 0 || strncmp(verify(s, v, getppid()), "capabilities:", 13) != 0;
 }
 
 static int without_landlock(const struct sandbox *s)
 {
     /* the filter keeps the signals in */
-    return capabilities_drop() < 0 || filter_enter(s, true) < 0 || strncmp(verify(s, 2), "Landlock:", 9) != 0;
+    return capabilities_drop() < 0 || filter_enter(s, true) < 0 || strncmp(verify(s, 2, getppid()), "Landlock:", 9) != 0;
 }
 
 static int without_any_guard_of_signals(const struct sandbox *s)
 {
-    return capabilities_drop() < 0 || filter_enter(s, false) < 0 || strncmp(verify(s, 0), "signals:", 8) != 0;
+    return capabilities_drop() < 0 || filter_enter(s, false) < 0 || strncmp(verify(s, 0, getppid()), "signals:", 8) != 0;
 }
 
 static int without_filter(const struct sandbox *s)
 {
     int v = landlock_version();
 
-    return capabilities_drop() < 0 || landlock_enter(s, v) < 0 || strncmp(verify(s, v), "seccomp:", 8) != 0;
+    return capabilities_drop() < 0 || landlock_enter(s, v) < 0 || strncmp(verify(s, v, getppid()), "seccomp:", 8) != 0;
 }
 
 static int dumpable(const struct sandbox *s)
@@ -143,7 +143,7 @@ static int dumpable(const struct sandbox *s)
 
     prctl(PR_SET_DUMPABLE, 1);
     return capabilities_drop() < 0 || landlock_enter(s, v) < 0 || filter_enter(s, false) < 0 ||
-           strncmp(verify(s, v), "dumpable:", 9) != 0;
+           strncmp(verify(s, v, getppid()), "dumpable:", 9) != 0;
 }
 
 START_TEST(a_part_that_is_missing_is_found)

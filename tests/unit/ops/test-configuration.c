@@ -85,16 +85,16 @@ static void sandbox_is(bool is_system, const char *expected)
 
 START_TEST(executors_are_told_of_their_sandbox)
 {
-    sandbox_is(false, "required=1,commands=1,children=0,core=0,memory=0,deny=,writable=/");
-    sandbox_is(true, "required=1,commands=0,children=0,core=0,memory=0,deny=,writable=");
+    sandbox_is(false, "required=1,commands=1,children=0,core=0,deny=,writable=/");
+    sandbox_is(true, "required=1,commands=0,children=0,core=0,deny=,writable=");
     ck_assert_int_eq(read_text("[sandbox]\nrequired = no\nwritable = /var/tmp:/x\n[executor]\ncore-size = unlimited\n"
                                "[limits]\nexecutor-memory = 1G\n[plugin exec]\nenabled = yes\n"),
                      0);
-    sandbox_is(true, "required=0,commands=1,children=1,core=18446744073709551615,memory=1073741824,deny=,writable=/var/tmp:/x");
+    sandbox_is(true, "required=0,commands=1,children=1,core=18446744073709551615,deny=,writable=/var/tmp:/x");
     ck_assert_int_eq(read_text("[sandbox]\nwritable = none\n[executor]\ncore-size = none\n[limits]\n"
                                "executor-memory = none\n"),
                      0);
-    sandbox_is(false, "required=0,commands=1,children=1,core=0,memory=0,deny=,writable=");
+    sandbox_is(false, "required=0,commands=1,children=1,core=0,deny=,writable=");
 }
 END_TEST
 
@@ -131,6 +131,92 @@ START_TEST(memory_of_executors_is_limited_below_at_and_above)
         ck_assert_int_eq(config_set(&config, "limits", "executor-memory", text, error), i <= 0 ? 0 : -EINVAL);
     }
     ck_assert_uint_eq(config.executor_memory, CONFIG_MEMORY_MIN + 1);
+}
+END_TEST
+
+START_TEST(a_domain_has_what_it_says_and_else_what_all_have)
+{
+    uint32_t n = 0;
+
+    ck_assert_int_eq(read_text("[domain team]\nusers = root 1001\nusers = 1002\nworkers = 3\ncpu-weight = 400\n"
+                               "[domain guest]\nusers = 1003\nexecutor-memory = 64M\nexecutor-tasks = 5\n"
+                               "[domain free]\nexecutor-memory = none\n[limits]\nexecutor-memory = 1G\nexecutor-tasks = 50\n"),
+                     0);
+    struct jobs_domain *all = config_domains(&config, &n);
+    ck_assert_uint_eq(n, 4);
+    ck_assert_ptr_null(all[0].name);
+    ck_assert_uint_eq(all[0].memory, 1u << 30);
+    ck_assert_uint_eq(all[0].tasks, 50);
+    ck_assert_str_eq(all[1].name, "team");
+    ck_assert_uint_eq(all[1].n_uids, 3);
+    ck_assert_uint_eq(all[1].uids[0], 0);
+    ck_assert_uint_eq(all[1].uids[2], 1002);
+    ck_assert_uint_eq(all[1].workers, 3);
+    ck_assert_uint_eq(all[1].cpu_weight, 400);
+    ck_assert(all[1].memory == 1u << 30 && !all[1].own_memory && all[1].tasks == 50);
+    ck_assert(all[2].memory == 64u << 20 && all[2].own_memory && all[2].tasks == 5);
+    ck_assert(all[3].memory == 0 && all[3].own_memory && all[3].n_uids == 0);
+    free(all);
+}
+END_TEST
+
+START_TEST(what_a_domain_cannot_be_is_refused)
+{
+    static const char *const bad[][3] = {
+        {"users", "no-such-user", "users: no-such-user: there is no such user"},
+        {"users", "4294967295", "there is no such user"},
+        {"users", "-1", "there is no such user"},
+        {"users", "1002 1001", "users: 1001 is in [domain one] already"},
+        {"workers", "0", "workers from 1"},
+        {"executor-memory", "1", "1M"},
+        {"executor-tasks", "0", "at least 1"},
+        {"cpu-weight", "0", "from 1 to 10000"},
+        {"cpu-weight", "10001", "from 1 to 10000"},
+        {"nosuch", "1", "it has: users workers executor-memory executor-tasks cpu-weight"},
+    };
+    char name[32];
+
+    ck_assert_int_eq(config_set(&config, "domain one", "users", "1001", error), 0);
+    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+        ck_assert_int_eq(config_set(&config, "domain two", bad[i][0], bad[i][1], error), -EINVAL);
+        ck_assert_msg(strstr(error, bad[i][2]) != NULL, "%s", error);
+    }
+    ck_assert_int_eq(config_set(&config, "domain ", "workers", "1", error), -EINVAL);
+    for (unsigned i = 2; i < CONFIG_DOMAINS_MAX; i++) { /* below, and at the limit */
+        snprintf(name, sizeof(name), "domain %u", i);
+        ck_assert_int_eq(config_set(&config, name, "workers", "1", error), 0);
+    }
+    ck_assert_int_eq(config_set(&config, "domain more", "workers", "1", error), -EINVAL);
+    ck_assert_ptr_nonnull(strstr(error, "at most 64 domains"));
+}
+END_TEST
+
+START_TEST(users_of_a_domain_are_limited_at_and_above)
+{
+    char uid[16];
+
+    for (unsigned i = 0; i < CONFIG_USERS_MAX; i++) {
+        snprintf(uid, sizeof(uid), "%u", 5000 + i);
+        ck_assert_int_eq(config_set(&config, "domain many", "users", uid, error), 0);
+    }
+    ck_assert_int_eq(config_set(&config, "domain many", "users", "1", error), -EINVAL);
+    ck_assert_ptr_nonnull(strstr(error, "at most 1024"));
+}
+END_TEST
+
+START_TEST(first_user_and_switches_have_their_words)
+{
+    ck_assert_uint_eq(config.first_user_id, JOBS_FIRST_USER_ID);
+    ck_assert_int_eq(config.user_ids, JOBS_USER_IDS_AUTO);
+    ck_assert_int_eq(config_set(&config, "executor", "user-ids", "yes", error), 0);
+    ck_assert_int_eq(config.user_ids, JOBS_USER_IDS_YES);
+    ck_assert_int_eq(config_set(&config, "executor", "cgroups", "no", error), 0);
+    ck_assert_int_eq(config.cgroups, JOBS_CGROUPS_NO);
+    ck_assert_int_eq(config_set(&config, "executor", "cgroups", "maybe", error), -EINVAL);
+    ck_assert_ptr_nonnull(strstr(error, "auto, yes or no"));
+    ck_assert_int_eq(config_set(&config, "executor", "first-user-id", "0", error), -EINVAL);
+    ck_assert_int_eq(config_set(&config, "executor", "first-user-id", "4294967295", error), -EINVAL);
+    ck_assert_int_eq(config_set(&config, "executor", "first-user-id", "4294967294", error), 0);
 }
 END_TEST
 
@@ -330,7 +416,10 @@ START_TEST(what_is_printed_reads_back_as_the_same)
 
     ck_assert_int_eq(read_text("[daemon]\nworkers = 3\nsocket = /s\n[domains]\ntrust = all\n[plugin exec]\nenabled = yes\n"
                                "[sandbox]\ndeny = times socket\nwritable = none\n[executor]\ncore-size = unlimited\n"
-                               "[limits]\nexecutor-memory = 3M\n"
+                               "[limits]\nexecutor-memory = 3M\nexecutor-tasks = 9\n"
+                               "[domain a b]\nusers = 1001 0\nworkers = 7\nexecutor-tasks = 1\ncpu-weight = 10000\n"
+                               "executor-memory = none\n[domain c]\nusers = 1003\n"
+                               "[executor]\nuser-ids = yes\nfirst-user-id = 1\ncgroups = no\n"
                                "[plugin a]\nisolation = own\nmax-run = 1500ms\n[limits]\nmax-run = 2h\n"),
                      0);
     snprintf(path, sizeof(path), "%s/printed.conf", directory);
@@ -358,6 +447,10 @@ int main(void)
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, every_kind_of_value_is_read);
+    tcase_add_test(tc, a_domain_has_what_it_says_and_else_what_all_have);
+    tcase_add_test(tc, what_a_domain_cannot_be_is_refused);
+    tcase_add_test(tc, users_of_a_domain_are_limited_at_and_above);
+    tcase_add_test(tc, first_user_and_switches_have_their_words);
     tcase_add_test(tc, stacks_are_limited_below_at_and_above);
     tcase_add_test(tc, executors_are_told_of_their_sandbox);
     tcase_add_test(tc, each_line_of_denied_calls_adds);

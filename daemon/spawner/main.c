@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * main.c: wsd-spawn: starts executors under the uids of users, for a wsd that has or gives the right to that. packet.h
+ * says how it is started and spoken to.
+ * Owns its children: those it started and has not reaped yet.
+ * Keeps: nobody gets a uid or a group below the bound of its command line, nor anything but wsd-executor; each child that
+ * was started is told of as exited once; none is left when wsd, or this process, ends.
+ * Does not parse, allocate, look names up, or do anything for anybody but the wsd that started it. One thread. */
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/capability.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/pidfd.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "spawner/packet.h"
+
+#define EXIT_USAGE       64
+#define EXIT_FAILED      74
+#define EXIT_CHILD       127 /* of a child that did not come as far as to be an executor */
+#define EXECUTOR_FD      3   /* the first descriptor of an executor */
+#define FD_HIGH          64  /* above every number that a child gets */
+#define CAPABILITIES_MAX 64
+#define ARGUMENTS        7   /* of the executor, behind its name */
+#define SANDBOX_ROOM     16384
+
+struct child {
+    uint64_t serial; /* 0: free */
+    pid_t pid;
+};
+
+static struct child children[SPAWN_CHILDREN_MAX];
+static uint32_t first_id;
+static char workers[16], sandbox[SANDBOX_ROOM];
+static char *arguments[ARGUMENTS + 2] = {(char[]){"wsd-executor"}, workers};
+static const char *sandbox_given;
+static pid_t self;
+
+extern char **environ;
+
+/* --- rights ------------------------------------------------------------------------------------------------------- */
+
+#define CAP_BIT(n) (1u << (n))
+
+static int capabilities_keep(uint32_t kept)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct sets[_LINUX_CAPABILITY_U32S_3] = {{.effective = kept, .permitted = kept}};
+
+    if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0)
+        return -1;
+    return (int)syscall(SYS_capset, &header, sets);
+}
+
+static int drop_rights(void)
+{
+    uint32_t kept = CAP_BIT(CAP_SETUID) | CAP_BIT(CAP_SETGID) | CAP_BIT(CAP_KILL);
+
+    /* The bounding set can only be emptied by who has CAP_SETPCAP; for others no_new_privs makes it mean nothing. */
+    for (int i = 0; i < CAPABILITIES_MAX; i++)
+        if ((i >= 32 || !(kept & CAP_BIT(i))) && prctl(PR_CAPBSET_DROP, i, 0, 0, 0) < 0 && errno != EPERM)
+            break; /* no more of them */
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_DUMPABLE, 0) < 0)
+        return -1;
+    return capabilities_keep(kept);
+}
+
+/* --- one child ---------------------------------------------------------------------------------------------------- */
+
+static void child_fails(const char *what)
+{
+    fprintf(stderr, "wsd-spawn: %s: %s\n", what, strerror(errno));
+    _exit(EXIT_CHILD);
+}
+
+/* Where each descriptor has to be; the rest closes by itself when the executor begins. */
+static int child_descriptors(const int *fds, int executor)
+{
+    int high[SPAWN_FDS];
+
+    for (unsigned i = 0; i < SPAWN_FDS; i++)
+        if ((high[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, FD_HIGH)) < 0)
+            child_fails("descriptors");
+    executor = fcntl(executor, F_DUPFD_CLOEXEC, FD_HIGH);
+    if (executor < 0)
+        child_fails("descriptors");
+    for (unsigned i = 0; i < SPAWN_FDS; i++)
+        if (dup2(high[i], EXECUTOR_FD + (int)i) < 0)
+            child_fails("descriptors");
+    return executor;
+}
+
+static void child_signals(void)
+{
+    struct sigaction plain = {.sa_handler = SIG_DFL};
+    sigset_t none;
+
+    for (int s = 1; s < NSIG; s++)
+        (void)sigaction(s, &plain, NULL); /* some cannot be */
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+static void child_becomes(const struct spawn_request *q)
+{
+    uid_t r, e, s;
+    gid_t rg, eg, sg;
+
+    if (setgroups(q->n_groups, q->groups) < 0 || setresgid(q->gid, q->gid, q->gid) < 0 ||
+        setresuid(q->uid, q->uid, q->uid) < 0 || capabilities_keep(0) < 0)
+        child_fails("becoming another user");
+    if (getresuid(&r, &e, &s) < 0 || getresgid(&rg, &eg, &sg) < 0 || r != q->uid || e != q->uid || s != q->uid ||
+        rg != q->gid || eg != q->gid || sg != q->gid)
+        child_fails("having become another user");
+}
+
+_Noreturn static void child_runs(const struct spawn_request *q, const int *fds)
+{
+    /* before the uid is another: the file was opened by wsd, which may write to it */
+    if (q->flags & SPAWN_CGROUP && write(fds[SPAWN_FDS], "0", 1) != 1)
+        child_fails("entering its cgroup");
+    int executor = child_descriptors(fds, SPAWN_FD_EXECUTOR);
+    child_signals();
+    child_becomes(q);
+    /* becoming another user has cleared it; who asks for it too late finds another parent */
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != self)
+        child_fails("its parent");
+    snprintf(workers, sizeof(workers), "%u", q->workers);
+    snprintf(sandbox, sizeof(sandbox), "memory=%llu,%s", (unsigned long long)q->memory, sandbox_given);
+    syscall(SYS_execveat, executor, "", arguments, environ, AT_EMPTY_PATH);
+    child_fails("wsd-executor");
+    _exit(EXIT_CHILD);
+}
+
+/* --- answers ------------------------------------------------------------------------------------------------------ */
+
+static void answer(const struct spawn_reply *a, int fd)
+{
+    union {
+        struct cmsghdr header;
+        char room[CMSG_SPACE(sizeof(int))];
+    } ancillary = {0};
+    struct iovec iov = {.iov_base = (void *)(uintptr_t)a, .iov_len = sizeof(*a)};
+    struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
+    ssize_t n;
+
+    if (fd >= 0) {
+        m.msg_control = &ancillary;
+        m.msg_controllen = sizeof(ancillary);
+        ancillary.header.cmsg_level = SOL_SOCKET;
+        ancillary.header.cmsg_type = SCM_RIGHTS;
+        ancillary.header.cmsg_len = CMSG_LEN(sizeof(int));
+        memcpy(CMSG_DATA(&ancillary.header), &fd, sizeof(int));
+    }
+    do
+        n = sendmsg(SPAWN_FD_SOCKET, &m, MSG_NOSIGNAL);
+    while (n < 0 && errno == EINTR);
+    if (n < 0) /* nobody is there to start anything for */
+        _exit(EXIT_FAILED);
+}
+
+static struct child *child_of(uint64_t serial)
+{
+    for (unsigned i = 0; i < SPAWN_CHILDREN_MAX; i++)
+        if (children[i].serial == serial)
+            return &children[i];
+    return NULL;
+}
+
+static int start(const struct spawn_request *q, const int *fds, struct spawn_reply *ret, int *ret_pidfd)
+{
+    struct child *c = child_of(0);
+
+    if (child_of(q->serial))
+        return EEXIST;
+    if (!c)
+        return EAGAIN;
+    pid_t pid = fork();
+    if (pid < 0)
+        return errno;
+    if (pid == 0)
+        child_runs(q, fds);
+    *ret_pidfd = pidfd_open(pid, 0);
+    if (*ret_pidfd < 0) {
+        int e = errno;
+
+        kill(pid, SIGKILL);
+        while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+            ;
+        return e;
+    }
+    *c = (struct child){.serial = q->serial, .pid = pid};
+    ret->pid = pid;
+    return 0;
+}
+
+static void handle(const struct spawn_request *q, size_t size, const int *fds, unsigned n_fds)
+{
+    int error = spawn_check(q, size, n_fds, first_id), pidfd = -1;
+    struct spawn_reply reply = {.kind = SPAWN_STARTED};
+
+    if (error == EBADMSG) {
+        static bool told;
+
+        if (!told)
+            fputs("wsd-spawn: packets that say nothing are not heeded\n", stderr);
+        told = true;
+        return;
+    }
+    if (q->kind == SPAWN_KILL) {
+        struct child *c = child_of(q->serial);
+
+        if (c)
+            kill(c->pid, SIGKILL); /* not reaped yet: the number is still its own */
+        return;
+    }
+    reply.serial = q->serial;
+    if (error == 0)
+        error = start(q, fds, &reply, &pidfd);
+    reply.error = (uint32_t)error;
+    answer(&reply, pidfd);
+    if (pidfd >= 0)
+        close(pidfd);
+}
+
+/* As many as fit are taken, so that they can be closed; *ret_n: how many there are, one more than fit where some were cut off. */
+static void take_descriptors(struct msghdr *m, int fds[SPAWN_FDS_MAX + 1], unsigned *ret_n)
+{
+    unsigned n = 0;
+
+    for (struct cmsghdr *h = CMSG_FIRSTHDR(m); h; h = CMSG_NXTHDR(m, h)) {
+        if (h->cmsg_level != SOL_SOCKET || h->cmsg_type != SCM_RIGHTS)
+            continue;
+        for (size_t i = 0; i < (h->cmsg_len - CMSG_LEN(0)) / sizeof(int) && n <= SPAWN_FDS_MAX; i++)
+            memcpy(&fds[n++], CMSG_DATA(h) + i * sizeof(int), sizeof(int));
+    }
+    *ret_n = n;
+}
+
+static void take_request(void)
+{
+    union {
+        struct cmsghdr header;
+        char room[CMSG_SPACE((SPAWN_FDS_MAX + 1) * sizeof(int))];
+    } ancillary;
+    struct spawn_request q;
+    struct iovec iov = {.iov_base = &q, .iov_len = sizeof(q)};
+    struct msghdr m = {
+        .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &ancillary, .msg_controllen = sizeof(ancillary)};
+    int fds[SPAWN_FDS_MAX + 1];
+    unsigned n_fds;
+
+    ssize_t n = recvmsg(SPAWN_FD_SOCKET, &m, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+    if (n < 0 && (errno == EINTR || errno == EAGAIN))
+        return;
+    if (n <= 0) /* wsd is gone: what is here dies with this process */
+        _exit(n < 0 ? EXIT_FAILED : EXIT_SUCCESS);
+    take_descriptors(&m, fds, &n_fds);
+    handle(&q, m.msg_flags & MSG_TRUNC ? sizeof(q) + 1 : (size_t)n, fds,
+           m.msg_flags & MSG_CTRUNC ? SPAWN_FDS_MAX + 1 : n_fds);
+    for (unsigned i = 0; i < n_fds; i++)
+        close(fds[i]);
+}
+
+static void reap(int signals)
+{
+    struct signalfd_siginfo ignored;
+
+    if (read(signals, &ignored, sizeof(ignored)) < 0 && errno != EAGAIN && errno != EINTR)
+        _exit(EXIT_FAILED);
+    for (;;) {
+        siginfo_t info = {0};
+
+        if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG) < 0 || info.si_pid == 0)
+            return;
+        for (unsigned i = 0; i < SPAWN_CHILDREN_MAX; i++)
+            if (children[i].serial && children[i].pid == info.si_pid) {
+                answer(&(struct spawn_reply){.kind = SPAWN_EXITED,
+                                             .serial = children[i].serial,
+                                             .pid = info.si_pid,
+                                             .code = info.si_code,
+                                             .status = info.si_status},
+                       -1);
+                children[i] = (struct child){0};
+                break;
+            }
+    }
+}
+
+/* --- all of it ---------------------------------------------------------------------------------------------------- */
+
+static bool parse_arguments(int argc, char **argv)
+{
+    char *end;
+
+    if (argc != ARGUMENTS + 1)
+        return false;
+    errno = 0;
+    unsigned long n = strtoul(argv[1], &end, 10);
+    if (errno || *end || end == argv[1] || argv[1][0] == '-' || n < 1 || n >= UINT32_MAX)
+        return false;
+    first_id = (uint32_t)n;
+    for (int i = 2; i < ARGUMENTS; i++)
+        arguments[i] = argv[i];
+    sandbox_given = argv[ARGUMENTS];
+    arguments[ARGUMENTS] = sandbox;
+    return strlen(sandbox_given) < SANDBOX_ROOM - 64;
+}
+
+/* The other end of the socket was made by wsd: that is who has to be our parent still. */
+static bool is_started_by_wsd(void)
+{
+    struct ucred peer;
+    socklen_t size = sizeof(peer);
+    int type = 0;
+    socklen_t type_size = sizeof(type);
+
+    return getsockopt(SPAWN_FD_SOCKET, SOL_SOCKET, SO_TYPE, &type, &type_size) == 0 && type == SOCK_SEQPACKET &&
+           getsockopt(SPAWN_FD_SOCKET, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.pid == getppid();
+}
+
+static int prepare(void)
+{
+    static const int ignored[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE, SIGUSR1, SIGUSR2, SIGALRM, SIGTSTP};
+    struct sigaction ignore = {.sa_handler = SIG_IGN};
+    sigset_t chld;
+
+    self = getpid();
+    if (prctl(PR_SET_NAME, "wsd-spawn") < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || !is_started_by_wsd() ||
+        drop_rights() < 0)
+        return -1;
+    for (size_t i = 0; i < sizeof(ignored) / sizeof(*ignored); i++)
+        sigaction(ignored[i], &ignore, NULL);
+    if (fcntl(SPAWN_FD_SOCKET, F_SETFD, FD_CLOEXEC) < 0 || fcntl(SPAWN_FD_EXECUTOR, F_SETFD, FD_CLOEXEC) < 0 ||
+        close_range(SPAWN_FD_EXECUTOR + 1, ~0u, 0) < 0)
+        return -1;
+    sigemptyset(&chld);
+    sigaddset(&chld, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &chld, NULL);
+    return signalfd(-1, &chld, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+int main(int argc, char **argv)
+{
+    if (!parse_arguments(argc, argv)) {
+        fputs("wsd-spawn: started by wsd only: wsd-spawn FIRST_ID "
+              "PLUGIN_DIR[:PLUGIN_DIR...] any|dirs LOG_LEVEL pin|free STACK SANDBOX\n", stderr);
+        return EXIT_USAGE;
+    }
+    int signals = prepare();
+    if (signals < 0) {
+        fprintf(stderr, "wsd-spawn: cannot begin: %s\n", strerror(errno));
+        _exit(EXIT_FAILED);
+    }
+    for (;;) {
+        struct pollfd p[] = {{.fd = SPAWN_FD_SOCKET, .events = POLLIN}, {.fd = signals, .events = POLLIN}};
+
+        if (poll(p, 2, -1) < 0 && errno != EINTR)
+            _exit(EXIT_FAILED);
+        if (p[1].revents)
+            reap(signals);
+        if (p[0].revents)
+            take_request();
+    }
+}

@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * cgroup.c: makes, limits and removes cgroups of executors, beneath the cgroup that wsd was started in.
+ * Owns what it makes there, and the leaf that wsd moves to: processes may be in leaves only. [loop]
+ * Keeps: nothing is changed where nobody delegated it; an executor's limits are in force before it is in.
+ * Does not start processes. */
+#include "supervisor/cgroup.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/list.h"
+#include "ring/layout.h"
+
+#define LEAF      "daemon"   /* where wsd itself is */
+#define PREFIX    "executor-"
+#define TEXT_MAX  4096
+/* Of an executor, beside what its plugins and jobs take: its own, and what it shares with wsd and touches first. */
+#define ALLOWANCE (RING_ARENA_SIZE + (16ull << 20))
+
+struct cgroups {
+    int fd; /* the delegated one */
+    struct list late; /* to be removed, when they are empty */
+};
+
+struct cgroup {
+    struct list link; /* cgroups->late, or none */
+    struct cgroups *group;
+    char name[32];
+    int fd, procs_fd;
+};
+
+/* --- files -------------------------------------------------------------------------------------------------------- */
+
+static int read_text(int at, const char *name, char text[static TEXT_MAX])
+{
+    _cleanup_(close_fdp) int fd = openat(at, name, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, text, TEXT_MAX - 1);
+
+    if (n < 0)
+        return -errno;
+    text[n] = 0;
+    return 0;
+}
+
+static int write_text(int at, const char *name, const char *text)
+{
+    _cleanup_(close_fdp) int fd = openat(at, name, O_WRONLY | O_CLOEXEC);
+
+    return fd < 0 || write(fd, text, strlen(text)) < 0 ? -errno : 0;
+}
+
+static int write_number(int at, const char *name, uint64_t number)
+{
+    char text[24];
+
+    snprintf(text, sizeof(text), "%llu", (unsigned long long)number);
+    return write_text(at, name, text);
+}
+
+/* A word of a list with blanks between. */
+static bool has_word(const char *text, const char *word)
+{
+    size_t n = strlen(word);
+
+    for (const char *at = text; (at = strstr(at, word)); at += n)
+        if ((at == text || at[-1] == ' ') && strchr(" \n", at[n]))
+            return true;
+    return false;
+}
+
+/* --- where -------------------------------------------------------------------------------------------------------- */
+
+static const char *mount_point(void)
+{
+    static const char *const places[] = {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"};
+    struct statfs s;
+
+    for (size_t i = 0; i < ARRAY_SIZE(places); i++)
+        if (statfs(places[i], &s) == 0 && (uint64_t)s.f_type == CGROUP2_SUPER_MAGIC)
+            return places[i];
+    return NULL;
+}
+
+/* wsd's own, as an absolute path. 0 or a negative errno. */
+static int own_path(char **ret)
+{
+    const char *mount = mount_point();
+    char text[TEXT_MAX];
+
+    if (!mount)
+        return -EOPNOTSUPP;
+    int r = read_text(AT_FDCWD, "/proc/self/cgroup", text);
+    if (r < 0)
+        return r;
+    char *at = strncmp(text, "0::", 3) == 0 ? text : strstr(text, "\n0::");
+    if (!at)
+        return -EOPNOTSUPP;
+    at += *at == '\n' ? 4 : 3;
+    at[strcspn(at, "\n")] = 0;
+    return asprintf(ret, "%s%s", mount, strcmp(at, "/") == 0 ? "" : at) < 0 ? -ENOMEM : 0;
+}
+
+/* systemd marks what it has delegated; the first name is for root only, the second one is newer. */
+static bool is_delegated(const char *path)
+{
+    char value[2];
+
+    return (getxattr(path, "user.delegate", value, sizeof(value)) == 1 && value[0] == '1') ||
+           (getxattr(path, "trusted.delegate", value, sizeof(value)) == 1 && value[0] == '1');
+}
+
+/* --- one ---------------------------------------------------------------------------------------------------------- */
+
+/* 0 where it is gone. */
+static int clear(int at, const char *name)
+{
+    char kill[64];
+
+    if (unlinkat(at, name, AT_REMOVEDIR) == 0 || errno == ENOENT)
+        return 0;
+    snprintf(kill, sizeof(kill), "%s/cgroup.kill", name);
+    (void)write_text(at, kill, "1"); /* what still is in there is nobody's */
+    return unlinkat(at, name, AT_REMOVEDIR) == 0 || errno == ENOENT ? 0 : -errno;
+}
+
+static void clear_late(struct cgroups *g)
+{
+    list_for_each_safe(l, n, &g->late)
+    {
+        struct cgroup *c = container_of(l, struct cgroup, link);
+
+        if (clear(g->fd, c->name) == 0) {
+            list_remove(&c->link);
+            free(c);
+        }
+    }
+}
+
+/* What cannot be had is no reason to run without the rest: a controller that was not delegated. */
+static int limit(int at, const char *name, uint64_t number)
+{
+    int r = write_number(at, name, number);
+
+    return r == -ENOENT || r == -EACCES ? 0 : r;
+}
+
+static int set_limits(int fd, const struct cgroup_limits *l)
+{
+    int r = limit(fd, "cpu.weight", l->cpu_weight ? l->cpu_weight : CGROUP_WEIGHT_DEFAULT);
+
+    if (r == 0 && l->tasks)
+        r = limit(fd, "pids.max", l->tasks);
+    if (r < 0 || !l->memory)
+        return r;
+    r = limit(fd, "memory.max", l->memory + ALLOWANCE);
+    if (r == 0) /* instead of pushing the rest of the machine out of memory first */
+        r = limit(fd, "memory.swap.max", 0);
+    return r == 0 ? limit(fd, "memory.oom.group", 1) : r;
+}
+
+int cgroup_new(struct cgroups *g, uint32_t number, const struct cgroup_limits *limits, struct cgroup **ret_cgroup)
+{
+    struct cgroup *c = calloc(1, sizeof(*c));
+
+    if (!c)
+        return -ENOMEM;
+    clear_late(g);
+    list_init(&c->link);
+    c->group = g;
+    c->fd = c->procs_fd = -1;
+    snprintf(c->name, sizeof(c->name), PREFIX "%u", number);
+    int r = mkdirat(g->fd, c->name, 0755) < 0 ? -errno : 0;
+    if (r < 0) {
+        free(c);
+        return r;
+    }
+    c->fd = openat(g->fd, c->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    c->procs_fd = c->fd < 0 ? -1 : openat(c->fd, "cgroup.procs", O_WRONLY | O_CLOEXEC);
+    r = c->procs_fd < 0 ? -errno : set_limits(c->fd, limits);
+    if (r < 0) {
+        cgroup_free(c);
+        return r;
+    }
+    *ret_cgroup = c;
+    return 0;
+}
+
+struct cgroup *cgroup_free(struct cgroup *c)
+{
+    if (!c)
+        return NULL;
+    c->fd = close_fd(c->fd);
+    c->procs_fd = close_fd(c->procs_fd);
+    list_push_back(&c->group->late, &c->link);
+    clear_late(c->group);
+    return NULL;
+}
+
+int cgroup_enter(struct cgroup *c, pid_t pid)
+{
+    char text[16];
+
+    snprintf(text, sizeof(text), "%d", (int)pid);
+    return write(c->procs_fd, text, strlen(text)) < 0 ? -errno : 0;
+}
+
+int cgroup_procs(const struct cgroup *c)
+{
+    return c ? c->procs_fd : -1;
+}
+
+static uint64_t event_count(const char *text, const char *name)
+{
+    size_t n = strlen(name);
+
+    for (const char *at = text; at && *at; at = strchr(at, '\n') ? strchr(at, '\n') + 1 : NULL)
+        if (strncmp(at, name, n) == 0 && at[n] == ' ')
+            return strtoull(at + n, NULL, 10);
+    return 0;
+}
+
+enum cgroup_end cgroup_end(const struct cgroup *c)
+{
+    char text[TEXT_MAX];
+
+    if (!c || read_text(c->fd, "memory.events", text) < 0 || event_count(text, "oom_kill") == 0)
+        return CGROUP_END_FINE;
+    return event_count(text, "oom") ? CGROUP_END_LIMIT : CGROUP_END_MACHINE;
+}
+
+/* --- all of them -------------------------------------------------------------------------------------------------- */
+
+/* Of a wsd that was killed. */
+static void clear_old(int fd)
+{
+    int copy = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *d = copy < 0 ? NULL : fdopendir(copy);
+
+    if (!d) {
+        close_fd(copy);
+        return;
+    }
+    for (struct dirent *e; (e = readdir(d));)
+        if (strncmp(e->d_name, PREFIX, strlen(PREFIX)) == 0)
+            (void)clear(fd, e->d_name);
+    closedir(d);
+}
+
+static int set_up(int fd, bool in_leaf)
+{
+    static const char *const controllers[] = {"cpu", "memory", "pids"};
+    char there[TEXT_MAX], all[32] = "";
+    int r = read_text(fd, "cgroup.controllers", there);
+
+    for (size_t i = 0, n = 0; i < ARRAY_SIZE(controllers) && r == 0; i++)
+        if (has_word(there, controllers[i]))
+            n += (size_t)snprintf(all + n, sizeof(all) - n, "+%s ", controllers[i]);
+    if (r == 0 && !*all)
+        r = -EOPNOTSUPP;
+    if (r == 0 && !in_leaf) {
+        r = mkdirat(fd, LEAF, 0755) < 0 && errno != EEXIST ? -errno : 0;
+        if (r == 0)
+            r = write_text(fd, LEAF "/cgroup.procs", "0");
+    }
+    if (r < 0)
+        return r;
+    clear_old(fd);
+    return write_text(fd, "cgroup.subtree_control", all);
+}
+
+int cgroups_new(struct cgroups **ret_cgroups, bool always, char error[static CGROUP_ERROR])
+{
+    _cleanup_(freep) char *path = NULL;
+    _cleanup_(close_fdp) int fd = -1;
+    bool in_leaf = false;
+    int r = own_path(&path);
+
+    snprintf(error, CGROUP_ERROR, "this machine has no cgroups of version 2");
+    if (r < 0)
+        return r;
+    if (!is_delegated(path)) {
+        char *name = strrchr(path, '/'); /* a service manager may have made the leaf */
+
+        *name = 0;
+        in_leaf = is_delegated(path);
+        if (!in_leaf)
+            *name = '/';
+        snprintf(error, CGROUP_ERROR, "%.128s was not delegated to wsd", path);
+        if (!in_leaf && !always)
+            return -EOPNOTSUPP;
+    }
+    fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    r = fd < 0 ? -errno : faccessat(fd, "cgroup.subtree_control", W_OK, 0) < 0 ? -errno : set_up(fd, in_leaf);
+    if (r < 0) {
+        snprintf(error, CGROUP_ERROR, "%.128s: %s", path,
+                 r == -EOPNOTSUPP ? "none of cpu, memory and pids was delegated" : strerror(-r));
+        return r;
+    }
+    struct cgroups *g = calloc(1, sizeof(*g));
+    if (!g)
+        return -ENOMEM;
+    g->fd = TAKE_FD(fd);
+    list_init(&g->late);
+    *ret_cgroups = g;
+    return 0;
+}
+
+struct cgroups *cgroups_free(struct cgroups *g)
+{
+    if (!g)
+        return NULL;
+    clear_late(g);
+    while (!list_empty(&g->late))
+        free(container_of(list_pop_front(&g->late), struct cgroup, link));
+    close_fd(g->fd);
+    free(g);
+    return NULL;
+}

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * child.c: starts, watches and reaps the process of an executor, by itself or through the helper.
+ * Owns the process and its pidfd. [loop]
+ * Keeps: each process that was started is reaped, and `gone` called at most once for it.
+ * Does not know rings, or what an executor says. */
+#include "supervisor/child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/pidfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "ring/control.h"
+#include "supervisor/helper.h"
+#include "supervisor/identity.h"
+
+#define FD_FIRST 3  /* of an executor, and of the helper */
+#define FD_HIGH  16              /* above every number that the child gets, so that no dup2 tramples on a source */
+
+extern char **environ;
+
+/* One that may leave a core is not killed when its note is there. So it has to die of the fault by itself: at each look the
+ * kernel must be writing the core. */
+static const struct timeval core_look = {.tv_sec = 2};
+#define CORE_LOOKS 150u /* until it is killed all the same */
+
+static struct list remains = {&remains, &remains};       /* wsd's own that nobody asks for */
+
+/* --- what it is started with ---------------------------------------------------------------------------------------- */
+
+/* The executor inherits nothing of wsd's environment but what the machine's owner may have set for its runtime. */
+static bool environment_passes(const char *entry)
+{
+    static const char *const names[] = {"PATH=", "ASAN_OPTIONS=", "UBSAN_OPTIONS=", "TSAN_OPTIONS=", "LSAN_OPTIONS=",
+                                        "LD_LIBRARY_PATH=", "MALLOC_"};
+
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+        if (strncmp(entry, names[i], strlen(names[i])) == 0)
+            return true;
+    return false;
+}
+
+static char **environment_new(void)
+{
+    size_t n = 0;
+
+    while (environ[n])
+        n++;
+    char **ret = calloc(n + 1, sizeof(char *));
+    if (!ret)
+        return NULL;
+    for (size_t i = 0, at = 0; i < n; i++)
+        if (environment_passes(environ[i]))
+            ret[at++] = environ[i];
+    return ret;
+}
+
+void child_arguments(const struct child_program *program, struct child_arguments *ret)
+{
+    static char any[] = "any", dirs[] = "dirs", pin[] = "pin", unpinned[] = "free";
+
+    snprintf(ret->level, sizeof(ret->level), "%d", program->log_level);
+    snprintf(ret->stack, sizeof(ret->stack), "%llu", (unsigned long long)program->stack_size);
+    /* nobody writes to an argument of posix_spawn() */
+    ret->argv[0] = (char *)(uintptr_t)program->plugin_dirs;
+    ret->argv[1] = program->any_path ? any : dirs;
+    ret->argv[2] = ret->level;
+    ret->argv[3] = program->pin ? pin : unpinned;
+    ret->argv[4] = ret->stack;
+}
+
+/* --- wsd's own ------------------------------------------------------------------------------------------------------ */
+
+int child_spawn(const int *fds, size_t n, int binary_fd, char *const *argv, pid_t *ret_pid)
+{
+    _cleanup_(freep) char **environment = environment_new();
+    char binary[32];
+    int high[SPAWN_FDS + 1] = {-1, -1, -1, -1, -1};
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attr;
+    sigset_t none, all;
+    int r = 0;
+
+    if (!environment)
+        return -ENOMEM;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawnattr_init(&attr);
+    /* the last one is not inherited, but the child still needs its number to find the program */
+    for (size_t i = 0; i <= n && r == 0; i++) {
+        high[i] = fcntl(i < n ? fds[i] : binary_fd, F_DUPFD_CLOEXEC, FD_HIGH);
+        r = high[i] < 0 ? errno : i < n ? posix_spawn_file_actions_adddup2(&actions, high[i], FD_FIRST + (int)i) : 0;
+    }
+    snprintf(binary, sizeof(binary), "/proc/self/fd/%d", high[n]);
+    sigemptyset(&none);
+    sigfillset(&all);
+    posix_spawnattr_setsigmask(&attr, &none);
+    posix_spawnattr_setsigdefault(&attr, &all);
+    posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+    if (r == 0)
+        r = posix_spawn(ret_pid, binary, &actions, &attr, argv, environment);
+    for (size_t i = 0; i <= n; i++)
+        close_fd(high[i]);
+    posix_spawnattr_destroy(&attr);
+    posix_spawn_file_actions_destroy(&actions);
+    if (r != 0)
+        *ret_pid = 0;
+    return -r;
+}
+
+static int spawn(struct child *c, const struct child_options *o)
+{
+    _cleanup_(freep) char *sandbox = NULL;
+    char workers[16];
+    struct child_arguments a;
+
+    if (asprintf(&sandbox, "memory=%llu,%s", (unsigned long long)o->memory, o->program->sandbox) < 0)
+        return -ENOMEM;
+    child_arguments(o->program, &a);
+    char *argv[] = {(char[]){"wsd-executor"}, workers, a.argv[0], a.argv[1], a.argv[2], a.argv[3], a.argv[4], sandbox, NULL};
+    snprintf(workers, sizeof(workers), "%u", o->workers);
+    int r = child_spawn(o->fds, SPAWN_FDS, o->program->binary_fd, argv, &c->pid);
+    if (r < 0)
+        return r;
+    c->pidfd = pidfd_open(c->pid, 0);
+    return c->pidfd < 0 ? -errno : 0;
+}
+
+static bool reap(struct child *c, int *ret_code, int *ret_status)
+{
+    siginfo_t info = {0};
+
+    if (waitid(P_PIDFD, (id_t)c->pidfd, &info, WEXITED | WNOHANG) < 0 || info.si_pid == 0)
+        return false;
+    *ret_code = info.si_code;
+    *ret_status = info.si_status;
+    c->pid = 0;
+    return true;
+}
+
+/* The number is still its own: it has not been reaped. */
+static bool dumps_core(pid_t pid)
+{
+    char path[32], line[256];
+    bool dumps = false;
+
+    snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+    FILE *f = fopen(path, "re");
+    while (f && !dumps && fgets(line, sizeof(line), f))
+        dumps = strcmp(line, "CoreDumping:\t1\n") == 0;
+    if (f)
+        fclose(f);
+    return dumps;
+}
+
+static void look_for_core(struct child *c)
+{
+    if (++c->n_looks < CORE_LOOKS && dumps_core(c->pid))
+        return;
+    log_notice("executor %u leaves no core, and stays: it is killed", c->number);
+    child_kill(c);
+}
+
+static void on_pid(evutil_socket_t fd, short what, void *userdata)
+{
+    struct child *c = userdata;
+    int code, status;
+
+    if (what & EV_TIMEOUT)
+        look_for_core(c);
+    else if (c->helper)
+        helper_child_ended(c);
+    else if (reap(c, &code, &status))
+        child_gone(c, code, status);
+}
+
+/* --- either --------------------------------------------------------------------------------------------------------- */
+
+struct child *child_free(struct child *c)
+{
+    if (!c)
+        return NULL;
+    list_remove(&c->link);
+    identity_forget(c->question);
+    if (c->event)
+        event_free(c->event);
+    if (c->told)
+        event_free(c->told);
+    for (size_t i = 0; i < ARRAY_SIZE(c->fds); i++)
+        close_fd(c->fds[i]);
+    close_fd(c->pidfd);
+    cgroup_free(c->cgroup);
+    free(c);
+    return NULL;
+}
+
+void child_gone(struct child *c, int code, int status)
+{
+    const struct child_end end = {.code = code, .status = status, .memory = cgroup_end(c->cgroup)};
+    void (*gone)(const struct child_end *, void *) = c->gone;
+    void *context = c->context;
+
+    if (!gone)
+        log_debug("executor %u: its process is gone", c->number);
+    child_free(c);
+    if (gone)
+        gone(&end, context);
+}
+
+int child_watch(struct child *c, struct event_base *base)
+{
+    c->event = event_new(base, c->pidfd, EV_READ | EV_PERSIST, on_pid, c);
+    return c->event && event_add(c->event, NULL) == 0 ? 0 : -ENOMEM;
+}
+
+int child_start(struct child **ret_child, const struct child_options *options)
+{
+    struct child *c = calloc(1, sizeof(*c));
+
+    if (!c)
+        return -ENOMEM;
+    list_init(&c->link);
+    c->pidfd = -1;
+    for (size_t i = 0; i < ARRAY_SIZE(c->fds); i++)
+        c->fds[i] = -1;
+    c->number = options->number;
+    c->gone = options->gone;
+    c->context = options->context;
+    int r = options->uid != CHILD_OWN ? helper_start(options->helper, c, options) : spawn(c, options);
+    if (r == 0 && !c->helper)
+        r = child_watch(c, options->base);
+    if (r == 0 && !c->helper && options->cgroup) /* it is not ready yet, so that nothing was given to it */
+        r = cgroup_enter(options->cgroup, c->pid);
+    if (r < 0) {
+        if (c->pid > 0) { /* wsd's own */
+            kill(c->pid, SIGKILL);
+            waitpid(c->pid, NULL, 0);
+        }
+        child_free(c);
+        return r;
+    }
+    c->cgroup = options->cgroup;
+    *ret_child = c;
+    return 0;
+}
+
+void child_kill(struct child *c)
+{
+    if (c->helper)
+        helper_kill(c);
+    else
+        kill(c->pid, SIGKILL);
+}
+
+pid_t child_pid(const struct child *c)
+{
+    return c->pid;
+}
+
+struct child *child_forget(struct child *c, bool writes_core)
+{
+    if (!c)
+        return NULL;
+    c->gone = NULL;
+    if (!writes_core || !c->event || event_add(c->event, &core_look) < 0)
+        child_kill(c);
+    if (!c->helper) {
+        list_remove(&c->link);
+        list_push_back(&remains, &c->link);
+    } else if (!c->started) {
+        child_free(c);
+    }
+    return NULL;
+}
+
+void child_forget_remains(void)
+{
+    while (!list_empty(&remains))
+        child_free(container_of(remains.next, struct child, link));
+}

@@ -1,0 +1,431 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * helper.c: asks wsd-spawn for executors, and hears of their ends.
+ * Owns the process of the helper, the socket, and the list of children that it was asked for. [loop]
+ * Keeps: each child that was started is told of as gone once: by the helper's word; or, where the helper is gone, when the
+ * pidfd says so: it died with it. A child that was not asked for yet is asked of the next helper.
+ * Does not wait for the helper: what it does not take now is sent when it can be. */
+#include "supervisor/helper.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/pidfd.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "supervisor/identity.h"
+
+#define REPLIES      64 /* taken a wake-up */
+#define EXIT_NO_EXEC 127
+
+struct helper {
+    struct helper_options options;
+    int file_fd; /* held, so that an upgrade on disk cannot mix versions */
+    int fd;      /* -1: none is there */
+    pid_t pid;
+    bool again; /* wsd still has the right to start another one */
+    struct event *readable, *writable;
+    struct list children;
+    uint64_t last_serial;
+};
+
+/* --- rights ------------------------------------------------------------------------------------------------------- */
+
+static int capabilities(struct __user_cap_data_struct sets[_LINUX_CAPABILITY_U32S_3], long call)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+
+    return syscall(call, &header, sets) < 0 ? -errno : 0;
+}
+
+bool helper_allowed(void)
+{
+    const uint32_t needed = 1u << CAP_SETUID | 1u << CAP_SETGID | 1u << CAP_KILL;
+    struct __user_cap_data_struct sets[_LINUX_CAPABILITY_U32S_3];
+
+    return capabilities(sets, SYS_capget) == 0 && (sets[0].effective & needed) == needed;
+}
+
+/* The helper has them now; who breaks into wsd does not. */
+static int give_up_rights(void)
+{
+    struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {{0}};
+
+    if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0)
+        return -errno;
+    return capabilities(none, SYS_capset);
+}
+
+/* --- its process -------------------------------------------------------------------------------------------------- */
+
+static int spawn(struct helper *h, int socket)
+{
+    const struct child_program *program = h->options.program;
+    const int fds[] = {socket, program->binary_fd};
+    struct child_arguments a;
+    char first_id[16];
+
+    child_arguments(program, &a);
+    char *argv[] = {(char[]){"wsd-spawn"}, first_id, a.argv[0], a.argv[1], a.argv[2], a.argv[3], a.argv[4],
+                    (char *)(uintptr_t)program->sandbox, NULL};
+    snprintf(first_id, sizeof(first_id), "%u", h->options.first_id);
+    return child_spawn(fds, ARRAY_SIZE(fds), h->file_fd, argv, &h->pid);
+}
+
+static void on_readable(evutil_socket_t fd, short what, void *userdata);
+static void on_writable(evutil_socket_t fd, short what, void *userdata);
+
+static void down(struct helper *h)
+{
+    if (h->readable)
+        event_free(h->readable);
+    if (h->writable)
+        event_free(h->writable);
+    h->readable = h->writable = NULL;
+    h->fd = close_fd(h->fd);
+    if (h->pid > 0) { /* small, and ends at once */
+        kill(h->pid, SIGKILL);
+        while (waitpid(h->pid, NULL, 0) < 0 && errno == EINTR)
+            ;
+    }
+    h->pid = 0;
+}
+
+static int up(struct helper *h)
+{
+    _cleanup_(close_fdp) int other = -1;
+    int pair[2];
+
+    if (h->fd >= 0)
+        return 0;
+    if (!h->again)
+        return -EPERM;
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+        return -errno;
+    h->fd = pair[0];
+    other = pair[1];
+    /* ours must never block the loop; the helper has nothing else to do */
+    int r = fcntl(h->fd, F_SETFL, O_NONBLOCK) < 0 ? -errno : spawn(h, other);
+    if (r == 0) {
+        h->readable = event_new(h->options.base, h->fd, EV_READ | EV_PERSIST, on_readable, h);
+        h->writable = event_new(h->options.base, h->fd, EV_WRITE | EV_PERSIST, on_writable, h);
+        if (!h->readable || !h->writable || event_add(h->readable, NULL) < 0)
+            r = -ENOMEM;
+    }
+    if (r < 0)
+        down(h);
+    return r;
+}
+
+/* --- telling ------------------------------------------------------------------------------------------------------ */
+
+static void on_told(evutil_socket_t fd, short what, void *userdata)
+{
+    struct child *c = userdata;
+
+    child_gone(c, c->code, c->status);
+}
+
+static void tell(struct child *c, int code, int status)
+{
+    if (c->telling)
+        return;
+    c->telling = true;
+    c->code = code;
+    c->status = status;
+    event_active(c->told, EV_READ, 0);
+}
+
+void helper_child_ended(struct child *c)
+{
+    c->exited = true;
+    if (c->orphan)
+        tell(c, CLD_KILLED, SIGKILL);
+    event_del(c->event); /* the helper tells how it ended, once it has reaped it */
+}
+
+/* --- asking ------------------------------------------------------------------------------------------------------- */
+
+static int send_request(struct helper *h, const struct spawn_request *q, const int *fds, unsigned n_fds)
+{
+    union {
+        struct cmsghdr header;
+        char room[CMSG_SPACE(SPAWN_FDS_MAX * sizeof(int))];
+    } ancillary = {0};
+    struct iovec iov = {.iov_base = (void *)(uintptr_t)q, .iov_len = sizeof(*q)};
+    struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
+    ssize_t n;
+
+    if (n_fds) {
+        m.msg_control = &ancillary;
+        m.msg_controllen = CMSG_SPACE(n_fds * sizeof(int));
+        ancillary.header.cmsg_level = SOL_SOCKET;
+        ancillary.header.cmsg_type = SCM_RIGHTS;
+        ancillary.header.cmsg_len = CMSG_LEN(n_fds * sizeof(int));
+        memcpy(CMSG_DATA(&ancillary.header), fds, n_fds * sizeof(int));
+    }
+    do
+        n = sendmsg(h->fd, &m, MSG_NOSIGNAL);
+    while (n < 0 && errno == EINTR);
+    return n < 0 ? -errno : 0;
+}
+
+/* 0; -EAGAIN: later. What else can go wrong ends this child, or the helper is ending, which is read of. */
+static int send_start(struct helper *h, struct child *c)
+{
+    int r = up(h);
+
+    if (r == 0)
+        r = send_request(h, &c->request, c->fds, SPAWN_FDS + (c->request.flags & SPAWN_CGROUP ? 1u : 0u));
+    if (r == -EAGAIN)
+        return r;
+    if (r == -EPIPE || r == -ECONNRESET)
+        return -EAGAIN;
+    c->wants_start = false;
+    for (size_t i = 0; i < ARRAY_SIZE(c->fds); i++)
+        c->fds[i] = close_fd(c->fds[i]);
+    if (r < 0) {
+        log_error("cannot start an executor for user %u: %s", c->request.uid, strerror(-r));
+        tell(c, CLD_EXITED, EXIT_NO_EXEC);
+    } else {
+        c->started = true;
+    }
+    return 0;
+}
+
+static int send_kill(struct helper *h, struct child *c)
+{
+    const struct spawn_request q = {.kind = SPAWN_KILL, .serial = c->request.serial};
+    int r = h->fd < 0 || c->orphan ? 0 : send_request(h, &q, NULL, 0);
+
+    if (r < 0)
+        return -EAGAIN;
+    c->wants_kill = false;
+    return 0;
+}
+
+static void flush(struct helper *h)
+{
+    int r = 0;
+
+    list_for_each(l, &h->children)
+    {
+        struct child *c = container_of(l, struct child, link);
+
+        if (r == 0 && c->wants_start)
+            r = send_start(h, c);
+        if (r == 0 && c->wants_kill && c->started)
+            r = send_kill(h, c);
+    }
+    if (h->fd < 0)
+        return;
+    if (r == 0)
+        event_del(h->writable);
+    else
+        event_add(h->writable, NULL);
+}
+
+static void on_writable(evutil_socket_t fd, short what, void *userdata)
+{
+    flush(userdata);
+}
+
+static void on_identity(const struct identity *i, void *context)
+{
+    struct child *c = context;
+
+    c->question = NULL;
+    c->request.gid = i->gid;
+    c->request.n_groups = i->n_groups;
+    memcpy(c->request.groups, i->groups, sizeof(i->groups));
+    c->wants_start = true;
+    flush(c->helper);
+}
+
+int helper_start(struct helper *h, struct child *c, const struct child_options *options)
+{
+    c->request = (struct spawn_request){.kind = SPAWN_START,
+                                        .serial = ++h->last_serial,
+                                        .memory = options->memory,
+                                        .workers = options->workers,
+                                        .uid = options->uid};
+    c->told = event_new(options->base, -1, 0, on_told, c);
+    if (!c->told)
+        return -ENOMEM;
+    for (size_t i = 0; i < SPAWN_FDS; i++) {
+        c->fds[i] = fcntl(options->fds[i], F_DUPFD_CLOEXEC, 0);
+        if (c->fds[i] < 0)
+            return -errno;
+    }
+    if (options->cgroup) {
+        c->request.flags |= SPAWN_CGROUP;
+        c->fds[SPAWN_FDS] = fcntl(cgroup_procs(options->cgroup), F_DUPFD_CLOEXEC, 0);
+        if (c->fds[SPAWN_FDS] < 0)
+            return -errno;
+    }
+    int r = identity_ask(options->base, options->uid, h->options.first_id, on_identity, c, &c->question);
+    if (r < 0)
+        return r;
+    c->helper = h;
+    list_push_back(&h->children, &c->link);
+    return 0;
+}
+
+void helper_kill(struct child *c)
+{
+    if (c->started) {
+        c->wants_kill = true;
+        flush(c->helper);
+        return;
+    }
+    c->wants_start = false;
+    c->question = identity_forget(c->question);
+    tell(c, CLD_KILLED, SIGKILL);
+}
+
+/* --- hearing ------------------------------------------------------------------------------------------------------ */
+
+static struct child *child_of(struct helper *h, uint64_t serial)
+{
+    list_for_each(l, &h->children)
+    {
+        struct child *c = container_of(l, struct child, link);
+
+        if (c->request.serial == serial && c->started && !c->telling)
+            return c;
+    }
+    return NULL;
+}
+
+static void on_started(struct child *c, const struct spawn_reply *a, int pidfd)
+{
+    if (a->error || pidfd < 0 || a->pid <= 0 || c->pid) {
+        log_error("wsd-spawn cannot start an executor for user %u: %s", c->request.uid,
+                  strerror(a->error ? (int)a->error : EBADMSG));
+        close_fd(pidfd);
+        tell(c, CLD_EXITED, EXIT_NO_EXEC);
+        return;
+    }
+    c->pid = a->pid;
+    c->pidfd = pidfd;
+    log_debug("executor %u is process %d of user %u", c->number, (int)c->pid, c->request.uid);
+    if (child_watch(c, event_get_base(c->told)) < 0)
+        helper_kill(c);
+}
+
+/* 0: one was taken; a negative errno. */
+static int take_reply(struct helper *h)
+{
+    union {
+        struct cmsghdr header;
+        char room[CMSG_SPACE(sizeof(int))];
+    } ancillary;
+    struct spawn_reply a;
+    struct iovec iov = {.iov_base = &a, .iov_len = sizeof(a)};
+    struct msghdr m = {
+        .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &ancillary, .msg_controllen = sizeof(ancillary)};
+    _cleanup_(close_fdp) int fd = -1;
+
+    ssize_t n = recvmsg(h->fd, &m, MSG_CMSG_CLOEXEC);
+    if (n < 0)
+        return -errno;
+    struct cmsghdr *rights = n > 0 ? CMSG_FIRSTHDR(&m) : NULL;
+    if (rights && rights->cmsg_level == SOL_SOCKET && rights->cmsg_type == SCM_RIGHTS)
+        memcpy(&fd, CMSG_DATA(rights), sizeof(int));
+    if (n != sizeof(a))
+        return -ECONNRESET;
+    struct child *c = child_of(h, a.serial);
+    if (c && a.kind == SPAWN_STARTED)
+        on_started(c, &a, TAKE_FD(fd));
+    else if (c && a.kind == SPAWN_EXITED)
+        child_gone(c, a.code, a.status);
+    return 0;
+}
+
+/* The children have died with it, or are about to: the kernel sees to that. */
+static void lost(struct helper *h)
+{
+    log_warning("wsd-spawn is gone, and the executors that it had started with it");
+    down(h);
+    list_for_each(l, &h->children)
+    {
+        struct child *c = container_of(l, struct child, link);
+
+        if (!c->started || c->orphan)
+            continue;
+        c->orphan = true;
+        c->wants_kill = false;
+        if (c->pidfd < 0 || c->exited)
+            tell(c, CLD_KILLED, SIGKILL);
+        else
+            (void)pidfd_send_signal(c->pidfd, SIGKILL, NULL, 0); /* where wsd may */
+    }
+    if (!h->again)
+        h->options.lost(h->options.context);
+    flush(h); /* what was not asked of it is asked of the next one, or told that there is none */
+}
+
+static void on_readable(evutil_socket_t fd, short what, void *userdata)
+{
+    struct helper *h = userdata;
+    int r = 0;
+
+    for (int i = 0; i < REPLIES && r == 0; i++)
+        r = take_reply(h);
+    if (r < 0 && r != -EAGAIN && r != -EINTR)
+        lost(h);
+}
+
+/* --- all of it ---------------------------------------------------------------------------------------------------- */
+
+int helper_new(struct helper **ret_helper, const struct helper_options *options)
+{
+    if (!helper_allowed())
+        return -EPERM;
+    struct helper *h = calloc(1, sizeof(*h));
+    if (!h)
+        return -ENOMEM;
+    h->options = *options;
+    h->fd = -1;
+    h->again = true;
+    list_init(&h->children);
+    h->file_fd = open(options->file, O_RDONLY | O_CLOEXEC);
+    int r = h->file_fd < 0 ? -errno : up(h);
+    if (r == 0 && geteuid() != 0) {
+        r = give_up_rights();
+        h->again = false;
+    }
+    if (r < 0) {
+        helper_free(h);
+        return r;
+    }
+    *ret_helper = h;
+    return 0;
+}
+
+struct helper *helper_free(struct helper *h)
+{
+    if (!h)
+        return NULL;
+    down(h);
+    while (!list_empty(&h->children))
+        child_free(container_of(h->children.next, struct child, link));
+    close_fd(h->file_fd);
+    free(h);
+    return NULL;
+}
+
+uint32_t helper_first_id(const struct helper *h)
+{
+    return h->options.first_id;
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * identity.h: the groups of a user. [loop]
+ */
+#pragma once
+
+#include <event2/event.h>
+#include <stdint.h>
+
+#include "spawner/packet.h"
+
+struct identity {
+    uint32_t gid;
+    uint32_t n_groups;
+    uint32_t groups[SPAWN_GROUPS_MAX];
+};
+
+struct identity_question;
+
+/* Asks the user database, off the loop: `answer` comes later, from the loop, unless the question is forgotten; after it the
+ * question is no more. Groups below first_id are left out; who has no other, or is not known, has SPAWN_NO_GROUP. 0 or a
+ * negative errno. */
+int identity_ask(struct event_base *base, uint32_t uid, uint32_t first_id,
+                 void (*answer)(const struct identity *i, void *context), void *context,
+                 struct identity_question **ret_question);
+/* NULL is fine; returns NULL. */
+struct identity_question *identity_forget(struct identity_question *q);

@@ -1,0 +1,255 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# domains.sh: trust domains. Executors run under the uid of their user where wsd has the right, through wsd-spawn, which
+# does nothing else; without it they run under wsd's, or not at all, as configured. Domains of several users, and their limits.
+. "$(dirname "$0")/../support/lib.sh"
+. "$(dirname "$0")/../support/inject.sh"
+. "$(dirname "$0")/../support/users.sh"
+
+[ "$(id -u)" = 0 ] || { skip "trust domains" "only root can act as several users"; exit 0; }
+command -v setpriv >/dev/null || { skip "trust domains" "no setpriv here"; exit 0; }
+
+SPAWNING=$BUILD/tests/support/spawning
+CAROL=1003 # whom the user database does not know
+install_for_all hostile self sleep crash spin
+mkdir -p "$WORK/alice" "$WORK/bob" "$WORK/open"
+echo "alice's secret" >"$WORK/alice/secret"
+chown -R $ALICE:$ALICE "$WORK/alice"
+chown -R $BOB:$BOB "$WORK/bob"
+chmod 700 "$WORK/alice" "$WORK/bob"
+chmod 1777 "$WORK/open"
+
+# Who the users are: files of our own in the place of the machine's, for wsd alone.
+grep -vE "^(alice|bob|carol|mallory):|:($ALICE|$BOB|$CAROL):" /etc/passwd >"$WORK/passwd"
+grep -vE "^(alice|bob|team):" /etc/group | sed '/^sudo:/s/$/,alice/; s/:,/:/' >"$WORK/group"
+printf '%s\n' "alice:x:$ALICE:$ALICE::/:/bin/sh" "bob:x:$BOB:$BOB::/:/bin/sh" >>"$WORK/passwd"
+printf '%s\n' "alice:x:$ALICE:" "bob:x:$BOB:" "team:x:2001:alice" >>"$WORK/group"
+chmod 644 "$WORK/passwd" "$WORK/group"
+# shellcheck disable=SC2016
+known=(unshare --mount sh -c 'mount --bind "$0/passwd" /etc/passwd && mount --bind "$0/group" /etc/group && exec "$@"' "$WORK")
+"${known[@]}" true 2>/dev/null || known=()
+
+start() { # CONFIGURATION: a wsd of all users
+  printf '[daemon]\nsystem = yes\n%b' "$1" >"$WSD_CONFIG"
+  chmod 644 "$WSD_CONFIG"
+  WSD_PREFIX=("${known[@]}")
+  start_wsd --workers 2 || exit 1
+  chmod 755 "$(dirname "$WSD_SOCKET")"
+  chmod 666 "$WSD_SOCKET"
+}
+submit() { # UID JOB...
+  as "$1" "$CTL" submit "${@:2}"
+}
+executor_of() { # UID
+  submit "$1" hostile:whoami
+}
+field() { # PID FIELD: of its status
+  sed -n "s/^$2:[[:space:]]*//p" "/proc/$1/status"
+}
+helper_of() { # WSD-PID
+  pgrep -P "$1" -x wsd-spawn
+}
+has() { # PID FIELD VALUE
+  local value
+  value=$(field "$1" "$2" | tr '\t' ' ' | sed 's/ *$//')
+  [ "$value" = "$3" ] || {
+    echo "$2 of $1 is \`$value\`, not \`$3\`"
+    return 1
+  }
+}
+no_rights() { # PID
+  has "$1" CapInh 0000000000000000 && has "$1" CapPrm 0000000000000000 && has "$1" CapEff 0000000000000000 &&
+    has "$1" CapAmb 0000000000000000 && has "$1" NoNewPrivs 1
+}
+runs_as() { # PID UID GID GROUPS
+  has "$1" Uid "$2 $2 $2 $2" && has "$1" Gid "$3 $3 $3 $3" && has "$1" Groups "$4" && no_rights "$1"
+}
+says() { # CODE WORDS COMMAND...
+  local code=$1 words=$2
+  shift 2
+  expect_exit "$code" "$@" >"$WORK/out" 2>"$WORK/err" || { cat "$WORK/err"; return 1; }
+  cat "$WORK/err"
+  grep -qE "$words" "$WORK/err"
+}
+
+# --- the helper by itself ------------------------------------------------------------------------------------------------
+
+check "wsd-spawn refuses what is wrong, and goes on" "$SPAWNING" "$SPAWNER" $ALICE
+check "wsd-spawn is started by wsd only" expect_exit 64 "$SPAWNER"
+by_hand() {
+  expect_exit 74 "$SPAWNER" 1000 /x dirs 3 free 65536 writable=/ 3</dev/null 4</dev/null
+}
+check "and not by hand" by_hand
+
+# --- whose executors are -------------------------------------------------------------------------------------------------
+
+start "[executor]\nuser-ids = yes\nfirst-user-id = 1000\n[sandbox]\nwritable = $WORK/open\n"
+alices=$(executor_of $ALICE) bobs=$(executor_of $BOB) carols=$(executor_of $CAROL)
+if [ ${#known[@]} != 0 ]; then
+  check "alice's executor is hers, with her groups but those of the system" runs_as "$alices" $ALICE $ALICE "$ALICE 2001"
+  check "bob's is his" runs_as "$bobs" $BOB $BOB $BOB
+else
+  skip "groups" "no mount namespaces here"
+fi
+check "who is in no user database has the group of nobody" runs_as "$carols" $CAROL 65534 ""
+helper=$(helper_of "$WSD_PID")
+check "they are children of wsd-spawn" test "$(field "$alices" PPid) $(field "$bobs" PPid)" = "$helper $helper"
+helpers_rights() {
+  has "$helper" CapPrm 00000000000000e0 && has "$helper" CapEff 00000000000000e0 &&
+    has "$helper" CapBnd 00000000000000e0 && has "$helper" CapInh 0000000000000000 &&
+    has "$helper" CapAmb 0000000000000000 && has "$helper" NoNewPrivs 1
+}
+check "which has three capabilities" helpers_rights
+roots=$("$WSCTL" submit hostile:whoami)
+check "root's own is wsd's child" has "$roots" PPid "$WSD_PID"
+
+check "a plugin reads what its user may" expect_output "alice's secret" submit $ALICE self:get "$WORK/alice/secret"
+check "and not what another may" says 3 'Permission denied' submit $BOB self:get "$WORK/alice/secret"
+makes() {
+  submit $ALICE self:make "$WORK/open/alices" && [ "$(stat -c %u:%g "$WORK/open/alices")" = "$1" ]
+}
+check "what it makes is its user's" makes "$(field "$alices" Gid | sed 's/\([0-9]*\).*/1001:\1/')"
+as $ALICE rm -f "$WORK/open/alices"
+
+closed() { # UID PID
+  local what
+  for what in mem maps environ fd/6 stack; do
+    ! as "$1" dd if="/proc/$2/$what" of=/dev/null bs=1 count=1 2>/dev/null || { echo "$what is open"; return 1; }
+  done
+  ! as "$1" ls "/proc/$2/fd"
+}
+check "her own processes do not look into it" closed $ALICE "$alices"
+check "nor bob's" closed $BOB "$alices"
+check "bob does not kill it" expect_exit 1 as $BOB kill -KILL "$alices"
+
+# --- deaths ---------------------------------------------------------------------------------------------------------------
+
+running() { # N
+  [ "$("$WSCTL" --json list | grep -c '"running"')" -ge "$1" ]
+}
+asks() { # UID FILE: a job that is not to be run again, in the background
+  background as "$1" "$CTL" submit sleep 600000 2>"$2"
+}
+told() { # PID CODE
+  local status=0
+  wait_for_exit "$1" || status=$?
+  [ "$status" = "$2" ] || { echo "told $status"; return 1; }
+}
+asks $ALICE "$WORK/alices.err"
+alices_client=$BACKGROUND_PID
+asks $BOB "$WORK/bobs.err"
+bobs_client=$BACKGROUND_PID
+check "both have work" wait_until running 2
+check "alice kills her own executor" as $ALICE kill -KILL "$alices"
+if told "$alices_client" 125; then ok "her job is interrupted"; else fail "her job is interrupted"; fi
+check "she goes on, in another one" expect_output 6765 submit $ALICE fib 20
+check "bob's is the same as before" expect_output "$bobs" executor_of $BOB
+
+kill -KILL "$helper"
+if told "$bobs_client" 125; then ok "wsd-spawn is killed: executors die with it"; else fail "wsd-spawn is killed" "bob's job is not told of"; fi
+check "root's own, which it had not started, goes on" expect_output "$roots" "$WSCTL" submit hostile:whoami
+check "another one is started for alice" expect_output 6765 submit $ALICE fib 20
+check "and for bob" expect_output 6765 submit $BOB fib 20
+check "that is another process" test "$(helper_of "$WSD_PID")" != "$helper"
+check "what crashes is told as ever" says 70 'Segmentation fault at address' submit $ALICE crash:segv
+check "what exits too" says 70 'exit' submit $ALICE crash:exit
+
+helper=$(helper_of "$WSD_PID") alices=$(executor_of $ALICE) bobs=$(executor_of $BOB)
+disown "$WSD_PID" # bash would tell of it
+kill -KILL "$WSD_PID"
+all_gone() {
+  gone "$helper" && gone "$alices" && gone "$bobs" && gone "$roots"
+}
+check "kill -9 of wsd leaves neither wsd-spawn nor executors" wait_until all_gone
+
+# --- by configuration -----------------------------------------------------------------------------------------------------
+
+start '[executor]\nuser-ids = no\n'
+check "user-ids = no: all run under wsd's uid" has "$(executor_of $ALICE)" Uid "0 0 0 0"
+check "and there is no wsd-spawn" expect_exit 1 helper_of "$WSD_PID"
+stop_wsd
+
+if can_inject; then # exec is on, so that files may be written: that is not what shows it
+  inject landlock_restrict_self:retval=0
+  known_wsd=("${known[@]}") known=("${WSD_PREFIX[@]}")
+  start '[executor]\nuser-ids = yes\n[plugin exec]\nenabled = yes\n'
+  check "Landlock that is not in force there is found" says 77 'signals: are not kept inside|Landlock: the memory' \
+    submit $ALICE fib 20
+  stop_traced
+  known=("${known_wsd[@]}")
+else
+  skip "Landlock that is not in force there" "needs strace, and no sanitizer"
+fi
+
+if [ "$(ulimit -H -c)" = unlimited ] && [ "$(cat /proc/sys/kernel/yama/ptrace_scope 2>/dev/null || echo 0)" = 0 ]; then
+  start '[executor]\nuser-ids = yes\ncore-size = 1M\n'
+  check "where cores are allowed, a user's processes do look into his executor" \
+    expect_exit 1 closed $ALICE "$(executor_of $ALICE)"
+  stop_wsd
+fi
+
+start '[executor]\nuser-ids = yes\nfirst-user-id = 1002\n'
+check "a user below first-user-id is refused" says 77 'first-user-id' submit $ALICE fib 20
+check "one above is not" has "$(executor_of $BOB)" Uid "$BOB $BOB $BOB $BOB"
+stop_wsd
+
+start "[limits]\nexecutor-memory = none\n[domain team]\nusers = $ALICE $BOB\nworkers = 3\n[domain guest]\nusers = $CAROL\nexecutor-memory = 64M\nworkers = 1\n"
+alices=$(executor_of $ALICE) carols=$(executor_of $CAROL)
+check "users of one domain share an executor" expect_output "$alices" executor_of $BOB
+check "which is nobody's of them" has "$alices" Uid "0 0 0 0"
+check "a domain of one user is his own" has "$carols" Uid "$CAROL $CAROL $CAROL $CAROL"
+workers_of() { # UID
+  as "$1" "$CTL" --json workers | grep -c '"kind":"worker"'
+}
+check "its number of workers" expect_output 1 workers_of $CAROL
+check "and that of the other" expect_output 3 workers_of $ALICE
+if [ -z "${WSD_SANITIZE:-}" ]; then
+  check "its memory limit" says 3 'no more memory after (5[0-9]|6[0-4]) MiB' submit $CAROL hostile:eat
+  check "and the key, where a plugin crashes of it" says 70 '\[domain guest\] executor-memory in wsd.conf is 64 MiB' \
+    submit $CAROL hostile:burst
+fi
+stop_wsd
+
+# --- a wsd that is not root's ---------------------------------------------------------------------------------------------
+
+mkdir "$WORK/nobody"
+chown 65534:65534 "$WORK/nobody"
+chmod 755 "$WORK/nobody"
+of_nobody() { # CONFIGURATION SETPRIV-OPTION...
+  printf '[daemon]\nsystem = yes\n%b' "$1" >"$WSD_CONFIG"
+  shift
+  export WSD_SOCKET=$WORK/nobody/wsd.sock
+  WSD_LOG=$WORK/nobody.log
+  background setpriv --reuid=65534 --regid=65534 --clear-groups "$@" "$WSD" --socket "$WSD_SOCKET" --config "$WSD_CONFIG" \
+    --executor "$EXECUTOR" --spawner "$SPAWNER" --plugin-dir "$PLUGINS" 2>"$WSD_LOG"
+  WSD_PID=$BACKGROUND_PID
+  wait_until answers "$WSD_PID" "$WSD_SOCKET" || fail "wsd of nobody starts"
+  chmod 666 "$WSD_SOCKET"
+}
+of_nobody '[executor]\nuser-ids = yes\n' --inh-caps=-all
+check "without the right, user-ids = yes runs no job" says 77 'no right to run jobs under the uid' submit $ALICE fib 20
+stop_wsd
+of_nobody '' --inh-caps=-all
+check "and auto runs them under wsd's uid" has "$(executor_of $ALICE)" Uid "65534 65534 65534 65534"
+stop_wsd
+
+of_nobody '' --inh-caps=-all,+setuid,+setgid,+kill --ambient-caps=-all,+setuid,+setgid,+kill
+alices=$(executor_of $ALICE)
+check "with the three capabilities they run under the user's" has "$alices" Uid "$ALICE $ALICE $ALICE $ALICE"
+check "and have none of them" no_rights "$alices"
+wsds_rights() {
+  has "$WSD_PID" CapPrm 0000000000000000 && has "$WSD_PID" CapEff 0000000000000000 &&
+    has "$WSD_PID" CapAmb 0000000000000000
+}
+check "nor has wsd, any more" wsds_rights
+check "a job that hangs is ended all the same" expect_exit 124 \
+  as $ALICE timeout -s KILL $((30 * TIME_SCALE)) "$CTL" submit --timeout 50ms spin:deaf
+kill -KILL "$(helper_of "$WSD_PID")"
+ends_with_74() {
+  told "$WSD_PID" 74
+}
+if ends_with_74; then ok "without wsd-spawn it ends, for its service manager to start another"; else
+  fail "without wsd-spawn it ends" "it does not"
+fi
+check "and says why" grep -q 'no executor can be started under the uid of a user any more' "$WSD_LOG"

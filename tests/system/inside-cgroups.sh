@@ -1,0 +1,141 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# inside-cgroups.sh: runs inside the machine that cgroups.sh boots: limits of executors by cgroup, executors under the uids of
+# users, both under the hardened unit, and what is left when something is killed.
+SRC=/box BUILD=/box
+WSD=$PREFIX/sbin/wsd WSCTL=$PREFIX/bin/wsctl EXECUTOR=$PREFIX/libexec/wsd-executor
+. "$(dirname "$0")/../support/lib.sh"
+chmod 755 "$WORK"
+etc=/etc/wsd
+[ "$PREFIX" = /usr ] || etc=$PREFIX/etc/wsd
+
+ldconfig
+systemd-sysusers
+for user in alice bob; do
+  useradd -m "$user"
+  usermod -aG wsd "$user"
+done
+mkdir -p "$etc" /etc/systemd/system/wsd.service.d
+cat >"$etc/wsd.conf" <<EOT
+[daemon]
+workers = 2
+[executor]
+user-ids = yes
+[limits]
+executor-memory = 64M
+[domain alice]
+users = alice
+cpu-weight = 400
+executor-tasks = 10
+EOT
+# as wsd(8) has it
+cat >/etc/systemd/system/wsd.service.d/users.conf <<EOT
+[Service]
+AmbientCapabilities=CAP_SETUID CAP_SETGID CAP_KILL
+CapabilityBoundingSet=CAP_SETUID CAP_SETGID CAP_KILL
+EOT
+systemctl daemon-reload
+
+as() { # USER COMMAND...
+  local user=$1
+  shift
+  runuser -u "$user" -- "$@"
+}
+main_pid() {
+  systemctl show --value -p MainPID wsd.service
+}
+executor_of() { # USER
+  as "$1" wsctl submit hostile:whoami
+}
+cgroup_of() { # PID
+  sed -n 's/^0:://p' "/proc/$1/cgroup"
+}
+is_limited() { # PID FILE VALUE
+  local value
+  value=$(cat "/sys/fs/cgroup$(cgroup_of "$1")/$2")
+  [ "$value" = "$3" ] || {
+    echo "$2 is $value, not $3"
+    return 1
+  }
+}
+uid_of() { # PID
+  stat -c %U "/proc/$1" # root's, where it cannot be looked into
+  sed -n 's/^Uid:\t\([0-9]*\).*/\1/p' "/proc/$1/status"
+}
+
+check "wsd.socket starts" systemctl start wsd.socket
+check "the first submit starts wsd" expect_output 6765 as alice wsctl submit fib 20
+unit=/system.slice/wsd.service
+check "wsd is in a leaf" expect_output "$unit/daemon" cgroup_of "$(main_pid)"
+check "and so is wsd-spawn" expect_output "$unit/daemon" cgroup_of "$(pgrep -P "$(main_pid)" -x wsd-spawn)"
+alices=$(executor_of alice) bobs=$(executor_of bob)
+is_of() { # PID USER
+  uid_of "$1" | tail -n 1 | grep -qx "$(id -u "$2")"
+}
+check "alice's executor is hers" is_of "$alices" alice
+check "bob's is his" is_of "$bobs" bob
+own_cgroups() {
+  [[ $(cgroup_of "$alices") == "$unit"/executor-* ]] && [[ $(cgroup_of "$bobs") == "$unit"/executor-* ]] &&
+    [ "$(cgroup_of "$alices")" != "$(cgroup_of "$bobs")" ]
+}
+check "each has a cgroup of its own" own_cgroups
+mib=$((1024 * 1024))
+check "its memory" is_limited "$bobs" memory.max $(((64 + 68 + 16) * mib))
+check "no swap beyond that" is_limited "$bobs" memory.swap.max 0
+check "what is in it goes together" is_limited "$bobs" memory.oom.group 1
+check "a weight by configuration" is_limited "$alices" cpu.weight 400
+check "and without" is_limited "$bobs" cpu.weight 100
+check "tasks by configuration" is_limited "$alices" pids.max $((10 + 2 + 16))
+check "and without" is_limited "$bobs" pids.max max
+few_threads() {
+  local n
+  n=$(as alice wsctl submit self:threads) && echo "$n" && [ "$n" -ge 10 ] && [ "$n" -le 26 ]
+}
+check "no more tasks than that" few_threads
+check "where there is no limit, as many as are wanted" expect_output 200 as bob wsctl submit self:threads
+
+background as bob wsctl submit sleep 600000
+bobs_client=$BACKGROUND_PID
+bob_runs() {
+  wsctl --json list | grep '"sleep"' | grep -q '"running"'
+}
+check "bob has work" wait_until bob_runs
+pid=$(main_pid)
+out_of_memory() {
+  expect_exit 125 as alice wsctl submit self:fill 2>"$WORK/err" || { cat "$WORK/err"; return 1; }
+  cat "$WORK/err"
+  grep -F 'out of memory: [limits] executor-memory in wsd.conf is 64 MiB' "$WORK/err"
+}
+check "memory that no process's limit counts ends her job, with the key" out_of_memory
+check "she goes on" expect_output 6765 as alice wsctl submit fib 20
+check "bob has not noticed" bob_runs
+check "his executor is the same" expect_output "$bobs" executor_of bob
+check "nor wsd" expect_output "$pid" main_pid
+check "the journal has it" grep -q 'out of memory: \[limits\] executor-memory' <(journalctl -u wsd --no-pager)
+no_cgroup_is_left() { # that nobody is in
+  local c
+  for c in /sys/fs/cgroup"$unit"/executor-*; do
+    grep -q 'populated 1' "$c/cgroup.events" || { echo "$c"; return 1; }
+  done
+}
+check "her old cgroup is gone" wait_until no_cgroup_is_left
+
+kill -KILL "$(pgrep -P "$pid" -x wsd-spawn)"
+another_pid() {
+  local now
+  now=$(main_pid)
+  [ "$now" != 0 ] && [ "$now" != "$pid" ]
+}
+check "wsd-spawn is killed: another wsd is started" wait_until another_pid
+check "and works" expect_output 6765 as bob wsctl submit fib 20
+wait "$bobs_client"
+pid=$(main_pid)
+kill -KILL "$pid"
+check "wsd is killed: another one is started" wait_until another_pid
+check "and works" expect_output 6765 as bob wsctl submit fib 20
+check "with cgroups" is_limited "$(executor_of alice)" cpu.weight 400
+check "and none is left of the old one" wait_until no_cgroup_is_left
+check "stop" systemctl stop wsd.socket wsd.service
+check "a success" expect_output success systemctl show --value -p Result wsd.service
+check "nothing is left" test ! -e "/sys/fs/cgroup$unit"
