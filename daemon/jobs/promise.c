@@ -114,6 +114,7 @@ bool retry_again(struct job *job, enum job_state state, int exit, const char *er
     char *words = error && *error ? strdup(error) : NULL; /* it may be the old one */
     free(m->error);
     m->error = words;
+    free(TAKE(m->backtrace));
     if (job->domain->heir) /* its own does not last */
         job->domain = job->domain->heir;
     job->flags &= (uint8_t)~(JOB_KILLED | JOB_TRUNCATED | JOB_DELIVERED);
