@@ -29,6 +29,7 @@ struct submit {
     struct wsd_id id;
     bool accepted, done, interrupted;
     bool lost;        /* durable, and the connection ended: it goes on */
+    uint64_t lost_usec, attached_usec; /* CLOCK_MONOTONIC: the first of a row of losses, the last time that it was followed */
     uint64_t written, skip; /* bytes of output; those that come once more */
     int exit;
 };
@@ -92,6 +93,10 @@ static void on_done(struct wsd_call *call, int error, const struct wsd_job_info 
     progress_clear();
     if (error && submit->options->durable && submit->accepted && !submit->interrupted && !submit->options->detach &&
         (error == -ECONNRESET || error == -EAGAIN)) {
+        uint64_t now = clock_monotonic_usec();
+
+        if (!submit->lost_usec || now - submit->attached_usec > BACK_MAX_USEC)
+            submit->lost_usec = now;
         submit->lost = true;
         return;
     }
@@ -230,23 +235,21 @@ static int leave(struct submit *submit)
 static int follow_again(struct submit *submit)
 {
     struct wsd_callbacks callbacks = callbacks_of(submit);
-    uint64_t until = clock_monotonic_usec() + BACK_MAX_USEC;
     char id[WSD_ID_TEXT];
-    int r;
 
     submit->call = wsd_call_free(submit->call);
-    submit->client = wsd_client_free(submit->client);
     input_close(&submit->input);
     wsd_id_text(&submit->id, id);
-    if (!submit->ctl->quiet)
+    if (!submit->ctl->quiet && !submit->attached_usec)
         print_message("wsctl", "wsd is gone; the job is durable: waiting for wsd to be back");
-    while ((r = wsd_client_open(&submit->client, submit->ctl->socket, 0)) < 0) {
+    do { /* the one that is ending may still answer: so there is a pause before the first try, too */
         struct pollfd fd = {.fd = signals_fd(), .events = POLLIN};
 
         submit->client = wsd_client_free(submit->client);
-        if (clock_monotonic_usec() > until || (poll(&fd, 1, BACK_MSEC) > 0 && signals_take()))
+        if (clock_monotonic_usec() - submit->lost_usec > BACK_MAX_USEC || (poll(&fd, 1, BACK_MSEC) > 0 && signals_take()))
             return ctl_error(EXIT_INTERRUPTED, submit->options->name, "wsd is not back; later: wsctl await %s", id);
-    }
+    } while (wsd_client_open(&submit->client, submit->ctl->socket, 0) < 0);
+    submit->attached_usec = clock_monotonic_usec();
     submit->lost = submit->done = false;
     submit->skip = submit->written;
     if (wsd_client_attach(submit->client, &submit->id, &callbacks, &submit->call) < 0)

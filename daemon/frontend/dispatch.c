@@ -560,8 +560,9 @@ static void do_await(struct peer *p, uint32_t tag, const struct msg_id *m)
     if (!c)
         return;
     c->watch.ops = &watch_ops;
-    if (jobs_watch(p->frontend->options.jobs, m->id, p->uid, &c->watch) < 0) {
-        peer_error(p, tag, 66, "no such job");
+    int r = jobs_watch(p->frontend->options.jobs, m->id, p->uid, &c->watch);
+    if (r < 0) {
+        peer_error(p, tag, r == -EAGAIN ? 75 : 66, r == -EAGAIN ? "wsd is ending: ask the next one" : "no such job");
         call_free(c);
     }
 }

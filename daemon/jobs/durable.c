@@ -381,6 +381,35 @@ void durable_save(struct job *job)
         durable_unsaved(job);
 }
 
+static void unmarked(struct store_request *r)
+{
+    free(container_of(r, struct disk_request, r));
+}
+
+/* Handed over, but not begun: it is taken back, and its mark from the disk. */
+static bool take_back(struct job *job)
+{
+    struct promise *p = job_promise(job);
+    struct disk_request *q;
+
+    if (job->received || job->more->held_chunks || job->more->stop != STOP_NONE)
+        return false;
+    q = disk_request_new(job, STORE_RETRY, unmarked);
+    if (!q)
+        return false;
+    (void)disk_request_done(q);
+    q->job = NULL;
+    if (!front_recall(&job->domain->executor->front, job->slot)) {
+        free(q);
+        return false;
+    }
+    q->r.row.state = JOB_QUEUED;
+    q->r.row.retried = p->retried;
+    q->r.row.attempts = p->attempts_before;
+    store_post(q->jobs->store, &q->r);
+    return true;
+}
+
 bool durable_part(struct job *job, bool running)
 {
     struct promise *p = job_promise(job);
@@ -393,7 +422,7 @@ bool durable_part(struct job *job, bool running)
         job_unqueue(job);
         break;
     case JOB_RUNNING:
-        if (!running)
+        if (!running && !take_back(job))
             return false;
         d->slots[job->slot] = NULL;
         output_absorb(job);
@@ -403,6 +432,7 @@ bool durable_part(struct job *job, bool running)
     default:
         return false;
     }
+    d->jobs->has_parted = true;
     job_leave(job, CODE_BUSY, PARTED);
     return true;
 }

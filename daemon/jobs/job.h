@@ -233,6 +233,7 @@ struct jobs {
     bool draining;
     bool drained, paused; /* by an administrator: no new jobs; none is handed over */
     bool gates_due;       /* something may go on from a gate */
+    bool has_parted;      /* some job is on disk only, for the next wsd */
     bool untimed;     /* something has no timer that should have one: there was no memory */
     bool was_untimed; /* that was said */
 };

@@ -392,7 +392,7 @@ int jobs_watch(struct jobs *jobs, const uint8_t id[16], uint32_t uid, struct wat
     struct job *job = job_find(jobs, id, uid);
 
     if (!job)
-        return -ENOENT;
+        return jobs->has_parted ? -EAGAIN : -ENOENT;
     follow(job, w);
     return 0;
 }

@@ -201,7 +201,8 @@ int jobs_start(struct jobs *jobs);
 int jobs_submit(struct jobs *jobs, const struct job_request *request, struct watch *owner);
 /* More input; at most JOBS_INPUT_WINDOW ahead of input_taken. 0, or -EPROTO where the client is out of turn. */
 int jobs_input(struct watch *owner, const void *data, size_t size, bool last);
-/* Follows a job. -ENOENT where this user has no such job (uid 0 sees all). */
+/* Follows a job. -ENOENT where this user has no such job (uid 0 sees all); -EAGAIN where wsd is ending, and the next one may
+ * have it. */
 int jobs_watch(struct jobs *jobs, const uint8_t id[16], uint32_t uid, struct watch *w);
 /* The watcher goes: no more calls. An owner's job that is not detached is cancelled. */
 void jobs_unwatch(struct watch *w);
