@@ -56,7 +56,7 @@ killed() { # NAME ROUNDS
   serve || return 1
   for ((i = 1; i <= $2; i++)); do
     pids=() acks=()
-    goal=$((1 + RANDOM % 300))
+    goal=$((1 + RANDOM % 150))
     for c in 1 2 3 4; do
       acks+=("$WORK/$1.acks.$i.$c")
       : >"$WORK/$1.acks.$i.$c"
@@ -76,7 +76,7 @@ killed() { # NAME ROUNDS
     compare "$WORK/$1.ledger" "$WORK/ends" || { echo "round $i"; return 1; }
   done
   # and all of them are still there
-  "$PROMISED" check "$WORK/$1".acks.* 3>"$WORK/ends" && compare "$WORK/$1.ledger" "$WORK/ends" || return 1
+  "$PROMISED" check "$WORK/$1".acks.* 3>"$WORK/ends" && compare "$WORK/$1.ledger" "$WORK/ends" || { show "$WORK/log"; return 1; }
   kill -TERM "$WSD_PID"
   wait_for_exit "$WSD_PID" && is_sound
 }
@@ -86,33 +86,40 @@ drained() {
   local id
   a_new_store drained
   serve || return 1
-  wsctl submit --durable --detach sleep:again 300 >"$WORK/id.1" && wsctl submit --durable --detach sleep:again 300 >"$WORK/id.2" || return 1
+  for id in 1 2; do
+    wsctl submit --durable --detach ledger:gate "$WORK/gate" >"$WORK/id.$id" || return 1
+  done
   for id in {1..20}; do
     wsctl submit --durable --detach ledger:once "$WORK/drained.ledger" "$id" >>"$WORK/waiting" || return 1
   done
   background wsctl submit --durable echo waits >"$WORK/waits.out" 2>"$WORK/waits.err"
   local client=$BACKGROUND_PID
   wait_until sh -c '[ "$(wsctl --json list | grep -c "\"state\":\"queued\"")" = 21 ]' || { wsctl list; return 1; }
+  : >"$WORK/log"
   kill -TERM "$WSD_PID"
+  wait_until grep -q draining "$WORK/log" || return 1
+  : >"$WORK/gate"
   wait_for_exit "$WSD_PID" || { echo "no end in order"; return 1; }
   [ ! -s "$WORK/drained.ledger" ] || { echo "jobs that could wait were run"; return 1; }
   serve || return 1
   xargs "$WSCTL" await <"$WORK/waiting" >"$WORK/out" || return 1
   [ "$(sort -n "$WORK/out")" = "$(seq 20)" ] && [ "$(sort -n "$WORK/drained.ledger")" = "$(seq 20)" ] || return 1
-  expect_output slept wsctl await "$(cat "$WORK/id.1")" || return 1
+  expect_output open wsctl await "$(cat "$WORK/id.1")" || return 1
   wait_for_exit "$client" || { cat "$WORK/waits.err"; return 1; }
   [ "$(cat "$WORK/waits.out")" = waits ]
 }
 
 # Who waits when wsd is killed waits for the next one.
 followed() {
-  background wsctl submit --durable sleep:again 500 >"$WORK/waits.out" 2>"$WORK/waits.err"
+  rm "$WORK/gate"
+  background wsctl submit --durable ledger:gate "$WORK/gate" >"$WORK/waits.out" 2>"$WORK/waits.err"
   local client=$BACKGROUND_PID
   wait_until sh -c 'wsctl --json list | grep -q "\"state\":\"running\""' || return 1
   kill_now
   serve || return 1
+  : >"$WORK/gate"
   wait_for_exit "$client" || { cat "$WORK/waits.err"; return 1; }
-  [ "$(cat "$WORK/waits.out")" = slept ]
+  [ "$(cat "$WORK/waits.out")" = open ]
 }
 
 # What may have been running, and must not run twice, says so.
@@ -129,10 +136,14 @@ interrupted() {
 large() {
   local id
   head -c 3000000 /dev/urandom >"$WORK/large"
-  wsctl submit --durable --detach --timeout 10min sleep:again 500 >/dev/null && wsctl submit --durable --detach sleep:again 500 >/dev/null || return 1
+  rm "$WORK/gate"
+  for id in 1 2; do
+    wsctl submit --durable --detach ledger:gate "$WORK/gate" >/dev/null || return 1
+  done
   id=$(wsctl submit --durable --detach --input "$WORK/large" echo) || return 1
   kill_now
   serve || return 1
+  : >"$WORK/gate"
   wsctl await "$id" | cmp - "$WORK/large" && wsctl await "$id" | cmp - "$WORK/large"
 }
 
@@ -182,7 +193,7 @@ shared() {
 check "kill -9 at $ROUNDS random moments, seed $SEED" killed killed "$ROUNDS"
 if [ -z "${WSD_SANITIZE:-}" ]; then
   PRELOAD=("LD_PRELOAD=$BUILD/tests/support/powerloss.so" POWERLOSS_EARLY=3 POWERLOSS_SEED=0)
-  check "power cut at $((ROUNDS / 2)) random moments, seed $SEED" killed cut $((ROUNDS / 2))
+  check "power cut at $((ROUNDS * 2 / 5)) random moments, seed $SEED" killed cut $((ROUNDS * 2 / 5))
   PRELOAD=()
 else
   skip "power cuts" "a sanitizer wants to be first in a process"

@@ -63,8 +63,10 @@ static int submit(char **argv)
 
     function = argv[0];
     acknowledged = open(argv[4], O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
-    if (acknowledged < 0 || wsd_client_open(&client, NULL, 0) < 0)
-        return lost("cannot begin");
+    if (acknowledged < 0)
+        return 1;
+    if (wsd_client_open(&client, NULL, 0) < 0)
+        return 0; /* it was killed before we came */
     for (unsigned n = 1; r == 0 && !failed;) {
         while (r == 0 && in_flight < window) {
             struct wsd_callbacks c = callbacks;

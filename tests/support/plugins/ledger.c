@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 static int enter(struct wsd_job *job)
@@ -27,6 +28,16 @@ static int once(struct wsd_job *job, struct wsd_worker *self)
     return r ? r : wsd_job_print(job, "%s\n", job->argv[2]) < 0;
 }
 
+/* FILE: until that is there, or somebody cancels. */
+static int gate(struct wsd_job *job, struct wsd_worker *self)
+{
+    const struct timespec millisecond = {.tv_nsec = 1000000};
+
+    while (job->argc > 1 && access(job->argv[1], F_OK) != 0 && !wsd_job_cancelled(job))
+        nanosleep(&millisecond, NULL);
+    return wsd_job_print(job, "open\n") < 0;
+}
+
 /* Goes well when FILE has as many lines as a third argument says. */
 static int nth(struct wsd_job *job, struct wsd_worker *self)
 {
@@ -46,6 +57,8 @@ static int nth(struct wsd_job *job, struct wsd_worker *self)
 static const struct wsd_function functions[] = {
     {.name = "once", .help = "FILE NAME: enters the name", .run = once},
     {.name = "again", .help = "the same, and may run twice", .flags = WSD_FN_IDEMPOTENT, .run = once},
+    {.name = "gate", .help = "FILE: waits for it", .flags = WSD_FN_IDEMPOTENT, .run = gate},
+    {.name = "gate-once", .help = "the same, but may not run twice", .run = gate},
     {.name = "nth", .help = "FILE NAME N: fails before the N-th time", .flags = WSD_FN_IDEMPOTENT, .run = nth},
 };
-WSD_PLUGIN(.n_functions = 3, .functions = functions, .name = "ledger", .version = "1", .help = "keeps a ledger");
+WSD_PLUGIN(.n_functions = 5, .functions = functions, .name = "ledger", .version = "1", .help = "keeps a ledger");
