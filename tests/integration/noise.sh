@@ -59,6 +59,7 @@ printf '[limits]\nexecutor-idle = 300ms\ncancel-grace = 200ms\nkeep-results = 50
 mkdir "$WORK/plugins"
 cp "$TEST_PLUGINS/echo.so" "$WORK/plugins"
 start_wsd --workers 2 --plugin-dir "$WORK/plugins" || exit 1
+wsctl submit --durable echo first >/dev/null || fail "a durable job" "it did not go well" # its files are open from then on
 before=$(descriptors)
 check "noise costs who makes it, others are answered right" everybody
 show "$WORK/check.out" 3

@@ -34,6 +34,7 @@ static sqlite3_vfs *below;
 static uint64_t early, state;
 static _Atomic unsigned n_syncs;
 static _Atomic int failure;
+static _Atomic uint64_t room;
 
 unsigned powerloss_syncs(void)
 {
@@ -43,6 +44,11 @@ unsigned powerloss_syncs(void)
 void powerloss_fail(int code)
 {
     atomic_store(&failure, code);
+}
+
+void powerloss_room(uint64_t bytes)
+{
+    atomic_store(&room, bytes);
 }
 
 /* The store has one thread. */
@@ -124,7 +130,8 @@ static int x_read(sqlite3_file *base, void *data, int size, sqlite3_int64 at)
 static int x_write(sqlite3_file *base, const void *data, int size, sqlite3_int64 at)
 {
     struct file *f = file_of(base);
-    int fails = atomic_load(&failure);
+    uint64_t largest = atomic_load(&room);
+    int fails = largest && (uint64_t)at + (uint64_t)size > largest ? SQLITE_FULL : atomic_load(&failure);
     struct pending *p = fails ? NULL : malloc(sizeof(*p) + (size_t)size);
 
     if (!p)

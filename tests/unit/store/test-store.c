@@ -473,6 +473,33 @@ START_TEST(a_disk_that_fails_refuses_and_recovers)
 }
 END_TEST
 
+/* All four wait when the thread comes back from the first one, most likely; it has to be right either way. */
+START_TEST(one_without_room_takes_no_other_down)
+{
+    static char large[1 << 20];
+    struct store_request r[5];
+
+    open_store();
+    ck_assert_int_eq(add(100), 0);
+    powerloss_room(256 << 10);
+    for (uint64_t i = 0; i < ARRAY_SIZE(r); i++) {
+        r[i] = add_request(i + 1);
+        if (i == 3) {
+            r[i].row.input = large;
+            r[i].row.input_size = sizeof(large);
+        }
+        store_post(store, &r[i]);
+    }
+    wait_for(1 + ARRAY_SIZE(r));
+    for (size_t i = 0; i < ARRAY_SIZE(r); i++)
+        ck_assert_int_eq(r[i].result, i == 3 ? -ENOSPC : 0);
+    powerloss_room(0);
+    ck_assert_int_eq(do_one(&r[3]), 0);
+    again();
+    ck_assert_uint_eq(seen.n, 6);
+}
+END_TEST
+
 START_TEST(two_do_not_share_a_store)
 {
     struct store *other;
@@ -567,6 +594,7 @@ int main(void)
     tcase_add_test(tc, reading_costs_no_fsync);
     tcase_add_loop_test(tc, what_was_answered_survives_a_power_cut, 0, 20);
     tcase_add_test(tc, a_disk_that_fails_refuses_and_recovers);
+    tcase_add_test(tc, one_without_room_takes_no_other_down);
     tcase_add_test(tc, two_do_not_share_a_store);
     tcase_add_test(tc, what_cannot_be_used_says_why);
     tcase_add_test(tc, one_of_a_newer_wsd_is_left_alone);
