@@ -500,11 +500,12 @@ static int build(struct daemon *d)
         .context = d,
     };
     int r = jobs_new(&d->jobs, &jobs);
-    if (r >= 0)
-        r = jobs_start(d->jobs);
     if (r < 0)
         return r;
     limit_plugins(d, &d->config, false);
+    r = jobs_start(d->jobs);
+    if (r < 0)
+        return r;
     struct frontend_options frontend = {
         .base = d->base, .jobs = d->jobs, .only_own_user = !is_system, .own_uid = geteuid(),
         .limits = d->config.frontend_limits};

@@ -426,6 +426,7 @@ bool durable_part(struct job *job, bool running)
             return false;
         d->slots[job->slot] = NULL;
         output_absorb(job);
+        job_move(job, JOB_QUEUED); /* its place at its gates is free */
         break;
     case JOB_DELAYED:
         break;

@@ -147,6 +147,24 @@ large() {
   wsctl await "$id" | cmp - "$WORK/large" && wsctl await "$id" | cmp - "$WORK/large"
 }
 
+# A limit counts a job once, also where it waits for the disk before it is handed over, or is cancelled there.
+limited() {
+  local i id
+  wsctl limit ledger 1 || return 1
+  rm -f "$WORK/limited.ledger" "$WORK/limited"
+  for i in {1..30}; do
+    id=$(wsctl submit --durable --detach ledger:once "$WORK/limited.ledger" "$i") || return 1
+    echo "$id" >>"$WORK/limited"
+    [ $((i % 3)) != 0 ] || wsctl cancel "$id" || return 1
+  done
+  while read -r id; do
+    wsctl await "$id" >/dev/null 2>&1
+    case $? in 0 | 130) ;; *) wsctl status "$id"; return 1 ;; esac
+  done <"$WORK/limited"
+  wsctl --json limit | grep '"plugin":"ledger"' | grep -q '"running":0,"waiting":0' || { wsctl --json limit; return 1; }
+  expect_output free wsctl submit --durable ledger:once "$WORK/limited.ledger" free && wsctl limit ledger none
+}
+
 # Ends expire by their time and, the oldest first, by their size.
 expired() {
   local first second
@@ -202,6 +220,7 @@ check "SIGTERM leaves what has not begun in the store" drained
 check "who waits is told by the next wsd" followed
 check "what may have been running does not run twice" interrupted
 check "large input and output" large
+check "a limit counts it once" limited
 check "ends expire" expired
 check "two on one store" shared
 check "no state directory" nowhere
