@@ -13,9 +13,9 @@ SEED=${WSD_SEED:-$((RANDOM * 32768 + RANDOM))}
 RANDOM=$((SEED % 32768))
 PRELOAD=()
 
-serve() { # [OPTION...]: on the same socket and store, whatever became of the one before
+serve() { # on the same socket and store, whatever became of the one before
   background env ${PRELOAD[@]+"${PRELOAD[@]}"} "$WSD" --socket "$SOCKET" --config "$WSD_CONFIG" --executor "$EXECUTOR" \
-    --plugin-dir "$PLUGINS" --plugin-dir "$TEST_PLUGINS" --workers 2 --state-dir "$STATE" "$@" >>"$WORK/log" 2>&1 </dev/null
+    --plugin-dir "$PLUGINS" --plugin-dir "$TEST_PLUGINS" --workers 2 --state-dir "$STATE" >>"$WORK/log" 2>&1 </dev/null
   WSD_PID=$BACKGROUND_PID
   wait_until answers "$WSD_PID" "$SOCKET" && ! gone "$WSD_PID"
 }
@@ -76,7 +76,10 @@ killed() { # NAME ROUNDS
     compare "$WORK/$1.ledger" "$WORK/ends" || { echo "round $i"; return 1; }
   done
   # and all of them are still there
-  "$PROMISED" check "$WORK/$1".acks.* 3>"$WORK/ends" && compare "$WORK/$1.ledger" "$WORK/ends" || { show "$WORK/log"; return 1; }
+  if ! "$PROMISED" check "$WORK/$1".acks.* 3>"$WORK/ends" || ! compare "$WORK/$1.ledger" "$WORK/ends"; then
+    show "$WORK/log"
+    return 1
+  fi
   kill -TERM "$WSD_PID"
   wait_for_exit "$WSD_PID" && is_sound
 }

@@ -35,12 +35,12 @@ serve() {
 }
 
 refuses_and_recovers() {
-  local i id
+  local id _
   id=$(wsctl submit --durable --detach ledger:gate "$WORK/gate") || return 1
   wait_until state_is "$id" running || return 1
   fill || { echo "it is not full"; return 1; }
   # what lies in the log's file already is room: a few more may fit
-  for i in {1..500}; do
+  for _ in {1..500}; do
     wsctl submit --durable --detach --input "$WORK/piece" echo >/dev/null 2>&1 || break
   done
   refused now || return 1
@@ -63,14 +63,14 @@ saved() { # ID
 
 # One that may not run twice, and cannot be marked, waits for room.
 waits_for_room() {
-  local id
+  local id _
   rm -f "$WORK/gate"
-  for i in 1 2 3 4; do
+  for _ in 1 2 3 4; do
     wsctl submit --durable --detach ledger:gate-once "$WORK/gate" >/dev/null || return 1
   done
   id=$(wsctl submit --durable --detach ledger:once "$WORK/ledger" name) || return 1
   fill || return 1
-  for i in {1..500}; do
+  for _ in {1..500}; do
     wsctl submit --durable --detach --priority -100 --input "$WORK/piece" echo >/dev/null 2>&1 || break
   done
   : >"$WORK/gate"

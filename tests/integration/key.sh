@@ -41,7 +41,10 @@ while_it_runs() { # OPTION...: many come while it runs, and when it has ended ea
   wait_until sh -c "[ \"\$(wsctl --json stats | grep -o '\"connections\":[0-9]*')\" = '\"connections\":6' ]" || return 1
   : >"$WORK/gate"
   for i in 1 2 3 4 5; do
-    wait_for_exit "${pids[i - 1]}" && [ "$(cat "$WORK/out.$i")" = open ] || { cat "$WORK/out.$i"; return 1; }
+    if ! wait_for_exit "${pids[i - 1]}" || [ "$(cat "$WORK/out.$i")" != open ]; then
+      cat "$WORK/out.$i"
+      return 1
+    fi
   done
 }
 lost_connection() { # the first one's client is killed; the job goes on, and the second one gets its answer

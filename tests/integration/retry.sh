@@ -34,7 +34,8 @@ goes_well_at_last() { # OPTION...: only the last try's output is told
 as_often_as_asked() { # OPTION...
   rm -f "$WORK/ledger"
   expect_exit 7 again 2 "$@" ledger:nth "$WORK/ledger" x 99 >"$WORK/out" 2>"$WORK/err" || return 1
-  n_lines "$WORK/ledger" 3 && [ "$(cat "$WORK/out")" = "try 3" ] && grep -q 'not yet: 3' "$WORK/err" || { cat "$WORK/out" "$WORK/err"; return 1; }
+  cat "$WORK/out" "$WORK/err"
+  n_lines "$WORK/ledger" 3 && [ "$(cat "$WORK/out")" = "try 3" ] && grep -q 'not yet: 3' "$WORK/err"
 }
 what_counts() {
   rm -f "$WORK/ledger"
