@@ -362,7 +362,8 @@ static int pack_args(const struct wsd_submit *submit, struct wsd_call *call)
 /* Fills the message; says which limit is exceeded. */
 static int make_submit(const struct wsd_submit *submit, const struct wsd_call *call, struct msg *ret)
 {
-    const uint32_t flags = WSD_SUBMIT_DETACH | WSD_SUBMIT_PROGRESS | WSD_SUBMIT_STREAM;
+    const uint32_t flags = WSD_SUBMIT_DETACH | WSD_SUBMIT_PROGRESS | WSD_SUBMIT_STREAM | WSD_SUBMIT_DURABLE;
+    bool promised = submit->flags & WSD_SUBMIT_DURABLE || submit->retries || (submit->key && submit->key[0]);
     const char *problem;
 
     if (!submit->plugin || !submit->plugin[0])
@@ -378,12 +379,17 @@ static int make_submit(const struct wsd_submit *submit, const struct wsd_call *c
             .argc = (uint32_t)MIN(submit->n_args, UINT32_MAX),
             .timeout_usec = submit->timeout_usec,
             .priority = submit->priority,
-            .flags = submit->flags & (SUBMIT_DETACH | SUBMIT_PROGRESS),
+            .flags = (submit->flags & (SUBMIT_DETACH | SUBMIT_PROGRESS)) |
+                     (submit->flags & WSD_SUBMIT_DURABLE ? SUBMIT_DURABLE : 0u),
+            .key = {.data = submit->key, .size = submit->key ? strlen(submit->key) : 0},
+            .retries = submit->retries,
+            .retry_on = submit->retry_on,
+            .retry_usec = submit->retry_usec,
         }};
     problem = codec_problem(ret);
     if (problem)
         return client_error(call->client, -EINVAL, 64, "%s: above the limit", problem);
-    return 0;
+    return promised ? client_wants_store(call->client) : 0;
 }
 
 /* SUBMIT with as much input as goes into one frame and the window. */
@@ -455,7 +461,7 @@ int wsd_client_submit(struct wsd_client *client, const struct wsd_submit *given,
         call_destroy(call);
         return client_error(client, -ENOMEM, 74, "out of memory");
     }
-    call->detached = submit.flags & WSD_SUBMIT_DETACH;
+    call->detached = submit.flags & WSD_SUBMIT_DETACH; /* a durable one is cancelled by wsd_call_free() as any other */
     call->stream = submit.flags & WSD_SUBMIT_STREAM;
     r = make_submit(&submit, call, &msg);
     if (r < 0) {

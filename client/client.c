@@ -45,6 +45,13 @@ int client_error(struct wsd_client *client, int error, int exit, const char *for
     return error;
 }
 
+int client_wants_store(struct wsd_client *client)
+{
+    if (client->features & CODEC_FEATURE_STORE)
+        return 0;
+    return client_error(client, -EOPNOTSUPP, 76, "%s has no durable jobs, keys and retries", client->daemon_version);
+}
+
 int client_remote_error(struct wsd_client *client, const struct msg_error *error)
 {
     int r = error_of_exit(error->code);
@@ -141,6 +148,7 @@ static void handle_welcome(struct wsd_client *client, const struct msg_welcome *
     }
     client->welcomed = true;
     client->window = welcome->window;
+    client->features = welcome->features;
     memcpy(client->daemon_version, welcome->program.data, welcome->program.size + 1);
     make_line(client->daemon_version);
 }
@@ -551,6 +559,7 @@ static int send_hello(struct wsd_client *client)
                       .hello = {
                           .version_min = PROTOCOL_VERSION_MIN,
                           .version_max = PROTOCOL_VERSION_MAX,
+                          .features = CODEC_FEATURE_STORE,
                           .directory = {.data = client->directory},
                           .window = OUTPUT_WINDOW,
                       }};

@@ -163,6 +163,36 @@ int wsd_client_cancel(struct wsd_client *client, const struct wsd_id *id)
     return query_run(client, &msg, &query);
 }
 
+int wsd_client_dead(struct wsd_client *client, int (*each)(const struct wsd_job_info *info, void *userdata), void *userdata)
+{
+    struct msg msg = {.type = FRAME_DEAD, .dead = {.action = DEAD_LIST}};
+    struct each_job user = {.each = each, .userdata = userdata};
+    struct query query = {.each = FRAME_JOB, .end = FRAME_END, .show = show_each_job, .wanted = &user};
+    int r = client_wants_store(client);
+
+    return r < 0 ? r : query_run(client, &msg, &query);
+}
+
+static int decide(struct wsd_client *client, const struct wsd_id *id, uint32_t action)
+{
+    struct msg msg = {.type = FRAME_DEAD, .dead = {.action = action, .id = {.has_id = true}}};
+    struct query query = {.each = FRAME_END, .end = FRAME_END};
+    int r = client_wants_store(client);
+
+    memcpy(msg.dead.id.id, id->bytes, sizeof(msg.dead.id.id));
+    return r < 0 ? r : query_run(client, &msg, &query);
+}
+
+int wsd_client_dead_requeue(struct wsd_client *client, const struct wsd_id *id)
+{
+    return decide(client, id, DEAD_REQUEUE);
+}
+
+int wsd_client_dead_drop(struct wsd_client *client, const struct wsd_id *id)
+{
+    return decide(client, id, DEAD_DROP);
+}
+
 /* --- plugins
  * ---------------------------------------------------------------------------------------------------------- */
 

@@ -83,6 +83,11 @@ void job_info_view(const struct msg_job *job, struct wsd_job_info *ret_info)
         .done = job->done,
         .total = job->total,
         .backtrace = job->backtrace.data,
+        .key = job->key.data,
+        .durable = job->durable,
+        .dead = job->dead,
+        .retries = job->retries,
+        .due_usec = job->due_usec,
     };
     memcpy(ret_info->id.bytes, job->id, sizeof(job->id));
 }
@@ -91,7 +96,7 @@ int job_info_copy(const struct msg_job *job, struct wsd_job_info *ret_info, char
 {
     struct wsd_job_info info;
     const char **texts[] = {&info.plugin, &info.function, &info.error, &info.status, &info.worker,
-                            &info.backtrace};
+                            &info.backtrace, &info.key};
     size_t size = 0;
     char *p;
 

@@ -29,6 +29,7 @@
 #include "ops/service.h"
 
 #define SYSTEM_SOCKET  "/run/wsd/wsd.sock"
+#define SYSTEM_STATE   "/var/lib/wsd"
 #define FLUSH_MAX_USEC  1000000u /* for the last answers to be read, at the end */
 #define FINISH_MAX_USEC 2000000u /* for executors to end in order */
 #define TICK_USEC       50000u
@@ -45,6 +46,7 @@ struct daemon {
     char *sandbox; /* as executors are told */
     struct jobs_domain *domains;
     bool helpless; /* wsd-spawn is gone, and no other can be started */
+    char *state;   /* where durable jobs are */
     char *socket; /* that was bound, and is removed at the end */
     int executor_fd;
     bool draining, ending, is_system;
@@ -62,7 +64,8 @@ static const char help[] =
     "  --config FILE       read this file instead of " WSD_SYSCONFDIR "/wsd/wsd.conf and wsd.conf.d/*.conf\n"
     "  --workers N         workers in each executor (default: the CPUs that wsd may use)\n"
     "  --plugin-dir DIR    where plugins are looked up; may be given several times\n"
-    "  --state-dir DIR     reserved for durable jobs, which are not there yet\n"
+    "  --state-dir DIR     where durable jobs are kept (default: STATE_DIRECTORY, else a user's own place, else\n"
+    "                      " SYSTEM_STATE ")\n"
     "  --executor FILE     the wsd-executor to run (default: the installed one)\n"
     "  --spawner FILE      the wsd-spawn to run (default: the installed one)\n"
     "  --log-level LEVEL   emerg, alert, crit, err, warning, notice, info (default) or debug\n"
@@ -384,6 +387,23 @@ static char *socket_path(const struct config *c)
     return asprintf(&path, "%s/wsd/wsd.sock", runtime) < 0 ? NULL : path;
 }
 
+/* By the rule of the contract. A user's own is at the place that XDG gives where XDG_STATE_HOME says nothing, too. */
+static char *state_directory(const struct daemon *d)
+{
+    const char *given = getenv("STATE_DIRECTORY"), *xdg = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+    char *path = NULL;
+
+    if (d->config.state_dir)
+        return strdup(d->config.state_dir);
+    if (given && *given)
+        return strndup(given, strcspn(given, ":")); /* systemd names all of them */
+    if (!d->is_system && xdg && *xdg == '/')
+        return asprintf(&path, "%s/wsd", xdg) < 0 ? NULL : path;
+    if (!d->is_system && home && *home == '/')
+        return asprintf(&path, "%s/.local/state/wsd", home) < 0 ? NULL : path;
+    return strdup(SYSTEM_STATE);
+}
+
 static int group_id(const char *name, uint32_t *ret)
 {
     struct group *g = name ? getgrnam(name) : NULL;
@@ -473,7 +493,8 @@ static int build(struct daemon *d)
     is_system = d->config.is_system >= 0 ? d->config.is_system : strcmp(path, SYSTEM_SOCKET) == 0;
     d->is_system = is_system;
     d->sandbox = config_sandbox(&d->config, is_system);
-    if (!d->sandbox)
+    d->state = state_directory(d);
+    if (!d->sandbox || !d->state)
         return -ENOMEM;
     d->domains = config_domains(&d->config, &n_domains);
     if (!d->domains)
@@ -496,6 +517,7 @@ static int build(struct daemon *d)
         .own_uid = geteuid(),
         .user_daemon = !is_system,
         .log_level = d->config.log_level,
+        .state_dir = d->state,
         .sandbox = d->sandbox,
         .leaves_core = d->config.core_size > 0,
         .domains = d->domains,
@@ -514,6 +536,9 @@ static int build(struct daemon *d)
     if (r < 0)
         return r;
     limit_plugins(d, &d->config, false);
+    r = jobs_start(d->jobs);
+    if (r < 0)
+        return r;
     struct frontend_options frontend = {
         .base = d->base, .jobs = d->jobs, .only_own_user = !is_system, .own_uid = geteuid(),
         .limits = d->config.frontend_limits};
@@ -542,6 +567,7 @@ static void tear_down(struct daemon *d)
     free(d->socket);
     free(d->sandbox);
     free(d->domains);
+    free(d->state);
     close_fd(d->executor_fd);
     config_deinit(&d->config);
 }

@@ -100,6 +100,7 @@ static const struct type_info types[] = {
     [FRAME_OPENED] = {"OPENED", &wsd__pb__opened__descriptor},
     [FRAME_WORKERS] = {"WORKERS", &wsd__pb__workers__descriptor},
     [FRAME_TRACE] = {"TRACE", &wsd__pb__trace__descriptor},
+    [FRAME_DEAD] = {"DEAD", &wsd__pb__dead__descriptor},
     [FRAME_RELEASE] = {"RELEASE", &wsd__pb__release__descriptor},
     [FRAME_RELOAD] = {"RELOAD", &wsd__pb__reload__descriptor},
     [FRAME_RELOADED] = {"RELOADED", &wsd__pb__reloaded__descriptor},
@@ -160,6 +161,10 @@ static const char *check_submit(const struct msg_submit *m)
         return "priority";
     if (m->flags & ~SUBMIT_FLAGS_ALL)
         return "flags";
+    if (!span_fits(m->key, CODEC_KEY_MAX))
+        return "key";
+    if (m->retries > CODEC_RETRIES_MAX || m->retry_usec > CODEC_RETRY_MAX || m->retry_on & ~CODEC_RETRY_ON)
+        return "retries";
     return check_args(m->args, m->argc);
 }
 
@@ -186,6 +191,8 @@ static const char *check_job(const struct msg_job *m, bool final)
         return "status";
     if (!span_fits(m->worker, CODEC_NAME_MAX))
         return "worker";
+    if (!span_fits(m->key, CODEC_KEY_MAX))
+        return "key";
     if (m->state < (final ? CODEC_STATE_FINAL : 1) || m->state > CODEC_STATE_MAX)
         return "state";
     return m->exit <= EXIT_MAX ? NULL : "exit";
@@ -324,6 +331,10 @@ static const char *check_message(const struct msg *msg, size_t body_size)
         return msg->executor.error <= ERRNO_MAX ? NULL : "error";
     case FRAME_WORKER:
         return check_worker(&msg->worker);
+    case FRAME_DEAD:
+        if (msg->dead.action < DEAD_LIST || msg->dead.action > DEAD_DROP)
+            return "action";
+        return msg->dead.id.has_id == (msg->dead.action != DEAD_LIST) ? NULL : "id";
     default:
         return NULL;
     }
@@ -374,6 +385,10 @@ static const char *submit_of(struct codec *codec, const Wsd__Pb__Submit *pb, str
         .timeout_usec = pb->timeout_usec,
         .priority = pb->priority,
         .flags = pb->flags,
+        .key = span_of(pb->key),
+        .retries = pb->retries,
+        .retry_usec = pb->retry_usec,
+        .retry_on = pb->retry_on,
     };
     return args_of(codec, pb, ret);
 }
@@ -409,6 +424,11 @@ static const char *job_of(const Wsd__Pb__Job *pb, struct msg_job *ret)
         .submitted_usec = pb->submitted_usec,
         .done = pb->done,
         .total = pb->total,
+        .durable = pb->durable,
+        .dead = pb->dead,
+        .key = span_of(pb->key),
+        .retries = pb->retries,
+        .due_usec = pb->due_usec,
     };
     memcpy(ret->id, pb->id.data, sizeof(ret->id));
     return NULL;
@@ -506,6 +526,7 @@ union any {
     Wsd__Pb__Executor executor;
     Wsd__Pb__Worker worker;
     Wsd__Pb__Trace trace;
+    Wsd__Pb__Dead dead;
     Wsd__Pb__Empty empty;
 };
 
@@ -625,6 +646,9 @@ static const char *message_of(struct codec *codec, const ProtobufCMessage *base,
         return NULL;
     case FRAME_WORKER:
         return worker_of(codec, &pb->worker, &ret->worker);
+    case FRAME_DEAD:
+        ret->dead = (struct msg_dead){.action = pb->dead.action};
+        return id_of(pb->dead.id, &ret->dead.id);
     default:
         return NULL;
     }
@@ -691,6 +715,11 @@ static void put_job(const struct msg_job *m, Wsd__Pb__Job *ret)
     ret->submitted_usec = m->submitted_usec;
     ret->done = m->done;
     ret->total = m->total;
+    ret->durable = m->durable;
+    ret->dead = m->dead;
+    ret->key = bytes_of(m->key);
+    ret->retries = m->retries;
+    ret->due_usec = m->due_usec;
 }
 
 /* The arguments are not in it: see args_put(). */
@@ -702,6 +731,10 @@ static void put_submit(const struct msg_submit *m, Wsd__Pb__Submit *ret)
     ret->timeout_usec = m->timeout_usec;
     ret->priority = m->priority;
     ret->flags = m->flags;
+    ret->key = bytes_of(m->key);
+    ret->retries = m->retries;
+    ret->retry_usec = m->retry_usec;
+    ret->retry_on = m->retry_on;
 }
 
 static void put_handshake(const struct msg *msg, union any *ret)
@@ -835,6 +868,12 @@ static void put_flat(const struct msg *msg, union any *ret)
     case FRAME_TRACE:
         wsd__pb__trace__init(&ret->trace);
         ret->trace.action = msg->trace.action;
+        break;
+    case FRAME_DEAD:
+        wsd__pb__dead__init(&ret->dead);
+        ret->dead.action = msg->dead.action;
+        if (msg->dead.id.has_id)
+            ret->dead.id = id_bytes(msg->dead.id.id);
         break;
     case FRAME_EXECUTOR:
         wsd__pb__executor__init(&ret->executor);

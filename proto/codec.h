@@ -29,6 +29,11 @@
 #define CODEC_RELOADED     4u             /* outcomes of a reload: 1 to this */
 #define CODEC_KIND_MAX     3u             /* of a worker */
 #define CODEC_PRIORITY_MAX 100
+#define CODEC_KEY_MAX      256u           /* of a job: bytes, with NUL */
+#define CODEC_RETRIES_MAX  1000u
+#define CODEC_RETRY_MAX    86400000000u   /* microseconds of a first pause */
+#define CODEC_RETRY_ON     (1u << 6 | 1u << 8 | 1u << 9 | 1u << 10) /* failed, timed-out, crashed, interrupted */
+#define CODEC_FEATURE_STORE (1u << 4)     /* HELLO, WELCOME: durable jobs, keys, retries, DEAD */
 #define CODEC_STATE_FINAL  5u             /* of a job: from here on it has ended (enum wsd_job_state of client.h) */
 #define CODEC_STATE_MAX    10u
 
@@ -40,8 +45,9 @@ struct span {
 enum gate_action { GATE_PAUSE = 1, GATE_RESUME = 2, GATE_DRAIN = 3, GATE_LIMIT = 4, GATE_LIST = 5 };
 enum gate_flags { GATE_PAUSED = 1, GATE_DRAINED = 2 };
 enum trace_action { TRACE_ACTION_START = 1, TRACE_ACTION_KEEP = 2, TRACE_ACTION_STOP = 3 };
-enum submit_flags { SUBMIT_DETACH = 1, SUBMIT_PROGRESS = 2, SUBMIT_MORE = 4 };
-#define SUBMIT_FLAGS_ALL 7u
+enum dead_action { DEAD_LIST = 1, DEAD_REQUEUE = 2, DEAD_DROP = 3 };
+enum submit_flags { SUBMIT_DETACH = 1, SUBMIT_PROGRESS = 2, SUBMIT_MORE = 4, SUBMIT_DURABLE = 8 };
+#define SUBMIT_FLAGS_ALL 15u
 
 struct msg_hello {
     uint32_t version_min, version_max;
@@ -57,6 +63,9 @@ struct msg_submit {
     uint64_t timeout_usec;
     int32_t priority;
     uint32_t flags;
+    struct span key;
+    uint32_t retries, retry_on;
+    uint64_t retry_usec;
 };
 struct msg_id { bool has_id; uint8_t id[16]; };
 struct msg_chunk { uint64_t offset; bool last; };
@@ -68,7 +77,10 @@ struct msg_job {
     struct span plugin, function, error, status, worker;
     uint32_t state, exit, attempts, uid;
     uint64_t queued_usec, run_usec, cpu_usec, submitted_usec, done, total;
-    struct span backtrace;
+    struct span backtrace, key;
+    bool durable, dead;
+    uint32_t retries;
+    uint64_t due_usec;
 };
 struct msg_error { uint32_t code; struct span text; };
 struct msg_plugins { struct span name; };
@@ -103,6 +115,7 @@ struct msg_worker {
 struct msg_trace { uint32_t action; };
 struct msg_gate { uint32_t action; struct span plugin, function; uint32_t limit; };
 struct msg_gate_state { struct span plugin, function; uint32_t flags, limit; uint64_t running, waiting; };
+struct msg_dead { uint32_t action; struct msg_id id; };
 struct msg_open { uint32_t serial; struct span path; };
 struct msg_opened { uint32_t serial, error; };
 
@@ -134,6 +147,7 @@ struct msg {
         struct msg_trace trace;
         struct msg_gate gate;
         struct msg_gate_state gate_state;
+        struct msg_dead dead;
     };
 };
 

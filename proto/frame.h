@@ -42,6 +42,7 @@ enum frame_type {
     FRAME_RELEASE = 15, /* Release -> END | ERROR */
     FRAME_RELOAD = 16,  /* Reload -> RELOADED.., END | ERROR */
     FRAME_GATE = 17,    /* Gate -> GATE_STATE.., END | ERROR */
+    FRAME_DEAD = 20,    /* Dead -> JOB.., END | ERROR */
     /* wsd to client */
     FRAME_WELCOME = 65,  /* Welcome, first */
     FRAME_ACCEPTED = 66, /* Accepted */

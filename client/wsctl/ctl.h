@@ -46,6 +46,7 @@ int verb_await(struct ctl *ctl, int argc, char **argv);
 int verb_status(struct ctl *ctl, int argc, char **argv);
 int verb_list(struct ctl *ctl, int argc, char **argv);
 int verb_cancel(struct ctl *ctl, int argc, char **argv);
+int verb_dead(struct ctl *ctl, int argc, char **argv);
 int verb_plugin(struct ctl *ctl, int argc, char **argv);
 int verb_ping(struct ctl *ctl, int argc, char **argv);
 int verb_stats(struct ctl *ctl, int argc, char **argv);
@@ -56,6 +57,10 @@ int verb_limit(struct ctl *ctl, int argc, char **argv);
 int verb_workers(struct ctl *ctl, int argc, char **argv);
 int verb_trace(struct ctl *ctl, int argc, char **argv);
 int verb_version(struct ctl *ctl, int argc, char **argv);
+
+/* list.c: a line, or an object, for each job; userdata is the ctl. */
+void list_heading(const struct ctl *ctl);
+int list_show(const struct wsd_job_info *info, void *userdata);
 
 /* --- options.c -------------------------------------------------------------------------------------------------- */
 

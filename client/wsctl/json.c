@@ -152,6 +152,15 @@ void json_job(struct json *json, const struct wsd_job_info *info)
     json_number(json, "submitted_usec", info->submitted_usec);
     json_number(json, "done", info->done);
     json_number(json, "total", info->total);
+    json_bool(json, "durable", info->durable);
+    if (info->key[0])
+        json_string(json, "key", info->key);
+    if (info->retries)
+        json_number(json, "retries", info->retries);
+    if (info->state == WSD_JOB_DELAYED)
+        json_number(json, "due_usec", info->due_usec);
+    if (info->dead)
+        json_bool(json, "dead", true);
     if (info->backtrace[0])
         put_lines(json, "backtrace", info->backtrace);
 }

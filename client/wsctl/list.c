@@ -7,7 +7,7 @@
 
 #include "json.h"
 
-static int show(const struct wsd_job_info *info, void *userdata)
+int list_show(const struct wsd_job_info *info, void *userdata)
 {
     struct ctl *ctl = userdata;
     char id[WSD_ID_TEXT], state[32], run[32], name[160];
@@ -24,6 +24,12 @@ static int show(const struct wsd_job_info *info, void *userdata)
     return 0;
 }
 
+void list_heading(const struct ctl *ctl)
+{
+    if (!ctl->json && !ctl->quiet)
+        printf("%-32s  %-11s  %10s  %s\n", "ID", "STATE", "RUN", "PLUGIN");
+}
+
 int verb_list(struct ctl *ctl, int argc, char **argv)
 {
     struct wsd_client *client = NULL;
@@ -31,9 +37,8 @@ int verb_list(struct ctl *ctl, int argc, char **argv)
 
     if (ctl_arguments(ctl, argc, argv, 0, 0, &r) == CTL_EXIT || (r = ctl_connect(ctl, &client)) != 0)
         return r;
-    if (!ctl->json && !ctl->quiet)
-        printf("%-32s  %-11s  %10s  %s\n", "ID", "STATE", "RUN", "PLUGIN");
-    r = wsd_client_list(client, show, ctl);
+    list_heading(ctl);
+    r = wsd_client_list(client, list_show, ctl);
     if (r < 0)
         r = ctl_client_error(client, "list", NULL);
     wsd_client_free(client);

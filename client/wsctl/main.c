@@ -20,6 +20,11 @@ static const struct verb verbs[] = {
      "  -d, --detach          print the job's id and leave; see wsctl await\n"
      "  -t, --timeout TIME    of its run time: 30, 1.5s, 500ms, 2min, 1h\n"
      "  -p, --priority N      -100 to 100, higher first\n"
+     "      --durable         accepted when it is on disk; it and its result outlive wsd\n"
+     "      --key KEY         a second submit with the same key is the same job\n"
+     "      --retries N       tried again so often after it ended badly, with growing pauses\n"
+     "      --retry-delay TIME  the first of them (1s)\n"
+     "      --retry-on LIST   what counts as badly (failed,timed-out,crashed,interrupted)\n"
      "      --local           run it inside wsctl, without a daemon (for debuggers and authors)\n"
      "      --workers N       with --local: so many workers\n"
      "      --plugin-dir DIR  with --local: look here; may be repeated\n"
@@ -41,6 +46,8 @@ static const struct verb verbs[] = {
     {"status", "ID", "Tells what is known of a job", "", verb_status},
     {"list", "", "Lists your jobs (root: everybody's), oldest first", "", verb_list},
     {"cancel", "ID...", "Cancels jobs", "", verb_cancel},
+    {"dead", "list | requeue ID... | drop ID...", "Shows durable jobs that are out of retries, and decides on them",
+     "They are kept until requeue (queued again, under the same id, as if never tried) or drop (forgotten).\n", verb_dead},
     {"plugin", "list | show NAME | reload NAME | release NAME[:FUNCTION]", "Tells which plugins and functions there are",
      "reload loads the plugin's file now: new jobs get it, those before end on the old one, which also stays in use where "
      "the\n"

@@ -30,6 +30,12 @@ static void show(const struct wsd_job_info *info)
         printf("progress  %" PRIu64 " of %" PRIu64 "\n", info->done, info->total);
     if (info->worker[0])
         printf("worker    %s\n", info->worker);
+    if (info->durable)
+        printf("durable   yes%s\n", info->dead ? ", out of retries: see wsctl dead" : "");
+    if (info->key[0])
+        printf("key       %s\n", info->key);
+    if (info->state == WSD_JOB_DELAYED)
+        printf("due in    %s\n", duration_text(info->due_usec, text, sizeof(text)));
     printf("attempts  %u\nuid       %u\n", info->attempts, info->uid);
     printf("queued    %s\n", duration_text(info->queued_usec, text, sizeof(text)));
     printf("run       %s\n", duration_text(info->run_usec, text, sizeof(text)));

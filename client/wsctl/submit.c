@@ -2,7 +2,8 @@
  *
  * submit.c: `wsctl submit`: one job from its input to its exit code.
  * Owns the connection, the call and both streams for the time of the job. One thread, one poll loop.
- * Keeps: output goes out as it comes; a job is never left running behind a wsctl that has ended, unless it is detached.
+ * Keeps: output goes out as it comes; a job is never left running behind a wsctl that has ended, unless it is detached, or
+ * durable and the connection ended: then it is followed again by its id when wsd is back.
  * Does not run plugins (local.c loads what does). */
 #include "submit.h"
 
@@ -10,8 +11,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/cleanup.h"
+#include "base/clock.h"
 #include "json.h"
 #include "progress.h"
+#include "proto/codec.h"
 #include "stream.h"
 
 struct submit {
@@ -24,8 +28,14 @@ struct submit {
     struct buffer gathered; /* with --json */
     struct wsd_id id;
     bool accepted, done, interrupted;
+    bool lost;        /* durable, and the connection ended: it goes on */
+    uint64_t lost_usec, attached_usec; /* CLOCK_MONOTONIC: the first of a row of losses, the last time that it was followed */
+    uint64_t written, skip; /* bytes of output; those that come once more */
     int exit;
 };
+
+#define BACK_MAX_USEC (60u * 1000000u) /* for a wsd that was ended to be there again */
+#define BACK_MSEC     100
 
 static void on_accepted(struct wsd_call *call, const struct wsd_id *id, void *userdata)
 {
@@ -41,6 +51,14 @@ static int on_output(struct wsd_call *call, const void *data, size_t size, void 
 
     if (submit->options->detach)
         return 0; /* it was quicker than we left: the output is for whoever awaits it */
+    if (submit->skip) {
+        size_t again = (size_t)MIN(submit->skip, (uint64_t)size);
+
+        submit->skip -= again;
+        data = (const char *)data + again;
+        size -= again;
+    }
+    submit->written += size;
     progress_clear_for_stdout();
     if (submit->ctl->json && !submit->options->output) {
         if (buffer_put(&submit->gathered, data, size) == 0)
@@ -73,6 +91,15 @@ static void on_done(struct wsd_call *call, int error, const struct wsd_job_info 
 
     submit->done = true;
     progress_clear();
+    if (error && submit->options->durable && submit->accepted && !submit->interrupted && !submit->options->detach &&
+        (error == -ECONNRESET || error == -EAGAIN)) {
+        uint64_t now = clock_monotonic_usec();
+
+        if (!submit->lost_usec || now - submit->attached_usec > BACK_MAX_USEC)
+            submit->lost_usec = now;
+        submit->lost = true;
+        return;
+    }
     if (error) {
         submit->exit = ctl_client_error(submit->client, submit->options->name, submit->options->plugin);
         return;
@@ -134,6 +161,19 @@ static int turn(struct submit *submit)
     return r;
 }
 
+static struct wsd_callbacks callbacks_of(struct submit *submit)
+{
+    return (struct wsd_callbacks){
+        .size = sizeof(struct wsd_callbacks),
+        .accepted = on_accepted,
+        .output = on_output,
+        .message = on_message,
+        .progress = on_progress,
+        .done = on_done,
+        .userdata = submit,
+    };
+}
+
 static int start(struct submit *submit)
 {
     const struct submit_options *o = submit->options;
@@ -148,18 +188,14 @@ static int start(struct submit *submit)
         .input_size = submit->input.whole ? submit->input.end : 0,
         .timeout_usec = o->timeout_usec,
         .priority = o->priority,
-        .flags = (o->detach ? WSD_SUBMIT_DETACH : 0) | (stream ? WSD_SUBMIT_STREAM : 0) |
+        .key = o->key,
+        .retries = o->retries,
+        .retry_on = o->retry_on,
+        .retry_usec = o->retry_usec,
+        .flags = (o->detach ? WSD_SUBMIT_DETACH : 0) | (o->durable ? WSD_SUBMIT_DURABLE : 0) | (stream ? WSD_SUBMIT_STREAM : 0) |
                  (progress_on() ? WSD_SUBMIT_PROGRESS : 0),
     };
-    struct wsd_callbacks callbacks = {
-        .size = sizeof(callbacks),
-        .accepted = on_accepted,
-        .output = on_output,
-        .message = on_message,
-        .progress = on_progress,
-        .done = on_done,
-        .userdata = submit,
-    };
+    struct wsd_callbacks callbacks = callbacks_of(submit);
 
     if (wsd_client_submit(submit->client, &request, &callbacks, &submit->call) < 0)
         return ctl_client_error(submit->client, o->name, NULL);
@@ -195,6 +231,32 @@ static int leave(struct submit *submit)
     return print_id(submit);
 }
 
+/* Follows the job again when there is a wsd again. Returns 0 or the exit code, said. */
+static int follow_again(struct submit *submit)
+{
+    struct wsd_callbacks callbacks = callbacks_of(submit);
+    char id[WSD_ID_TEXT];
+
+    submit->call = wsd_call_free(submit->call);
+    input_close(&submit->input);
+    wsd_id_text(&submit->id, id);
+    if (!submit->ctl->quiet && !submit->attached_usec)
+        print_message("wsctl", "wsd is gone; the job is durable: waiting for wsd to be back");
+    do { /* the one that is ending may still answer: so there is a pause before the first try, too */
+        struct pollfd fd = {.fd = signals_fd(), .events = POLLIN};
+
+        submit->client = wsd_client_free(submit->client);
+        if (clock_monotonic_usec() - submit->lost_usec > BACK_MAX_USEC || (poll(&fd, 1, BACK_MSEC) > 0 && signals_take()))
+            return ctl_error(EXIT_INTERRUPTED, submit->options->name, "wsd is not back; later: wsctl await %s", id);
+    } while (wsd_client_open(&submit->client, submit->ctl->socket, 0) < 0);
+    submit->attached_usec = clock_monotonic_usec();
+    submit->lost = submit->done = false;
+    submit->skip = submit->written;
+    if (wsd_client_attach(submit->client, &submit->id, &callbacks, &submit->call) < 0)
+        return ctl_client_error(submit->client, id, NULL);
+    return 0;
+}
+
 static int submit_remote(const struct ctl *ctl, const struct submit_options *options)
 {
     struct submit submit = {.ctl = ctl, .options = options, .output = {.fd = -1}};
@@ -207,8 +269,8 @@ static int submit_remote(const struct ctl *ctl, const struct submit_options *opt
         goto end;
     signals_init();
     r = start(&submit);
-    while (r == 0 && !submit.done && submit.exit == 0 && !may_leave(&submit))
-        r = turn(&submit);
+    while (r == 0 && (!submit.done || submit.lost) && submit.exit == 0 && !may_leave(&submit))
+        r = submit.lost ? follow_again(&submit) : turn(&submit);
     if (r == 0)
         r = submit.exit;
     if (r == 0 && options->detach && submit.accepted)
@@ -228,7 +290,7 @@ end:
     return r;
 }
 
-enum { OPT_LOCAL = 256, OPT_WORKERS, OPT_PLUGIN_DIR };
+enum { OPT_LOCAL = 256, OPT_WORKERS, OPT_PLUGIN_DIR, OPT_DURABLE, OPT_KEY, OPT_RETRIES, OPT_RETRY_DELAY, OPT_RETRY_ON };
 
 static const struct option long_options[] = {
     {"input", required_argument, NULL, 'i'},
@@ -236,11 +298,38 @@ static const struct option long_options[] = {
     {"detach", no_argument, NULL, 'd'},
     {"timeout", required_argument, NULL, 't'},
     {"priority", required_argument, NULL, 'p'},
+    {"durable", no_argument, NULL, OPT_DURABLE},
+    {"key", required_argument, NULL, OPT_KEY},
+    {"retries", required_argument, NULL, OPT_RETRIES},
+    {"retry-delay", required_argument, NULL, OPT_RETRY_DELAY},
+    {"retry-on", required_argument, NULL, OPT_RETRY_ON},
     {"local", no_argument, NULL, OPT_LOCAL},
     {"workers", required_argument, NULL, OPT_WORKERS},
     {"plugin-dir", required_argument, NULL, OPT_PLUGIN_DIR},
     {0},
 };
+
+/* `failed,crashed`. Returns 0 or the exit code, said. */
+static int retry_on(const char *text, uint32_t *ret)
+{
+    *ret = 0;
+    for (const char *at = text; at; at = *at ? at + 1 : NULL) {
+        size_t n = strcspn(at, ",");
+        uint32_t bit = 0;
+
+        for (int state = WSD_JOB_SUCCEEDED; state <= WSD_JOB_INTERRUPTED; state++) {
+            const char *name = wsd_job_state_name((enum wsd_job_state)state);
+
+            if (strlen(name) == n && strncmp(name, at, n) == 0)
+                bit = 1u << state & CODEC_RETRY_ON;
+        }
+        if (!bit)
+            return ctl_error(EXIT_USAGE, text, "not ends of jobs; write some of failed,timed-out,crashed,interrupted");
+        *ret |= bit;
+        at += n;
+    }
+    return 0;
+}
 
 /* Returns 0 or the exit code, said. */
 static int set_option(struct submit_options *o, int c)
@@ -266,6 +355,25 @@ static int set_option(struct submit_options *o, int c)
             return ctl_error(EXIT_USAGE, optarg, "not a priority; write -100 to 100");
         o->priority = (int)number;
         return 0;
+    case OPT_DURABLE:
+        o->durable = true;
+        return 0;
+    case OPT_KEY:
+        if (!*optarg || strlen(optarg) >= CODEC_KEY_MAX)
+            return ctl_error(EXIT_USAGE, "--key", "1 to %u bytes", CODEC_KEY_MAX - 1);
+        o->key = optarg;
+        return 0;
+    case OPT_RETRIES:
+        if (parse_number(optarg, 0, CODEC_RETRIES_MAX, &number) < 0)
+            return ctl_error(EXIT_USAGE, optarg, "not a number of retries; write 0 to %u", CODEC_RETRIES_MAX);
+        o->retries = (uint32_t)number;
+        return 0;
+    case OPT_RETRY_DELAY:
+        return parse_duration(optarg, &o->retry_usec) == 0 && o->retry_usec <= CODEC_RETRY_MAX
+                   ? 0
+                   : ctl_error(EXIT_USAGE, optarg, "not a duration of at most a day; write 30, 1.5s, 500ms, 2min or 1h");
+    case OPT_RETRY_ON:
+        return retry_on(optarg, &o->retry_on);
     case OPT_LOCAL:
         o->local = true;
         return 0;
@@ -302,6 +410,10 @@ static int parse(struct ctl *ctl, int argc, char **argv, struct submit_options *
     if (!o->local && (o->workers || o->n_plugin_dirs))
         return ctl_error(EXIT_USAGE, o->workers ? "--workers" : "--plugin-dir",
                          "only with --local; else it is wsd's to say");
+    if (o->local && (o->durable || o->key || o->retries))
+        return ctl_error(EXIT_USAGE, o->durable ? "--durable" : o->key ? "--key" : "--retries", "not with --local");
+    if ((o->retry_usec || o->retry_on) && !o->retries)
+        return ctl_error(EXIT_USAGE, o->retry_on ? "--retry-on" : "--retry-delay", "only with --retries");
     if (o->local && o->detach)
         return ctl_error(EXIT_USAGE, "--detach", "not with --local");
     o->plugin = strdup(o->name);

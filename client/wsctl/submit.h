@@ -14,7 +14,10 @@ struct submit_options {
     size_t n_args;
     uint64_t timeout_usec;
     int priority;
-    bool detach, local;
+    const char *key;
+    uint32_t retries, retry_on;
+    uint64_t retry_usec;
+    bool detach, local, durable;
     unsigned workers;
     const char *plugin_dirs[16];
     size_t n_plugin_dirs;

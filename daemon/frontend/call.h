@@ -6,7 +6,7 @@
 
 #include "frontend/peer.h"
 
-enum call_kind { CALL_SUBMIT, CALL_AWAIT, CALL_LIST, CALL_PLUGINS, CALL_RELOAD, CALL_WORKERS, CALL_TRACE };
+enum call_kind { CALL_SUBMIT, CALL_AWAIT, CALL_LIST, CALL_PLUGINS, CALL_RELOAD, CALL_WORKERS, CALL_TRACE, CALL_DEAD };
 
 struct call {
     struct watch watch; /* SUBMIT, AWAIT */
@@ -20,6 +20,7 @@ struct call {
     struct plugin_query query;     /* PLUGINS, RELOAD */
     char *names;                   /* PLUGINS: those to come, each with its NUL; RELOAD: the one */
     uint64_t *owners;              /* RELOAD: whose executors are to come */
+    struct dead_query dead;        /* DEAD */
     uint8_t (*ids)[16];            /* LIST */
     size_t at, n;                  /* LIST: ids; PLUGINS: bytes of names; RELOAD: owners */
     size_t asked;                  /* PLUGINS: where the name is that was asked for last */

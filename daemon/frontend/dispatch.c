@@ -83,6 +83,7 @@ void call_free(struct call *c)
     list_remove(&c->link);
     list_remove(&c->stalled);
     jobs_plugin_forget(&c->query);
+    jobs_dead_forget(&c->dead);
     ask_forget(c);
     quota_request_ended(c->peer);
     if (c->ids)
@@ -208,7 +209,12 @@ static void job_msg(struct msg *m, uint16_t type, const struct job_info *info)
                               .cpu_usec = info->cpu_usec,
                               .submitted_usec = info->submitted_usec,
                               .done = info->done,
-                              .total = info->total}};
+                              .total = info->total,
+                              .key = span(info->key),
+                              .durable = info->durable,
+                              .dead = info->dead,
+                              .retries = info->retries,
+                              .due_usec = info->due_usec}};
     memcpy(m->job.id, info->id, sizeof(m->job.id));
 }
 
@@ -470,7 +476,7 @@ static void list_pump(struct call *c)
     call_end(c);
 }
 
-static void do_list(struct peer *p, uint32_t tag)
+static void do_list(struct peer *p, uint32_t tag, bool dead)
 {
     struct call *c = call_new(p, tag, CALL_LIST);
 
@@ -481,13 +487,47 @@ static void do_list(struct peer *p, uint32_t tag)
         call_free(c);
         return;
     }
-    if (jobs_ids(p->frontend->options.jobs, p->uid, &c->ids, &c->n) < 0) {
+    if (jobs_ids(p->frontend->options.jobs, p->uid, dead, &c->ids, &c->n) < 0) {
         peer_error(p, tag, 75, "out of memory");
         call_free(c);
         return;
     }
     p->listing = true;
     list_pump(c);
+}
+
+static void on_decided(struct dead_query *q, int code, const char *text)
+{
+    struct call *c = container_of(q, struct call, dead);
+
+    if (code == 0) {
+        call_end(c);
+        return;
+    }
+    peer_error(c->peer, c->tag, (uint32_t)code, text);
+    call_free(c);
+}
+
+static void do_dead(struct peer *p, uint32_t tag, const struct msg_dead *m)
+{
+    struct call *c;
+
+    if (m->action == DEAD_LIST) {
+        do_list(p, tag, true);
+        return;
+    }
+    c = call_new(p, tag, CALL_DEAD);
+    if (!c)
+        return;
+    c->dead.answer = on_decided;
+    int r = jobs_dead(p->frontend->options.jobs, m->id.id, p->uid, m->action == DEAD_REQUEUE, &c->dead);
+    if (r == 0)
+        return;
+    call_free(c);
+    if (r == -ENOENT)
+        peer_error(p, tag, 66, "no such job is out of retries: see `wsctl dead list`");
+    else
+        peer_error(p, tag, 75, r == -EAGAIN ? "wsd is draining" : r == -EBUSY ? "it is being read or changed: try again" : strerror(-r));
 }
 
 static void do_status(struct peer *p, uint32_t tag, const struct msg_id *m)
@@ -520,8 +560,9 @@ static void do_await(struct peer *p, uint32_t tag, const struct msg_id *m)
     if (!c)
         return;
     c->watch.ops = &watch_ops;
-    if (jobs_watch(p->frontend->options.jobs, m->id, p->uid, &c->watch) < 0) {
-        peer_error(p, tag, 66, "no such job");
+    int r = jobs_watch(p->frontend->options.jobs, m->id, p->uid, &c->watch);
+    if (r < 0) {
+        peer_error(p, tag, r == -EAGAIN ? 75 : 66, r == -EAGAIN ? "wsd is ending: ask the next one" : "no such job");
         call_free(c);
     }
 }
@@ -542,6 +583,11 @@ static void do_submit(struct peer *p, uint32_t tag, const struct msg_submit *m, 
         .detached = m->flags & SUBMIT_DETACH,
         .progress = m->flags & SUBMIT_PROGRESS,
         .more_input = m->flags & SUBMIT_MORE,
+        .durable = m->flags & SUBMIT_DURABLE,
+        .key = m->key.data,
+        .retries = m->retries,
+        .retry_on = m->retry_on,
+        .retry_usec = m->retry_usec,
         .directory = p->directory,
         .uid = p->uid,
     };
@@ -627,6 +673,10 @@ static void do_stats(struct peer *p, uint32_t tag)
         {span("jobs_crashed"), n.crashed},
         {span("jobs_interrupted"), n.interrupted},
         {span("jobs_run_again"), n.rerun},
+        {span("jobs_tried_again"), n.retried},
+        {span("jobs_on_disk_ended"), n.n_stored},
+        {span("jobs_dead"), n.n_dead},
+        {span("store_bytes"), n.store_bytes},
         {span("results_kept"), n.n_kept},
         {span("results_being_read"), n.n_unread},
         {span("bytes_charged"), n.n_bytes},
@@ -646,7 +696,7 @@ static void do_stats(struct peer *p, uint32_t tag)
 static void do_hello(struct peer *p, const struct msg_hello *m)
 {
     struct msg answer = {.type = FRAME_WELCOME,
-                         .welcome = {.version = 1, .program = span("wsd " WSD_VERSION), .window = JOBS_INPUT_WINDOW}};
+                         .welcome = {.version = 1, .features = CODEC_FEATURE_STORE, .program = span("wsd " WSD_VERSION), .window = JOBS_INPUT_WINDOW}};
 
     if (p->greeted) {
         peer_fail(p, "a second HELLO");
@@ -698,7 +748,7 @@ void dispatch(struct peer *p, const struct frame *frame)
     case FRAME_CANCEL: do_cancel(p, frame->tag, &m.id); break;
     case FRAME_AWAIT: do_await(p, frame->tag, &m.id); break;
     case FRAME_STATUS: do_status(p, frame->tag, &m.id); break;
-    case FRAME_LIST: do_list(p, frame->tag); break;
+    case FRAME_LIST: do_list(p, frame->tag, false); break;
     case FRAME_PLUGINS: do_plugins(p, frame->tag, &m.plugins); break;
     case FRAME_GATE: do_gate(p, frame->tag, &m.gate); break;
     case FRAME_RELEASE: do_release(p, frame->tag, &m.release); break;
@@ -709,6 +759,7 @@ void dispatch(struct peer *p, const struct frame *frame)
         break;
     case FRAME_OPENED: do_opened(p, frame->tag, &m.opened); break;
     case FRAME_WORKERS: ask_workers(p, frame->tag, &m.workers); break;
+    case FRAME_DEAD: do_dead(p, frame->tag, &m.dead); break;
     case FRAME_TRACE: ask_trace(p, frame->tag, &m.trace); break;
     default: peer_fail(p, "a frame that only wsd sends"); break;
     }

@@ -12,7 +12,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "jobs/job.h"
+#include "jobs/promise.h"
 
 #define BATCH          256u     /* completions a domain and turn of the loop */
 #define GATE_BATCH     1024u    /* jobs that are moved to gates at a time */
@@ -626,7 +626,10 @@ void domain_pump(struct domain *d)
                 continue;
             break; /* the turn of gates goes on with it */
         }
-        int r = hand_over(d, job);
+        enum disk_step step = durable_before(d, job);
+        if (step == STEP_ASIDE)
+            continue;
+        int r = step == STEP_ON ? hand_over(d, job) : FRONT_E_FULL;
         if (r != 0)
             break;
         n++;

@@ -14,7 +14,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "jobs/job.h"
+#include "jobs/promise.h"
 
 #define PIPE_SIZE (1 << 20)
 
@@ -92,6 +92,8 @@ static int memfd_append(struct job *job, const void *data, size_t size)
 
     if (job->input_size + size > jobs->options.limits.input)
         return -EFBIG;
+    if (durable_unacknowledged(job) && job->input_size + size > STORE_INPUT_MAX)
+        return -E2BIG;
     int r = user_charge(jobs, job->user, size);
     if (r < 0)
         return r;
@@ -126,6 +128,8 @@ static void memfd_fail(struct job *job, int error)
     if (error == -EFBIG)
         snprintf(text, sizeof(text), "the input is larger than the limit of %llu bytes (max-input in wsd.conf)",
                  (unsigned long long)job->domain->jobs->options.limits.input);
+    else if (error == -E2BIG)
+        snprintf(text, sizeof(text), "the input of a durable job is at most %llu MiB", STORE_INPUT_MAX >> 20);
     else if (error == -ENOSPC)
         snprintf(text, sizeof(text), "the input exceeds the user's quota of bytes (max-bytes-per-user in wsd.conf)");
     else

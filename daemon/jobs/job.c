@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include <wsd/plugin.h>
 #include "jobs/job.h"
+#include "jobs/promise.h"
 
 static void on_timer(evutil_socket_t fd, short what, void *userdata);
 
@@ -48,7 +49,7 @@ void jobs_timer(struct jobs *jobs, struct event *timer, uint64_t usec)
     jobs->untimed = true;
 }
 
-static void timer_set(struct job *job, uint64_t usec)
+void job_timer(struct job *job, uint64_t usec)
 {
     struct job_more *m = job_more(job);
 
@@ -63,6 +64,7 @@ static void more_free(struct job *job)
 
     if (!m)
         return;
+    promise_free(job);
     input_free(job);
     output_free(job);
     if (m->timer)
@@ -110,25 +112,35 @@ void job_free(struct job *job)
     free(job);
 }
 
-void job_refuse(struct job *job, int code, const char *text)
+void watches_refuse(struct job *job, int code, const char *text)
 {
-    struct jobs *jobs = job->domain->jobs;
-    struct watch *w = job->watches;
-
-    list_remove(&job->link);
-    jobs->counters.refused++;
-    job->watches = NULL;
-    if (w) { /* only its submitter knows of it */
+    for (struct watch *w; (w = job->watches);) {
+        watch_late(w, false);
+        job->watches = w->next;
         w->job = NULL;
         list_remove(&w->progress);
         w->ops->refused(w, code, text);
     }
+}
+
+void job_leave(struct job *job, int code, const char *text)
+{
+    list_remove(&job->link);
+    watches_refuse(job, code, text);
     close_account(job);
     job_free(job);
 }
 
+void job_refuse(struct job *job, int code, const char *text)
+{
+    job->domain->jobs->counters.refused++;
+    job_leave(job, code, text); /* only its submitters know of it */
+}
+
 void job_enqueue(struct job *job)
 {
+    if (durable_add(job))
+        return;
     job_move(job, JOB_QUEUED);
     queue_put(&job->domain->queue, job, false);
     fair_came(job->domain, job);
@@ -138,8 +150,9 @@ void job_enqueue(struct job *job)
 static void accept_job(struct job *job)
 {
     job->accepted_usec = clock_monotonic_usec();
-    if (job->watches)
-        job->watches->ops->accepted(job->watches, job->id);
+    if (!durable_unacknowledged(job))
+        for (struct watch *w = job->watches; w; w = w->next)
+            w->ops->accepted(w, job->id);
     if (!(job->flags & JOB_MORE_INPUT)) {
         job_enqueue(job);
         return;
@@ -154,7 +167,7 @@ static void accept_job(struct job *job)
 }
 
 /* The configured maximum, where the submitter wants more or has not said. 0 or -ENOMEM. */
-static int limit_run(struct job *job)
+int job_limit_run(struct job *job)
 {
     const struct jobs_options *o = &job->domain->jobs->options;
     const char *of = NULL;
@@ -205,7 +218,7 @@ void job_resolve(struct job *job)
     job->function = f;
     free(job->function_name);
     job->function_name = NULL;
-    if (limit_run(job) < 0) {
+    if (job_limit_run(job) < 0) {
         job_refuse(job, CODE_BUSY, "out of memory");
         return;
     }
@@ -214,7 +227,7 @@ void job_resolve(struct job *job)
         return;
     }
     if (job->flags & JOB_MORE_INPUT) {
-        int r = job_more(job) ? input_prepare(job, f->flags & WSD_FN_STREAMING) : -ENOMEM;
+        int r = job_more(job) ? input_prepare(job, f->flags & WSD_FN_STREAMING && !job_promise(job)) : -ENOMEM;
 
         if (r < 0) {
             snprintf(text, sizeof(text), "no room for the input: %s", strerror(-r));
@@ -233,6 +246,8 @@ void job_describe(const struct job *job, struct job_info *ret)
     bool handed = job->state == JOB_RUNNING;
     bool running = handed && front_running(&job->domain->executor->front, job->slot, &started);
 
+    const struct promise *p = job_promise(job);
+
     *ret = (struct job_info){
         .plugin = plugin_title(job->plugin),
         .function = job->function ? job->function->name : "",
@@ -241,9 +256,14 @@ void job_describe(const struct job *job, struct job_info *ret)
         .worker = m ? m->worker : "",
         .backtrace = m && m->backtrace ? m->backtrace : "",
         /* handed over but not begun is queued to the world */
-        .state = handed && !running ? JOB_QUEUED : (enum job_state)job->state,
+        .state = p && p->ending ? JOB_RUNNING : handed && !running ? JOB_QUEUED : (enum job_state)job->state,
         .exit = m ? m->exit : 0,
-        .attempts = job->attempts,
+        .attempts = job->attempts + (p ? p->attempts_before : 0),
+        .key = p && p->key ? p->key : "",
+        .durable = p && p->durable,
+        .dead = p && p->dead && !p->ending,
+        .retries = p ? p->retries : 0,
+        .due_usec = p && job->state == JOB_DELAYED && p->due_usec > now ? p->due_usec - now : 0,
         .uid = job->user->uid,
         .submitted_usec = job->submitted_usec,
         .queued_usec = m && job_final(job) ? m->queued_usec : now - job->accepted_usec,
@@ -280,7 +300,7 @@ static void end_describe(struct job *job, int exit, const char *error, const str
     ret->worker = worker;
 }
 
-static void end_keep(struct job *job, const struct job_info *info)
+void job_keep_end(struct job *job, const struct job_info *info)
 {
     struct job_more *m = job_more(job);
 
@@ -294,10 +314,14 @@ static void end_keep(struct job *job, const struct job_info *info)
     m->total = info->total;
     if (info->worker != m->worker)
         snprintf(m->worker, sizeof(m->worker), "%s", info->worker);
-    free(m->error);
-    free(m->status);
-    m->error = *info->error ? strdup(info->error) : NULL;
-    m->status = *info->status ? strdup(info->status) : NULL;
+    if (info->error != m->error) {
+        free(m->error);
+        m->error = *info->error ? strdup(info->error) : NULL;
+    }
+    if (info->status != m->status) {
+        free(m->status);
+        m->status = *info->status ? strdup(info->status) : NULL;
+    }
 }
 
 void watch_late(struct watch *w, bool late)
@@ -352,6 +376,8 @@ static void keep_result(struct job *job)
 {
     struct jobs *jobs = job->domain->jobs;
 
+    if (durable_keep(job))
+        return;
     /* not while everything is walked over at the end; and before this job is one of them, which nobody may be reading */
     if (job->user->n_kept >= JOBS_KEPT_PER_USER && !jobs->draining)
         user_evict(job->user);
@@ -359,7 +385,7 @@ static void keep_result(struct job *job)
     list_push_back(&job->user->kept, &job->link);
     jobs->counters.n_kept++;
     job->user->n_kept++;
-    timer_set(job, jobs->options.limits.keep_usec);
+    job_timer(job, jobs->options.limits.keep_usec);
 }
 
 void job_finish(struct job *job, enum job_state state, int exit, const char *error, const struct front_completion *c)
@@ -368,7 +394,14 @@ void job_finish(struct job *job, enum job_state state, int exit, const char *err
     char worker[24];
 
     list_remove(&job->link);
+    if (durable_unacknowledged(job)) { /* there was something wrong with its input */
+        job_refuse(job, state == JOB_CANCELLED ? CODE_CANCELLED : CODE_BUSY, error ? error : "cancelled");
+        return;
+    }
+    if (retry_again(job, state, exit, error, c))
+        return;
     job_move(job, state);
+    durable_closing(job);
     count_end(job);
     if (state != JOB_CRASHED)
         poison_ended(job, c && (state == JOB_SUCCEEDED || state == JOB_FAILED));
@@ -386,15 +419,23 @@ void job_finish(struct job *job, enum job_state state, int exit, const char *err
     }
     /* arguments and input are gone */
     refund(job, job->more ? buffer_size(&job->more->output) : 0);
+    if (!durable_end(job, &info))
+        job_ended(job, &info);
+}
+
+void job_ended(struct job *job, const struct job_info *info)
+{
     close_account(job);
-    bool told = tell_end(job, &info);
+    if (job_promise(job))
+        output_pump(job); /* it was held back until now */
+    bool told = tell_end(job, info);
     if (told && !(job->flags & JOB_DETACHED)) {
         job_free(job);
         return;
     }
     for (struct watch *w = job->watches; w; w = w->next)
         watch_late(w, true);
-    end_keep(job, &info);
+    job_keep_end(job, info);
     if (job->flags & JOB_DETACHED)
         keep_result(job);
 }
@@ -403,8 +444,14 @@ void job_settle(struct job *job)
 {
     struct job_info info;
 
+    if (durable_fetch(job) || job_withheld(job))
+        return;
     job_describe(job, &info);
-    if (tell_end(job, &info) && !(job->flags & JOB_DETACHED))
+    if (!tell_end(job, &info))
+        return;
+    if (job->flags & JOB_DETACHED)
+        durable_rest(job);
+    else
         job_free(job);
 }
 
@@ -424,11 +471,13 @@ static void stop_running(struct job *job, enum job_stop why)
     if (m)
         m->stop = (uint8_t)why;
     front_cancel(&d->executor->front, job->slot);
-    timer_set(job, d->jobs->options.limits.grace_usec);
+    job_timer(job, d->jobs->options.limits.grace_usec);
 }
 
 void job_stop(struct job *job, enum job_stop why)
 {
+    if (durable_stop(job, why))
+        return;
     switch ((enum job_state)job->state) {
     case JOB_NEW:
         job_refuse(job, CODE_CANCELLED, "cancelled");
@@ -452,7 +501,7 @@ void job_stop(struct job *job, enum job_stop why)
 void job_arm(struct job *job)
 {
     if (job->more && job->more->timeout_usec)
-        timer_set(job, job->more->timeout_usec);
+        job_timer(job, job->more->timeout_usec);
 }
 
 static void check_deadline(struct job *job)
@@ -460,11 +509,11 @@ static void check_deadline(struct job *job)
     uint64_t started, now = clock_monotonic_usec(), timeout = job->more->timeout_usec;
 
     if (!front_running(&job->domain->executor->front, job->slot, &started)) {
-        timer_set(job, timeout);
+        job_timer(job, timeout);
         return;
     }
     if (started <= now && now - started < timeout) {
-        timer_set(job, timeout - (now - started));
+        job_timer(job, timeout - (now - started));
         return;
     }
     job_stop(job, STOP_TIMEOUT);
@@ -487,11 +536,13 @@ void jobs_rearm(struct jobs *jobs)
             if (m && m->timer && evtimer_pending(m->timer, NULL))
                 continue;
             if (job_final(job) && job->flags & JOB_KEPT)
-                timer_set(job, limits->keep_usec);
+                job_timer(job, limits->keep_usec);
+            else if (job->state == JOB_DELAYED)
+                job_timer(job, 1);
             else if (job->state == JOB_RUNNING && m && m->stop != STOP_NONE)
-                timer_set(job, limits->grace_usec);
+                job_timer(job, limits->grace_usec);
             else if (job->state == JOB_RUNNING && m && m->timeout_usec)
-                timer_set(job, m->timeout_usec);
+                job_timer(job, m->timeout_usec);
         }
     jobs->was_untimed = jobs->untimed;
 }
@@ -502,9 +553,11 @@ static void on_timer(evutil_socket_t fd, short what, void *userdata)
 
     if (job_final(job)) {
         if (job->watches) /* somebody is still reading it */
-            timer_set(job, job->domain->jobs->options.limits.keep_usec);
+            job_timer(job, job->domain->jobs->options.limits.keep_usec);
         else
             job_free(job);
+    } else if (job->state == JOB_DELAYED) {
+        job_enqueue(job);
     } else if (job->state == JOB_RUNNING && job->more->stop == STOP_NONE) {
         check_deadline(job);
     } else if (job->state == JOB_RUNNING) {

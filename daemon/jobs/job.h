@@ -87,6 +87,7 @@ struct job_more {
     struct list held;     /* pieces still in the executor's memory */
     uint32_t held_chunks;
     char *error, *status, *backtrace;
+    struct promise *promise; /* durable, with a key, or with retries (promise.h); NULL */
     char *limit; /* timeout_usec is not the submitter's: whose */
     uint64_t timeout_usec, queued_usec, run_usec, cpu_usec;
     uint64_t done, total;
@@ -183,6 +184,7 @@ struct domain {
     struct list handed; /* in order */
     struct job *slots[RING_SLOTS];
     uint32_t n_handed;
+    uint32_t n_aside; /* jobs that are asked for at the store before they are handed over */
     struct event *fair_timer;
     struct user *ahead;     /* whose jobs were handed since the last time that none were */
     int8_t ahead_priority;
@@ -222,6 +224,12 @@ struct jobs {
     struct cgroups *cgroups;      /* NULL: they run in wsd's */
     struct jobs_counters counters;
     struct quarantine quarantine;
+    struct store *store;         /* NULL: not there yet */
+    struct event *store_event;
+    struct hash keys;            /* of promises */
+    struct list stored, dead;    /* promises of durable jobs that have ended; the first one goes first */
+    struct event *expiry_timer, *save_timer;
+    uint64_t last_number;        /* of a job on disk */
     uint64_t random[64];
     uint32_t random_at;
     uint32_t next_executor, next_ask, next_trace;
@@ -230,6 +238,7 @@ struct jobs {
     bool draining;
     bool drained, paused; /* by an administrator: no new jobs; none is handed over */
     bool gates_due;       /* something may go on from a gate */
+    bool has_parted;      /* some job is on disk only, for the next wsd */
     bool untimed;     /* something has no timer that should have one: there was no memory */
     bool was_untimed; /* that was said */
 };
@@ -240,7 +249,15 @@ void job_move(struct job *job, enum job_state state);
 /* job.c */
 struct job_more *job_more(struct job *job); /* NULL: no memory */
 void job_resolve(struct job *job);          /* NEW, its plugin is ready or failed: accepts or refuses it */
-void job_refuse(struct job *job, int code, const char *text); /* NEW: ends and frees it */
+void job_refuse(struct job *job, int code, const char *text); /* not accepted yet: ends and frees it */
+void job_leave(struct job *job, int code, const char *text);  /* in no list: those who follow are told this, and it is freed */
+void watches_refuse(struct job *job, int code, const char *text); /* in the place of an end */
+void job_ended(struct job *job, const struct job_info *info); /* final: tells it, and keeps it where it is to be kept */
+void job_keep_end(struct job *job, const struct job_info *info); /* what was told, in job->more */
+void job_timer(struct job *job, uint64_t usec);
+int job_limit_run(struct job *job); /* as the configuration says; 0 or -ENOMEM */
+struct job *job_find(struct jobs *jobs, const uint8_t id[16], uint32_t uid); /* whose this user may see; NULL */
+int job_name(struct jobs *jobs, struct job *job); /* puts it under its id; 0 or -ENOMEM */
 void job_enqueue(struct job *job);          /* its input is there */
 /* From any state but NEW that is not final, in no list and no slot any more; c may be NULL. May free the job. */
 void job_finish(struct job *job, enum job_state state, int exit, const char *error, const struct front_completion *c);

@@ -16,7 +16,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "jobs/job.h"
+#include "jobs/promise.h"
 
 static uint64_t id_key(const uint8_t id[16])
 {
@@ -43,7 +43,18 @@ static int id_make(struct jobs *jobs, uint8_t ret[16])
     return 0;
 }
 
-static struct job *find(struct jobs *jobs, const uint8_t id[16], uint32_t uid)
+/* It has been accepted, so it may be spoken of. */
+static bool is_known(const struct job *job)
+{
+    return job->state != JOB_NEW && !durable_unacknowledged(job);
+}
+
+int job_name(struct jobs *jobs, struct job *job)
+{
+    return hash_insert(&jobs->by_id, &job->by_id, id_key(job->id));
+}
+
+struct job *job_find(struct jobs *jobs, const uint8_t id[16], uint32_t uid)
 {
     uint64_t key = id_key(id);
 
@@ -51,7 +62,7 @@ static struct job *find(struct jobs *jobs, const uint8_t id[16], uint32_t uid)
         struct job *job = container_of(l, struct job, by_id);
 
         if (memcmp(job->id, id, 16) == 0)
-            return job->state != JOB_NEW && (uid == 0 || uid == job->user->uid) ? job : NULL;
+            return is_known(job) && (uid == 0 || uid == job->user->uid) ? job : NULL;
     }
     return NULL;
 }
@@ -162,10 +173,11 @@ int jobs_new(struct jobs **ret_jobs, const struct jobs_options *options)
                                            .log_level = options->log_level,
                                            .stack_size = options->stack_size,
                                            .sandbox = options->sandbox};
-    int r = jobs->progress_timer ? start_cgroups(jobs) : -ENOMEM;
+    int r = kept_init(jobs) == 0 && jobs->progress_timer ? start_cgroups(jobs) : -ENOMEM;
     if (r == 0)
         r = start_helper(jobs);
     if (r < 0) {
+        kept_deinit(jobs);
         if (jobs->progress_timer)
             event_free(jobs->progress_timer);
         cgroups_free(jobs->cgroups);
@@ -190,6 +202,10 @@ static void interrupt(struct job *job)
 {
     struct domain *d = job->domain;
 
+    if (durable_part(job, true))
+        return;
+    if (job_promise(job) && !list_empty(&job_promise(job)->requests))
+        return; /* the store's answer brings it to its end */
     switch ((enum job_state)job->state) {
     case JOB_NEW:
         job_refuse(job, CODE_BUSY, "wsd is ending");
@@ -239,6 +255,7 @@ struct jobs *jobs_free(struct jobs *jobs)
     if (!jobs)
         return NULL;
     jobs_interrupt_all(jobs);
+    restore_end(jobs);
     each_job(jobs, job_free);
     list_for_each_safe(l, n, &jobs->domains) domain_free(container_of(l, struct domain, link));
     for (size_t i = 0; i < jobs->users.n_buckets; i++)
@@ -252,6 +269,8 @@ struct jobs *jobs_free(struct jobs *jobs)
     hash_deinit(&jobs->by_key);
     hash_deinit(&jobs->lanes);
     gates_free(jobs);
+    hash_deinit(&jobs->keys);
+    kept_deinit(jobs);
     event_free(jobs->progress_timer);
     child_forget_remains();
     helper_free(jobs->helper);
@@ -292,7 +311,7 @@ static struct job *job_new(struct jobs *jobs, const struct job_request *r, struc
     if (!job)
         return NULL;
     job->blob = malloc(bytes + 1);
-    if (!job->blob || id_make(jobs, job->id) < 0 || hash_insert(&jobs->by_id, &job->by_id, id_key(job->id)) < 0) {
+    if (!job->blob || id_make(jobs, job->id) < 0 || job_name(jobs, job) < 0) {
         free(job->blob);
         free(job);
         return NULL;
@@ -308,7 +327,8 @@ static struct job *job_new(struct jobs *jobs, const struct job_request *r, struc
     job->args_size = (uint32_t)r->args_size;
     job->argc = r->argc;
     job->priority = (int8_t)r->priority;
-    job->flags = (uint8_t)((r->detached ? JOB_DETACHED : 0) | (r->more_input ? JOB_MORE_INPUT : 0));
+    /* what is durable, or has a key, is there to be asked for again */
+    job->flags = (uint8_t)((r->detached || r->durable || (r->key && *r->key) ? JOB_DETACHED : 0) | (r->more_input ? JOB_MORE_INPUT : 0));
     job->directory = directory_ref(r->directory);
     job->submitted_usec = clock_realtime_usec();
     return job;
@@ -323,6 +343,10 @@ static int refuse(struct jobs *jobs, struct watch *owner, int code, const char *
 
 static int more_init(struct job *job, const struct job_request *r)
 {
+    bool promised = r->durable || r->retries || (r->key && *r->key);
+
+    if (promised && promise_make(job, r) < 0)
+        return -ENOMEM;
     if (!r->more_input && !r->timeout_usec)
         return 0;
     struct job_more *m = job_more(job);
@@ -332,17 +356,45 @@ static int more_init(struct job *job, const struct job_request *r)
     return r->more_input && buffer_put(&m->early, r->input, r->input_size) < 0 ? -ENOMEM : 0;
 }
 
+static void follow(struct job *job, struct watch *w)
+{
+    watch_add(job, w);
+    /* what others have had of a job that is not detached is gone */
+    w->offset = job->flags & JOB_DETACHED ? 0 : job->received;
+    watch_late(w, job_final(job));
+    output_pump(job);
+    if (job_final(job))
+        job_settle(job);
+}
+
+/* The same key again: the input that comes with it is not needed. */
+static int join(struct job *job, const struct job_request *r, struct watch *w)
+{
+    if (is_known(job))
+        w->ops->accepted(w, job->id);
+    if (r->more_input && r->input_size)
+        w->ops->input_taken(w, r->input_size);
+    follow(job, w);
+    return 0;
+}
+
 int jobs_submit(struct jobs *jobs, const struct job_request *r, struct watch *owner)
 {
     struct user *user = user_get(jobs, r->uid);
     _cleanup_(freep) char *request = NULL;
+    char words[JOB_TEXT];
     const char *text;
     int code;
 
     list_init(&owner->progress);
     if (!user)
         return -ENOMEM;
+    struct job *same = r->key && *r->key ? key_find(jobs, r->uid, r->key) : NULL;
+    if (same)
+        return join(same, r, owner);
     text = refusal(jobs, r, user, &code);
+    if (!text && r->durable)
+        text = durable_refuses(jobs, r, &code, words);
     if (text)
         return refuse(jobs, owner, code, text);
     int named = plugin_request(r->plugin, r->directory, &request);
@@ -382,22 +434,20 @@ int jobs_submit(struct jobs *jobs, const struct job_request *r, struct watch *ow
 
 int jobs_input(struct watch *owner, const void *data, size_t size, bool last)
 {
-    return owner->job && owner->owner ? input_take(owner->job, data, size, last) : 0;
+    if (owner->job && owner->owner)
+        return input_take(owner->job, data, size, last);
+    if (owner->job && size)
+        owner->ops->input_taken(owner, size); /* of a job that has its input: see join() */
+    return 0;
 }
 
 int jobs_watch(struct jobs *jobs, const uint8_t id[16], uint32_t uid, struct watch *w)
 {
-    struct job *job = find(jobs, id, uid);
+    struct job *job = job_find(jobs, id, uid);
 
     if (!job)
-        return -ENOENT;
-    watch_add(job, w);
-    /* what others have had of a job that is not detached is gone */
-    w->offset = job->flags & JOB_DETACHED ? 0 : job->received;
-    watch_late(w, job_final(job));
-    output_pump(job);
-    if (job_final(job))
-        job_settle(job);
+        return jobs->has_parted ? -EAGAIN : -ENOENT;
+    follow(job, w);
     return 0;
 }
 
@@ -443,7 +493,7 @@ void jobs_output_ready(struct watch *w)
 int jobs_info(struct jobs *jobs, const uint8_t id[16], uint32_t uid,
               void (*each)(const struct job_info *info, void *userdata), void *userdata)
 {
-    struct job *job = find(jobs, id, uid);
+    struct job *job = job_find(jobs, id, uid);
     struct job_info info;
 
     if (!job)
@@ -458,7 +508,7 @@ static int by_age(const void *a, const void *b)
     return memcmp(a, b, 16);
 }
 
-int jobs_ids(struct jobs *jobs, uint32_t uid, uint8_t (**ret_ids)[16], size_t *ret_n)
+int jobs_ids(struct jobs *jobs, uint32_t uid, bool dead, uint8_t (**ret_ids)[16], size_t *ret_n)
 {
     uint8_t(*ids)[16] = malloc((jobs->by_id.n + 1) * sizeof(*ids));
     size_t n = 0;
@@ -469,7 +519,9 @@ int jobs_ids(struct jobs *jobs, uint32_t uid, uint8_t (**ret_ids)[16], size_t *r
         for (struct hash_link *l = jobs->by_id.buckets[i]; l; l = l->next) {
             struct job *job = container_of(l, struct job, by_id);
 
-            if (job->state != JOB_NEW && (uid == 0 || uid == job->user->uid))
+            if (dead && !(job_promise(job) && job_promise(job)->dead && job_final(job)))
+                continue;
+            if (is_known(job) && (uid == 0 || uid == job->user->uid))
                 memcpy(ids[n++], job->id, 16);
         }
     qsort(ids, n, sizeof(*ids), by_age);
@@ -480,7 +532,7 @@ int jobs_ids(struct jobs *jobs, uint32_t uid, uint8_t (**ret_ids)[16], size_t *r
 
 int jobs_cancel(struct jobs *jobs, const uint8_t id[16], uint32_t uid)
 {
-    struct job *job = find(jobs, id, uid);
+    struct job *job = job_find(jobs, id, uid);
 
     if (!job)
         return -ENOENT;
@@ -530,9 +582,16 @@ void jobs_awake(struct jobs *jobs)
     }
 }
 
+static void drain(struct job *job)
+{
+    if (!durable_part(job, false) && job->state == JOB_DELAYED)
+        retry_drain(job);
+}
+
 void jobs_drain(struct jobs *jobs)
 {
     jobs->draining = true;
+    each_job(jobs, drain);
 }
 
 void jobs_set_limits(struct jobs *jobs, const struct jobs_limits *limits)

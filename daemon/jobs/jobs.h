@@ -38,6 +38,7 @@ enum {
     CODE_USAGE = 64,
     CODE_NOT_FOUND = 66,
     CODE_CRASHED = 70,
+    CODE_IO = 74,
     CODE_BUSY = 75,
     CODE_DENIED = 77,
     CODE_TIMED_OUT = 124,
@@ -61,13 +62,16 @@ struct jobs_limits {
     uint64_t max_run_usec;   /* of a job; 0: any. The configuration may say otherwise for a plugin */
     uint64_t quarantine_after;    /* crashes of a function until it is refused for a while */
     uint64_t quarantine_max_usec; /* the longest pause */
+    uint64_t store_keep_usec;     /* how long the end of a durable job is kept */
+    uint64_t store_bytes;         /* of all durable jobs, on disk: then the oldest ends go, then none is taken */
 };
 
 #define JOBS_LIMITS_DEFAULT                                                                                            \
     {                                                                                                                  \
         .jobs = 10000000, .jobs_per_user = 1000000, .bytes_per_user = 4ull << 30, .input = 1ull << 30,                 \
         .result = 64ull << 20, .keep_usec = 300ull * 1000000, .grace_usec = 2000000, .idle_usec = 300ull * 1000000,    \
-        .hang_usec = 30000000, .quarantine_after = 3, .quarantine_max_usec = 300ull * 1000000                          \
+        .hang_usec = 30000000, .quarantine_after = 3, .quarantine_max_usec = 300ull * 1000000,                           \
+        .store_keep_usec = 7ull * 86400 * 1000000, .store_bytes = 1ull << 30                                           \
     }
 
 #define JOBS_ATTEMPTS      3u            /* of an idempotent job, when executors die under it */
@@ -123,6 +127,7 @@ struct jobs_options {
     uint32_t own_uid;        /* of wsd and so of the executors */
     bool user_daemon;        /* a user's own wsd: plugins by path */
     int log_level;
+    const char *state_dir; /* NULL: none; lives as long as the jobs */
     const char *sandbox; /* for executors, as ring/control.h says, without memory; lives as long as the jobs */
     bool leaves_core;    /* an executor that crashes */
     const struct jobs_domain *domains; /* the first is that of all others; live as long as the jobs */
@@ -150,17 +155,23 @@ struct jobs_counters {
     uint64_t n_queued, n_handed, n_kept, n_executors;
     uint64_t n_bytes; /* charged to all users */
     uint64_t n_traces; /* under way */
+    uint64_t retried;     /* tries after a bad end */
+    uint64_t n_stored, n_dead; /* durable jobs that have ended, and those of them that are out of retries */
+    uint64_t store_bytes; /* of all durable jobs, on disk */
     uint64_t n_unread; /* watches of ended jobs that have not had all of the output */
 };
 
 /* What is told of a job; texts live for the time of the call. */
 struct job_info {
     uint8_t id[16];
-    const char *plugin, *function, *error, *status, *worker, *backtrace;
+    const char *plugin, *function, *error, *status, *worker, *backtrace, *key;
     enum job_state state;
     int exit;
     uint32_t attempts, uid;
     uint64_t queued_usec, run_usec, cpu_usec, submitted_usec, done, total;
+    bool durable, dead;
+    uint32_t retries;
+    uint64_t due_usec; /* DELAYED: so long yet */
 };
 
 struct watch_ops;
@@ -179,7 +190,8 @@ struct watch {
 };
 
 /* Upward calls. accepted or refused comes first, once, then the others; done is the last, after which the watch is no
- * longer the jobs'. None may call back into jobs for this watch but from output's return on. */
+ * longer the jobs'. refused comes in the place of done where nothing can be told of the end: a durable job that goes on after
+ * a restart, or whose output cannot be read. None may call back into jobs for this watch but from output's return on. */
 struct watch_ops {
     void (*accepted)(struct watch *w, const uint8_t id[16]);
     void (*refused)(struct watch *w, int code, const char *text);
@@ -204,6 +216,10 @@ struct job_request {
     uint64_t timeout_usec;
     int priority;
     bool detached, progress, more_input;
+    bool durable;
+    const char *key;      /* NULL or "": none */
+    uint32_t retries, retry_on; /* retry_on: 1 << state, 0: the default */
+    uint64_t retry_usec;  /* the first pause, 0: the default */
     struct directory *directory; /* NULL: none; a reference is taken */
     uint32_t uid;
 };
@@ -212,11 +228,17 @@ int jobs_new(struct jobs **ret_jobs, const struct jobs_options *options);
 /* Ends every executor; jobs that are not final end as interrupted first. NULL is fine; returns NULL. */
 struct jobs *jobs_free(struct jobs *jobs);
 
-/* A job. accepted or refused is called now or later; 0 or -ENOMEM. */
+/* Reads the store, and has what is not done go on. Before the first client. 0, or a negative errno where wsd cannot run; a
+ * store that cannot be used is no such thing. */
+int jobs_start(struct jobs *jobs);
+
+/* A job. accepted or refused is called now or later; 0 or -ENOMEM. One with a key that this user's job has already is that
+ * job: the watch follows it. */
 int jobs_submit(struct jobs *jobs, const struct job_request *request, struct watch *owner);
 /* More input; at most JOBS_INPUT_WINDOW ahead of input_taken. 0, or -EPROTO where the client is out of turn. */
 int jobs_input(struct watch *owner, const void *data, size_t size, bool last);
-/* Follows a job. -ENOENT where this user has no such job (uid 0 sees all). */
+/* Follows a job. -ENOENT where this user has no such job (uid 0 sees all); -EAGAIN where wsd is ending, and the next one may
+ * have it. */
 int jobs_watch(struct jobs *jobs, const uint8_t id[16], uint32_t uid, struct watch *w);
 /* The watcher goes: no more calls. An owner's job that is not detached is cancelled. */
 void jobs_unwatch(struct watch *w);
@@ -226,8 +248,18 @@ void jobs_opened(struct watch *w, uint32_t serial, int error, int fd);
 
 int jobs_info(struct jobs *jobs, const uint8_t id[16], uint32_t uid,
               void (*each)(const struct job_info *info, void *userdata), void *userdata);
-/* The ids of the jobs that this user may see, oldest first, for jobs_info(). The caller frees *ret_ids. */
-int jobs_ids(struct jobs *jobs, uint32_t uid, uint8_t (**ret_ids)[16], size_t *ret_n);
+/* The ids of the jobs that this user may see, oldest first, for jobs_info(); dead: only those that are out of retries. The
+ * caller frees *ret_ids. */
+int jobs_ids(struct jobs *jobs, uint32_t uid, bool dead, uint8_t (**ret_ids)[16], size_t *ret_n);
+/* A job that is out of retries is to be queued again, or forgotten; embedded in the asker's object. */
+struct dead_query {
+    struct disk_request *request; /* NULL: answered */
+    void (*answer)(struct dead_query *q, int code, const char *text); /* 0: done; else an exit code and words */
+};
+/* 0: answer will be called; -ENOENT: there is no such one; -EBUSY: something else is under way with it; -EAGAIN: wsd is
+ * draining; -ENOMEM. */
+int jobs_dead(struct jobs *jobs, const uint8_t id[16], uint32_t uid, bool requeue, struct dead_query *q);
+void jobs_dead_forget(struct dead_query *q);
 /* Cancels: 0 also where it had ended; -ENOENT. */
 int jobs_cancel(struct jobs *jobs, const uint8_t id[16], uint32_t uid);
 void jobs_cancel_watched(struct watch *w);
@@ -376,7 +408,8 @@ bool jobs_poll(struct jobs *jobs);
 bool jobs_asleep(struct jobs *jobs);
 void jobs_awake(struct jobs *jobs);
 
-void jobs_drain(struct jobs *jobs); /* refuses new jobs from now on */
+/* Refuses new jobs from now on; durable ones that have not begun leave, and stay in the store. */
+void jobs_drain(struct jobs *jobs);
 void jobs_interrupt_all(struct jobs *jobs);
 void jobs_finish_executors(struct jobs *jobs); /* asks each to end; counters.n_executors tells how many are left */
 void jobs_set_limits(struct jobs *jobs, const struct jobs_limits *limits);

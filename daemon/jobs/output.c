@@ -11,7 +11,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "jobs/job.h"
+#include "jobs/promise.h"
 
 struct held {
     struct list link;
@@ -48,7 +48,7 @@ static void keep(struct job *job, const void *data, size_t size)
 
     if (!m)
         goto lost;
-    if (job->flags & JOB_DETACHED && buffer_size(&m->output) + size > jobs->options.limits.result)
+    if ((job->flags & JOB_DETACHED || job_withheld(job)) && buffer_size(&m->output) + size > jobs->options.limits.result)
         goto lost;
     if (user_charge(jobs, job->user, size) < 0)
         goto lost;
@@ -71,7 +71,7 @@ void output_add(struct job *job, const void *data, size_t size)
     if (size == 0 || job->flags & JOB_TRUNCATED)
         return;
     /* the common case: one reader, who has all that came before */
-    if (!(job->flags & JOB_DETACHED) && job->watches && !job->watches->next && buffered(job) == 0 &&
+    if (!(job->flags & JOB_DETACHED) && !job_withheld(job) && job->watches && !job->watches->next && buffered(job) == 0 &&
         job->watches->offset == job->received)
         done = offer(job, job->watches, p, size);
     job->received += done;
@@ -86,7 +86,7 @@ void output_add_chunk(struct job *job, const struct front_completion *c)
 {
     struct front *front = &job->domain->executor->front;
     struct job_more *m = job->more;
-    bool slow = !(job->flags & (JOB_DETACHED | JOB_TRUNCATED)) &&
+    bool slow = !(job->flags & (JOB_DETACHED | JOB_TRUNCATED)) && !job_withheld(job) &&
                 (buffered(job) >= JOBS_OUTPUT_WINDOW || (m && !list_empty(&m->held)));
 
     if (slow && m->held_chunks + c->run > RING_JOB_CHUNKS) { /* more than it may have: the same again and again */
@@ -152,7 +152,7 @@ void output_pump(struct job *job)
 {
     struct job_more *m = job->more;
 
-    if (!m)
+    if (!m || job_withheld(job))
         return;
     for (bool more = true; more;) {
         more = false;

@@ -11,12 +11,13 @@
 #define ENDS     (M(JOB_CANCELLED) | M(JOB_FAILED) | M(JOB_INTERRUPTED))
 
 static const uint32_t legal[] = {
-    [JOB_NEW] = M(JOB_HELD) | M(JOB_QUEUED),
+    [JOB_NEW] = M(JOB_HELD) | M(JOB_QUEUED) | M(JOB_DELAYED),
     [JOB_HELD] = M(JOB_QUEUED) | ENDS,
-    [JOB_DELAYED] = M(JOB_QUEUED) | ENDS,
-    [JOB_QUEUED] = M(JOB_RUNNING) | ENDS,
+    /* to be tried again; where it is not after all, its last end is its end */
+    [JOB_DELAYED] = M(JOB_QUEUED) | M(JOB_TIMED_OUT) | M(JOB_CRASHED) | ENDS,
+    [JOB_QUEUED] = M(JOB_RUNNING) | M(JOB_DELAYED) | ENDS,
     /* back to the queue: untouched, or to run again */
-    [JOB_RUNNING] = M(JOB_QUEUED) | M(JOB_SUCCEEDED) | M(JOB_TIMED_OUT) | M(JOB_CRASHED) | ENDS,
+    [JOB_RUNNING] = M(JOB_QUEUED) | M(JOB_DELAYED) | M(JOB_SUCCEEDED) | M(JOB_TIMED_OUT) | M(JOB_CRASHED) | ENDS,
     [JOB_INTERRUPTED] = 0,
 };
 

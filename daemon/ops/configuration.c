@@ -75,6 +75,8 @@ static const struct key keys[] = {
     {"limits", "max-run", KIND_TIME, AT(limits.max_run_usec)},
     {"limits", "quarantine-after", KIND_COUNT, AT(limits.quarantine_after)},
     {"limits", "quarantine-max", KIND_TIME, AT(limits.quarantine_max_usec)},
+    {"store", "keep", KIND_TIME, AT(limits.store_keep_usec)},
+    {"store", "max-size", KIND_SIZE, AT(limits.store_bytes)},
 };
 
 #define WANTED_TIME "a time of at least 1, up to a year, such as 90s (ms, s, min, h, d)"
@@ -532,7 +534,7 @@ static void unknown(const char *section, const char *key, char error[static CONF
     if (!found) {
         snprintf(error, CONFIG_ERROR,
                  "there is no section [%s]; there are: "
-                 "[daemon] [pool] [plugins] [executor] [sandbox] [domains] [limits] [plugin NAME] [domain NAME]", section);
+                 "[daemon] [pool] [plugins] [executor] [sandbox] [domains] [limits] [store] [plugin NAME] [domain NAME]", section);
         return;
     }
     n = (size_t)snprintf(error, CONFIG_ERROR, "[%s] has no key `%s`; it has:", section, key);

@@ -79,6 +79,11 @@ struct wsd_job_info {
     uint64_t submitted_usec; /* since the epoch */
     uint64_t done, total;    /* progress; total 0: not known */
     const char *backtrace;   /* of one that crashed, a line a frame; "" where there is none */
+    const char *key;         /* of wsd_submit, "" */
+    bool durable;
+    bool dead;         /* durable, ended badly, and out of retries: see wsd_client_dead() */
+    uint32_t retries;  /* that it was given */
+    uint64_t due_usec; /* delayed: so long until it is tried again */
 };
 
 /* Files: a job may want to read a file that its arguments name. Where wsd cannot open it by the submitter's rights, it
@@ -122,6 +127,11 @@ enum wsd_submit_flags {
     WSD_SUBMIT_DETACH = 1u << 0,   /* the job outlives this connection; its result is kept for wsd_call_attach() */
     WSD_SUBMIT_PROGRESS = 1u << 1, /* call progress as it moves */
     WSD_SUBMIT_STREAM = 1u << 2,   /* the input comes through wsd_call_feed() */
+    /* Accepted only when it is on disk; it goes on when this connection ends, and after the end of wsd, however that comes, and
+     * so is its end there for wsd_call_attach() by its id, as long as the daemon's configuration says. One that may have
+     * been running when wsd was ended runs again if its function is idempotent, else it ends as interrupted. Its output is told
+     * when it has ended. Input: at most 256 MiB. -EOPNOTSUPP where wsd is too old for it. Since 0.1. */
+    WSD_SUBMIT_DURABLE = 1u << 3,
 };
 
 /* One job. Zero everything that is not used; set size to sizeof(struct wsd_submit). Everything is copied by
@@ -138,6 +148,16 @@ struct wsd_submit {
     uint64_t timeout_usec; /* of its run time; 0: none */
     int priority;          /* -100 to 100 */
     uint32_t flags;
+    /* NULL: none. While wsd knows a job of this user's with that key (at most 255 bytes), another submit with it is that job:
+     * it gets its id, output and end, whatever else it says. Such a job goes on when this connection ends, and its end is
+     * kept as that of a detached one, or of a durable one where it is that. Since 0.1. */
+    const char *key;
+    /* A job that ends badly is tried again so often (0 to 1000), after pauses that begin with retry_usec (0: one second;
+     * at most a day) and double up to five minutes, or stay as they are where they begin longer; up to half of each is left
+     * out, at random. What counts as badly: the bits 1u << state of retry_on, 0: all of WSD_JOB_FAILED, WSD_JOB_TIMED_OUT,
+     * WSD_JOB_CRASHED and WSD_JOB_INTERRUPTED. Only the last try's output is told, when it has ended. Since 0.1. */
+    uint32_t retries, retry_on;
+    uint64_t retry_usec;
 };
 
 /* What happens to a call, told on the thread that made one of the calls which process the connection:
@@ -208,6 +228,14 @@ WSD_EXPORT int wsd_client_list(struct wsd_client *client, int (*each)(const stru
 
 /* Cancels by id: a queued job at once, a running one by its flag. 0 also where it had already ended. Since 0.1. */
 WSD_EXPORT int wsd_client_cancel(struct wsd_client *client, const struct wsd_id *id);
+
+/* Durable jobs that have ended badly and are out of retries. They do not expire. wsd_client_dead() lists them, as
+ * wsd_client_list(); the others queue one again, under its id and as if it had never been tried, or forget it. -ENOENT: there
+ * is no such one; -EAGAIN: it is being read, or wsd is draining; -EOPNOTSUPP. Since 0.1. */
+WSD_EXPORT int wsd_client_dead(struct wsd_client *client, int (*each)(const struct wsd_job_info *info, void *userdata),
+                               void *userdata);
+WSD_EXPORT int wsd_client_dead_requeue(struct wsd_client *client, const struct wsd_id *id);
+WSD_EXPORT int wsd_client_dead_drop(struct wsd_client *client, const struct wsd_id *id);
 
 /* Does not grow: it stands in arrays. Since 0.1. */
 struct wsd_function_info {

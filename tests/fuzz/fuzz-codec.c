@@ -21,6 +21,7 @@ static void check_texts(const struct msg *msg)
     case FRAME_SUBMIT:
         check_span(msg->submit.plugin, CODEC_PATH_MAX);
         check_span(msg->submit.function, CODEC_NAME_MAX);
+        check_span(msg->submit.key, CODEC_KEY_MAX);
         FUZZ_CHECK(msg->submit.args.data && msg->submit.args.size <= CODEC_ARGS_SIZE);
         break;
     case FRAME_JOB:
@@ -31,6 +32,7 @@ static void check_texts(const struct msg *msg)
         check_span(msg->job.status, CODEC_TEXT_MAX);
         check_span(msg->job.worker, CODEC_NAME_MAX);
         check_span(msg->job.backtrace, CODEC_TRACE_MAX);
+        check_span(msg->job.key, CODEC_KEY_MAX);
         break;
     case FRAME_PLUGIN:
         check_span(msg->plugin.name, CODEC_NAME_MAX);

@@ -30,6 +30,10 @@ all_is_gone() {
     [ "$(descriptors)" -le "$before" ] || { echo "$before descriptors before, $(descriptors) now"; return 1; }
 }
 
+no_executors() {
+    [ "$(counter executors)" = 0 ]
+}
+
 nothing_is_left() {
     wait_until all_is_gone || { all_is_gone; return 1; }
 }
@@ -59,6 +63,8 @@ printf '[limits]\nexecutor-idle = 300ms\ncancel-grace = 200ms\nkeep-results = 50
 mkdir "$WORK/plugins"
 cp "$TEST_PLUGINS/echo.so" "$WORK/plugins"
 start_wsd --workers 2 --plugin-dir "$WORK/plugins" || exit 1
+wsctl submit --durable echo first >/dev/null || fail "a durable job" "it did not go well" # its files are open from then on
+wait_until no_executors
 before=$(descriptors)
 check "noise costs who makes it, others are answered right" everybody
 show "$WORK/check.out" 3

@@ -85,7 +85,7 @@ static uint64_t number(void)
 /* Something of each kind that a client may send, and, seldom, that only wsd may. */
 static struct msg any_message(void)
 {
-    struct msg m = {.type = (uint16_t)(dice(40) ? 1 + dice(FRAME_RELOAD) : dice(90))};
+    struct msg m = {.type = (uint16_t)(dice(40) ? (dice(20) ? 1 + dice(FRAME_GATE) : FRAME_DEAD) : dice(90))};
 
     switch (m.type) {
     case FRAME_HELLO:
@@ -98,7 +98,10 @@ static struct msg any_message(void)
                                        .argc = 2,
                                        .timeout_usec = dice(2) ? 0 : 1 + dice(100000),
                                        .priority = (int32_t)dice(201) - 100,
-                                       .flags = (uint32_t)dice(8)};
+                                       .flags = (uint32_t)dice(16),
+                                       .key = dice(3) ? (struct span){"", 0} : words(),
+                                       .retries = dice(4) ? 0 : (uint32_t)dice(3),
+                                       .retry_usec = 1 + dice(1000)};
         break;
     case FRAME_INPUT:
         m.chunk = (struct msg_chunk){.offset = number(), .last = dice(2)};
@@ -128,6 +131,10 @@ static struct msg any_message(void)
         break;
     case FRAME_OPENED:
         m.opened = (struct msg_opened){.serial = (uint32_t)number(), .error = (uint32_t)dice(3)};
+        break;
+    case FRAME_DEAD:
+        m.dead.action = 1 + (uint32_t)dice(3);
+        m.dead.id.has_id = m.dead.action != DEAD_LIST;
         break;
     case FRAME_TRACE:
         m.trace.action = 1 + (uint32_t)dice(3);

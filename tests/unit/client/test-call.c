@@ -374,7 +374,7 @@ START_TEST(limits_are_held_before_anything_is_sent)
         {.size = sizeof(bad[0]), .plugin = "x", .args = many, .n_args = CODEC_ARGS_MAX + 1},
         {.size = sizeof(bad[0]), .plugin = "x", .priority = 101},
         {.size = sizeof(bad[0]), .plugin = "x", .priority = -101},
-        {.size = sizeof(bad[0]), .plugin = "x", .flags = 8},
+        {.size = sizeof(bad[0]), .plugin = "x", .flags = 1u << 31},
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {

@@ -168,6 +168,42 @@ START_TEST(submit_survives)
 }
 END_TEST
 
+START_TEST(promises_survive)
+{
+    struct msg m = {.type = FRAME_SUBMIT,
+                    .submit = {.plugin = span("p"), .flags = SUBMIT_DURABLE, .key = span("k\xff"), .retries = CODEC_RETRIES_MAX,
+                               .retry_on = CODEC_RETRY_ON, .retry_usec = CODEC_RETRY_MAX}};
+    struct msg r = round_trip(&m, 1, 0);
+
+    ck_assert_uint_eq(r.submit.flags, SUBMIT_DURABLE);
+    assert_span(r.submit.key, "k\xff");
+    ck_assert_uint_eq(r.submit.retries, CODEC_RETRIES_MAX);
+    ck_assert_uint_eq(r.submit.retry_on, CODEC_RETRY_ON);
+    ck_assert_uint_eq(r.submit.retry_usec, CODEC_RETRY_MAX);
+    m.submit.retry_on = 1u << CODEC_STATE_FINAL; /* what went well is not tried again */
+    ck_assert_uint_eq(codec_size(&m), 0);
+
+    m = (struct msg){.type = FRAME_JOB,
+                     .job = {.state = 2, .durable = true, .dead = true, .key = span("k"), .retries = 3, .due_usec = 4}};
+    r = round_trip(&m, 1, 0);
+    ck_assert(r.job.durable && r.job.dead && r.job.retries == 3 && r.job.due_usec == 4);
+    assert_span(r.job.key, "k");
+
+    m = (struct msg){.type = FRAME_DEAD, .dead = {.action = DEAD_LIST}};
+    ck_assert_uint_eq(round_trip(&m, 1, 0).dead.action, DEAD_LIST);
+    m.dead.id.has_id = true;
+    ck_assert_uint_eq(codec_size(&m), 0); /* of all */
+    for (m.dead.action = DEAD_REQUEUE; m.dead.action <= DEAD_DROP; m.dead.action++) {
+        m.dead.id.has_id = true;
+        m.dead.id.id[15] = 9;
+        r = round_trip(&m, 1, 0);
+        ck_assert(r.dead.id.has_id && r.dead.id.id[15] == 9);
+        m.dead.id.has_id = false;
+        ck_assert_uint_eq(codec_size(&m), 0);
+    }
+}
+END_TEST
+
 START_TEST(submit_of_nothing_survives)
 {
     struct msg m = {.type = FRAME_SUBMIT};
@@ -463,6 +499,7 @@ static const struct text_limit {
     {FRAME_RELOAD, 1, CODEC_PATH_MAX},   {FRAME_RELOADED, 3, CODEC_NAME_MAX},  {FRAME_RELOADED, 4, CODEC_PATH_MAX},
     {FRAME_RELOADED, 5, CODEC_NAME_MAX}, {FRAME_RELOADED, 6, CODEC_BUILD_MAX}, {FRAME_RELOADED, 7, CODEC_NAME_MAX},
     {FRAME_RELOADED, 8, CODEC_BUILD_MAX}, {FRAME_RELOADED, 9, CODEC_TEXT_MAX},
+    {FRAME_SUBMIT, 30, CODEC_KEY_MAX},    {FRAME_JOB, 32, CODEC_KEY_MAX},
 };
 
 static void put_needed(uint16_t type)
@@ -599,6 +636,8 @@ static const struct number_limit {
     uint64_t last;
 } number_limits[] = {
     {FRAME_SUBMIT, 6, SUBMIT_FLAGS_ALL},
+    {FRAME_SUBMIT, 31, CODEC_RETRIES_MAX},
+    {FRAME_SUBMIT, 32, CODEC_RETRY_MAX},
     {FRAME_MESSAGE, 1, 7},
     {FRAME_JOB, 4, 10},
     {FRAME_DONE, 4, 10},
@@ -841,6 +880,7 @@ int main(void)
     tcase_set_timeout(tcase, 60);
     tcase_add_test(tcase, hello_and_welcome_survive);
     tcase_add_test(tcase, submit_survives);
+    tcase_add_test(tcase, promises_survive);
     tcase_add_test(tcase, submit_of_nothing_survives);
     tcase_add_test(tcase, arguments_of_every_length_survive);
     tcase_add_test(tcase, ids_survive);

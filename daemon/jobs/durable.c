@@ -1,0 +1,439 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * durable.c: a durable job's way through its life, with the disk before each step that a restart must know of.
+ * Owns the requests to the store. [loop]
+ * Keeps: a job is acknowledged when it is on disk, and its end is told when that is; one that may not run twice is on disk as
+ * begun before an executor gets it. What the disk refuses is refused before the job is acknowledged, and waits after that.
+ * The store answers in order, so a step need not wait for the one before it.
+ * Does not keep what has ended (kept.c) or read what was there at the start (restore.c). */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <wsd/plugin.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "jobs/promise.h"
+
+#define PARTED "wsd is ending: the job stays in its store, and goes on after the next start; see `wsctl await`"
+
+/* --- requests ----------------------------------------------------------------------------------------------------- */
+
+struct disk_request *disk_request_new(struct job *job, enum store_op op, void (*answer)(struct store_request *r))
+{
+    struct disk_request *q = calloc(1, sizeof(*q));
+    struct promise *p = job_promise(job);
+
+    if (!q)
+        return NULL;
+    q->r.op = op;
+    q->r.answer = answer;
+    q->r.row = (struct store_row){.number = p->number, .input_fd = -1};
+    q->jobs = job->domain->jobs;
+    q->job = job;
+    list_push_back(&p->requests, &q->link);
+    return q;
+}
+
+struct job *disk_request_done(struct disk_request *q)
+{
+    if (q->job)
+        list_remove(&q->link);
+    return q->job;
+}
+
+int durable_code(int error)
+{
+    return error == -ENOSPC || error == -ENOMEM || error == -EBUSY || error == -EEXIST ? CODE_BUSY : CODE_IO;
+}
+
+/* --- into the store ------------------------------------------------------------------------------------------------- */
+
+const char *durable_refuses(struct jobs *jobs, const struct job_request *r, int *ret_code, char text[static JOB_TEXT])
+{
+    const char *why = jobs->store ? store_problem(jobs->store) : "there is no state directory";
+
+    if (!why)
+        return NULL;
+    *ret_code = CODE_IO;
+    snprintf(text, JOB_TEXT, "this wsd takes no durable jobs: %.180s", why);
+    return text;
+}
+
+bool durable_unacknowledged(const struct job *job)
+{
+    const struct promise *p = job_promise(job);
+
+    return p && p->durable && !p->acknowledged;
+}
+
+static void count_bytes(struct job *job, uint64_t bytes)
+{
+    struct promise *p = job_promise(job);
+
+    job->domain->jobs->counters.store_bytes += bytes - p->bytes;
+    p->bytes = bytes;
+}
+
+static void added(struct store_request *r)
+{
+    struct disk_request *q = container_of(r, struct disk_request, r);
+    struct job *job = disk_request_done(q);
+    struct promise *p = job_promise(job);
+    char text[JOB_TEXT];
+
+    if (r->result < 0) {
+        snprintf(text, sizeof(text), "the job cannot be kept: %.160s", r->why);
+        int code = durable_code(r->result);
+        free(q);
+        count_bytes(job, 0);
+        job_refuse(job, code, text);
+        return;
+    }
+    free(q);
+    p->acknowledged = true;
+    for (struct watch *w = job->watches; w; w = w->next)
+        w->ops->accepted(w, job->id);
+    if (job->more->stop != STOP_NONE) { /* while it was on its way */
+        job->more->stop = STOP_NONE;
+        if (job->state == JOB_NEW)
+            job_move(job, JOB_HELD);
+        job_stop(job, STOP_CANCEL);
+        return;
+    }
+    job_enqueue(job);
+    if (job->domain->jobs->draining)
+        durable_part(job, false);
+}
+
+bool durable_add(struct job *job)
+{
+    struct jobs *jobs = job->domain->jobs;
+    struct promise *p = job_promise(job);
+    uint64_t bytes = job->args_size + job->input_size + STORE_OVERHEAD;
+    bool by_descriptor = job->more && job->more->input_fd >= 0;
+    struct disk_request *q;
+
+    if (!durable_unacknowledged(job))
+        return false;
+    if (!durable_room(jobs, bytes)) {
+        job_refuse(job, CODE_BUSY,
+                   "the store is full ([store] max-size in wsd.conf): try again when jobs have ended, or see `wsctl dead`");
+        return true;
+    }
+    p->number = ++jobs->last_number;
+    q = disk_request_new(job, STORE_ADD, added);
+    if (!q) {
+        job_refuse(job, CODE_BUSY, "out of memory");
+        return true;
+    }
+    count_bytes(job, bytes);
+    struct store_row *row = &q->r.row;
+    memcpy(row->id, job->id, sizeof(row->id));
+    row->uid = job->user->uid;
+    row->plugin = job->plugin->request;
+    row->function = job->function->name;
+    row->function_flags = job->function->flags;
+    row->directory = job->directory ? job->directory->path : NULL;
+    row->key = p->key;
+    row->args = job->blob;
+    row->args_size = job->args_size;
+    row->argc = job->argc;
+    row->input = by_descriptor ? NULL : job->blob + job->args_size;
+    row->input_size = job->input_size;
+    row->input_fd = by_descriptor ? job->more->input_fd : -1;
+    row->priority = job->priority;
+    row->timeout_usec = p->timeout_usec;
+    row->retries = p->retries;
+    row->retry_usec = p->retry_usec;
+    row->retry_on = p->retry_on;
+    row->state = JOB_QUEUED;
+    row->submitted_usec = job->submitted_usec;
+    store_post(jobs->store, &q->r);
+    return true;
+}
+
+bool durable_stop(struct job *job, enum job_stop why)
+{
+    struct promise *p = job_promise(job);
+
+    if (!p || !p->durable || job_final(job) || (p->acknowledged && !p->aside))
+        return false;
+    if (list_empty(&p->requests))
+        return false; /* not on its way yet: refused, or as ever */
+    job->more->stop = (uint8_t)why;
+    return true;
+}
+
+/* --- before it is handed over --------------------------------------------------------------------------------------- */
+
+static void input_back(struct job *job, int fd)
+{
+    struct job_more *m = job->more;
+
+    m->input_fd = fd;
+    m->n_fds = 1;
+    job->user->n_fds++;
+}
+
+static void started(struct store_request *r)
+{
+    struct disk_request *q = container_of(r, struct disk_request, r);
+    struct job *job = disk_request_done(q);
+    struct promise *p = job ? job_promise(job) : NULL;
+    int result = r->result, fd = result == 0 && r->want_input ? r->reply_fd : -1;
+    bool marks = r->row.started;
+    char why[STORE_WHY];
+
+    memcpy(why, r->why, sizeof(why));
+    free(q);
+    if (!job) {
+        close_fd(fd);
+        return;
+    }
+    p->aside = false;
+    job->domain->n_aside--;
+    if (fd >= 0) {
+        input_back(job, fd);
+        p->input_away = false;
+    }
+    p->marked |= result == 0 && marks;
+    queue_put(&job->domain->queue, job, true); /* where it has had its place at its gates, too */
+    if (job->more->stop != STOP_NONE) {
+        job->more->stop = STOP_NONE;
+        job_unqueue(job);
+        job_finish(job, JOB_CANCELLED, CODE_CANCELLED, NULL, NULL);
+    } else if (result == -ENOENT || result == -EBADMSG) {
+        job_unqueue(job);
+        job_finish(job, JOB_FAILED, WSD_STATUS_LAST, "its input is not in the store any more", NULL);
+    } else if (result < 0) { /* it was taken on, so it waits */
+        log_warning("a durable job waits for the disk: %s", why);
+        p->due_usec = clock_monotonic_usec() + STORE_AGAIN_USEC;
+        job_unqueue(job);
+        job_move(job, JOB_DELAYED);
+        job_timer(job, STORE_AGAIN_USEC);
+    } else {
+        domain_pump(job->domain);
+    }
+}
+
+enum disk_step durable_before(struct domain *d, struct job *job)
+{
+    struct promise *p = job_promise(job);
+    struct disk_request *q;
+
+    if (!p || !p->durable)
+        return STEP_ON;
+    bool marks = !p->marked && !(job->function->flags & WSD_FN_IDEMPOTENT);
+    if (!marks && !p->input_away)
+        return STEP_ON;
+    /* what is marked and has not begun would be lost with wsd: so only as many as begin at once. Those that are counted here
+     * come to an end, or back, and then it goes on. */
+    if (marks && d->n_handed + d->n_aside >= 2 * d->jobs->options.workers)
+        return STEP_WAIT;
+    if (d->n_aside >= STORE_READS)
+        return STEP_WAIT;
+    q = disk_request_new(job, STORE_START, started);
+    if (!q)
+        return STEP_WAIT;
+    queue_take(&d->queue, job);
+    p->aside = true;
+    d->n_aside++;
+    q->r.row.started = marks;
+    q->r.want_input = p->input_away;
+    store_post(d->jobs->store, &q->r);
+    return STEP_ASIDE;
+}
+
+/* --- after it has run ----------------------------------------------------------------------------------------------- */
+
+static void retried(struct store_request *r)
+{
+    struct disk_request *q = container_of(r, struct disk_request, r);
+    struct job *job = disk_request_done(q);
+
+    if (r->result < 0)
+        log_warning("a durable job's next try is not on disk: %s", r->why);
+    free(q);
+    if (job && job->domain->jobs->draining)
+        durable_part(job, false);
+}
+
+void durable_retry(struct job *job, uint64_t pause_usec)
+{
+    struct promise *p = job_promise(job);
+    struct disk_request *q = disk_request_new(job, STORE_RETRY, retried);
+
+    p->marked = false;
+    if (!q)
+        return; /* a wsd that dies now takes this try for the last one */
+    q->r.row.state = JOB_DELAYED;
+    q->r.row.due_usec = clock_realtime_usec() + pause_usec;
+    q->r.row.retried = p->retried;
+    q->r.row.attempts = p->attempts_before;
+    if (job->more->error) {
+        snprintf(q->error, sizeof(q->error), "%s", job->more->error);
+        q->r.row.error = q->error;
+    }
+    store_post(q->jobs->store, &q->r);
+}
+
+void durable_closing(struct job *job)
+{
+    struct promise *p = job_promise(job);
+
+    if (!p || !p->durable)
+        return;
+    p->ending = true;
+    p->dead = p->retries && p->retry_on >> job->state & 1;
+}
+
+static void ended(struct store_request *r)
+{
+    struct disk_request *q = container_of(r, struct disk_request, r);
+    struct job *job = disk_request_done(q);
+    struct promise *p = job_promise(job);
+    struct job_info info;
+
+    p->ending = false;
+    if (r->result < 0) {
+        log_error("the end of a durable job cannot be written, and is tried again: %s", r->why);
+        p->unsaved = true;
+    }
+    free(q);
+    job_describe(job, &info);
+    job_ended(job, &info);
+}
+
+/* 0 or -ENOMEM. */
+static int post_end(struct job *job, void (*answer)(struct store_request *r))
+{
+    struct promise *p = job_promise(job);
+    struct job_more *m = job->more;
+    struct disk_request *q = disk_request_new(job, STORE_END, answer);
+
+    if (!q)
+        return -ENOMEM;
+    struct store_row *row = &q->r.row;
+    row->state = job->state;
+    row->exit = (uint32_t)m->exit;
+    row->retried = p->retried;
+    row->attempts = p->attempts_before + job->attempts;
+    row->dead = p->dead;
+    row->ended_usec = clock_realtime_usec();
+    row->queued_usec = m->queued_usec;
+    row->run_usec = m->run_usec;
+    row->cpu_usec = m->cpu_usec;
+    row->done = m->done;
+    row->total = m->total;
+    row->error = m->error;
+    row->status = m->status;
+    row->worker = m->worker;
+    row->backtrace = m->backtrace;
+    row->output = buffer_size(&m->output) ? buffer_data(&m->output) : NULL;
+    row->output_size = buffer_size(&m->output);
+    store_post(q->jobs->store, &q->r);
+    return 0;
+}
+
+bool durable_end(struct job *job, const struct job_info *info)
+{
+    struct promise *p = job_promise(job);
+    uint64_t bytes;
+
+    if (!p || !p->durable)
+        return false;
+    job_keep_end(job, info);
+    bytes = buffer_size(&job->more->output) + STORE_OVERHEAD + (p->dead ? p->bytes : 0);
+    count_bytes(job, 0);
+    (void)durable_room(job->domain->jobs, bytes); /* what has run has its place, whatever else goes */
+    count_bytes(job, bytes);
+    if (post_end(job, ended) == 0)
+        return true;
+    p->ending = false;
+    p->unsaved = true;
+    return false;
+}
+
+static void saved(struct store_request *r)
+{
+    struct disk_request *q = container_of(r, struct disk_request, r);
+    struct job *job = disk_request_done(q);
+    struct promise *p = job ? job_promise(job) : NULL;
+    int result = r->result;
+
+    free(q);
+    if (!job)
+        return;
+    p->unsaved = result < 0;
+    if (p->unsaved)
+        durable_unsaved(job);
+    else
+        durable_rest(job);
+}
+
+void durable_save(struct job *job)
+{
+    if (list_empty(&job_promise(job)->requests) && post_end(job, saved) < 0)
+        durable_unsaved(job);
+}
+
+static void unmarked(struct store_request *r)
+{
+    free(container_of(r, struct disk_request, r));
+}
+
+/* Handed over, but not begun: it is taken back, and its mark from the disk. */
+static bool take_back(struct job *job)
+{
+    struct promise *p = job_promise(job);
+    struct disk_request *q;
+
+    if (job->received || job->more->held_chunks || job->more->stop != STOP_NONE)
+        return false;
+    q = disk_request_new(job, STORE_RETRY, unmarked);
+    if (!q)
+        return false;
+    (void)disk_request_done(q);
+    q->job = NULL;
+    if (!front_recall(&job->domain->executor->front, job->slot)) {
+        free(q);
+        return false;
+    }
+    q->r.row.state = JOB_QUEUED;
+    q->r.row.retried = p->retried;
+    q->r.row.attempts = p->attempts_before;
+    store_post(q->jobs->store, &q->r);
+    return true;
+}
+
+bool durable_part(struct job *job, bool running)
+{
+    struct promise *p = job_promise(job);
+    struct domain *d = job->domain;
+
+    if (!p || !p->durable || !p->acknowledged || job_final(job) || p->aside)
+        return false;
+    switch ((enum job_state)job->state) {
+    case JOB_QUEUED:
+        job_unqueue(job);
+        break;
+    case JOB_RUNNING:
+        if (!running && !take_back(job))
+            return false;
+        d->slots[job->slot] = NULL;
+        output_absorb(job);
+        job_move(job, JOB_QUEUED); /* its place at its gates is free */
+        break;
+    case JOB_DELAYED:
+        break;
+    default:
+        return false;
+    }
+    d->jobs->has_parted = true;
+    job_leave(job, CODE_BUSY, PARTED);
+    return true;
+}

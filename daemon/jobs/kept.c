@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * kept.c: durable jobs that have ended: on disk until they expire, or, out of retries, until somebody decides.
+ * Owns the lists of both and the two timers. [loop]
+ * Keeps: the oldest end goes first, by time and by size; nothing goes while somebody reads it; an output is in memory only while
+ * somebody reads it.
+ * Does not touch what has not ended. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "jobs/promise.h"
+
+static void set_timer(struct event *timer, uint64_t usec)
+{
+    struct timeval t = {.tv_sec = (time_t)(usec / 1000000), .tv_usec = (suseconds_t)(usec % 1000000)};
+
+    evtimer_add(timer, &t);
+}
+
+static struct job *job_at(struct list *l)
+{
+    return container_of(l, struct promise, stored)->job;
+}
+
+static bool in_use(const struct job *job)
+{
+    return job->watches || !list_empty(&job_promise(job)->requests);
+}
+
+/* --- expiry -------------------------------------------------------------------------------------------------------- */
+
+static void dropped(struct store_request *r)
+{
+    struct disk_request *q = container_of(r, struct disk_request, r);
+
+    if (r->result < 0) /* it will be there again after a restart, and expire then */
+        log_warning("an expired job stays on disk: %s", r->why);
+    free(q);
+}
+
+static void uncount(struct job *job)
+{
+    struct promise *p = job_promise(job);
+    struct jobs_counters *n = &job->domain->jobs->counters;
+
+    n->store_bytes -= p->bytes;
+    p->bytes = 0;
+    if (p->dead)
+        n->n_dead--;
+    else
+        n->n_stored--;
+}
+
+static void expire(struct job *job)
+{
+    struct disk_request *q = disk_request_new(job, STORE_DROP, dropped);
+
+    if (!q)
+        return; /* at the next look */
+    (void)disk_request_done(q);
+    q->job = NULL;
+    uncount(job);
+    store_post(q->jobs->store, &q->r);
+    job_free(job);
+}
+
+static bool expire_oldest(struct jobs *jobs)
+{
+    list_for_each(l, &jobs->stored)
+    {
+        if (in_use(job_at(l)))
+            continue;
+        expire(job_at(l));
+        return true;
+    }
+    return false;
+}
+
+bool durable_room(struct jobs *jobs, uint64_t bytes)
+{
+    uint64_t limit = jobs->options.limits.store_bytes;
+
+    while (jobs->counters.store_bytes + bytes > limit && expire_oldest(jobs))
+        ;
+    return jobs->counters.store_bytes + bytes <= limit;
+}
+
+static void expiry_arm(struct jobs *jobs)
+{
+    uint64_t now = clock_monotonic_usec();
+    struct promise *p = container_of(jobs->stored.next, struct promise, stored);
+
+    if (!list_empty(&jobs->stored) && !evtimer_pending(jobs->expiry_timer, NULL))
+        set_timer(jobs->expiry_timer, p->expires_usec > now ? p->expires_usec - now : 0);
+}
+
+static void on_expiry(evutil_socket_t fd, short what, void *userdata)
+{
+    struct jobs *jobs = userdata;
+    uint64_t now = clock_monotonic_usec();
+
+    list_for_each_safe(l, n, &jobs->stored)
+    {
+        struct job *job = job_at(l);
+
+        if (job_promise(job)->expires_usec > now)
+            break;
+        if (in_use(job)) { /* somebody reads it: not before it is read, and those behind it are looked at then, too */
+            job_promise(job)->expires_usec = now + STORE_AGAIN_USEC;
+            break;
+        }
+        expire(job);
+    }
+    expiry_arm(jobs);
+}
+
+void kept_insert(struct job *job, uint64_t left_usec)
+{
+    struct jobs *jobs = job->domain->jobs;
+    struct promise *p = job_promise(job);
+    struct list *at = &jobs->stored;
+
+    if (p->dead) {
+        list_push_back(&jobs->dead, &p->stored);
+        jobs->counters.n_dead++;
+        return;
+    }
+    p->expires_usec = clock_monotonic_usec() + left_usec;
+    while (at->prev != &jobs->stored && container_of(at->prev, struct promise, stored)->expires_usec > p->expires_usec)
+        at = at->prev;
+    list_insert_before(at, &p->stored);
+    jobs->counters.n_stored++;
+    if (jobs->counters.n_stored > STORE_RECORDS && jobs->store)
+        expire_oldest(jobs);
+    expiry_arm(jobs);
+}
+
+bool durable_keep(struct job *job)
+{
+    struct promise *p = job_promise(job);
+
+    if (!p || !p->durable)
+        return false;
+    kept_insert(job, job->domain->jobs->options.limits.store_keep_usec);
+    if (p->unsaved)
+        durable_unsaved(job);
+    else if (!job->watches)
+        durable_rest(job);
+    return true;
+}
+
+/* --- what could not be written -------------------------------------------------------------------------------------- */
+
+void durable_unsaved(struct job *job)
+{
+    struct event *timer = job->domain->jobs->save_timer;
+
+    if (!evtimer_pending(timer, NULL))
+        set_timer(timer, STORE_AGAIN_USEC);
+}
+
+static void save_all(struct list *jobs)
+{
+    list_for_each(l, jobs)
+    {
+        struct job *job = job_at(l);
+
+        if (job_promise(job)->unsaved)
+            durable_save(job);
+    }
+}
+
+static void on_save(evutil_socket_t fd, short what, void *userdata)
+{
+    struct jobs *jobs = userdata;
+
+    save_all(&jobs->stored);
+    save_all(&jobs->dead);
+}
+
+/* --- reading back --------------------------------------------------------------------------------------------------- */
+
+void durable_rest(struct job *job)
+{
+    struct promise *p = job_promise(job);
+
+    if (!p || !p->durable || !job_final(job) || p->ending || p->unsaved || job->watches || list_empty(&p->stored))
+        return;
+    output_free(job);
+    user_refund(job->domain->jobs, job->user, job->charged);
+    job->charged = 0;
+    p->away = job->received > 0;
+}
+
+static void read_back(struct store_request *r)
+{
+    struct disk_request *q = container_of(r, struct disk_request, r);
+    struct job *job = disk_request_done(q);
+    _cleanup_(freep) void *output = r->reply;
+    size_t size = r->reply_size;
+    int result = r->result;
+    char text[JOB_TEXT];
+
+    snprintf(text, sizeof(text), "the output cannot be read: %.160s", r->why);
+    free(q);
+    if (!job)
+        return;
+    struct promise *p = job_promise(job);
+    p->reading = false;
+    if (!job->watches)
+        return;
+    if (result == 0 && user_charge(job->domain->jobs, job->user, size) < 0) {
+        result = -ENOSPC;
+        snprintf(text, sizeof(text), "too many bytes of this user (max-bytes-per-user in wsd.conf): try again later");
+    }
+    if (result < 0) {
+        watches_refuse(job, durable_code(result), text);
+        return;
+    }
+    job->charged += size;
+    job->received = size;
+    p->away = false;
+    job->more->output = (struct buffer){.data = TAKE(output), .end = size, .room = size};
+    output_pump(job);
+    job_settle(job);
+}
+
+bool durable_fetch(struct job *job)
+{
+    struct promise *p = job_promise(job);
+    struct disk_request *q;
+
+    if (!p || !p->away)
+        return false;
+    if (p->reading)
+        return true;
+    q = disk_request_new(job, STORE_READ, read_back);
+    if (!q) {
+        watches_refuse(job, CODE_BUSY, "out of memory");
+        return true;
+    }
+    p->reading = true;
+    store_post(q->jobs->store, &q->r);
+    return true;
+}
+
+/* --- out of retries -------------------------------------------------------------------------------------------------- */
+
+static void decided(struct store_request *r)
+{
+    struct disk_request *q = container_of(r, struct disk_request, r);
+    struct dead_query *query = q->query;
+    struct job *job = disk_request_done(q), *again = NULL;
+    struct jobs *jobs = q->jobs;
+    _cleanup_(freep) void *given = r->reply;
+    int code = r->result == 0 ? 0 : durable_code(r->result);
+    char text[JOB_TEXT];
+
+    snprintf(text, sizeof(text), "%s", r->why);
+    if (r->result == 0 && job) {
+        struct promise *p = job_promise(job);
+        struct store_row row = {
+            .number = p->number, .uid = job->user->uid, .plugin = job->plugin->request, .function = job->function->name,
+            .function_flags = job->function->flags, .directory = job->directory ? job->directory->path : NULL,
+            .args_size = r->row.args_size, .argc = job->argc, .input_size = r->row.input_size, .input_fd = -1,
+            .priority = job->priority, .timeout_usec = p->timeout_usec, .retry_usec = p->retry_usec,
+            .retries = p->retries, .retry_on = p->retry_on, .state = JOB_QUEUED, .submitted_usec = job->submitted_usec};
+        _cleanup_(freep) char *key = TAKE(p->key);
+
+        memcpy(row.id, job->id, sizeof(row.id));
+        row.key = key;
+        if (key)
+            hash_remove(&jobs->keys, &p->by_key);
+        watches_refuse(job, CODE_BUSY, r->op == STORE_DROP ? "it was dropped" : "it was queued again: await it anew");
+        uncount(job);
+        /* the old one goes last, since the row points into it; a final state is never left */
+        if (r->op == STORE_REQUEUE && restore_job(jobs, &row, given, &again) < 0) {
+            code = CODE_BUSY; /* on disk it is queued: the next start finds it */
+            snprintf(text, sizeof(text), "out of memory: it is queued after wsd's next start");
+        }
+        job_free(job);
+    }
+    free(q);
+    if (query) {
+        query->request = NULL;
+        query->answer(query, code, text);
+    }
+    if (again)
+        domain_pump(again->domain);
+}
+
+int jobs_dead(struct jobs *jobs, const uint8_t id[16], uint32_t uid, bool requeue, struct dead_query *query)
+{
+    struct job *job = job_find(jobs, id, uid);
+    struct promise *p = job ? job_promise(job) : NULL;
+    struct disk_request *q;
+
+    if (!p || !p->dead || list_empty(&p->stored))
+        return -ENOENT;
+    if (requeue && jobs->draining)
+        return -EAGAIN;
+    if (!list_empty(&p->requests) || p->unsaved)
+        return -EBUSY;
+    q = disk_request_new(job, requeue ? STORE_REQUEUE : STORE_DROP, decided);
+    if (!q)
+        return -ENOMEM;
+    q->r.row.state = JOB_QUEUED;
+    q->query = query;
+    query->request = q;
+    store_post(jobs->store, &q->r);
+    return 0;
+}
+
+void jobs_dead_forget(struct dead_query *query)
+{
+    if (query->request)
+        query->request->query = NULL;
+    query->request = NULL;
+}
+
+/* --- the start and the end ------------------------------------------------------------------------------------------- */
+
+int kept_init(struct jobs *jobs)
+{
+    list_init(&jobs->stored);
+    list_init(&jobs->dead);
+    jobs->expiry_timer = evtimer_new(jobs->options.base, on_expiry, jobs);
+    jobs->save_timer = evtimer_new(jobs->options.base, on_save, jobs);
+    return jobs->expiry_timer && jobs->save_timer ? 0 : -ENOMEM;
+}
+
+void kept_deinit(struct jobs *jobs)
+{
+    if (jobs->expiry_timer)
+        event_free(jobs->expiry_timer);
+    if (jobs->save_timer)
+        event_free(jobs->save_timer);
+}

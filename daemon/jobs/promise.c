@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * promise.c: keys and retries: a job that comes twice is the same one; one that ends badly is tried again.
+ * Owns struct promise and the table of keys. [loop]
+ * Keeps: a user's key names one job as long as that is known; a job that will be tried again tells nobody of this end, nor any
+ * of its output.
+ * Does not write to the disk (durable.c). */
+#include "jobs/promise.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/log.h"
+
+static uint64_t key_of(uint32_t uid, const char *key)
+{
+    return hash_text(uid, key, strlen(key));
+}
+
+struct job *key_find(struct jobs *jobs, uint32_t uid, const char *key)
+{
+    for (struct hash_link *l = hash_first(&jobs->keys, key_of(uid, key)); l; l = hash_next(l)) {
+        struct promise *p = container_of(l, struct promise, by_key);
+
+        if (p->job->user->uid == uid && strcmp(p->key, key) == 0)
+            return p->job;
+    }
+    return NULL;
+}
+
+int promise_make(struct job *job, const struct job_request *r)
+{
+    struct job_more *m = job_more(job);
+    struct promise *p = m ? calloc(1, sizeof(*p)) : NULL;
+
+    if (!p)
+        return -ENOMEM;
+    list_init(&p->requests);
+    list_init(&p->stored);
+    p->job = job;
+    p->durable = r->durable;
+    p->timeout_usec = r->timeout_usec;
+    p->retries = r->retries;
+    p->retry_on = r->retry_on ? r->retry_on : RETRY_ON;
+    p->retry_usec = r->retry_usec ? r->retry_usec : RETRY_FIRST_USEC;
+    m->promise = p;
+    if (!r->key || !*r->key)
+        return 0;
+    p->key = strdup(r->key);
+    if (p->key && hash_insert(&job->domain->jobs->keys, &p->by_key, key_of(r->uid, r->key)) == 0)
+        return 0;
+    free(TAKE(p->key));
+    return -ENOMEM;
+}
+
+void promise_free(struct job *job)
+{
+    struct promise *p = job_promise(job);
+
+    if (!p)
+        return;
+    if (p->key)
+        hash_remove(&job->domain->jobs->keys, &p->by_key);
+    list_remove(&p->stored);
+    list_for_each_safe(l, n, &p->requests)
+    {
+        container_of(l, struct disk_request, link)->job = NULL;
+        list_remove(l);
+    }
+    free(p->key);
+    free(p);
+    job->more->promise = NULL;
+}
+
+bool job_withheld(const struct job *job)
+{
+    const struct promise *p = job_promise(job);
+
+    return p && (p->durable || p->retries) && (!job_final(job) || p->ending || p->away);
+}
+
+/* Doubles with each try; up to half of it less, at random, so that what failed together does not come again together. */
+static uint64_t pause_of(const struct promise *p)
+{
+    uint64_t pause = MIN(p->retry_usec << MIN(p->retried, 20u), MAX(RETRY_MAX_USEC, p->retry_usec)), chance = 0;
+
+    if (getrandom(&chance, sizeof(chance), GRND_NONBLOCK) < 0)
+        chance = hash_mix(clock_monotonic_usec());
+    return MAX(pause - chance % (pause / 2 + 1), 1u);
+}
+
+bool retry_again(struct job *job, enum job_state state, int exit, const char *error, const struct front_completion *c)
+{
+    struct promise *p = job_promise(job);
+    struct job_more *m = job->more;
+    uint64_t pause;
+
+    if (!p || p->retried >= p->retries || !(p->retry_on >> state & 1))
+        return false;
+    if (job->domain->jobs->draining && !p->durable)
+        return false;
+    if (state != JOB_CRASHED)
+        poison_ended(job, c && state == JOB_FAILED);
+    pause = pause_of(p);
+    output_absorb(job);
+    output_discard(job);
+    if (m->timer)
+        evtimer_del(m->timer);
+    m->stop = STOP_NONE;
+    char *words = error && *error ? strdup(error) : NULL; /* it may be the old one */
+    free(m->error);
+    m->error = words;
+    free(TAKE(m->backtrace));
+    if (job->domain->heir) /* its own does not last */
+        job->domain = job->domain->heir;
+    job->flags &= (uint8_t)~(JOB_KILLED | JOB_TRUNCATED | JOB_DELIVERED);
+    p->attempts_before += job->attempts;
+    job->attempts = 0;
+    p->retried++;
+    p->last_state = (uint8_t)state;
+    p->last_exit = exit;
+    p->due_usec = clock_monotonic_usec() + pause;
+    job->domain->jobs->counters.retried++;
+    job_move(job, JOB_DELAYED);
+    job_timer(job, pause);
+    if (p->durable)
+        durable_retry(job, pause);
+    return true;
+}
+
+void retry_drain(struct job *job)
+{
+    struct promise *p = job_promise(job);
+    _cleanup_(freep) char *words = job->more->error ? strdup(job->more->error) : NULL;
+
+    job_finish(job, (enum job_state)p->last_state, p->last_exit, words, NULL);
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * promise.h: what only those jobs have that were promised more than one run: durable ones (durable.c, restore.c), those with a
+ * key or with retries (promise.c). [loop]
+ */
+#pragma once
+
+#include "jobs/job.h"
+#include "store/store.h"
+
+#define RETRY_FIRST_USEC 1000000u          /* the first pause, where the submitter does not say */
+#define RETRY_MAX_USEC   (300ull * 1000000) /* pauses double up to this, or stay as the first one where that is longer */
+#define RETRY_ON                                                                                                       \
+    (1u << JOB_FAILED | 1u << JOB_TIMED_OUT | 1u << JOB_CRASHED | 1u << JOB_INTERRUPTED) /* where he does not say */
+#define STORE_OVERHEAD   1024u   /* bytes that a job is counted with on disk, beside those of its own */
+#define STORE_RECORDS    100000u /* ended jobs that are kept: each has a record in memory, too */
+#define STORE_AGAIN_USEC 1000000u /* between tries, where the disk does not take what must be written */
+#define STORE_READS      64u     /* inputs that are being read back, a domain */
+
+struct promise {
+    struct hash_link by_key; /* jobs->keys, where there is one */
+    char *key;
+    uint64_t timeout_usec; /* the submitter's own */
+    uint64_t retry_usec;   /* the first pause */
+    uint64_t due_usec;     /* DELAYED: CLOCK_MONOTONIC */
+    uint32_t retries, retried, retry_on;
+    uint32_t attempts_before; /* in earlier tries */
+    uint8_t last_state;       /* how the last try ended; its error is the job's */
+    int last_exit;
+    /* of a durable one */
+    struct job *job;
+    struct list requests;  /* struct disk_request: under way */
+    struct list stored;    /* jobs->stored or jobs->dead: ended, and on disk */
+    uint64_t number;       /* on disk */
+    uint64_t bytes;        /* there, as counted */
+    uint64_t expires_usec; /* CLOCK_MONOTONIC */
+    bool durable;
+    bool acknowledged; /* it is on disk, and its submitter knows; before that it can be refused */
+    bool marked;       /* on disk as begun: it must not run again after a restart */
+    bool aside;        /* QUEUED, but in no queue: the store is asked for what must come before it is handed over */
+    bool input_away;   /* the input is on disk only */
+    bool ending;       /* has its final state, which is on its way to the disk: to the world it still runs */
+    bool away;         /* the output is on disk only */
+    bool reading;      /* and on its way back */
+    bool unsaved;      /* the end could not be written: it is tried again */
+    bool dead;         /* out of retries: kept until somebody decides */
+};
+
+struct disk_request {
+    struct store_request r;
+    struct list link; /* promise->requests */
+    struct jobs *jobs;
+    struct job *job;          /* NULL: it has gone */
+    struct dead_query *query; /* NULL: none, or gone */
+    char error[JOB_TEXT];
+};
+
+static inline struct promise *job_promise(const struct job *job)
+{
+    return job->more ? job->more->promise : NULL;
+}
+
+/* promise.c */
+int promise_make(struct job *job, const struct job_request *r); /* 0 or -ENOMEM */
+void promise_free(struct job *job);
+struct job *key_find(struct jobs *jobs, uint32_t uid, const char *key);
+/* It comes to this end: true where it will be tried again instead. */
+bool retry_again(struct job *job, enum job_state state, int exit, const char *error, const struct front_completion *c);
+void retry_drain(struct job *job); /* DELAYED, not durable, and wsd is ending: the last end is the end */
+/* Its output is not to be told now: a later try, or a later wsd, may have another one. */
+bool job_withheld(const struct job *job);
+
+/* durable.c */
+struct disk_request *disk_request_new(struct job *job, enum store_op op, void (*answer)(struct store_request *r));
+/* The answer has come: gives the job (NULL: it has gone) and takes the request off it. The caller frees q. */
+struct job *disk_request_done(struct disk_request *q);
+const char *durable_refuses(struct jobs *jobs, const struct job_request *r, int *ret_code, char text[static JOB_TEXT]);
+/* Its input is there: true where it first has to go to the disk, and comes back to job_enqueue(). */
+bool durable_add(struct job *job);
+bool durable_unacknowledged(const struct job *job);
+/* It is to be stopped: true where that is done, or will be when the store has answered. */
+bool durable_stop(struct job *job, enum job_stop why);
+enum disk_step { STEP_ON, STEP_ASIDE, STEP_WAIT };
+/* Before it is handed over, the first of its queue: it may go, or it was taken out and comes back, or nothing goes now. */
+enum disk_step durable_before(struct domain *d, struct job *job);
+void durable_retry(struct job *job, uint64_t pause_usec);
+void durable_closing(struct job *job); /* it has its final state */
+/* Its end is known: true where it is told when that is on disk, by job_ended(). */
+bool durable_end(struct job *job, const struct job_info *info);
+/* Leaves the memory and stays on disk; its watches are told so. False: not now, or it is none of those. */
+bool durable_part(struct job *job, bool running);
+void durable_save(struct job *job); /* its end, which could not be written */
+
+/* kept.c */
+bool durable_keep(struct job *job); /* ended and told: true where the store keeps it */
+void durable_rest(struct job *job); /* nobody follows it any more: what is on disk goes from memory */
+bool durable_fetch(struct job *job); /* true where its output is read back first */
+bool durable_room(struct jobs *jobs, uint64_t bytes); /* drops the oldest ends as far as needed */
+void durable_unsaved(struct job *job);
+void kept_insert(struct job *job, uint64_t left_usec); /* ended, on disk, to expire then */
+int durable_code(int error); /* exit code of the contract */
+int kept_init(struct jobs *jobs); /* 0 or -ENOMEM */
+void kept_deinit(struct jobs *jobs);
+
+/* restore.c */
+/* A job that is on disk; given: arguments and inline input, where the row does not point at them. 0 or a negative errno. */
+int restore_job(struct jobs *jobs, const struct store_row *row, const void *given, struct job **ret_job);
+void restore_end(struct jobs *jobs); /* at wsd's end: writes what is on its way */

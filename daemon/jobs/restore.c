@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * restore.c: what is on disk becomes jobs again, at the start; and the way to the store and back.
+ * Owns the store, and the event of its answers. [loop]
+ * Keeps: each job that was acknowledged is there under its id before the first client asks; one that may have begun, and must
+ * not run twice, is interrupted. What cannot be made a job of now stays on disk.
+ * The plugin is not loaded yet then: what was known of the function at the submit stands for it (as in poison_move()), and
+ * the job ends where the plugin has it no more. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "jobs/promise.h"
+
+static const char *or_empty(const char *text)
+{
+    return text ? text : "";
+}
+
+static char *copy(const char *text)
+{
+    return text && *text ? strdup(text) : NULL;
+}
+
+/* What it was when it ended, or waits as. */
+static void fill_more(struct job *job, const struct store_row *row)
+{
+    struct job_more *m = job->more;
+    struct promise *p = job_promise(job);
+
+    m->timeout_usec = row->timeout_usec;
+    m->error = copy(row->error);
+    m->status = copy(row->status);
+    m->backtrace = copy(row->backtrace);
+    snprintf(m->worker, sizeof(m->worker), "%s", or_empty(row->worker));
+    m->exit = (int)row->exit;
+    m->queued_usec = row->queued_usec;
+    m->run_usec = row->run_usec;
+    m->cpu_usec = row->cpu_usec;
+    m->done = row->done;
+    m->total = row->total;
+    p->number = row->number;
+    p->acknowledged = true;
+    p->retried = row->retried;
+    p->attempts_before = row->attempts;
+    p->dead = row->dead;
+    p->marked = row->started;
+    p->bytes = row->args_size + row->input_size + row->output_size + STORE_OVERHEAD;
+}
+
+static int fill_given(struct job *job, const struct store_row *row, const void *given)
+{
+    bool inlined = row->input_size <= STORE_INLINE;
+    size_t input = inlined ? row->input_size : 0;
+
+    job->blob = malloc(row->args_size + input + 1);
+    if (!job->blob)
+        return -ENOMEM;
+    if (given) {
+        memcpy(job->blob, given, row->args_size + input);
+    } else {
+        if (row->args && row->args_size)
+            memcpy(job->blob, row->args, row->args_size);
+        if (row->input && input)
+            memcpy(job->blob + row->args_size, row->input, input);
+    }
+    job_promise(job)->input_away = !inlined;
+    job->args_size = (uint32_t)row->args_size;
+    job->input_size = row->input_size;
+    return 0;
+}
+
+static struct job *make(struct jobs *jobs, const struct store_row *row)
+{
+    struct plugin_function f = {.name = (char *)(uintptr_t)row->function, .help = (char *)(uintptr_t)"",
+                                .flags = row->function_flags};
+    const struct job_request r = {
+        .uid = row->uid, .durable = true, .key = row->key, .timeout_usec = row->timeout_usec, .retries = row->retries,
+        .retry_usec = row->retry_usec, .retry_on = row->retry_on};
+    struct user *user = user_get(jobs, row->uid);
+    struct domain *d = domain_for(jobs, row->uid, row->plugin);
+    struct plugin *p = user && d ? plugin_get(d, row->plugin) : NULL;
+    struct plugin_function *function = p ? plugin_function_copy(p, &f) : NULL;
+    struct job *job = function ? calloc(1, sizeof(*job)) : NULL;
+
+    if (!job)
+        return NULL;
+    memcpy(job->id, row->id, sizeof(job->id));
+    list_init(&job->link);
+    job->user = user;
+    job->domain = d;
+    job->plugin = p;
+    job->function = function;
+    job->priority = (int8_t)row->priority;
+    job->argc = row->argc;
+    job->flags = JOB_DETACHED;
+    job->submitted_usec = row->submitted_usec;
+    job->accepted_usec = clock_monotonic_usec();
+    if (job_name(jobs, job) < 0) {
+        free(job);
+        return NULL;
+    }
+    p->n_jobs++;
+    if (promise_make(job, &r) < 0 || (row->directory && !(job->directory = directory_new(row->directory)))) {
+        job_free(job);
+        return NULL;
+    }
+    return job;
+}
+
+/* It has ended before. Its state is that of a record, and no move. */
+static void restore_ended(struct job *job, const struct store_row *row)
+{
+    uint64_t keep = job->domain->jobs->options.limits.store_keep_usec, now = clock_realtime_usec();
+    uint64_t since = now > row->ended_usec ? now - row->ended_usec : 0;
+
+    job->state = (uint8_t)row->state;
+    job->received = row->output_size;
+    job_promise(job)->away = row->output_size > 0;
+    kept_insert(job, keep > since ? keep - since : 0);
+}
+
+static void restore_open(struct job *job, const struct store_row *row)
+{
+    struct jobs *jobs = job->domain->jobs;
+    struct promise *p = job_promise(job);
+    uint64_t now = clock_realtime_usec(), left = row->due_usec > now ? row->due_usec - now : 0;
+
+    /* it was admitted once: no quota is asked again */
+    job->charged = job->args_size + (p->input_away ? 0 : job->input_size);
+    job->user->n_bytes += job->charged;
+    jobs->counters.n_bytes += job->charged;
+    job->user->n_jobs++;
+    jobs->counters.n_open++;
+    if (p->marked) {
+        job_move(job, JOB_QUEUED); /* in no queue: interrupt_marked() */
+    } else if (row->state == JOB_DELAYED) {
+        left = MIN(left, MAX(RETRY_MAX_USEC, p->retry_usec)); /* whatever has become of the clock */
+        p->due_usec = clock_monotonic_usec() + left;
+        job_move(job, JOB_DELAYED);
+        job_timer(job, left);
+    } else {
+        job_move(job, JOB_QUEUED);
+        queue_put(&job->domain->queue, job, false);
+    }
+}
+
+int restore_job(struct jobs *jobs, const struct store_row *row, const void *given, struct job **ret_job)
+{
+    bool final = row->state >= JOB_SUCCEEDED && row->state <= JOB_INTERRUPTED;
+    struct job *job;
+
+    if (row->state > JOB_INTERRUPTED || row->args_size > UINT32_MAX || row->priority < -100 || row->priority > 100)
+        return -EBADMSG;
+    job = make(jobs, row);
+    if (!job)
+        return -ENOMEM;
+    fill_more(job, row);
+    if (!final && (fill_given(job, row, given) < 0 || job_limit_run(job) < 0)) {
+        job_free(job);
+        return -ENOMEM;
+    }
+    jobs->counters.store_bytes += job_promise(job)->bytes;
+    jobs->last_number = MAX(jobs->last_number, row->number);
+    if (final)
+        restore_ended(job, row);
+    else
+        restore_open(job, row);
+    *ret_job = job;
+    return 0;
+}
+
+/* --- the store -------------------------------------------------------------------------------------------------------- */
+
+struct reading {
+    struct jobs *jobs;
+    uint64_t n, n_left;
+};
+
+static int read_one(const struct store_row *row, void *userdata)
+{
+    struct reading *reading = userdata;
+    struct job *job;
+    int r = restore_job(reading->jobs, row, NULL, &job);
+
+    reading->jobs->last_number = MAX(reading->jobs->last_number, row->number);
+    reading->n++;
+    if (r < 0) {
+        reading->n_left++;
+        log_error("durable job %llu of uid %u (%s) stays on disk: %s", (unsigned long long)row->number, row->uid,
+                  row->plugin, strerror(-r));
+    }
+    return 0;
+}
+
+/* Those that may have begun. */
+static void interrupt_marked(struct jobs *jobs)
+{
+    for (size_t i = 0; i < jobs->by_id.n_buckets; i++)
+        for (struct hash_link *l = jobs->by_id.buckets[i]; l; l = l->next) {
+            struct job *job = container_of(l, struct job, by_id);
+            struct promise *p = job_promise(job);
+
+            if (p && p->marked && job->state == JOB_QUEUED)
+                job_finish(job, JOB_INTERRUPTED, CODE_INTERRUPTED, "wsd was ended while it may have been running", NULL);
+        }
+}
+
+static void on_answers(evutil_socket_t fd, short what, void *userdata)
+{
+    store_answers(((struct jobs *)userdata)->store);
+}
+
+int jobs_start(struct jobs *jobs)
+{
+    struct reading reading = {.jobs = jobs};
+    struct store *store;
+    int r = store_open(&store, jobs->options.state_dir, read_one, &reading);
+
+    if (r < 0)
+        return r;
+    jobs->store = store;
+    jobs->store_event = event_new(jobs->options.base, store_fd(store), EV_READ | EV_PERSIST, on_answers, jobs);
+    if (!jobs->store_event || event_add(jobs->store_event, NULL) < 0)
+        return -ENOMEM;
+    if (store_problem(store))
+        log_warning("no durable jobs: %s", store_problem(store));
+    if (reading.n)
+        log_info("%llu durable jobs are on disk, %llu of them to be done", (unsigned long long)reading.n,
+                 (unsigned long long)jobs->counters.n_open);
+    interrupt_marked(jobs);
+    list_for_each(l, &jobs->domains) domain_pump(container_of(l, struct domain, link));
+    return 0;
+}
+
+static void unanswered(struct store_request *r)
+{
+    struct disk_request *q = container_of(r, struct disk_request, r);
+
+    (void)disk_request_done(q);
+    free(r->reply);
+    close_fd(r->reply_fd);
+    free(q);
+}
+
+void restore_end(struct jobs *jobs)
+{
+    if (jobs->store_event)
+        event_free(jobs->store_event);
+    jobs->store_event = NULL;
+    jobs->store = store_free(jobs->store, unanswered);
+}

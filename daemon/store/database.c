@@ -1,0 +1,620 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * database.c: what stands where in the store's database, and the statements for it.
+ * Owns the connection. One thread at a time: whoever opens it, then the store's own.
+ * Keeps: a row is whole or not there; what a job was given stays until it cannot be needed any more, its output until the
+ * job is dropped.
+ * Three tables, so that a change of state does not write the bytes again: jobs (what is known of each), inputs (what it
+ * was given) and results (what it put out).
+ * Does not know what a state means, or when something is to go. */
+#include "store/database.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "base/cleanup.h"
+
+#define VERSION 1 /* of the tables */
+#define TEXT_OF(x) TEXT_OF_(x)
+#define TEXT_OF_(x) #x
+
+enum statement {
+    BEGIN, COMMIT, ROLLBACK, ADD_JOB, ADD_INPUT, START, INPUT, RETRY, END, DROP_INPUT, ADD_RESULT, DROP_RESULT, RESULT,
+    REQUEUE, GIVEN, DROP_JOB, N_STATEMENTS
+};
+
+static const char *const sql[N_STATEMENTS] = {
+    [BEGIN] = "BEGIN",
+    [COMMIT] = "COMMIT",
+    [ROLLBACK] = "ROLLBACK",
+    [ADD_JOB] = "INSERT INTO jobs (number, id, uid, plugin, function, directory, job_key, priority, function_flags, "
+                "timeout_usec, retry_usec, retries, retry_on, state, submitted_usec, due_usec, argc) "
+                "VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17)",
+    [ADD_INPUT] = "INSERT INTO inputs (number, args, input) VALUES (?1,?2,?3)",
+    [START] = "UPDATE jobs SET started = 1 WHERE number = ?1",
+    [INPUT] = "SELECT input FROM inputs WHERE number = ?1",
+    [RETRY] = "UPDATE jobs SET state = ?2, due_usec = ?3, retried = ?4, attempts = ?5, error = ?6, started = 0 "
+              "WHERE number = ?1",
+    [END] = "UPDATE jobs SET state = ?2, exit = ?3, retried = ?4, attempts = ?5, dead = ?6, ended_usec = ?7, "
+            "queued_usec = ?8, run_usec = ?9, cpu_usec = ?10, done = ?11, total = ?12, error = ?13, status = ?14, "
+            "worker = ?15, backtrace = ?16, output_size = ?17, started = 0 WHERE number = ?1",
+    [DROP_INPUT] = "DELETE FROM inputs WHERE number = ?1",
+    [ADD_RESULT] = "INSERT OR REPLACE INTO results (number, output) VALUES (?1,?2)",
+    [DROP_RESULT] = "DELETE FROM results WHERE number = ?1",
+    [RESULT] = "SELECT output FROM results WHERE number = ?1",
+    [REQUEUE] = "UPDATE jobs SET state = ?2, dead = 0, started = 0, retried = 0, attempts = 0, exit = 0, ended_usec = 0, "
+                "due_usec = 0, error = NULL, status = NULL, worker = NULL, backtrace = NULL, output_size = 0 "
+                "WHERE number = ?1 AND dead = 1",
+    [GIVEN] = "SELECT args, CASE WHEN length(input) <= ?2 THEN input END, ifnull(length(input), 0) FROM inputs "
+              "WHERE number = ?1",
+    [DROP_JOB] = "DELETE FROM jobs WHERE number = ?1",
+};
+
+/* Before anything is read: nobody else writes what we believe to know, and two daemons never share a store. */
+static const char lock[] = "PRAGMA locking_mode = EXCLUSIVE;";
+static const char setup[] = "PRAGMA journal_mode = WAL;"
+                            "PRAGMA synchronous = FULL;"
+                            "PRAGMA foreign_keys = OFF;";
+
+static const char tables[] =
+    "BEGIN;"
+    "CREATE TABLE jobs (number INTEGER PRIMARY KEY, id BLOB NOT NULL, uid INTEGER NOT NULL, plugin BLOB NOT NULL, "
+    "function BLOB NOT NULL, directory BLOB, job_key BLOB, priority INTEGER NOT NULL, function_flags INTEGER NOT NULL, "
+    "timeout_usec INTEGER NOT NULL, retry_usec INTEGER NOT NULL, retries INTEGER NOT NULL, retry_on INTEGER NOT NULL, "
+    "retried INTEGER NOT NULL DEFAULT 0, attempts INTEGER NOT NULL DEFAULT 0, state INTEGER NOT NULL, "
+    "started INTEGER NOT NULL DEFAULT 0, dead INTEGER NOT NULL DEFAULT 0, exit INTEGER NOT NULL DEFAULT 0, "
+    "argc INTEGER NOT NULL, submitted_usec INTEGER NOT NULL, due_usec INTEGER NOT NULL, "
+    "ended_usec INTEGER NOT NULL DEFAULT 0, queued_usec INTEGER NOT NULL DEFAULT 0, run_usec INTEGER NOT NULL DEFAULT 0, "
+    "cpu_usec INTEGER NOT NULL DEFAULT 0, done INTEGER NOT NULL DEFAULT 0, total INTEGER NOT NULL DEFAULT 0, "
+    "output_size INTEGER NOT NULL DEFAULT 0, error BLOB, status BLOB, worker BLOB, backtrace BLOB);"
+    "CREATE UNIQUE INDEX jobs_key ON jobs (uid, job_key) WHERE job_key IS NOT NULL;"
+    "CREATE TABLE inputs (number INTEGER PRIMARY KEY, args BLOB, input BLOB);"
+    "CREATE TABLE results (number INTEGER PRIMARY KEY, output BLOB);"
+    "PRAGMA user_version = " TEXT_OF(VERSION) ";"
+    "COMMIT;";
+
+/* What was given to a job that has ended is not wanted at the start, and neither is a large input. */
+static const char all[] =
+    "SELECT j.number, id, uid, plugin, function, directory, job_key, priority, function_flags, timeout_usec, retry_usec, "
+    "retries, retry_on, retried, attempts, state, started, dead, exit, argc, submitted_usec, due_usec, ended_usec, "
+    "queued_usec, run_usec, cpu_usec, done, total, output_size, error, status, worker, backtrace, "
+    "CASE WHEN state < ?1 THEN i.args END, "
+    "CASE WHEN state < ?1 AND length(i.input) <= ?2 THEN i.input END, ifnull(length(i.input), 0), "
+    "ifnull(length(i.args), 0) "
+    "FROM jobs j LEFT JOIN inputs i ON i.number = j.number ORDER BY j.number";
+
+struct database {
+    sqlite3 *sqlite;
+    sqlite3_stmt *statements[N_STATEMENTS];
+};
+
+/* --- errors ------------------------------------------------------------------------------------------------------- */
+
+static int errno_of(sqlite3 *s, int code)
+{
+    switch (code & 0xff) {
+    case SQLITE_FULL:
+        return -ENOSPC;
+    case SQLITE_NOMEM:
+        return -ENOMEM;
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+        return -EBUSY;
+    case SQLITE_CONSTRAINT:
+        return -EEXIST;
+    case SQLITE_READONLY:
+    case SQLITE_PERM:
+    case SQLITE_AUTH:
+        return -EACCES;
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB:
+        return -EBADMSG;
+    case SQLITE_TOOBIG:
+        return -EFBIG;
+    default: /* a file system that is full is also told by other calls than write */
+        return s && sqlite3_system_errno(s) == ENOSPC ? -ENOSPC : -EIO;
+    }
+}
+
+static int failed(sqlite3 *s, int code, char why[static STORE_WHY])
+{
+    int r = errno_of(s, code);
+
+    if (r == -ENOSPC)
+        snprintf(why, STORE_WHY, "the file system is full");
+    else if (r == -EBUSY)
+        snprintf(why, STORE_WHY, "another wsd uses it");
+    else
+        snprintf(why, STORE_WHY, "%.120s", s ? sqlite3_errmsg(s) : sqlite3_errstr(code));
+    return r;
+}
+
+/* --- open --------------------------------------------------------------------------------------------------------- */
+
+static int version_get(sqlite3 *s, int *ret)
+{
+    sqlite3_stmt *st = NULL;
+    int code = sqlite3_prepare_v2(s, "PRAGMA user_version", -1, &st, NULL);
+
+    if (code == SQLITE_OK && (code = sqlite3_step(st)) == SQLITE_ROW) {
+        *ret = sqlite3_column_int(st, 0);
+        code = SQLITE_OK;
+    }
+    sqlite3_finalize(st);
+    return code;
+}
+
+static int prepare(struct database *db, char why[static STORE_WHY])
+{
+    int version = 0, code = sqlite3_exec(db->sqlite, lock, NULL, NULL, NULL);
+
+    if (code == SQLITE_OK)
+        code = version_get(db->sqlite, &version);
+    if (code == SQLITE_OK && version > VERSION) {
+        snprintf(why, STORE_WHY, "it was written by a newer wsd");
+        return -EPROTO;
+    }
+    if (code == SQLITE_OK)
+        code = sqlite3_exec(db->sqlite, setup, NULL, NULL, NULL);
+    if (code == SQLITE_OK && version == 0)
+        code = sqlite3_exec(db->sqlite, tables, NULL, NULL, NULL);
+    for (int i = 0; i < N_STATEMENTS && code == SQLITE_OK; i++)
+        code = sqlite3_prepare_v3(db->sqlite, sql[i], -1, SQLITE_PREPARE_PERSISTENT, &db->statements[i], NULL);
+    return code == SQLITE_OK ? 0 : failed(db->sqlite, code, why);
+}
+
+int database_open(struct database **ret_database, const char *path, bool create, char why[static STORE_WHY])
+{
+    struct database *db = calloc(1, sizeof(*db));
+    struct stat st;
+    int code, r;
+
+    if (!db)
+        return -ENOMEM;
+    if (!create && stat(path, &st) < 0) {
+        r = -errno;
+        free(db);
+        snprintf(why, STORE_WHY, "%s", strerror(-r));
+        return r;
+    }
+    code = sqlite3_open_v2(path, &db->sqlite,
+                           SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | (create ? SQLITE_OPEN_CREATE : 0), NULL);
+    if (code == SQLITE_OK)
+        (void)chmod(path, 0600); /* before anything is in it; the files beside it are made alike */
+    r = code == SQLITE_OK ? prepare(db, why) : failed(db->sqlite, code, why);
+    if (r < 0) {
+        database_free(db);
+        return r;
+    }
+    *ret_database = db;
+    return 0;
+}
+
+struct database *database_free(struct database *db)
+{
+    if (!db)
+        return NULL;
+    for (int i = 0; i < N_STATEMENTS; i++)
+        sqlite3_finalize(db->statements[i]);
+    sqlite3_close(db->sqlite);
+    free(db);
+    return NULL;
+}
+
+/* --- out of the tables -------------------------------------------------------------------------------------------- */
+
+static uint64_t number(sqlite3_stmt *st, int *at)
+{
+    return (uint64_t)sqlite3_column_int64(st, (*at)++);
+}
+
+static uint32_t small(sqlite3_stmt *st, int *at)
+{
+    return (uint32_t)sqlite3_column_int64(st, (*at)++);
+}
+
+/* Texts are stored with their NUL, since a file name need not be UTF-8; what lacks it is damage. */
+static const char *text(sqlite3_stmt *st, int *at)
+{
+    const char *p = sqlite3_column_blob(st, *at);
+    int n = sqlite3_column_bytes(st, (*at)++);
+
+    return p && n > 0 && !p[n - 1] ? p : NULL;
+}
+
+static void row_of(sqlite3_stmt *st, struct store_row *row)
+{
+    int at = 0;
+
+    *row = (struct store_row){.input_fd = -1};
+    row->number = number(st, &at);
+    if (sqlite3_column_bytes(st, at) == sizeof(row->id))
+        memcpy(row->id, sqlite3_column_blob(st, at), sizeof(row->id));
+    at++;
+    row->uid = small(st, &at);
+    row->plugin = text(st, &at);
+    row->function = text(st, &at);
+    row->directory = text(st, &at);
+    row->key = text(st, &at);
+    row->priority = (int)sqlite3_column_int(st, at++);
+    row->function_flags = number(st, &at);
+    row->timeout_usec = number(st, &at);
+    row->retry_usec = number(st, &at);
+    row->retries = small(st, &at);
+    row->retry_on = small(st, &at);
+    row->retried = small(st, &at);
+    row->attempts = small(st, &at);
+    row->state = small(st, &at);
+    row->started = small(st, &at);
+    row->dead = small(st, &at);
+    row->exit = small(st, &at);
+    row->argc = small(st, &at);
+    row->submitted_usec = number(st, &at);
+    row->due_usec = number(st, &at);
+    row->ended_usec = number(st, &at);
+    row->queued_usec = number(st, &at);
+    row->run_usec = number(st, &at);
+    row->cpu_usec = number(st, &at);
+    row->done = number(st, &at);
+    row->total = number(st, &at);
+    row->output_size = number(st, &at);
+    row->error = text(st, &at);
+    row->status = text(st, &at);
+    row->worker = text(st, &at);
+    row->backtrace = text(st, &at);
+    row->args = sqlite3_column_blob(st, at++);
+    row->input = sqlite3_column_blob(st, at++);
+    row->input_size = number(st, &at);
+    row->args_size = number(st, &at);
+}
+
+int database_each(struct database *db, int (*each)(const struct store_row *row, void *userdata), void *userdata,
+                  char why[static STORE_WHY])
+{
+    sqlite3_stmt *st = NULL;
+    struct store_row row;
+    int r = 0, code = sqlite3_prepare_v2(db->sqlite, all, -1, &st, NULL);
+
+    if (code == SQLITE_OK) {
+        sqlite3_bind_int64(st, 1, STORE_FINAL);
+        sqlite3_bind_int64(st, 2, STORE_INLINE);
+        while (r == 0 && (code = sqlite3_step(st)) == SQLITE_ROW) {
+            row_of(st, &row);
+            r = row.plugin && row.function ? each(&row, userdata) : -EBADMSG;
+        }
+    }
+    if (r == 0 && code != SQLITE_DONE)
+        r = failed(db->sqlite, code, why);
+    else if (r < 0)
+        snprintf(why, STORE_WHY, "%s", strerror(-r));
+    sqlite3_finalize(st);
+    return r;
+}
+
+/* --- into the tables ---------------------------------------------------------------------------------------------- */
+
+static int run(struct database *db, enum statement which)
+{
+    sqlite3_stmt *st = db->statements[which];
+    int code = sqlite3_step(st);
+
+    sqlite3_reset(st);
+    sqlite3_clear_bindings(st);
+    return code == SQLITE_DONE ? SQLITE_OK : code;
+}
+
+static int run_simple(struct database *db, enum statement which, char why[static STORE_WHY])
+{
+    int code = run(db, which);
+
+    return code == SQLITE_OK ? 0 : failed(db->sqlite, code, why);
+}
+
+int database_begin(struct database *db, char why[static STORE_WHY])
+{
+    return run_simple(db, BEGIN, why);
+}
+
+int database_commit(struct database *db, char why[static STORE_WHY])
+{
+    return run_simple(db, COMMIT, why);
+}
+
+void database_rollback(struct database *db)
+{
+    if (!sqlite3_get_autocommit(db->sqlite)) /* else it has been done already */
+        (void)run(db, ROLLBACK);
+}
+
+static void put(sqlite3_stmt *st, int at, uint64_t value)
+{
+    sqlite3_bind_int64(st, at, (sqlite3_int64)MIN(value, (uint64_t)INT64_MAX));
+}
+
+static void put_text(sqlite3_stmt *st, int at, const char *value)
+{
+    if (value)
+        sqlite3_bind_blob64(st, at, value, strlen(value) + 1, SQLITE_STATIC);
+}
+
+static void put_bytes(sqlite3_stmt *st, int at, const void *data, size_t size)
+{
+    if (data && size)
+        sqlite3_bind_blob64(st, at, data, size, SQLITE_STATIC);
+}
+
+static sqlite3_stmt *of(struct database *db, enum statement which, uint64_t row)
+{
+    sqlite3_stmt *st = db->statements[which];
+
+    put(st, 1, row);
+    return st;
+}
+
+static int add_input(struct database *db, const struct store_row *row)
+{
+    sqlite3_stmt *st = of(db, ADD_INPUT, row->number);
+    const void *input = row->input;
+    void *map = MAP_FAILED;
+    int code;
+
+    if (!input && row->input_size) {
+        map = mmap(NULL, row->input_size, PROT_READ, MAP_SHARED, row->input_fd, 0);
+        if (map == MAP_FAILED)
+            return SQLITE_NOMEM;
+        input = map;
+    }
+    put_bytes(st, 2, row->args, row->args_size);
+    put_bytes(st, 3, input, row->input_size);
+    code = run(db, ADD_INPUT);
+    if (map != MAP_FAILED)
+        munmap(map, row->input_size);
+    return code;
+}
+
+static int add(struct database *db, const struct store_row *row)
+{
+    sqlite3_stmt *st = of(db, ADD_JOB, row->number);
+
+    sqlite3_bind_blob(st, 2, row->id, sizeof(row->id), SQLITE_STATIC);
+    put(st, 3, row->uid);
+    put_text(st, 4, row->plugin);
+    put_text(st, 5, row->function);
+    put_text(st, 6, row->directory);
+    put_text(st, 7, row->key);
+    sqlite3_bind_int(st, 8, row->priority);
+    put(st, 9, row->function_flags);
+    put(st, 10, row->timeout_usec);
+    put(st, 11, row->retry_usec);
+    put(st, 12, row->retries);
+    put(st, 13, row->retry_on);
+    put(st, 14, row->state);
+    put(st, 15, row->submitted_usec);
+    put(st, 16, row->due_usec);
+    put(st, 17, row->argc);
+    int code = run(db, ADD_JOB);
+    return code == SQLITE_OK && (row->args_size || row->input_size) ? add_input(db, row) : code;
+}
+
+static int retry(struct database *db, const struct store_row *row)
+{
+    sqlite3_stmt *st = of(db, RETRY, row->number);
+
+    put(st, 2, row->state);
+    put(st, 3, row->due_usec);
+    put(st, 4, row->retried);
+    put(st, 5, row->attempts);
+    put_text(st, 6, row->error);
+    return run(db, RETRY);
+}
+
+static int end(struct database *db, const struct store_row *row)
+{
+    sqlite3_stmt *st = of(db, END, row->number);
+    int code;
+
+    put(st, 2, row->state);
+    put(st, 3, row->exit);
+    put(st, 4, row->retried);
+    put(st, 5, row->attempts);
+    put(st, 6, row->dead);
+    put(st, 7, row->ended_usec);
+    put(st, 8, row->queued_usec);
+    put(st, 9, row->run_usec);
+    put(st, 10, row->cpu_usec);
+    put(st, 11, row->done);
+    put(st, 12, row->total);
+    put_text(st, 13, row->error);
+    put_text(st, 14, row->status);
+    put_text(st, 15, row->worker);
+    put_text(st, 16, row->backtrace);
+    put(st, 17, row->output_size);
+    code = run(db, END);
+    if (code == SQLITE_OK && !row->dead) {
+        of(db, DROP_INPUT, row->number);
+        code = run(db, DROP_INPUT);
+    }
+    if (code == SQLITE_OK && row->output_size) {
+        put_bytes(of(db, ADD_RESULT, row->number), 2, row->output, row->output_size);
+        code = run(db, ADD_RESULT);
+    }
+    return code;
+}
+
+static int drop(struct database *db, uint64_t row)
+{
+    static const enum statement which[] = {DROP_JOB, DROP_INPUT, DROP_RESULT};
+    int code = SQLITE_OK;
+
+    for (size_t i = 0; i < ARRAY_SIZE(which) && code == SQLITE_OK; i++) {
+        of(db, which[i], row);
+        code = run(db, which[i]);
+    }
+    return code;
+}
+
+/* Copies the one column of the one row. */
+static int read_bytes(struct database *db, enum statement which, struct store_request *r,
+                      int (*take)(struct store_request *r, const void *data, size_t size))
+{
+    sqlite3_stmt *st = of(db, which, r->row.number);
+    int code = sqlite3_step(st);
+
+    if (code == SQLITE_ROW) {
+        r->result = take(r, sqlite3_column_blob(st, 0), (size_t)sqlite3_column_bytes(st, 0));
+        code = SQLITE_OK;
+    } else if (code == SQLITE_DONE) {
+        r->result = -ENOENT;
+        code = SQLITE_OK;
+    }
+    if (r->result < 0)
+        snprintf(r->why, STORE_WHY, "%s", r->result == -ENOENT ? "it is not in the store" : strerror(-r->result));
+    sqlite3_reset(st);
+    sqlite3_clear_bindings(st);
+    return code;
+}
+
+/* Room for so much, with the first bytes in it. */
+static int take_memory(struct store_request *r, const void *data, size_t room, size_t size)
+{
+    r->reply = malloc(room + 1);
+    if (!r->reply)
+        return -ENOMEM;
+    if (size)
+        memcpy(r->reply, data, size);
+    r->reply_size = room;
+    return 0;
+}
+
+static int take_output(struct store_request *r, const void *data, size_t size)
+{
+    return take_memory(r, data, size, size);
+}
+
+static int take_file(struct store_request *r, const void *data, size_t size)
+{
+    int fd = memfd_create("wsd-input", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+    for (size_t at = 0; fd >= 0 && at < size;) {
+        ssize_t n = write(fd, (const char *)data + at, size - at);
+
+        if (n < 0 && errno != EINTR) {
+            int error = -errno;
+
+            close(fd);
+            return error;
+        }
+        at += n > 0 ? (size_t)n : 0;
+    }
+    if (fd < 0 || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) < 0) {
+        int error = -errno;
+
+        close_fd(fd);
+        return error;
+    }
+    r->reply_fd = fd;
+    return 0;
+}
+
+static int start(struct database *db, struct store_request *r)
+{
+    int code = SQLITE_OK;
+
+    if (r->row.started) {
+        of(db, START, r->row.number);
+        code = run(db, START);
+    }
+    if (code == SQLITE_OK && r->want_input)
+        code = read_bytes(db, INPUT, r, take_file);
+    return code;
+}
+
+/* The arguments and, where it is small, the input, one behind the other. */
+static int read_given(struct database *db, struct store_request *r)
+{
+    sqlite3_stmt *st = of(db, GIVEN, r->row.number);
+    int code;
+
+    put(st, 2, STORE_INLINE);
+    code = sqlite3_step(st);
+    if (code == SQLITE_ROW) {
+        size_t args = (size_t)sqlite3_column_bytes(st, 0), input = (size_t)sqlite3_column_bytes(st, 1);
+
+        r->row.args_size = args;
+        r->row.input_size = (size_t)sqlite3_column_int64(st, 2);
+        r->result = take_memory(r, sqlite3_column_blob(st, 0), args + input, args);
+        if (r->result == 0 && input)
+            memcpy((char *)r->reply + args, sqlite3_column_blob(st, 1), input);
+    } else if (code == SQLITE_DONE) { /* it was given nothing */
+        r->row.args_size = r->row.input_size = 0;
+        r->result = take_memory(r, NULL, 0, 0);
+    }
+    sqlite3_reset(st);
+    sqlite3_clear_bindings(st);
+    return r->result == -ENOMEM ? SQLITE_NOMEM : code == SQLITE_ROW || code == SQLITE_DONE ? SQLITE_OK : code;
+}
+
+static int requeue(struct database *db, struct store_request *r)
+{
+    put(of(db, REQUEUE, r->row.number), 2, r->row.state);
+    int code = run(db, REQUEUE);
+
+    if (code == SQLITE_OK && sqlite3_changes(db->sqlite) == 0) {
+        r->result = -ENOENT;
+        snprintf(r->why, STORE_WHY, "it is not in the store");
+        return code;
+    }
+    if (code == SQLITE_OK) {
+        of(db, DROP_RESULT, r->row.number);
+        code = run(db, DROP_RESULT);
+    }
+    return code == SQLITE_OK ? read_given(db, r) : code;
+}
+
+static int act(struct database *db, struct store_request *r)
+{
+    switch (r->op) {
+    case STORE_ADD:
+        return add(db, &r->row);
+    case STORE_START:
+        return start(db, r);
+    case STORE_RETRY:
+        return retry(db, &r->row);
+    case STORE_END:
+        return end(db, &r->row);
+    case STORE_READ:
+        return read_bytes(db, RESULT, r, take_output);
+    case STORE_REQUEUE:
+        return requeue(db, r);
+    case STORE_DROP:
+        return drop(db, r->row.number);
+    }
+    return SQLITE_MISUSE;
+}
+
+bool database_do(struct database *db, struct store_request *r)
+{
+    int code;
+
+    r->result = 0;
+    r->reply_fd = -1;
+    code = act(db, r);
+    if (code == SQLITE_OK)
+        return true;
+    r->result = failed(db->sqlite, code, r->why);
+    /* a key that is there undoes the one statement, which is the first of its request */
+    return r->result == -EEXIST && !sqlite3_get_autocommit(db->sqlite);
+}
+
+void database_undo_reply(struct store_request *r)
+{
+    free(TAKE(r->reply));
+    r->reply_size = 0;
+    r->reply_fd = close_fd(r->reply_fd);
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * database.h: the tables of the store. One thread at a time.
+ */
+#pragma once
+
+#include "store/store.h"
+
+struct database;
+
+/* Opens the file, makes it where `create`. 0; -ENOENT: there is none; or a negative errno, with words in why. */
+int database_open(struct database **ret_database, const char *path, bool create, char why[static STORE_WHY]);
+struct database *database_free(struct database *db);
+
+/* Each job, the oldest first. What a row points to lives until the callback returns. */
+int database_each(struct database *db, int (*each)(const struct store_row *row, void *userdata), void *userdata,
+                  char why[static STORE_WHY]);
+
+/* A transaction. Any failure of the database itself undoes all of it: then -errno with words, and nothing is on disk. */
+int database_begin(struct database *db, char why[static STORE_WHY]);
+int database_commit(struct database *db, char why[static STORE_WHY]);
+void database_rollback(struct database *db);
+
+/* One request, within a transaction: fills result, why and the reply. True: the transaction goes on; false: it is to be
+ * undone. */
+bool database_do(struct database *db, struct store_request *r);
+/* Gives back a reply that will not be sent. */
+void database_undo_reply(struct store_request *r);

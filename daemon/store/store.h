@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * store.h: jobs on disk. One thread owns the database; the loop posts requests and takes answers, and never waits.
+ *
+ * What waits when the thread looks is written in one transaction, in the order in which it was posted, and answered when
+ * that is on disk (SQLite in WAL mode, synchronous = FULL: behind an fsync). So many submitters share one fsync, and a
+ * request that is posted behind another one is never on disk without it. Nothing is made on disk before the first
+ * request. Without requests the thread sleeps and makes no system call.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/list.h"
+
+#define STORE_FILE      "jobs.db"
+#define STORE_INLINE    (64u * 1024u)        /* a larger input is not read at the start, but when its job begins */
+#define STORE_INPUT_MAX (256ull << 20)       /* of a job; SQLite takes at most 1e9 bytes in one piece */
+#define STORE_BATCH     1024u                /* requests in one transaction */
+#define STORE_WHY       160u
+
+/* A job as it is on disk. Texts and bytes are somebody else's; NULL is an empty one. */
+struct store_row {
+    uint64_t number; /* its place: larger ones are newer; never 0, never used again */
+    uint8_t id[16];
+    uint32_t uid;
+    const char *plugin, *function, *directory, *key; /* key NULL: none; unique for each uid */
+    const void *args;
+    size_t args_size;
+    uint32_t argc;
+    const void *input; /* NULL with a size: it is in input_fd; read at the start: it was too large for that */
+    size_t input_size;
+    int input_fd;
+    int priority;
+    uint64_t function_flags, timeout_usec, retry_usec;
+    uint32_t retries, retried, retry_on;
+    uint32_t attempts;
+    uint32_t state, exit; /* enum job_state of jobs.h; the store knows no more of it than STORE_FINAL */
+    uint32_t started, dead;
+    uint64_t submitted_usec, due_usec, ended_usec; /* CLOCK_REALTIME */
+    uint64_t queued_usec, run_usec, cpu_usec, done, total;
+    const char *error, *status, *worker, *backtrace;
+    const void *output;
+    size_t output_size;
+};
+
+#define STORE_FINAL 5u /* states from here on are final */
+
+enum store_op {
+    STORE_ADD,     /* row: all of it */
+    STORE_START,   /* number; started: marks it. want_input: reads that into reply_fd */
+    STORE_RETRY,   /* number, state, due_usec, retried, attempts, error; the mark goes */
+    STORE_END,     /* number, and what is known at the end. Unless it is dead its input goes */
+    STORE_READ,    /* number: the output, into reply */
+    STORE_REQUEUE, /* number, state: as if it had never been tried. reply: arguments and, up to STORE_INLINE, input; sizes in row */
+    STORE_DROP,    /* number: all of it */
+};
+
+struct store;
+
+/* Embedded in the poster's object, zeroed but for what the operation wants; the store's until answered, and so is what
+ * row points to. */
+struct store_request {
+    struct list link;
+    enum store_op op;
+    bool want_input;
+    struct store_row row;
+    int result;          /* 0, or a negative errno: -ENOSPC, -EIO, -ENOENT (no such row), -EEXIST (the key), ... */
+    char why[STORE_WHY]; /* words for it */
+    void *reply;         /* READ, REQUEUE: reply_size bytes, the receiver's to free */
+    size_t reply_size;
+    int reply_fd;        /* START with want_input: a sealed memfd, the receiver's */
+    void (*answer)(struct store_request *r); /* [loop] */
+};
+
+/* Opens the store in this directory; where there is a database, reads it, the oldest job first, in the caller's thread:
+ * what a row points to lives for the time of the call. each returns 0, or a negative errno that ends it. directory NULL:
+ * there is none. Never fails but for -ENOMEM and each's errno: a store that cannot be used answers each request with the
+ * reason. [loop] */
+int store_open(struct store **ret_store, const char *directory, int (*each)(const struct store_row *row, void *userdata),
+               void *userdata);
+/* Writes what was posted, ends the thread. Requests that were not answered are not: unanswered(), where it is not NULL, gets
+ * each. NULL is fine; returns NULL. [loop] */
+struct store *store_free(struct store *store, void (*unanswered)(struct store_request *r));
+/* Readable when there are answers. */
+int store_fd(const struct store *store);
+void store_post(struct store *store, struct store_request *r); /* [loop] */
+void store_answers(struct store *store);                       /* calls answer() of each that is done [loop] */
+/* Why nothing can be kept there, as far as that is known without trying; NULL. [loop] */
+const char *store_problem(const struct store *store);

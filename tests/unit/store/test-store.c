@@ -1,0 +1,607 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test-store.c: the store alone, on real files, with a disk that forgets what was not synced (support/powerloss.c). */
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "store/store.h"
+#include "tests/support/powerloss.h"
+
+#define QUEUED 3u
+#define DELAYED 2u
+#define SUCCEEDED 5u
+#define FAILED 6u
+
+static char directory[256], path[300];
+static struct store *store;
+static unsigned n_answered, n_unanswered;
+
+static void setup(void)
+{
+    const char *tmp = getenv("TMPDIR");
+
+    snprintf(directory, sizeof(directory), "%.200s/wsd-store.XXXXXX", tmp ? tmp : "/tmp");
+    ck_assert_ptr_nonnull(mkdtemp(directory));
+    snprintf(path, sizeof(path), "%s/" STORE_FILE, directory);
+    n_answered = n_unanswered = 0;
+}
+
+static void teardown(void)
+{
+    static const char *const suffixes[] = {"", "-wal", "-shm", "-journal"};
+    char name[320];
+
+    powerloss_fail(0);
+    store = store_free(store, NULL);
+    for (size_t i = 0; i < ARRAY_SIZE(suffixes); i++) {
+        snprintf(name, sizeof(name), "%s%s", path, suffixes[i]);
+        unlink(name);
+    }
+    rmdir(directory);
+}
+
+/* --- helpers ------------------------------------------------------------------------------------------------------ */
+
+struct seen {
+    struct store_row rows[256];
+    char texts[256][8][64]; /* plugin, function, directory, key, args, input, error, status */
+    unsigned n;
+};
+
+static struct seen seen;
+
+static void keep(unsigned i, unsigned which, const char **text)
+{
+    if (*text)
+        *text = strncpy(seen.texts[i][which], *text, 63);
+}
+
+static int see(const struct store_row *row, void *userdata)
+{
+    unsigned i = seen.n++;
+    struct store_row *r = &seen.rows[i];
+
+    *r = *row;
+    keep(i, 0, &r->plugin);
+    keep(i, 1, &r->function);
+    keep(i, 2, &r->directory);
+    keep(i, 3, &r->key);
+    if (r->args)
+        r->args = memcpy(seen.texts[i][4], r->args, MIN(r->args_size, (size_t)64));
+    if (r->input)
+        r->input = memcpy(seen.texts[i][5], r->input, MIN(r->input_size, (size_t)64));
+    keep(i, 6, &r->error);
+    keep(i, 7, &r->status);
+    return 0;
+}
+
+static void open_store(void)
+{
+    seen.n = 0;
+    ck_assert_int_eq(store_open(&store, directory, see, NULL), 0);
+}
+
+static void again(void)
+{
+    store = store_free(store, NULL);
+    open_store();
+}
+
+static void answered(struct store_request *r)
+{
+    n_answered++;
+}
+
+static void wait_for(unsigned n)
+{
+    struct pollfd p = {.fd = store_fd(store), .events = POLLIN};
+
+    while (n_answered < n) {
+        ck_assert_int_eq(poll(&p, 1, 20000), 1);
+        store_answers(store);
+    }
+}
+
+static struct store_request request(enum store_op op, uint64_t number)
+{
+    struct store_request r = {.op = op, .row = {.number = number, .input_fd = -1}, .answer = answered};
+
+    return r;
+}
+
+static struct store_request add_request(uint64_t number)
+{
+    struct store_request r = request(STORE_ADD, number);
+
+    memset(r.row.id, (int)number, sizeof(r.row.id));
+    r.row.plugin = "plugin";
+    r.row.function = "function";
+    r.row.state = QUEUED;
+    return r;
+}
+
+static int do_one(struct store_request *r)
+{
+    unsigned before = n_answered;
+
+    store_post(store, r);
+    wait_for(before + 1);
+    return r->result;
+}
+
+static int add(uint64_t number)
+{
+    struct store_request r = add_request(number);
+
+    return do_one(&r);
+}
+
+static const char *integrity(void)
+{
+    static char text[64];
+    sqlite3_stmt *st = NULL;
+    sqlite3 *db;
+
+    ck_assert_int_eq(sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, "unix"), SQLITE_OK);
+    ck_assert_int_eq(sqlite3_prepare_v2(db, "PRAGMA integrity_check", -1, &st, NULL), SQLITE_OK);
+    ck_assert_int_eq(sqlite3_step(st), SQLITE_ROW);
+    snprintf(text, sizeof(text), "%s", (const char *)sqlite3_column_text(st, 0));
+    sqlite3_finalize(st);
+    sqlite3_close(db);
+    return text;
+}
+
+/* --- cases ---------------------------------------------------------------------------------------------------------- */
+
+START_TEST(nothing_is_on_disk_before_the_first_request)
+{
+    open_store();
+    ck_assert_uint_eq(seen.n, 0);
+    ck_assert_int_ne(access(path, F_OK), 0);
+    ck_assert_int_eq(add(1), 0);
+    ck_assert_int_eq(access(path, F_OK), 0);
+}
+END_TEST
+
+START_TEST(what_was_added_is_there_again)
+{
+    struct store_request r = add_request(7);
+
+    open_store();
+    r.row.uid = 4294967294u;
+    r.row.directory = "/some/where";
+    r.row.key = "key";
+    r.row.args = "a\0b";
+    r.row.args_size = 4;
+    r.row.argc = 2;
+    r.row.input = "input";
+    r.row.input_size = 5;
+    r.row.priority = -100;
+    r.row.function_flags = 5;
+    r.row.timeout_usec = 6;
+    r.row.retry_usec = 7;
+    r.row.retries = 8;
+    r.row.retry_on = 9;
+    r.row.submitted_usec = 1234567890123456;
+    ck_assert_int_eq(do_one(&r), 0);
+    again();
+    ck_assert_uint_eq(seen.n, 1);
+    const struct store_row *s = &seen.rows[0];
+    ck_assert_uint_eq(s->number, 7);
+    ck_assert_mem_eq(s->id, r.row.id, 16);
+    ck_assert_uint_eq(s->uid, 4294967294u);
+    ck_assert_str_eq(s->plugin, "plugin");
+    ck_assert_str_eq(s->function, "function");
+    ck_assert_str_eq(s->directory, "/some/where");
+    ck_assert_str_eq(s->key, "key");
+    ck_assert_uint_eq(s->args_size, 4);
+    ck_assert_mem_eq(s->args, "a\0b", 4);
+    ck_assert_uint_eq(s->argc, 2);
+    ck_assert_uint_eq(s->input_size, 5);
+    ck_assert_mem_eq(s->input, "input", 5);
+    ck_assert_int_eq(s->priority, -100);
+    ck_assert_uint_eq(s->function_flags, 5);
+    ck_assert_uint_eq(s->timeout_usec, 6);
+    ck_assert_uint_eq(s->retry_usec, 7);
+    ck_assert_uint_eq(s->retries, 8);
+    ck_assert_uint_eq(s->retry_on, 9);
+    ck_assert_uint_eq(s->submitted_usec, 1234567890123456);
+    ck_assert_uint_eq(s->state, QUEUED);
+    ck_assert_uint_eq(s->started, 0);
+}
+END_TEST
+
+START_TEST(each_step_is_there_again)
+{
+    struct store_request start = request(STORE_START, 1), retry = request(STORE_RETRY, 2), end = request(STORE_END, 3);
+    struct store_request read = request(STORE_READ, 3), drop = request(STORE_DROP, 4);
+
+    open_store();
+    for (uint64_t i = 1; i <= 4; i++)
+        ck_assert_int_eq(add(i), 0);
+    start.row.started = 1;
+    ck_assert_int_eq(do_one(&start), 0);
+    retry.row.state = DELAYED;
+    retry.row.due_usec = 99;
+    retry.row.retried = 1;
+    retry.row.attempts = 2;
+    retry.row.error = "why";
+    ck_assert_int_eq(do_one(&retry), 0);
+    end.row.state = FAILED;
+    end.row.exit = 3;
+    end.row.ended_usec = 100;
+    end.row.error = "because";
+    end.row.status = "{}";
+    end.row.output = "output";
+    end.row.output_size = 6;
+    ck_assert_int_eq(do_one(&end), 0);
+    ck_assert_int_eq(do_one(&drop), 0);
+    again();
+    ck_assert_uint_eq(seen.n, 3);
+    ck_assert_uint_eq(seen.rows[0].started, 1);
+    ck_assert_uint_eq(seen.rows[1].state, DELAYED);
+    ck_assert_uint_eq(seen.rows[1].due_usec, 99);
+    ck_assert_uint_eq(seen.rows[1].retried, 1);
+    ck_assert_uint_eq(seen.rows[1].attempts, 2);
+    ck_assert_str_eq(seen.rows[1].error, "why");
+    ck_assert_uint_eq(seen.rows[2].state, FAILED);
+    ck_assert_uint_eq(seen.rows[2].exit, 3);
+    ck_assert_str_eq(seen.rows[2].error, "because");
+    ck_assert_str_eq(seen.rows[2].status, "{}");
+    ck_assert_uint_eq(seen.rows[2].output_size, 6);
+    ck_assert_int_eq(do_one(&read), 0);
+    ck_assert_uint_eq(read.reply_size, 6);
+    ck_assert_mem_eq(read.reply, "output", 6);
+    free(read.reply);
+    read.row.number = 4;
+    ck_assert_int_eq(do_one(&read), -ENOENT);
+}
+END_TEST
+
+START_TEST(a_large_input_is_read_when_its_job_starts)
+{
+    static char large[STORE_INLINE + 1], back[sizeof(large)];
+    struct store_request r = add_request(1), start = request(STORE_START, 1);
+
+    memset(large, 'x', sizeof(large));
+    open_store();
+    r.row.input_fd = memfd_create("input", MFD_CLOEXEC);
+    r.row.input_size = sizeof(large);
+    ck_assert_int_eq(write(r.row.input_fd, large, sizeof(large)), sizeof(large));
+    ck_assert_int_eq(do_one(&r), 0);
+    close(r.row.input_fd);
+    again();
+    ck_assert_uint_eq(seen.rows[0].input_size, sizeof(large));
+    ck_assert_ptr_null(seen.rows[0].input);
+    start.want_input = true;
+    ck_assert_int_eq(do_one(&start), 0);
+    ck_assert_int_eq(pread(start.reply_fd, back, sizeof(back), 0), sizeof(back));
+    ck_assert_mem_eq(large, back, sizeof(large));
+    ck_assert_int_eq(fcntl(start.reply_fd, F_GET_SEALS), F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL);
+    close(start.reply_fd);
+}
+END_TEST
+
+START_TEST(one_that_is_dead_keeps_its_input_and_can_be_queued_again)
+{
+    struct store_request r = add_request(1), end = request(STORE_END, 1), requeue = request(STORE_REQUEUE, 1);
+
+    open_store();
+    r.row.args = "arg";
+    r.row.args_size = 4;
+    r.row.input = "input";
+    r.row.input_size = 5;
+    ck_assert_int_eq(do_one(&r), 0);
+    requeue.row.state = QUEUED;
+    ck_assert_int_eq(do_one(&requeue), -ENOENT); /* it is not dead */
+    end.row.state = FAILED;
+    end.row.dead = 1;
+    end.row.attempts = 4;
+    end.row.output = "x";
+    end.row.output_size = 1;
+    ck_assert_int_eq(do_one(&end), 0);
+    again();
+    ck_assert_uint_eq(seen.rows[0].dead, 1);
+    ck_assert_int_eq(do_one(&requeue), 0);
+    ck_assert_uint_eq(requeue.row.args_size, 4);
+    ck_assert_uint_eq(requeue.row.input_size, 5);
+    ck_assert_mem_eq(requeue.reply, "arg\0input", 9);
+    free(requeue.reply);
+    again();
+    ck_assert_uint_eq(seen.rows[0].dead, 0);
+    ck_assert_uint_eq(seen.rows[0].state, QUEUED);
+    ck_assert_uint_eq(seen.rows[0].attempts, 0);
+    ck_assert_uint_eq(seen.rows[0].output_size, 0);
+    ck_assert_mem_eq(seen.rows[0].input, "input", 5);
+}
+END_TEST
+
+START_TEST(a_key_is_there_once_for_each_user)
+{
+    struct store_request r[3];
+
+    open_store();
+    for (uint64_t i = 0; i < 3; i++) {
+        r[i] = add_request(i + 1);
+        r[i].row.key = "same";
+        r[i].row.uid = i == 2;
+        store_post(store, &r[i]); /* in one transaction, as often as not */
+    }
+    wait_for(3);
+    ck_assert_int_eq(r[0].result, 0);
+    ck_assert_int_eq(r[1].result, -EEXIST);
+    ck_assert_int_eq(r[2].result, 0);
+    again();
+    ck_assert_uint_eq(seen.n, 2);
+}
+END_TEST
+
+/* The thread may have taken the first one already when the others come. */
+START_TEST(many_that_wait_share_an_fsync)
+{
+    static struct store_request r[64];
+
+    open_store();
+    ck_assert_int_eq(add(1000), 0);
+    unsigned before = powerloss_syncs();
+    for (uint64_t i = 0; i < ARRAY_SIZE(r); i++) {
+        r[i] = add_request(i + 1);
+        store_post(store, &r[i]);
+    }
+    wait_for(1 + ARRAY_SIZE(r));
+    for (size_t i = 0; i < ARRAY_SIZE(r); i++)
+        ck_assert_int_eq(r[i].result, 0);
+    ck_assert_uint_ge(powerloss_syncs() - before, 1);
+    ck_assert_uint_le(powerloss_syncs() - before, 3);
+}
+END_TEST
+
+START_TEST(one_costs_one_fsync)
+{
+    open_store();
+    ck_assert_int_eq(add(1), 0);
+    ck_assert_int_eq(add(2), 0);
+    for (uint64_t i = 3; i < 20; i++) {
+        unsigned before = powerloss_syncs();
+
+        ck_assert_int_eq(add(i), 0);
+        ck_assert_uint_eq(powerloss_syncs() - before, 1);
+    }
+}
+END_TEST
+
+START_TEST(reading_costs_no_fsync)
+{
+    struct store_request read = request(STORE_READ, 1);
+
+    open_store();
+    ck_assert_int_eq(add(1), 0);
+    unsigned before = powerloss_syncs();
+    ck_assert_int_eq(do_one(&read), -ENOENT);
+    ck_assert_uint_eq(powerloss_syncs(), before);
+}
+END_TEST
+
+/* A child answers through a pipe which ones it was told to be on disk, and loses its power. */
+static void child(int out, unsigned n)
+{
+    static struct store_request r[8];
+    uint64_t number = 1;
+
+    open_store();
+    if (seen.n)
+        number = seen.rows[seen.n - 1].number + 1;
+    for (unsigned i = 0; i < n; i++) {
+        for (size_t j = 0; j < ARRAY_SIZE(r); j++) {
+            r[j] = add_request(number + j);
+            store_post(store, &r[j]);
+        }
+        wait_for((i + 1) * (unsigned)ARRAY_SIZE(r));
+        number += ARRAY_SIZE(r);
+        if (write(out, &number, sizeof(number)) != sizeof(number))
+            _exit(1);
+    }
+    for (size_t j = 0; j < ARRAY_SIZE(r); j++) { /* these it is not told of */
+        r[j] = add_request(number + j);
+        store_post(store, &r[j]);
+    }
+    kill(getpid(), SIGKILL);
+}
+
+START_TEST(what_was_answered_survives_a_power_cut)
+{
+    uint64_t number = 0;
+
+    for (unsigned round = 0; round < 4; round++) {
+        int ends[2], status;
+
+        ck_assert_int_eq(pipe(ends), 0);
+        pid_t pid = fork();
+        if (pid == 0) {
+            powerloss_dice((uint64_t)_i * 100 + round, (uint64_t)_i % 5);
+            child(ends[1], 1 + round);
+            _exit(1);
+        }
+        close(ends[1]);
+        while (read(ends[0], &number, sizeof(number)) == sizeof(number))
+            ;
+        close(ends[0]);
+        ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+        ck_assert(WIFSIGNALED(status));
+        open_store();
+        ck_assert_uint_ge(seen.n, number - 1);
+        for (unsigned i = 0; i < seen.n; i++)
+            ck_assert_uint_eq(seen.rows[i].number, i + 1);
+        store = store_free(store, NULL);
+        ck_assert_str_eq(integrity(), "ok");
+    }
+}
+END_TEST
+
+START_TEST(a_disk_that_fails_refuses_and_recovers)
+{
+    static const struct {
+        int code, result;
+    } cases[] = {{SQLITE_FULL, -ENOSPC}, {SQLITE_IOERR_WRITE, -EIO}, {SQLITE_IOERR_FSYNC, -EIO}};
+
+    open_store();
+    ck_assert_int_eq(add(1), 0);
+    for (unsigned i = 0; i < ARRAY_SIZE(cases); i++) {
+        struct store_request r = add_request(100 + i);
+
+        powerloss_fail(cases[i].code);
+        ck_assert_int_eq(do_one(&r), cases[i].result);
+        ck_assert_uint_gt(strlen(r.why), 0);
+        powerloss_fail(0);
+        ck_assert_int_eq(add(2 + i), 0);
+    }
+    again();
+    ck_assert_uint_eq(seen.n, 1 + ARRAY_SIZE(cases));
+    store = store_free(store, NULL);
+    ck_assert_str_eq(integrity(), "ok");
+}
+END_TEST
+
+/* All four wait when the thread comes back from the first one, most likely; it has to be right either way. */
+START_TEST(one_without_room_takes_no_other_down)
+{
+    static char large[1 << 20];
+    struct store_request r[5];
+
+    open_store();
+    ck_assert_int_eq(add(100), 0);
+    powerloss_room(256 << 10);
+    for (uint64_t i = 0; i < ARRAY_SIZE(r); i++) {
+        r[i] = add_request(i + 1);
+        if (i == 3) {
+            r[i].row.input = large;
+            r[i].row.input_size = sizeof(large);
+        }
+        store_post(store, &r[i]);
+    }
+    wait_for(1 + ARRAY_SIZE(r));
+    for (size_t i = 0; i < ARRAY_SIZE(r); i++)
+        ck_assert_int_eq(r[i].result, i == 3 ? -ENOSPC : 0);
+    powerloss_room(0);
+    ck_assert_int_eq(do_one(&r[3]), 0);
+    again();
+    ck_assert_uint_eq(seen.n, 6);
+}
+END_TEST
+
+START_TEST(two_do_not_share_a_store)
+{
+    struct store *other;
+    struct store_request r = add_request(2);
+    int status;
+
+    open_store();
+    ck_assert_int_eq(add(1), 0);
+    pid_t pid = fork(); /* locks of one process do not keep it out */
+    if (pid == 0) {
+        ck_assert_int_eq(store_open(&other, directory, see, NULL), 0);
+        _exit(store_problem(other) ? 0 : 1);
+    }
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert_int_eq(status, 0);
+    ck_assert_int_eq(do_one(&r), 0);
+}
+END_TEST
+
+START_TEST(what_cannot_be_used_says_why)
+{
+    struct store_request r = add_request(1);
+    FILE *f = fopen(path, "w");
+
+    for (int i = 0; i < 1000; i++)
+        fputs("this is no database ", f);
+    fclose(f);
+    open_store();
+    ck_assert_ptr_nonnull(store_problem(store));
+    ck_assert_int_eq(do_one(&r), -EBADMSG);
+    ck_assert_uint_gt(strlen(r.why), 0);
+    store = store_free(store, NULL);
+    ck_assert_int_eq(store_open(&store, NULL, see, NULL), 0);
+    ck_assert_ptr_nonnull(store_problem(store));
+    ck_assert_int_eq(do_one(&r), -EACCES);
+    store = store_free(store, NULL);
+    ck_assert_int_eq(store_open(&store, "/proc/nowhere/at/all", see, NULL), 0);
+    ck_assert_int_lt(do_one(&r), 0);
+    ck_assert_uint_gt(strlen(r.why), 0);
+}
+END_TEST
+
+START_TEST(one_of_a_newer_wsd_is_left_alone)
+{
+    sqlite3 *db;
+
+    ck_assert_int_eq(sqlite3_open(path, &db), SQLITE_OK);
+    ck_assert_int_eq(sqlite3_exec(db, "CREATE TABLE x (y); PRAGMA user_version = 1000", NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(db);
+    open_store();
+    ck_assert_ptr_nonnull(strstr(store_problem(store), "newer"));
+    ck_assert_int_lt(add(1), 0);
+}
+END_TEST
+
+static void unanswered(struct store_request *r)
+{
+    n_unanswered++;
+}
+
+START_TEST(what_was_posted_is_written_at_the_end)
+{
+    static struct store_request r[100];
+
+    open_store();
+    for (uint64_t i = 0; i < ARRAY_SIZE(r); i++) {
+        r[i] = add_request(i + 1);
+        store_post(store, &r[i]);
+    }
+    store = store_free(store, unanswered);
+    ck_assert_uint_eq(n_unanswered, ARRAY_SIZE(r));
+    open_store();
+    ck_assert_uint_eq(seen.n, ARRAY_SIZE(r));
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tc = tcase_create("store");
+    Suite *s = suite_create("store");
+    SRunner *r = srunner_create(s);
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, nothing_is_on_disk_before_the_first_request);
+    tcase_add_test(tc, what_was_added_is_there_again);
+    tcase_add_test(tc, each_step_is_there_again);
+    tcase_add_test(tc, a_large_input_is_read_when_its_job_starts);
+    tcase_add_test(tc, one_that_is_dead_keeps_its_input_and_can_be_queued_again);
+    tcase_add_test(tc, a_key_is_there_once_for_each_user);
+    tcase_add_test(tc, many_that_wait_share_an_fsync);
+    tcase_add_test(tc, one_costs_one_fsync);
+    tcase_add_test(tc, reading_costs_no_fsync);
+    tcase_add_loop_test(tc, what_was_answered_survives_a_power_cut, 0, 20);
+    tcase_add_test(tc, a_disk_that_fails_refuses_and_recovers);
+    tcase_add_test(tc, one_without_room_takes_no_other_down);
+    tcase_add_test(tc, two_do_not_share_a_store);
+    tcase_add_test(tc, what_cannot_be_used_says_why);
+    tcase_add_test(tc, one_of_a_newer_wsd_is_left_alone);
+    tcase_add_test(tc, what_was_posted_is_written_at_the_end);
+    suite_add_tcase(s, tc);
+    srunner_run_all(r, CK_NORMAL);
+    int failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed != 0;
+}
