@@ -120,7 +120,7 @@ static int spawn(struct child *c, const struct child_options *o)
 {
     _cleanup_(freep) char *sandbox = NULL;
     char workers[16];
-    struct child_arguments a;
+    struct child_arguments a = {0};
 
     if (asprintf(&sandbox, "memory=%llu,%s", (unsigned long long)o->memory, o->program->sandbox) < 0)
         return -ENOMEM;

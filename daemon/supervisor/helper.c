@@ -72,7 +72,7 @@ static int spawn(struct helper *h, int socket)
 {
     const struct child_program *program = h->options.program;
     const int fds[] = {socket, program->binary_fd};
-    struct child_arguments a;
+    struct child_arguments a = {0};
     char first_id[16];
 
     child_arguments(program, &a);
