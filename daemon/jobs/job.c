@@ -544,6 +544,7 @@ void jobs_rearm(struct jobs *jobs)
             else if (job->state == JOB_RUNNING && m && m->timeout_usec)
                 job_timer(job, m->timeout_usec);
         }
+    kept_rearm(jobs);
     jobs->was_untimed = jobs->untimed;
 }
 

@@ -15,13 +15,6 @@
 #include "base/log.h"
 #include "jobs/promise.h"
 
-static void set_timer(struct event *timer, uint64_t usec)
-{
-    struct timeval t = {.tv_sec = (time_t)(usec / 1000000), .tv_usec = (suseconds_t)(usec % 1000000)};
-
-    evtimer_add(timer, &t);
-}
-
 static struct job *job_at(struct list *l)
 {
     return container_of(l, struct promise, stored)->job;
@@ -96,7 +89,7 @@ static void expiry_arm(struct jobs *jobs)
     struct promise *p = container_of(jobs->stored.next, struct promise, stored);
 
     if (!list_empty(&jobs->stored) && !evtimer_pending(jobs->expiry_timer, NULL))
-        set_timer(jobs->expiry_timer, p->expires_usec > now ? p->expires_usec - now : 0);
+        jobs_timer(jobs, jobs->expiry_timer, p->expires_usec > now ? p->expires_usec - now : 0);
 }
 
 static void on_expiry(evutil_socket_t fd, short what, void *userdata)
@@ -158,10 +151,10 @@ bool durable_keep(struct job *job)
 
 void durable_unsaved(struct job *job)
 {
-    struct event *timer = job->domain->jobs->save_timer;
+    struct jobs *jobs = job->domain->jobs;
 
-    if (!evtimer_pending(timer, NULL))
-        set_timer(timer, STORE_AGAIN_USEC);
+    if (!evtimer_pending(jobs->save_timer, NULL))
+        jobs_timer(jobs, jobs->save_timer, STORE_AGAIN_USEC);
 }
 
 static void save_all(struct list *jobs)
@@ -181,6 +174,13 @@ static void on_save(evutil_socket_t fd, short what, void *userdata)
 
     save_all(&jobs->stored);
     save_all(&jobs->dead);
+}
+
+void kept_rearm(struct jobs *jobs)
+{
+    expiry_arm(jobs);
+    if (!evtimer_pending(jobs->save_timer, NULL))
+        on_save(-1, 0, jobs);
 }
 
 /* --- reading back --------------------------------------------------------------------------------------------------- */

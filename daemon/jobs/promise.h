@@ -101,6 +101,7 @@ void kept_insert(struct job *job, uint64_t left_usec); /* ended, on disk, to exp
 int durable_code(int error); /* exit code of the contract */
 int kept_init(struct jobs *jobs); /* 0 or -ENOMEM */
 void kept_deinit(struct jobs *jobs);
+void kept_rearm(struct jobs *jobs); /* see jobs_rearm() */
 
 /* restore.c */
 /* A job that is on disk; given: arguments and inline input, where the row does not point at them. 0 or a negative errno. */
