@@ -93,6 +93,15 @@ void json_number(struct json *json, const char *key, uint64_t value)
     puts_json(json, text);
 }
 
+void json_real(struct json *json, const char *key, double value)
+{
+    char text[336];
+
+    put_key(json, key);
+    snprintf(text, sizeof(text), "%.2f", value);
+    puts_json(json, text);
+}
+
 void json_bool(struct json *json, const char *key, bool value)
 {
     put_key(json, key);

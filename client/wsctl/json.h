@@ -20,6 +20,7 @@ struct json {
 
 void json_string(struct json *json, const char *key, const char *value); /* key NULL: in an array */
 void json_number(struct json *json, const char *key, uint64_t value);
+void json_real(struct json *json, const char *key, double value); /* finite; two decimals */
 void json_bool(struct json *json, const char *key, bool value);
 void json_base64(struct json *json, const char *key, const void *data, size_t size);
 /* All members of a job that the contract names, without `output`. */

@@ -48,6 +48,14 @@ static const struct verb verbs[] = {
      "release lets a function that has crashed again and again out of quarantine.\n",
      verb_plugin},
     {"ping", "", "Asks whether wsd is there", "", verb_ping},
+    {"bench", "[OPTION...] [PLUGIN[:FUNCTION] [ARG...]]", "Measures how quickly wsd serves jobs",
+     "Of a function that does nothing (fib:nothing), or of yours: time from submit to end, and jobs a second.\n\n"
+     "  -c, --connections N   so many connections (1)\n"
+     "  -f, --in-flight N     so many jobs at a time on each (1: each waits for the one before)\n"
+     "  -n, --count N         end after so many jobs\n"
+     "  -s, --seconds TIME    end after this time: 30, 1.5s, 500ms, 2min (5, unless -n says when)\n"
+     "      --size BYTES      so much input for each job (0)\n",
+     verb_bench},
     {"stats", "", "Shows wsd's counters", "", verb_stats},
     {"workers", "[set N]", "Shows what each worker has done; set changes their number",
      "One line a worker of your executor (root, and the user that wsd runs as: of all): counters since the executor's "
