@@ -27,8 +27,8 @@ struct ctl;
 
 struct verb {
     const char *name;
-    const char *usage; /* what follows the name */
-    const char *help;  /* one line */
+    const char *usage; /* what follows the name; completion reads it, and the options in details */
+    const char *help;  /* one line; NULL: not for people */
     const char *details;
     int (*run)(struct ctl *ctl, int argc, char **argv);
 };
@@ -57,6 +57,11 @@ int verb_limit(struct ctl *ctl, int argc, char **argv);
 int verb_workers(struct ctl *ctl, int argc, char **argv);
 int verb_trace(struct ctl *ctl, int argc, char **argv);
 int verb_version(struct ctl *ctl, int argc, char **argv);
+int verb_complete(struct ctl *ctl, int argc, char **argv);
+
+/* main.c: NULL where there is none. */
+const struct verb *ctl_verb(const char *name);
+const struct verb *ctl_verb_at(size_t index);
 
 /* --- options.c -------------------------------------------------------------------------------------------------- */
 
@@ -73,6 +78,7 @@ int ctl_getopt_behind(struct ctl *ctl, int argc, char **argv, const char *letter
 /* For verbs without options of their own: parses, and checks the number of arguments. Returns CTL_END or CTL_EXIT. */
 int ctl_arguments(struct ctl *ctl, int argc, char **argv, int min, int max, int *ret_exit);
 void ctl_help(const struct verb *verb);
+extern const char ctl_common_help[]; /* a line an option */
 
 /* 0 or -1. `10`, `1.5s`, `500ms`, `1min 30s`, `2h`. */
 int parse_duration(const char *text, uint64_t *ret_usec);

@@ -84,11 +84,17 @@ static const struct verb verbs[] = {
      "It lasts until wsd ends: `[plugin NAME]` `max-running` in wsd.conf is for good.\n",
      verb_limit},
     {"version", "", "Tells the versions of wsctl, library and daemon", "", verb_version},
+    {"complete", "[WORD...]", NULL, "", verb_complete},
 };
 
 #define N_VERBS (sizeof(verbs) / sizeof(*verbs))
 
-static const struct verb *find(const char *name)
+const struct verb *ctl_verb_at(size_t index)
+{
+    return index < N_VERBS ? &verbs[index] : NULL;
+}
+
+const struct verb *ctl_verb(const char *name)
 {
     for (size_t i = 0; i < N_VERBS; i++)
         if (strcmp(verbs[i].name, name) == 0)
@@ -100,16 +106,13 @@ static int help(void)
 {
     printf("usage: wsctl [OPTION...] VERB [ARGUMENT...]\n\nHands work to wsd, the resident pool of this machine.\n\n");
     for (size_t i = 0; i < N_VERBS; i++)
-        printf("  %-8s  %s\n", verbs[i].name, verbs[i].help);
+        if (verbs[i].help)
+            printf("  %-8s  %s\n", verbs[i].name, verbs[i].help);
     printf(
-        "\n      --socket PATH   where wsd is (else WSD_SOCKET, your own wsd, the system's)\n"
-        "      --json          one JSON object a line on stdout\n"
-        "  -q, --quiet         no messages of jobs, no headings\n"
-        "      --no-progress   no progress bar\n"
-        "  -h, --help          this, or wsctl VERB --help\n"
-        "  -V, --version\n\n"
+        "\n%s\n"
         "Exit codes: 0 done; 1-63 the job's own; 64 usage; 66 not found; 69 no daemon; 70 crashed; 74 I/O; 75 refused\n"
-        "for now; 76 protocol; 77 not permitted; 124 timed out; 125 interrupted; 130 cancelled.\n");
+        "for now; 76 protocol; 77 not permitted; 124 timed out; 125 interrupted; 130 cancelled.\n",
+        ctl_common_help);
     return print_end();
 }
 
@@ -131,11 +134,11 @@ int main(int argc, char **argv)
         return ctl_error(EXIT_USAGE, "no verb", "see wsctl --help");
     if (strcmp(argv[optind], "help") == 0 && optind + 1 == argc)
         return help();
-    if (strcmp(argv[optind], "help") == 0 && (ctl.verb = find(argv[optind + 1]))) {
+    if (strcmp(argv[optind], "help") == 0 && (ctl.verb = ctl_verb(argv[optind + 1]))) {
         ctl_help(ctl.verb);
         return print_end();
     }
-    ctl.verb = find(argv[optind]);
+    ctl.verb = ctl_verb(argv[optind]);
     if (!ctl.verb)
         return ctl_error(EXIT_USAGE, argv[optind], "no such verb; see wsctl --help");
     argc -= optind;
