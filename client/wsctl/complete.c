@@ -32,23 +32,16 @@ struct complete {
 
 /* --- what comes out --------------------------------------------------------------------------------------------- */
 
-static void put_clean(const char *text)
-{
-    for (; *text; text++)
-        putchar((unsigned char)*text < ' ' || *text == 0x7f ? '?' : *text);
-}
-
 static void offer(const struct complete *c, const char *candidate, const char *text)
 {
     const char *begun = c->word + c->n_lead;
+    char line[2 * WORD];
 
     if (!*candidate || strncmp(candidate, begun, strlen(begun)) != 0)
         return;
-    printf("%.*s", (int)c->n_lead, c->lead);
-    put_clean(candidate);
-    putchar('\t');
-    put_clean(text);
-    putchar('\n');
+    snprintf(line, sizeof(line), "%.*s%s\t%s", (int)MIN(c->n_lead, (size_t)40), c->lead, candidate, text);
+    text_clean(line); /* leaves tabs */
+    puts(line);
 }
 
 /* --- options, as the help has them ------------------------------------------------------------------------------- */

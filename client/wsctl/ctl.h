@@ -55,6 +55,7 @@ int verb_resume(struct ctl *ctl, int argc, char **argv);
 int verb_drain(struct ctl *ctl, int argc, char **argv);
 int verb_limit(struct ctl *ctl, int argc, char **argv);
 int verb_workers(struct ctl *ctl, int argc, char **argv);
+int verb_top(struct ctl *ctl, int argc, char **argv);
 int verb_trace(struct ctl *ctl, int argc, char **argv);
 int verb_version(struct ctl *ctl, int argc, char **argv);
 int verb_complete(struct ctl *ctl, int argc, char **argv);
@@ -98,6 +99,8 @@ const char *state_text(enum wsd_job_state state, char *buffer, size_t size);
 const char *duration_text(uint64_t usec, char *buffer, size_t size);
 /* What is wrong with a job that did not succeed: its error or its state. */
 const char *job_error_text(const struct wsd_job_info *info, char *buffer, size_t size);
+/* Nothing that it says can steer a terminal any more. */
+void text_clean(char *text);
 /* Flushes stdout. 0 or EXIT_IO, said. */
 int print_end(void);
 
@@ -113,11 +116,23 @@ const char *plugin_hint(const char *plugin, char *buffer, size_t size);
 /* Parses an id or says so. 0 or EXIT_USAGE. */
 int ctl_id(const char *text, struct wsd_id *ret_id);
 
+/* --- workers.c -------------------------------------------------------------------------------------------------- */
+
+const char *worker_kind_name(enum wsd_worker_kind kind);
+/* 0 where there is none of that name. */
+uint64_t worker_counter(const struct wsd_worker_info *info, const char *name);
+/* Roots, ready pieces and stolen tasks: what was run beside the children that a task called itself. */
+uint64_t worker_run(const struct wsd_worker_info *info);
+/* What wsd_executor_info.error says. */
+const char *executor_error_text(int error);
+
 /* --- signals.c -------------------------------------------------------------------------------------------------- */
 
 /* From now on the first SIGINT, SIGTERM or SIGHUP only makes signals_fd() readable; the second ends wsctl at once with
  * 130. */
 int signals_init(void);
+/* What the second does first, in a signal handler; NULL: nothing. */
+void signals_before_quitting(void (*function)(void));
 int signals_fd(void);
 /* True once, after the first. */
 bool signals_take(void);

@@ -165,6 +165,17 @@ void json_job(struct json *json, const struct wsd_job_info *info)
         put_lines(json, "backtrace", info->backtrace);
 }
 
+void json_gate(struct json *json, const struct wsd_gate_info *info)
+{
+    json_string(json, "plugin", info->plugin);
+    json_string(json, "function", info->function);
+    json_bool(json, "paused", info->paused);
+    json_bool(json, "drained", info->drained);
+    json_number(json, "limit", info->limit);
+    json_number(json, "running", info->running);
+    json_number(json, "waiting", info->waiting);
+}
+
 void json_open(struct json *json, const char *key, char bracket)
 {
     put_key(json, key);

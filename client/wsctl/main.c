@@ -62,6 +62,16 @@ static const struct verb verbs[] = {
      "start.\n"
      "set N gives every executor N workers, 1 to 1024, present ones at once; for root and wsd's own user.\n",
      verb_workers},
+    {"top", "[OPTION...]", "Shows what wsd does, as it does it",
+     "Jobs a second, executors and how busy their workers are, users, what is paused or limited, and jobs.\n"
+     "Keys: q quits, s sorts by something else, space stops and goes on.\n\n"
+     "  -d, --delay TIME      between two looks: 30, 1.5s, 500ms, 2min (2)\n"
+     "  -n, --iterations N    end after so many\n"
+     "  -b, --batch           plain text, without a terminal\n"
+     "  -s, --sort KEY        jobs by run (time), cpu (time) or new (newest first) (run)\n"
+     "  -r, --rows N          with --batch and --json: so many jobs (20)\n"
+     "      --json            one object for each look\n",
+     verb_top},
     {"trace", "[OPTION...]", "Records what the workers do, for chrome://tracing or ui.perfetto.dev",
      "Of your executor (root, and the user that wsd runs as: of all), for a second or until Ctrl-C.\n\n"
      "  -s, --seconds TIME    how long: 30, 1.5s, 500ms, 2min (1)\n"

@@ -32,7 +32,7 @@ class Terminal:
         self.clear()
         self._size()
         self.before = termios.tcgetattr(self.slave)
-        environment = dict(os.environ, TERM='xterm', **(env or {}))
+        environment = {**os.environ, 'TERM': 'xterm', **(env or {})}
         environment.pop('COLUMNS', None)
         environment.pop('LINES', None)
         self.process = subprocess.Popen(argv, stdin=self.slave, stdout=self.slave, stderr=self.slave, env=environment,
@@ -122,6 +122,8 @@ class Terminal:
             if m:
                 if m.group(3) and not m.group(1):
                     self._control(m.group(2), m.group(3))
+                elif m.group(2) == '1049':  # the other screen; what was on this one is not kept
+                    self.clear()
                 at = m.end()
                 continue
             self._put(text[at])
