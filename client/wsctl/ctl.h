@@ -27,8 +27,8 @@ struct ctl;
 
 struct verb {
     const char *name;
-    const char *usage; /* what follows the name */
-    const char *help;  /* one line */
+    const char *usage; /* what follows the name; completion reads it, and the options in details */
+    const char *help;  /* one line; NULL: not for people */
     const char *details;
     int (*run)(struct ctl *ctl, int argc, char **argv);
 };
@@ -48,6 +48,7 @@ int verb_list(struct ctl *ctl, int argc, char **argv);
 int verb_cancel(struct ctl *ctl, int argc, char **argv);
 int verb_dead(struct ctl *ctl, int argc, char **argv);
 int verb_plugin(struct ctl *ctl, int argc, char **argv);
+int verb_bench(struct ctl *ctl, int argc, char **argv);
 int verb_ping(struct ctl *ctl, int argc, char **argv);
 int verb_stats(struct ctl *ctl, int argc, char **argv);
 int verb_pause(struct ctl *ctl, int argc, char **argv);
@@ -55,8 +56,14 @@ int verb_resume(struct ctl *ctl, int argc, char **argv);
 int verb_drain(struct ctl *ctl, int argc, char **argv);
 int verb_limit(struct ctl *ctl, int argc, char **argv);
 int verb_workers(struct ctl *ctl, int argc, char **argv);
+int verb_top(struct ctl *ctl, int argc, char **argv);
 int verb_trace(struct ctl *ctl, int argc, char **argv);
 int verb_version(struct ctl *ctl, int argc, char **argv);
+int verb_complete(struct ctl *ctl, int argc, char **argv);
+
+/* main.c: NULL where there is none. */
+const struct verb *ctl_verb(const char *name);
+const struct verb *ctl_verb_at(size_t index);
 
 /* list.c: a line, or an object, for each job; userdata is the ctl. */
 void list_heading(const struct ctl *ctl);
@@ -77,6 +84,7 @@ int ctl_getopt_behind(struct ctl *ctl, int argc, char **argv, const char *letter
 /* For verbs without options of their own: parses, and checks the number of arguments. Returns CTL_END or CTL_EXIT. */
 int ctl_arguments(struct ctl *ctl, int argc, char **argv, int min, int max, int *ret_exit);
 void ctl_help(const struct verb *verb);
+extern const char ctl_common_help[]; /* a line an option */
 
 /* 0 or -1. `10`, `1.5s`, `500ms`, `1min 30s`, `2h`. */
 int parse_duration(const char *text, uint64_t *ret_usec);
@@ -96,6 +104,8 @@ const char *state_text(enum wsd_job_state state, char *buffer, size_t size);
 const char *duration_text(uint64_t usec, char *buffer, size_t size);
 /* What is wrong with a job that did not succeed: its error or its state. */
 const char *job_error_text(const struct wsd_job_info *info, char *buffer, size_t size);
+/* Nothing that it says can steer a terminal any more. */
+void text_clean(char *text);
 /* Flushes stdout. 0 or EXIT_IO, said. */
 int print_end(void);
 
@@ -111,11 +121,23 @@ const char *plugin_hint(const char *plugin, char *buffer, size_t size);
 /* Parses an id or says so. 0 or EXIT_USAGE. */
 int ctl_id(const char *text, struct wsd_id *ret_id);
 
+/* --- workers.c -------------------------------------------------------------------------------------------------- */
+
+const char *worker_kind_name(enum wsd_worker_kind kind);
+/* 0 where there is none of that name. */
+uint64_t worker_counter(const struct wsd_worker_info *info, const char *name);
+/* Roots, ready pieces and stolen tasks: what was run beside the children that a task called itself. */
+uint64_t worker_run(const struct wsd_worker_info *info);
+/* What wsd_executor_info.error says. */
+const char *executor_error_text(int error);
+
 /* --- signals.c -------------------------------------------------------------------------------------------------- */
 
 /* From now on the first SIGINT, SIGTERM or SIGHUP only makes signals_fd() readable; the second ends wsctl at once with
  * 130. */
 int signals_init(void);
+/* What the second does first, in a signal handler; NULL: nothing. */
+void signals_before_quitting(void (*function)(void));
 int signals_fd(void);
 /* True once, after the first. */
 bool signals_take(void);

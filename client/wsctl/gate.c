@@ -128,13 +128,7 @@ static int list_each(const struct wsd_gate_info *info, void *userdata)
     struct json json = {0};
 
     if (ctl->json) {
-        json_string(&json, "plugin", info->plugin);
-        json_string(&json, "function", info->function);
-        json_bool(&json, "paused", info->paused);
-        json_bool(&json, "drained", info->drained);
-        json_number(&json, "limit", info->limit);
-        json_number(&json, "running", info->running);
-        json_number(&json, "waiting", info->waiting);
+        json_gate(&json, info);
         return json_end(&json);
     }
     snprintf(name, sizeof(name), "%s%s%s", *info->plugin ? info->plugin : "(all)", *info->function ? ":" : "",

@@ -93,6 +93,15 @@ void json_number(struct json *json, const char *key, uint64_t value)
     puts_json(json, text);
 }
 
+void json_real(struct json *json, const char *key, double value)
+{
+    char text[336];
+
+    put_key(json, key);
+    snprintf(text, sizeof(text), "%.2f", value);
+    puts_json(json, text);
+}
+
 void json_bool(struct json *json, const char *key, bool value)
 {
     put_key(json, key);
@@ -163,6 +172,17 @@ void json_job(struct json *json, const struct wsd_job_info *info)
         json_bool(json, "dead", true);
     if (info->backtrace[0])
         put_lines(json, "backtrace", info->backtrace);
+}
+
+void json_gate(struct json *json, const struct wsd_gate_info *info)
+{
+    json_string(json, "plugin", info->plugin);
+    json_string(json, "function", info->function);
+    json_bool(json, "paused", info->paused);
+    json_bool(json, "drained", info->drained);
+    json_number(json, "limit", info->limit);
+    json_number(json, "running", info->running);
+    json_number(json, "waiting", info->waiting);
 }
 
 void json_open(struct json *json, const char *key, char bracket)

@@ -20,10 +20,13 @@ struct json {
 
 void json_string(struct json *json, const char *key, const char *value); /* key NULL: in an array */
 void json_number(struct json *json, const char *key, uint64_t value);
+void json_real(struct json *json, const char *key, double value); /* finite; two decimals */
 void json_bool(struct json *json, const char *key, bool value);
 void json_base64(struct json *json, const char *key, const void *data, size_t size);
 /* All members of a job that the contract names, without `output`. */
 void json_job(struct json *json, const struct wsd_job_info *info);
+/* All members of a gate. */
+void json_gate(struct json *json, const struct wsd_gate_info *info);
 void json_open(struct json *json, const char *key, char bracket); /* [ or { inside */
 void json_close(struct json *json, char bracket);
 /* Closes the object, writes the line to stdout's buffer, and starts anew. 0 or the exit code, said. */

@@ -6,7 +6,6 @@
  * Does not connect to anything. */
 #include "local.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,6 +13,7 @@
 
 #include "config.h"
 #include "json.h"
+#include "module.h"
 #include "progress.h"
 #include "stream.h"
 #include "submit.h"
@@ -48,34 +48,12 @@ static void on_progress(uint64_t done, uint64_t total, void *userdata)
     progress_draw(((struct local *)userdata)->label, done, total, 0);
 }
 
-/* The path of something in the build tree, where wsctl runs from there. */
-static bool in_build_tree(const char *relative, char *buffer, size_t size)
-{
-    ssize_t n = readlink("/proc/self/exe", buffer, size - 1);
-    char *slash;
-
-    if (n <= 0)
-        return false;
-    buffer[n] = 0;
-    slash = strrchr(buffer, '/');
-    if (!slash || (size_t)snprintf(slash + 1, size - (size_t)(slash + 1 - buffer), "%s", relative) >=
-                      size - (size_t)(slash + 1 - buffer))
-        return false;
-    return access(buffer, F_OK) == 0;
-}
-
 static __typeof__(&wsctl_local_run) load(void)
 {
-    char path[4096];
-    const char *module =
-        in_build_tree("../../daemon/host/wsctl-local.so", path, sizeof(path)) ? path : WSD_LOCAL_MODULE;
-    void *handle = dlopen(module, RTLD_NOW | RTLD_LOCAL), *entry = handle ? dlsym(handle, "wsctl_local_run") : NULL;
+    void *entry = module_symbol("--local", "../../daemon/host/", "wsctl-local.so", "wsctl_local_run");
     __typeof__(&wsctl_local_run) run = NULL;
 
-    if (!entry)
-        ctl_error(EXIT_NOT_FOUND, "--local", "%s", dlerror());
-    else
-        memcpy(&run, &entry, sizeof(run)); /* what POSIX wants where ISO C has no conversion */
+    memcpy(&run, &entry, sizeof(run)); /* what POSIX wants where ISO C has no conversion */
     return run;
 }
 
@@ -135,7 +113,7 @@ int submit_local(const struct ctl *ctl, const struct submit_options *options)
     const char *installed = WSD_PLUGIN_DIR;
     char built[4096], hint[640];
     const char *dirs[] = {built, installed};
-    bool in_tree = in_build_tree("../../daemon/plugins", built, sizeof(built));
+    bool in_tree = module_in_build_tree("../../daemon/plugins", built, sizeof(built));
     struct local local = {.ctl = ctl, .label = options->plugin};
     struct local_result result = {.error = ""};
     struct local_request request = {

@@ -55,12 +55,30 @@ static const struct verb verbs[] = {
      "release lets a function that has crashed again and again out of quarantine.\n",
      verb_plugin},
     {"ping", "", "Asks whether wsd is there", "", verb_ping},
+    {"bench", "[OPTION...] [PLUGIN[:FUNCTION] [ARG...]]", "Measures how quickly wsd serves jobs",
+     "Of a function that does nothing (fib:nothing), or of yours: time from submit to end, and jobs a second.\n\n"
+     "  -c, --connections N   so many connections (1)\n"
+     "  -f, --in-flight N     so many jobs at a time on each (1: each waits for the one before)\n"
+     "  -n, --count N         end after so many jobs\n"
+     "  -s, --seconds TIME    end after this time: 30, 1.5s, 500ms, 2min (5, unless -n says when)\n"
+     "      --size BYTES      so much input for each job (0)\n",
+     verb_bench},
     {"stats", "", "Shows wsd's counters", "", verb_stats},
     {"workers", "[set N]", "Shows what each worker has done; set changes their number",
      "One line a worker of your executor (root, and the user that wsd runs as: of all): counters since the executor's "
      "start.\n"
      "set N gives every executor N workers, 1 to 1024, present ones at once; for root and wsd's own user.\n",
      verb_workers},
+    {"top", "[OPTION...]", "Shows what wsd does, as it does it",
+     "Jobs a second, executors and how busy their workers are, users, what is paused or limited, and jobs.\n"
+     "Keys: q quits, s sorts by something else, space stops and goes on.\n\n"
+     "  -d, --delay TIME      between two looks: 30, 1.5s, 500ms, 2min (2)\n"
+     "  -n, --iterations N    end after so many\n"
+     "  -b, --batch           plain text, without a terminal\n"
+     "  -s, --sort KEY        jobs by run (time), cpu (time) or new (newest first) (run)\n"
+     "  -r, --rows N          with --batch and --json: so many jobs (20)\n"
+     "      --json            one object for each look\n",
+     verb_top},
     {"trace", "[OPTION...]", "Records what the workers do, for chrome://tracing or ui.perfetto.dev",
      "Of your executor (root, and the user that wsd runs as: of all), for a second or until Ctrl-C.\n\n"
      "  -s, --seconds TIME    how long: 30, 1.5s, 500ms, 2min (1)\n"
@@ -83,11 +101,17 @@ static const struct verb verbs[] = {
      "It lasts until wsd ends: `[plugin NAME]` `max-running` in wsd.conf is for good.\n",
      verb_limit},
     {"version", "", "Tells the versions of wsctl, library and daemon", "", verb_version},
+    {"complete", "[WORD...]", NULL, "", verb_complete},
 };
 
 #define N_VERBS (sizeof(verbs) / sizeof(*verbs))
 
-static const struct verb *find(const char *name)
+const struct verb *ctl_verb_at(size_t index)
+{
+    return index < N_VERBS ? &verbs[index] : NULL;
+}
+
+const struct verb *ctl_verb(const char *name)
 {
     for (size_t i = 0; i < N_VERBS; i++)
         if (strcmp(verbs[i].name, name) == 0)
@@ -99,16 +123,13 @@ static int help(void)
 {
     printf("usage: wsctl [OPTION...] VERB [ARGUMENT...]\n\nHands work to wsd, the resident pool of this machine.\n\n");
     for (size_t i = 0; i < N_VERBS; i++)
-        printf("  %-8s  %s\n", verbs[i].name, verbs[i].help);
+        if (verbs[i].help)
+            printf("  %-8s  %s\n", verbs[i].name, verbs[i].help);
     printf(
-        "\n      --socket PATH   where wsd is (else WSD_SOCKET, your own wsd, the system's)\n"
-        "      --json          one JSON object a line on stdout\n"
-        "  -q, --quiet         no messages of jobs, no headings\n"
-        "      --no-progress   no progress bar\n"
-        "  -h, --help          this, or wsctl VERB --help\n"
-        "  -V, --version\n\n"
+        "\n%s\n"
         "Exit codes: 0 done; 1-63 the job's own; 64 usage; 66 not found; 69 no daemon; 70 crashed; 74 I/O; 75 refused\n"
-        "for now; 76 protocol; 77 not permitted; 124 timed out; 125 interrupted; 130 cancelled.\n");
+        "for now; 76 protocol; 77 not permitted; 124 timed out; 125 interrupted; 130 cancelled.\n",
+        ctl_common_help);
     return print_end();
 }
 
@@ -130,11 +151,11 @@ int main(int argc, char **argv)
         return ctl_error(EXIT_USAGE, "no verb", "see wsctl --help");
     if (strcmp(argv[optind], "help") == 0 && optind + 1 == argc)
         return help();
-    if (strcmp(argv[optind], "help") == 0 && (ctl.verb = find(argv[optind + 1]))) {
+    if (strcmp(argv[optind], "help") == 0 && (ctl.verb = ctl_verb(argv[optind + 1]))) {
         ctl_help(ctl.verb);
         return print_end();
     }
-    ctl.verb = find(argv[optind]);
+    ctl.verb = ctl_verb(argv[optind]);
     if (!ctl.verb)
         return ctl_error(EXIT_USAGE, argv[optind], "no such verb; see wsctl --help");
     argc -= optind;

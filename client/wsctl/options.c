@@ -22,11 +22,18 @@ static const struct option common[] = {
     {"help", no_argument, NULL, OPT_HELP},
 };
 
+const char ctl_common_help[] = "      --socket PATH   where wsd is (else WSD_SOCKET, your own wsd, the system's)\n"
+                               "      --json          one JSON object a line on stdout\n"
+                               "  -q, --quiet         no messages of jobs, no headings\n"
+                               "      --no-progress   no progress bar\n"
+                               "  -h, --help          this, or wsctl VERB --help\n"
+                               "  -V, --version       of wsctl\n";
+
 void ctl_help(const struct verb *verb)
 {
     printf("usage: wsctl [OPTION...] %s %s\n\n%s.\n%s%s\n"
            "Everywhere: --socket PATH, --json, --quiet, --no-progress, --help\n",
-           verb->name, verb->usage, verb->help, verb->details[0] ? "\n" : "", verb->details);
+           verb->name, verb->usage, verb->help ? verb->help : "For the completions of shells", verb->details[0] ? "\n" : "", verb->details);
 }
 
 /* Says what getopt did not like. A letter that is unknown may stand before others: then getopt is not behind its argument

@@ -16,7 +16,7 @@
 
 #include "progress.h"
 
-static void clean(char *text)
+void text_clean(char *text)
 {
     for (; *text; text++)
         if (((unsigned char)*text < ' ' && *text != '\t') || *text == 0x7f)
@@ -27,7 +27,7 @@ static void put_line(char *line, size_t size)
 {
     size_t n = strlen(line);
 
-    clean(line);
+    text_clean(line);
     if (n > size - 2)
         n = size - 2;
     line[n++] = '\n';

@@ -12,13 +12,17 @@
 
 static int pipe_fds[2] = {-1, -1};
 static volatile sig_atomic_t seen;
+static void (*before_quitting)(void);
 
 static void on_signal(int signal)
 {
     int saved = errno;
 
-    if (seen++)
+    if (seen++) {
+        if (before_quitting && seen == 2) /* it may block, too: then the next one quits */
+            before_quitting();
         _exit(EXIT_CANCELLED);
+    }
     if (write(pipe_fds[1], "", 1) < 0)
         _exit(EXIT_CANCELLED);
     errno = saved;
@@ -36,6 +40,11 @@ int signals_init(void)
         if (sigaction(signals[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN) /* nohup, background jobs */
             sigaction(signals[i], &action, NULL);
     return 0;
+}
+
+void signals_before_quitting(void (*function)(void))
+{
+    before_quitting = function;
 }
 
 int signals_fd(void)

@@ -23,12 +23,12 @@ struct table {
     size_t n_columns, n_workers, n_executors, n_failed;
 };
 
-static const char *kind_name(enum wsd_worker_kind kind)
+const char *worker_kind_name(enum wsd_worker_kind kind)
 {
     return kind == WSD_WORKER ? "worker" : kind == WSD_WORKER_RETIRED ? "retired" : "guest";
 }
 
-static uint64_t counter(const struct wsd_worker_info *info, const char *name)
+uint64_t worker_counter(const struct wsd_worker_info *info, const char *name)
 {
     for (size_t i = 0; i < info->n_counters; i++)
         if (strcmp(info->counters[i].name, name) == 0)
@@ -36,10 +36,9 @@ static uint64_t counter(const struct wsd_worker_info *info, const char *name)
     return 0;
 }
 
-/* Roots, ready pieces and stolen tasks: what was run beside the children that a task called itself. */
-static uint64_t run_of(const struct wsd_worker_info *info)
+uint64_t worker_run(const struct wsd_worker_info *info)
 {
-    return counter(info, "roots") + counter(info, "ready") + counter(info, "stolen");
+    return worker_counter(info, "roots") + worker_counter(info, "ready") + worker_counter(info, "stolen");
 }
 
 static int worker_json(const struct wsd_worker_info *info)
@@ -48,10 +47,10 @@ static int worker_json(const struct wsd_worker_info *info)
 
     json_number(&json, "executor", info->executor);
     json_number(&json, "worker", info->worker);
-    json_string(&json, "kind", kind_name(info->kind));
+    json_string(&json, "kind", worker_kind_name(info->kind));
     if (info->cpu >= 0)
         json_number(&json, "cpu", (uint64_t)info->cpu);
-    json_number(&json, "run", run_of(info));
+    json_number(&json, "run", worker_run(info));
     for (size_t i = 0; i < info->n_counters; i++)
         json_number(&json, info->counters[i].name, info->counters[i].value);
     return json_end(&json);
@@ -90,8 +89,8 @@ static int show_worker(const struct wsd_worker_info *info, void *userdata)
     snprintf(name, sizeof(name), "%u.%u", info->executor, info->worker);
     if (info->cpu >= 0)
         snprintf(cpu, sizeof(cpu), "%d", info->cpu);
-    printf("%-10s %-7s %4s %9" PRIu64, name, kind_name(info->kind), cpu, run_of(info));
-    t->run += run_of(info);
+    printf("%-10s %-7s %4s %9" PRIu64, name, worker_kind_name(info->kind), cpu, worker_run(info));
+    t->run += worker_run(info);
     t->n_columns = MIN(info->n_counters, (size_t)COLUMNS_MAX);
     for (size_t i = 0; i < t->n_columns; i++) {
         t->widths[i] = width(info->counters[i].name);
@@ -102,7 +101,7 @@ static int show_worker(const struct wsd_worker_info *info, void *userdata)
     return 0;
 }
 
-static const char *why(int error)
+const char *executor_error_text(int error)
 {
     return error == ETIMEDOUT ? "it does not answer"
            : error == ESRCH   ? "it has ended"
@@ -115,7 +114,7 @@ static void show_error(struct table *t, const struct wsd_executor_info *info)
     char what[32];
 
     snprintf(what, sizeof(what), "executor %u", info->executor);
-    ctl_error(EXIT_REFUSED, what, "%s", why(info->error));
+    ctl_error(EXIT_REFUSED, what, "%s", executor_error_text(info->error));
     t->n_failed++;
 }
 
@@ -143,7 +142,7 @@ static int show_set(const struct wsd_executor_info *info, void *userdata)
         json_number(&json, "executor", info->executor);
         json_number(&json, "uid", info->uid);
         json_number(&json, "workers", info->workers);
-        json_string(&json, "error", info->error ? why(info->error) : "");
+        json_string(&json, "error", info->error ? executor_error_text(info->error) : "");
         return json_end(&json);
     }
     if (!t->ctl->quiet && !info->error)

@@ -2,6 +2,7 @@
  *
  * fib.c: the plugin `fib`: the yardstick for the cost of a fork and a join. Each call of the naive recursion spawns,
  * with no cut-off.
+ * Beside it `nothing`, the yardstick for the cost of a job, which `wsctl bench` uses.
  * Does not compute Fibonacci numbers for anybody who wants one. */
 #include <stdlib.h>
 #include <string.h>
@@ -55,11 +56,21 @@ static int run(struct wsd_job *job, struct wsd_worker *self)
     return wsd_job_print(job, "%llu\n", (unsigned long long)result) ? 1 : 0;
 }
 
+/* What is left is the way of a job to its function and back. */
+static int nothing(struct wsd_job *job, struct wsd_worker *self)
+{
+    return 0;
+}
+
 static const struct wsd_function functions[] = {
     {.name = "fib",
      .help = "N: the Nth Fibonacci number by naive recursion, a task each step",
      .flags = WSD_FN_IDEMPOTENT,
      .run = run},
+    {.name = "nothing",
+     .help = "nothing: what a job costs beside its function",
+     .flags = WSD_FN_IDEMPOTENT,
+     .run = nothing},
 };
 
 WSD_PLUGIN(.n_functions = ARRAY_SIZE(functions), .functions = functions, .name = "fib", .version = "0.1.0",

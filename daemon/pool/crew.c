@@ -120,6 +120,15 @@ static bool retire_if_surplus(struct worker *w)
     return back;
 }
 
+/* So that others can see how much of the CPU it has had. */
+static void show_clock(struct worker *w)
+{
+    clockid_t clock;
+
+    if (pthread_getcpuclockid(pthread_self(), &clock) == 0)
+        atomic_store_explicit(&w->clock, clock, memory_order_relaxed);
+}
+
 static void *worker_main(void *arg)
 {
     struct worker *w = arg;
@@ -133,6 +142,7 @@ static void *worker_main(void *arg)
     worker_current = w;
     worker_pin(w);
     find_stack(w);
+    show_clock(w);
     if (o->worker_start)
         o->worker_start(&w->public, w->public.index, o->context);
     while (go_on) {
@@ -153,6 +163,7 @@ static void *worker_main(void *arg)
     }
     if (o->worker_stop)
         o->worker_stop(&w->public, w->public.index, o->context);
+    atomic_store_explicit(&w->clock, 0, memory_order_relaxed);
     return NULL;
 }
 

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -223,4 +224,10 @@ void pool_worker_counters(const struct pool *pool, uint32_t index, struct pool_c
     *ret = (struct pool_counters){READ(roots), READ(ready), READ(published), READ(stolen), READ(failed_steals), READ(parks),
                                   READ(wakeups), READ(helped),   READ(overflows), READ(revoked)};
 #undef READ
+    /* A thread that ends takes its clock back, and the kernel refuses the clock of one that is gone. */
+    clockid_t clock = atomic_load_explicit(&w->clock, memory_order_relaxed);
+    struct timespec t;
+
+    if (clock != 0 && clock_gettime(clock, &t) == 0)
+        ret->cpu_usec = (uint64_t)t.tv_sec * 1000000u + (uint64_t)t.tv_nsec / 1000u;
 }

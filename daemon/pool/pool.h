@@ -103,6 +103,7 @@ struct pool_counters {
     uint64_t helped;    /* of the stolen: run while waiting in a join */
     uint64_t overflows; /* children that ran inside their spawn because the task stack was full */
     uint64_t revoked;   /* times that this worker published tasks of another, who was in a long leaf */
+    uint64_t cpu_usec;  /* of its thread, asked of the kernel by whoever looks; 0: a guest's, or one whose thread has ended */
 };
 void pool_worker_counters(const struct pool *pool, uint32_t index, struct pool_counters *ret);
 uint32_t pool_workers(const struct pool *pool);

@@ -8,6 +8,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <time.h>
 
 #include "base/cleanup.h"
 #include "base/event.h"
@@ -53,6 +54,7 @@ struct worker {
     uint64_t origins;    /* how many there were [owner] */
     struct trace_worker trace;
     _Atomic int cpu;      /* that it is pinned to, plus 1 [atomic: relaxed; owner's] */
+    _Atomic clockid_t clock; /* of its thread's CPU time; 0: none [atomic: relaxed; owner's] */
     _Atomic bool retired; /* sleeps until there are too few [atomic: relaxed; owner's] */
     _Alignas(CACHE_LINE) struct joiner joiner; /* [park] */
     struct batch batch;                        /* roots that it took at once; all take from it */

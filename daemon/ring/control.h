@@ -61,7 +61,8 @@ enum control_ask {
 
 /* The counters of one worker, in this order. */
 #define CONTROL_COUNTERS(x)                                                                                            \
-    x(roots) x(ready) x(published) x(stolen) x(failed_steals) x(parks) x(wakeups) x(helped) x(overflows) x(revoked)
+    x(roots) x(ready) x(published) x(stolen) x(failed_steals) x(parks) x(wakeups) x(helped) x(overflows) x(revoked)    \
+    x(cpu_usec)
 enum {
 #define CONTROL_COUNTER_(name) CONTROL_COUNT_##name,
     CONTROL_COUNTERS(CONTROL_COUNTER_) CONTROL_N_COUNTERS

@@ -40,7 +40,7 @@ cp "$PLUGINS/fib.so" ./mine.so
 echo "not an ELF file" >text.so
 head -c 100 "$PLUGINS/fib.so" >cut.so
 check "missing plugin: 66" refused 66 "no-such-plugin" wsctl submit no-such-plugin
-check "missing function: 66" refused 66 "plugin show fib" wsctl submit fib:nothing
+check "missing function: 66" refused 66 "plugin show fib" wsctl submit fib:no-such-function
 check "only here: 66, and says to write ./" refused 66 "\./mine.so" wsctl submit mine.so 20
 check "by path it works" expect_output 6765 wsctl submit ./mine.so 20
 check "plugin show by a relative path, too" sh -c 'wsctl plugin show ./mine.so | grep -q "^fib "'

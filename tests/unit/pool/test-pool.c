@@ -467,6 +467,33 @@ START_TEST(stolen_children_inherit_the_context_of_their_root)
 }
 END_TEST
 
+/* --- CPU time, as others see it --- */
+
+static void burn(struct wsd_worker *self, void *arg)
+{
+    for (uint64_t end = clock_thread_usec() + 20000; clock_thread_usec() < end;)
+        ;
+    *(uint32_t *)arg = self->index;
+}
+
+START_TEST(cpu_time_of_a_worker_is_seen_from_outside)
+{
+    struct pool_options o = {.workers = sizes[_i]};
+    struct pool_counters c;
+    struct pool *pool;
+    uint32_t index = UINT32_MAX;
+
+    ck_assert_int_eq(pool_new(&pool, &o), 0);
+    run_on(pool, burn, &index);
+    pool_worker_counters(pool, index, &c);
+    ck_assert_uint_ge(c.cpu_usec, 20000);
+    pool_close(pool);
+    pool_worker_counters(pool, index, &c);
+    ck_assert_uint_eq(c.cpu_usec, 0);
+    pool_free(pool);
+}
+END_TEST
+
 /* --- work is never hidden from idle workers --- */
 
 static _Atomic uint32_t inside;
@@ -798,6 +825,7 @@ int main(void)
     tcase_add_loop_test(t, stolen_children_inherit_the_context_of_their_root, 0, 4);
     tcase_add_loop_test(t, all_workers_get_work_though_the_spawner_sits_in_a_leaf, 0, 8);
     tcase_add_test(t, a_waiting_join_is_woken_by_work_that_comes_later);
+    tcase_add_loop_test(t, cpu_time_of_a_worker_is_seen_from_outside, 0, 4);
     tcase_add_loop_test(t, roots_reach_all_workers, 0, 4);
     tcase_add_test(t, own_tasks_come_first_then_injector_then_source);
     tcase_add_loop_test(t, a_worker_steals_before_it_takes_roots_and_asks_the_source_last, 0, 2);

@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * view.c: what `wsctl top` says, in lines and in JSON.
+ * Owns nothing. One thread.
+ * Keeps: where room is short, each part gets some of it, and what is left out is counted.
+ * Does not know terminals: a line has a style, and where it goes is the caller's. */
+#include "view.h"
+
+#include <inttypes.h>
+#include <pwd.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/cleanup.h"
+#include "json.h"
+
+#define USERS_CACHED 64u
+#define PART_MIN     3u /* lines of a part, where there is room for few */
+
+struct page {
+    const struct view *view;
+    void (*put)(enum screen_style style, const char *text, void *userdata);
+    void *userdata;
+    size_t n; /* lines so far */
+};
+
+__attribute__((format(printf, 3, 4))) static void line(struct page *p, enum screen_style style, const char *format, ...)
+{
+    char text[1024];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    p->n++;
+    p->put(style, text, p->userdata);
+}
+
+/* The name of a user, asked once: the answer may come from afar. */
+static const char *user_name(uint32_t uid)
+{
+    static struct {
+        uint32_t uid;
+        char name[33];
+    } cache[USERS_CACHED];
+    static size_t n_cached;
+    const struct passwd *user;
+
+    if (uid == UINT32_MAX)
+        return "all";
+    for (size_t i = 0; i < MIN(n_cached, (size_t)USERS_CACHED); i++)
+        if (cache[i].uid == uid)
+            return cache[i].name;
+
+    size_t at = n_cached++ % USERS_CACHED;
+
+    user = getpwuid(uid);
+    cache[at].uid = uid;
+    if (user)
+        snprintf(cache[at].name, sizeof(cache[at].name), "%s", user->pw_name);
+    else
+        snprintf(cache[at].name, sizeof(cache[at].name), "%u", uid);
+    text_clean(cache[at].name);
+    return cache[at].name;
+}
+
+/* --- lines ---------------------------------------------------------------------------------------------------------- */
+
+static void draw_summary(struct page *p)
+{
+    const struct view *v = p->view;
+    char clock[16] = "", delay[32], rate[48] = "-";
+    time_t now = (time_t)(v->now->real_usec / 1000000);
+    struct tm tm;
+
+    if (localtime_r(&now, &tm))
+        strftime(clock, sizeof(clock), "%H:%M:%S", &tm);
+    if (v->before)
+        snprintf(rate, sizeof(rate), "%.1f", look_rate(v->before, v->now, look_ended(v->before, v->now)));
+    line(p, SCREEN_BOLD, "%s  %s  every %s%s", v->daemon, clock, duration_text(v->delay_usec, delay, sizeof(delay)),
+         v->paused ? "  stopped" : "");
+    line(p, SCREEN_PLAIN, "%s jobs/s  %" PRIu64 " open: %" PRIu64 " handed to executors, %" PRIu64 " queued  %" PRIu64 " refused",
+         rate, look_counter(v->now, "jobs_open"), look_counter(v->now, "jobs_handed_over"),
+         look_counter(v->now, "jobs_queued"), look_counter(v->now, "jobs_refused"));
+    line(p, SCREEN_PLAIN,
+         "%" PRIu64 " succeeded  %" PRIu64 " failed  %" PRIu64 " cancelled  %" PRIu64 " timed out  %" PRIu64 " crashed  %" PRIu64
+         " interrupted  %" PRIu64 " connections",
+         look_counter(v->now, "jobs_succeeded"), look_counter(v->now, "jobs_failed"), look_counter(v->now, "jobs_cancelled"),
+         look_counter(v->now, "jobs_timed_out"), look_counter(v->now, "jobs_crashed"),
+         look_counter(v->now, "jobs_interrupted"), look_counter(v->now, "connections"));
+    if (v->keys)
+        line(p, SCREEN_PLAIN, "q quit  s sort (%s)  space %s", look_sort_names[v->sort], v->paused ? "go on" : "stop");
+}
+
+/* How many of n lines have room, when what comes behind them wants some too. */
+static size_t some(const struct page *p, size_t n)
+{
+    size_t left = p->view->rows > p->n ? p->view->rows - p->n : 0;
+
+    return p->view->rows == 0 ? n : MIN(n, MAX(left / 3, (size_t)PART_MIN));
+}
+
+static void draw_rest(struct page *p, size_t left_out)
+{
+    if (left_out > 0)
+        line(p, SCREEN_PLAIN, "  and %zu more", left_out);
+}
+
+static void draw_executor(struct page *p, const struct look_executor *e)
+{
+    const struct view *v = p->view;
+    const struct look_worker *w = LOOK_AT(v->now->workers, struct look_worker) + e->first;
+    char each[640] = "", busy[16] = "-", rate[24] = "-";
+    double sum = 0;
+    uint64_t run = 0, n_run;
+    size_t n = 0, at = 0;
+
+    for (size_t i = 0; i < e->n; i++) {
+        double share;
+
+        if (w[i].kind != WSD_WORKER || !v->before)
+            continue;
+        share = look_busy(v->before, v->now, &w[i], &n_run);
+        sum += share;
+        run += n_run;
+        n++;
+        if (at < sizeof(each) - 8)
+            at += (size_t)snprintf(each + at, sizeof(each) - at, " %3.0f", share);
+    }
+    for (size_t i = 0; i < e->n && !v->before; i++)
+        n += w[i].kind == WSD_WORKER;
+    if (v->before && n > 0) {
+        snprintf(busy, sizeof(busy), "%.0f%%", sum / (double)n);
+        snprintf(rate, sizeof(rate), "%.1f", look_rate(v->before, v->now, run));
+    }
+    line(p, SCREEN_PLAIN, "%8u  %-12s %7zu %5s %12s %s", e->executor, user_name(e->uid), n, busy, rate,
+         e->error ? executor_error_text(e->error) : each);
+}
+
+static void draw_executors(struct page *p)
+{
+    const struct look_executor *e = LOOK_AT(p->view->now->executors, struct look_executor);
+    size_t n = LOOK_N(p->view->now->executors, struct look_executor), room = some(p, n);
+
+    if (n > 0)
+        line(p, SCREEN_REVERSE, "%8s  %-12s %7s %5s %12s  %s", "EXECUTOR", "USER", "WORKERS", "BUSY", "TASKS/S", "EACH %");
+    for (size_t i = 0; i < room; i++)
+        draw_executor(p, &e[i]);
+    draw_rest(p, n - room);
+}
+
+/* The first is everything: it has a line only where there is something to say. */
+static void draw_gates(struct page *p)
+{
+    const struct look_gate *g = LOOK_AT(p->view->now->gates, struct look_gate);
+    size_t n = LOOK_N(p->view->now->gates, struct look_gate), first = n > 0 && !g->paused && !g->drained && !g->limit ? 1 : 0,
+           room = some(p, n - first);
+    char name[192], limit[16];
+
+    if (n > first)
+        line(p, SCREEN_REVERSE, "%-32s %8s %8s %8s", "PAUSED OR LIMITED", "LIMIT", "RUNNING", "WAITING");
+    for (size_t i = first; i < first + room; i++) {
+        snprintf(name, sizeof(name), "%s%s%s", *g[i].plugin ? g[i].plugin : "(all)", *g[i].function ? ":" : "", g[i].function);
+        snprintf(limit, sizeof(limit), g[i].limit ? "%u" : "-", g[i].limit);
+        line(p, SCREEN_PLAIN, "%-32s %8s %8" PRIu64 " %8" PRIu64 "  %s%s", name, limit, g[i].running, g[i].waiting,
+             g[i].paused ? "paused " : "", g[i].drained ? "drained" : "");
+    }
+    draw_rest(p, n - first - room);
+}
+
+static void draw_users(struct page *p)
+{
+    const struct look_user *u = LOOK_AT(p->view->now->users, struct look_user);
+    size_t n = LOOK_N(p->view->now->users, struct look_user), room = some(p, n);
+
+    if (n > 0)
+        line(p, SCREEN_REVERSE, "%-12s %9s %9s %9s", "USER", "RUNNING", "WAITING", "ENDED");
+    for (size_t i = 0; i < room; i++)
+        line(p, SCREEN_PLAIN, "%-12s %9" PRIu64 " %9" PRIu64 " %9" PRIu64, user_name(u[i].uid), u[i].running, u[i].waiting,
+             u[i].ended);
+    draw_rest(p, n - room);
+}
+
+static void draw_job(struct page *p, const struct look_job *job)
+{
+    const struct wsd_job_info info = look_job_info(job);
+    char id[WSD_ID_TEXT], run[32], cpu[32], progress[16] = "";
+
+    wsd_id_text(&info.id, id);
+    if (info.total > 0)
+        snprintf(progress, sizeof(progress), "%.0f%%", 100.0 * (double)MIN(info.done, info.total) / (double)info.total);
+    line(p, SCREEN_PLAIN, "%s  %-11s %-12s %-8s %10s %10s %5s  %s%s%s", id, wsd_job_state_name(info.state),
+         user_name(info.uid), info.worker, duration_text(info.run_usec, run, sizeof(run)),
+         duration_text(info.cpu_usec, cpu, sizeof(cpu)), progress, info.plugin, *info.function ? ":" : "", info.function);
+}
+
+static void draw_jobs(struct page *p)
+{
+    const struct view *v = p->view;
+    const struct look_job *j = LOOK_AT(v->now->jobs, struct look_job);
+    size_t n = LOOK_N(v->now->jobs, struct look_job), room = v->rows == 0 ? v->jobs : v->rows > p->n + 1 ? v->rows - p->n - 1 : 0;
+
+    if (!v->now->listed) {
+        line(p, SCREEN_PLAIN, "more than %u jobs: they are not listed, nor counted by user", LOOK_JOBS_MAX);
+        return;
+    }
+    if (n > 0)
+        line(p, SCREEN_REVERSE, "%-32s  %-11s %-12s %-8s %10s %10s %5s  %s", "JOB", "STATE", "USER", "WORKER", "RUN", "CPU",
+             "DONE", "FUNCTION");
+    for (size_t i = 0; i < MIN(n, room); i++)
+        draw_job(p, &j[i]);
+}
+
+void view_draw(const struct view *view, void (*put)(enum screen_style style, const char *text, void *userdata),
+               void *userdata)
+{
+    struct page p = {.view = view, .put = put, .userdata = userdata};
+
+    draw_summary(&p);
+    draw_executors(&p);
+    draw_gates(&p);
+    draw_users(&p);
+    draw_jobs(&p);
+}
+
+/* --- JSON ------------------------------------------------------------------------------------------------------------ */
+
+static void json_executors(struct json *json, const struct view *v)
+{
+    const struct look_executor *e = LOOK_AT(v->now->executors, struct look_executor);
+
+    json_open(json, "executors", '[');
+    for (size_t i = 0; i < LOOK_N(v->now->executors, struct look_executor); i++) {
+        const struct look_worker *w = LOOK_AT(v->now->workers, struct look_worker) + e[i].first;
+
+        json_open(json, NULL, '{');
+        json_number(json, "executor", e[i].executor);
+        if (e[i].uid != UINT32_MAX) /* else all users share it */
+            json_number(json, "uid", e[i].uid);
+        json_string(json, "error", e[i].error ? executor_error_text(e[i].error) : "");
+        json_open(json, "workers", '[');
+        for (size_t k = 0; k < e[i].n; k++) {
+            uint64_t run;
+            double busy = look_busy(v->before, v->now, &w[k], &run);
+
+            json_open(json, NULL, '{');
+            json_number(json, "worker", w[k].worker);
+            json_string(json, "kind", worker_kind_name(w[k].kind));
+            json_real(json, "busy_percent", busy);
+            json_real(json, "tasks_per_second", look_rate(v->before, v->now, run));
+            json_close(json, '}');
+        }
+        json_close(json, ']');
+        json_close(json, '}');
+    }
+    json_close(json, ']');
+}
+
+static void json_gates(struct json *json, const struct look *now)
+{
+    const struct look_gate *g = LOOK_AT(now->gates, struct look_gate);
+
+    json_open(json, "gates", '[');
+    for (size_t i = 0; i < LOOK_N(now->gates, struct look_gate); i++) {
+        json_open(json, NULL, '{');
+        json_gate(json, &(struct wsd_gate_info){.plugin = g[i].plugin,
+                                                .function = g[i].function,
+                                                .paused = g[i].paused,
+                                                .drained = g[i].drained,
+                                                .limit = g[i].limit,
+                                                .running = g[i].running,
+                                                .waiting = g[i].waiting});
+        json_close(json, '}');
+    }
+    json_close(json, ']');
+}
+
+static void json_users(struct json *json, const struct look *now)
+{
+    const struct look_user *u = LOOK_AT(now->users, struct look_user);
+
+    json_open(json, "users", '[');
+    for (size_t i = 0; i < LOOK_N(now->users, struct look_user); i++) {
+        json_open(json, NULL, '{');
+        json_number(json, "uid", u[i].uid);
+        json_number(json, "running", u[i].running);
+        json_number(json, "waiting", u[i].waiting);
+        json_number(json, "ended", u[i].ended);
+        json_close(json, '}');
+    }
+    json_close(json, ']');
+}
+
+int view_json(const struct view *view)
+{
+    const struct look *now = view->now, *before = view->before;
+    const struct look_counter *c = LOOK_AT(now->counters, struct look_counter);
+    const struct look_job *j = LOOK_AT(now->jobs, struct look_job);
+    struct json json = {0};
+
+    json_number(&json, "time_usec", now->real_usec);
+    json_number(&json, "interval_usec", now->usec - before->usec);
+    json_real(&json, "jobs_per_second", look_rate(before, now, look_ended(before, now)));
+    json_real(&json, "submitted_per_second", look_rate(before, now, look_growth(before, now, "jobs_submitted")));
+    json_open(&json, "counters", '{');
+    for (size_t i = 0; i < LOOK_N(now->counters, struct look_counter); i++)
+        json_number(&json, c[i].name, c[i].value);
+    json_close(&json, '}');
+    json_executors(&json, view);
+    json_gates(&json, now);
+    json_bool(&json, "listed", now->listed);
+    json_users(&json, now);
+    json_open(&json, "jobs", '[');
+    for (size_t i = 0; i < MIN(LOOK_N(now->jobs, struct look_job), view->jobs); i++) {
+        struct wsd_job_info info = look_job_info(&j[i]);
+
+        json_open(&json, NULL, '{');
+        json_job(&json, &info);
+        json_close(&json, '}');
+    }
+    json_close(&json, ']');
+    return json_end(&json);
+}

@@ -1,0 +1,59 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# bench.sh: `wsctl bench`: that it counts what it has run, keeps so many in flight, and ends when it should. What it
+# measures is nobody's promise.
+. "$(dirname "$0")/../support/lib.sh"
+
+stat() { # COUNTER
+  wsctl --json stats | sed 's/.*"'"$1"'":\([0-9]*\).*/\1/'
+}
+has() { # COUNTER VALUE
+  [ "$(stat "$1")" = "$2" ]
+}
+
+check "no daemon: 69" expect_exit 69 wsctl --socket "$WORK/nobody.sock" bench
+start_wsd --workers 2 --plugin-dir "$TEST_PLUGINS" || exit 1
+
+counts() {
+  local before after
+  before=$(stat jobs_succeeded) && wsctl --json bench -n 203 -c 3 -f 4 >"$WORK/out" && after=$(stat jobs_succeeded) || return 1
+  cat "$WORK/out"
+  [ $((after - before)) = 206 ] && python3 - "$WORK/out" <<'END' # one more for each connection, before the clock starts
+import json, sys
+(b,) = [json.loads(line) for line in open(sys.argv[1])]
+assert (b['function'], b['connections'], b['in_flight'], b['size'], b['jobs']) == ('fib:nothing', 3, 4, 0, 203)
+assert 0 < b['p50_usec'] <= b['p99_usec'] <= b['max_usec'] <= b['usec']
+assert abs(b['jobs_per_second'] - b['jobs'] * 1e6 / b['usec']) < 0.01
+END
+}
+check "--count: as many jobs as it says, and they add up" counts
+
+words() {
+  wsctl bench --count 10 --size 70000 upper >"$WORK/out" && cat "$WORK/out" &&
+    grep -q '^upper: 1 connection, 1 in flight on each, 70000 bytes of input$' "$WORK/out" &&
+    grep -q '^10 jobs in .*: [0-9]* jobs/s$' "$WORK/out" && grep -q '^latency: p50 .*, p99 .*, max ' "$WORK/out"
+}
+check "in words, with input" words
+
+in_flight() {
+  local most=0 n
+  background wsctl --json bench --seconds 1h --connections 2 --in-flight 3 sleep:sleep 20 >"$WORK/out"
+  wait_until has jobs_open 6 || return 1
+  for _ in $(seq 20); do
+    n=$(stat jobs_open)
+    [ "$n" -le "$most" ] || most=$n
+  done
+  kill -TERM "$BACKGROUND_PID" && wait "$BACKGROUND_PID" && echo "at most $most" && [ "$most" -le 6 ] && cat "$WORK/out" &&
+    grep -q '"jobs":[1-9]' "$WORK/out" && has jobs_open 0
+}
+check "so many in flight and no more; a signal ends it, and it still says" in_flight
+
+check "--seconds ends it" sh -c 'wsctl bench --seconds 100ms | grep -q jobs/s'
+check "a failing function's status" expect_exit 2 wsctl bench fib 94
+check "no such plugin: 66" expect_exit 66 wsctl bench no-such-plugin
+for wrong in "-n 0" "-c 0" "-f x" "--size -1" "-s soon" "fib:"; do
+  # shellcheck disable=SC2086
+  check "bench $wrong: 64" expect_exit 64 wsctl bench $wrong
+done
+stop_wsd

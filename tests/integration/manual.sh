@@ -1,0 +1,137 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# manual.sh: the manuals against the programs: every verb, option, exit code and key of the configuration has its place there,
+# and nothing else has one.
+. "$(dirname "$0")/../support/lib.sh"
+
+cat >"$WORK/manual.py" <<'END'
+import os, re, subprocess, sys
+
+SRC = os.environ['SRC']
+
+def said(*command):
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+def page(name):
+    """[(heading, text, tags)] of its sections and their parts; a tag is what stands behind .TP."""
+    parts, tag = [('', [], [])], False
+    with open('%s/packaging/man/%s' % (SRC, name)) as f:
+        for line in f:
+            line = re.sub(r'\\f.', '', line.rstrip('\n')).replace('\\-', '-').replace('\\&', '')
+            heading = re.match(r'\.S[SH] "?(.*?)"?$', line)
+            if heading:
+                parts.append((heading.group(1), [], []))
+                tag = False
+                continue
+            macro = re.match(r'\.([A-Z]+) ?(.*)$', line)
+            words = macro.group(2) if macro else line
+            if macro and macro.group(1) != 'TP':  # one argument in one style, the next in another, without a blank
+                words = ''.join(a or b for a, b in re.findall(r'"([^"]*)"|(\S+)', words)) if len(macro.group(1)) == 2 and \
+                    macro.group(1) not in ('SM',) and macro.group(1)[1] in 'RBI' else words
+            parts[-1][1].append(words)
+            if tag:
+                parts[-1][2].append(words)
+            tag = bool(macro) and macro.group(1) == 'TP'
+    return [(heading, '\n'.join(text), '\n'.join(tags)) for heading, text, tags in parts]
+
+def options(text):
+    """The long options of a --help: those that begin a line."""
+    found = set()
+    for line in text.splitlines():
+        m = re.match(r'\s+((?:-\w, )?--[a-z][a-z-]*(?:[ =][A-Z]+)?(?:, --[a-z][a-z-]*)*)', line)
+        found |= set(re.findall(r'--[a-z][a-z-]*', m.group(1))) if m else set()
+    return found
+
+def same(what, program, manual):
+    wrong = [('the manual has no', sorted(program - manual)), ('the manual has, and nobody else:', sorted(manual - program))]
+    for why, names in wrong:
+        if names:
+            print('%s: %s %s' % (what, why, ' '.join(names)))
+    return not wrong[0][1] and not wrong[1][1]
+
+def verbs():
+    good, sections = True, page('wsctl.1')
+    names = re.findall(r'^  ([a-z]{2,})  ', said('wsctl', '--help'), re.M)
+    common = options(said('wsctl', '--help'))
+    assert len(names) > 10
+    (own,) = [tags for heading, _, tags in sections if heading == 'OPTIONS']
+    good &= same('wsctl', common, set(re.findall(r'--[a-z][a-z-]*', own)))
+    for verb in names:
+        mine = [s for s in sections if re.search(r'\bwsctl %s\b' % verb, s[0])]
+        if not mine:
+            print('%s has no section' % verb)
+            good = False
+        tags = set(re.findall(r'--[a-z][a-z-]*', '\n'.join(heading + '\n' + tag for heading, _, tag in mine)))
+        good &= same('wsctl ' + verb, options(said('wsctl', verb, '--help')) - common, tags - common)
+    headed = set(re.findall(r'\bwsctl ([a-z]+)', '\n'.join(heading for heading, _, _ in sections)))
+    return same('verbs', set(names), headed) and good
+
+def taken():
+    """What getopt takes is what --help says: completion, too, goes by that."""
+    good = True
+    for verb in re.findall(r'^  ([a-z]{2,})  ', said('wsctl', '--help'), re.M):
+        for option in sorted(options(said('wsctl', verb, '--help')) - {'--help', '--version'}):
+            r = subprocess.run(['wsctl', verb, option + '=', '--no-such-option'], capture_output=True, text=True)
+            if 'no such option' in r.stderr.replace('--no-such-option: no such option', ''):
+                print('wsctl %s does not take %s' % (verb, option))
+                good = False
+    helped = set()
+    for verb in re.findall(r'^  ([a-z]{2,})  ', said('wsctl', '--help'), re.M):
+        helped |= options(said('wsctl', verb, '--help')) | options(said('wsctl', '--help'))
+    folder = SRC + '/client/wsctl/'
+    for name in sorted(os.listdir(folder)):
+        with open(folder + name) as f:
+            for option in re.findall(r'\{"([a-z-]+)", (?:no|required|optional)_argument', f.read()):
+                if '--' + option not in helped:
+                    print('%s: --%s is in no --help' % (name, option))
+                    good = False
+    return good
+
+def daemon():
+    (tags,) = [tags for heading, _, tags in page('wsd.8') if heading == 'OPTIONS']
+    return same('wsd', options(said('wsd', '--help')), set(re.findall(r'--[a-z][a-z-]*', tags)))
+
+def configuration():
+    with open(os.environ['WSD_CONFIG'], 'w') as f:
+        f.write('[plugin x]\nenabled = yes\nisolation = own\nmax-run = 1s\nmax-running = 1\n')
+    program, manual, section = set(), set(), ''
+    for line in said('wsd', '--config', os.environ['WSD_CONFIG'], '--print-config').splitlines():
+        if line.startswith('['):
+            section = re.sub(r'^\[plugin .*', '[plugin NAME]', line)
+        m = re.match(r'(?:# )?([a-z-]+) = ', line)
+        if m:
+            program.add(section + ' ' + m.group(1))
+    for heading, _, tags in page('wsd.conf.5'):
+        if heading.startswith('['):
+            manual |= {heading + ' ' + key for key in re.findall(r'[a-z-]+', tags)}
+    return len(program) > 20 and same('wsd.conf', program, manual)
+
+def exits():
+    said_by_help = set(re.findall(r'\b(\d+)(?:-\d+)? [a-zA-Z]', said('wsctl', '--help').split('Exit codes:')[1].replace('\n', ' ')))
+    (text,) = [text for heading, text, _ in page('wsctl.1') if heading == 'EXIT STATUS']
+    return same('exit codes', said_by_help, set(re.findall(r'^(\d+)(?:-\d+)?;', text, re.M)))
+
+sys.exit(0 if globals()[sys.argv[1]]() else 1)
+END
+export PYTHONDONTWRITEBYTECODE=1
+check "wsctl.1: verbs and their options" python3 "$WORK/manual.py" verbs
+check "wsctl takes the options of --help, and no others" python3 "$WORK/manual.py" taken
+check "wsctl.1: exit codes" python3 "$WORK/manual.py" exits
+check "wsd.8: options" python3 "$WORK/manual.py" daemon
+check "wsd.conf.5: sections and keys" python3 "$WORK/manual.py" configuration
+clean() { # PAGE
+  local warnings
+  warnings=$(LC_ALL=C.UTF-8 MANROFFSEQ='t' man --warnings -l "$1" 2>&1 >/dev/null) || return 1
+  [ -z "$warnings" ] || {
+    echo "$warnings"
+    return 1
+  }
+}
+if command -v man >/dev/null; then
+  for page in "$SRC"/packaging/man/*; do
+    check "${page##*/} has no warnings" clean "$page"
+  done
+else
+  skip "man --warnings" "no man here"
+fi
