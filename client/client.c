@@ -19,6 +19,7 @@
 #include "config.h"
 
 #define READ_SIZE (128u * 1024u)
+#define FEATURES  FEATURE_LANE
 #define READ_MAX  16 /* receives before the caller gets its turn again */
 
 /* --- words -------------------------------------------------------------------------------------------------------- */
@@ -141,6 +142,7 @@ static void handle_welcome(struct wsd_client *client, const struct msg_welcome *
     }
     client->welcomed = true;
     client->window = welcome->window;
+    client->features = welcome->features & FEATURES;
     memcpy(client->daemon_version, welcome->program.data, welcome->program.size + 1);
     make_line(client->daemon_version);
 }
@@ -250,8 +252,9 @@ static void client_process_frames(struct wsd_client *client)
 /* --- bytes in ------------------------------------------------------------------------------------------------------
  */
 
-/* wsd has no descriptors for us; what comes all the same is closed (what does not fit, by the kernel). */
-static void close_received(struct msghdr *header)
+/* wsd has no descriptors for us but those of a lane that was asked for; what comes all the same is closed (what does not
+ * fit, by the kernel). */
+static void close_received(struct wsd_client *client, struct msghdr *header)
 {
     for (struct cmsghdr *c = CMSG_FIRSTHDR(header); c; c = CMSG_NXTHDR(header, c)) {
         if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
@@ -260,7 +263,10 @@ static void close_received(struct msghdr *header)
             int fd;
 
             memcpy(&fd, CMSG_DATA(c) + at, sizeof(fd));
-            close_fd(fd);
+            if (lane_awaits(client) && client->n_received < 2)
+                client->received[client->n_received++] = fd;
+            else
+                close_fd(fd);
         }
     }
 }
@@ -284,7 +290,7 @@ static size_t receive_once(struct wsd_client *client)
     }
     n = recvmsg(client->fd, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     if (n > 0) {
-        close_received(&header);
+        close_received(client, &header);
         buffer_commit(&client->in, (size_t)n);
         return (size_t)n;
     }
@@ -551,6 +557,7 @@ static int send_hello(struct wsd_client *client)
                       .hello = {
                           .version_min = PROTOCOL_VERSION_MIN,
                           .version_max = PROTOCOL_VERSION_MAX,
+                          .features = FEATURES,
                           .directory = {.data = client->directory},
                           .window = OUTPUT_WINDOW,
                       }};
@@ -615,6 +622,9 @@ struct wsd_client *wsd_client_free(struct wsd_client *client)
     while (!list_empty(&client->calls))
         wsd_call_free(container_of(client->calls.next, struct wsd_call, link));
     client_reap(client);
+    lane_free(client);
+    while (client->n_received > 0)
+        close_fd(client->received[--client->n_received]);
     while (client->n_opened > 0)
         drop_opened(client);
     unpin(client, NULL);

@@ -32,6 +32,9 @@
 #define CODEC_STATE_FINAL  5u             /* of a job: from here on it has ended (enum wsd_job_state of client.h) */
 #define CODEC_STATE_MAX    10u
 
+/* Features, in HELLO and WELCOME: what both have set may be used. */
+#define FEATURE_LANE 1u /* direct lanes */
+
 struct span {
     const char *data; /* followed by a NUL that is not counted; never NULL in a decoded message */
     size_t size;
@@ -104,6 +107,10 @@ struct msg_trace { uint32_t action; };
 struct msg_gate { uint32_t action; struct span plugin, function; uint32_t limit; };
 struct msg_gate_state { struct span plugin, function; uint32_t flags, limit; uint64_t running, waiting; };
 struct msg_open { uint32_t serial; struct span path; };
+struct msg_lane_bind { uint32_t lane; struct span plugin, function; };
+struct msg_lane_bound { uint32_t number, flags; };
+#define LANE_BOUND_IDEMPOTENT 1u
+#define CODEC_LANE_NUMBERS    64u /* of functions in a lane */
 struct msg_opened { uint32_t serial, error; };
 
 /* A decoded message: the member that goes with the frame's type (see frame.h). */
@@ -119,7 +126,7 @@ struct msg {
         struct msg_progress progress;
         struct msg_message message;
         struct msg_job job; /* JOB, DONE */
-        struct msg_error error; /* ERROR, GOODBYE */
+        struct msg_error error; /* ERROR, GOODBYE, LANE_LOST */
         struct msg_plugins plugins;
         struct msg_release release;
         struct msg_reload reload;
@@ -134,6 +141,8 @@ struct msg {
         struct msg_trace trace;
         struct msg_gate gate;
         struct msg_gate_state gate_state;
+        struct msg_lane_bind lane_bind;
+        struct msg_lane_bound lane_bound;
     };
 };
 

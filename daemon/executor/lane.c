@@ -374,7 +374,8 @@ static bool prepare(struct lane *l, struct direct *d)
     now = clock_monotonic_usec();
     d->deadline_usec = limit && limit < UINT64_MAX / 2 ? now + limit : 0;
     atomic_store_explicit(&u->deadline_usec, d->deadline_usec, memory_order_relaxed);
-    /* release: partner is wsd's acquire load, which reads the deadline after */
+    atomic_store_explicit(&u->bind, d->request.bind, memory_order_relaxed);
+    /* release: partner is wsd's acquire load, which reads the others after */
     atomic_store_explicit(&u->word, ring_word(d->generation, 1), memory_order_release);
     atomic_fetch_add_explicit(&l->up->begun, 1, memory_order_relaxed);
     announce(l->work);

@@ -316,6 +316,11 @@ bool lane_client_fits(const struct lane_client *c, size_t args_size, size_t inpu
            !lane_client_lost(c);
 }
 
+bool lane_client_dry(const struct lane_client *c)
+{
+    return atomic_load_explicit(&c->grant->credit, memory_order_relaxed) == 0;
+}
+
 bool lane_client_allowed(const struct lane_client *c, uint32_t bind)
 {
     return atomic_load_explicit(&c->grant->allowed[bind], memory_order_relaxed) == 1;

@@ -209,6 +209,7 @@ int lane_client_init(struct lane_client *c, int memory_fd, int grant_fd, bool ma
 void lane_client_deinit(struct lane_client *c);
 /* Whether a call would be taken: slot, room, credit, an executor. */
 bool lane_client_fits(const struct lane_client *c, size_t args_size, size_t input_size, size_t room);
+bool lane_client_dry(const struct lane_client *c); /* no calls are allowed for now */
 /* True: the lane is dead, and will not be alive again. */
 bool lane_client_lost(const struct lane_client *c);
 bool lane_client_allowed(const struct lane_client *c, uint32_t bind);

@@ -152,6 +152,7 @@ struct up_lane {
     struct up_direct {
         _Atomic uint64_t word;          /* ring_word(generation, 1): runs; 0: does not [atomic: release/acquire] */
         _Atomic uint64_t deadline_usec; /* CLOCK_MONOTONIC; 0: none [atomic: relaxed, before word] */
+        _Atomic uint32_t bind;          /* which function it calls [atomic: relaxed, before word] */
     } calls[RING_LANE_SLOTS];
 } __attribute__((aligned(128)));
 
