@@ -356,7 +356,7 @@ static int call_direct(struct wsd_client *client, struct function *f, const stru
     struct lane *l = f->lane;
     char args[LANE_ROOM];
     size_t args_size;
-    bool woke;
+    bool spin;
 
     if (!lane_client_allowed(&l->ring, f->number)) {
         f->progress = LANE_NONE; /* it was reloaded, or the like: asked for again */
@@ -378,8 +378,8 @@ static int call_direct(struct wsd_client *client, struct function *f, const stru
                              .timeout_usec = q->timeout_usec};
     l->dry = 0;
     l->depth++;
-    uint32_t slot = lane_client_push(&l->ring, &call, &woke);
-    int r = await(client, l, slot, !woke);
+    uint32_t slot = lane_client_push(&l->ring, &call, &spin);
+    int r = await(client, l, slot, spin);
     if (r == 0)
         r = take_result(client, l, slot, q, ret);
     lane_client_free_slot(&l->ring, slot);

@@ -23,6 +23,7 @@
 #define SEARCH_SPIN_USEC 20
 /* Twice as long as WORKER_LINGER_USEC's last after a hit, half as long after a miss, and never less than */
 #define LINGER_MIN_USEC 2u
+#define LINGER_PROBE    256u /* after so many misses it is tried again in full */
 
 void worker_relax(void)
 {
@@ -384,7 +385,7 @@ static void lingered(struct worker *w, bool hit)
     if (hit)
         w->linger_usec = MIN(w->linger_usec * 2, WORKER_LINGER_USEC);
     else
-        w->linger_usec = MAX(w->linger_usec / 2, LINGER_MIN_USEC);
+        w->linger_usec = ++w->n_misses % LINGER_PROBE ? MAX(w->linger_usec / 2, LINGER_MIN_USEC) : WORKER_LINGER_USEC;
 }
 
 /* Looks for work as a registered searcher; goes on for a moment while others run tasks, which may spawn, or where the

@@ -20,7 +20,9 @@
 
 #define INPUT_ALIGN    16u
 #define SPIN_MAX_NSEC  50000u
-#define SPIN_MIN_NSEC  500u
+#define SPIN_MIN_NSEC  2000u  /* who is awake has answered a small call by then */
+#define SPIN_PROBE     256u   /* after so many misses it is tried again in full */
+#define BURST_NSEC     50000u /* a call so soon after the end of the last one is one of many */
 #define SPIN_LOOKS     32 /* between looks at the clock */
 
 #define MEMORY_SIZE page_up(sizeof(struct lane_memory))
@@ -326,7 +328,15 @@ bool lane_client_allowed(const struct lane_client *c, uint32_t bind)
     return atomic_load_explicit(&c->grant->allowed[bind], memory_order_relaxed) == 1;
 }
 
-uint32_t lane_client_push(struct lane_client *c, const struct lane_call *call, bool *ret_woke)
+static uint64_t now_nsec(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+uint32_t lane_client_push(struct lane_client *c, const struct lane_call *call, bool *ret_spin)
 {
     uint32_t slot = c->free_slots[--c->n_free], generation = c->generation[slot];
     struct lane_slot *s = &c->memory->slots[slot];
@@ -350,7 +360,7 @@ uint32_t lane_client_push(struct lane_client *c, const struct lane_call *call, b
     /* release: partner is the acquire load in waiting() */
     atomic_store_explicit(&c->memory->tail, c->tail, memory_order_release);
     /* its seq_cst RMW also stands between QUEUED and the look at `lost` */
-    *ret_woke = event_notify(&c->memory->bell, 1, true);
+    *ret_spin = !event_notify(&c->memory->bell, 1, true) || now_nsec() - c->ended_nsec < BURST_NSEC;
     if (lane_client_lost(c)) {
         uint64_t word = ring_word(generation, LANE_QUEUED);
 
@@ -368,14 +378,6 @@ bool lane_client_ended(struct lane_client *c, uint32_t slot)
     uint64_t word = atomic_load_explicit(&c->memory->slots[slot].state, memory_order_acquire);
 
     return word != ring_word(c->generation[slot], LANE_QUEUED) && word != ring_word(c->generation[slot], LANE_RUNNING);
-}
-
-static uint64_t now_nsec(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
 /* Spins as long as it has paid of late: twice as long after a hit, half as long after a miss. */
@@ -397,7 +399,7 @@ static bool spin(struct lane_client *c, uint32_t slot)
         if (now >= end)
             break;
     }
-    c->spin_nsec = MAX(c->spin_nsec / 2, (uint64_t)SPIN_MIN_NSEC);
+    c->spin_nsec = ++c->n_misses % SPIN_PROBE ? MAX(c->spin_nsec / 2, (uint64_t)SPIN_MIN_NSEC) : SPIN_MAX_NSEC;
     return false;
 }
 
@@ -468,6 +470,7 @@ void lane_client_result(struct lane_client *c, uint32_t slot, struct lane_result
 void lane_client_free_slot(struct lane_client *c, uint32_t slot)
 {
     c->generation[slot]++;
+    c->ended_nsec = now_nsec();
     atomic_store_explicit(&c->memory->slots[slot].state, ring_word(c->generation[slot], LANE_FREE),
                           memory_order_relaxed);
     c->free_slots[c->n_free++] = slot;

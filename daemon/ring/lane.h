@@ -179,6 +179,8 @@ struct lane_client {
     const struct lane_grant *grant;
     uint64_t tail;        /* private copy */
     uint64_t spin_nsec;   /* how long it pays to spin; adapted */
+    uint64_t ended_nsec;  /* of the last call */
+    uint32_t n_misses;
     bool may_spin;        /* more than one CPU */
     uint32_t n_free, free_slots[LANE_SLOTS];
     uint32_t generation[LANE_SLOTS]; /* private truth */
@@ -213,9 +215,10 @@ bool lane_client_dry(const struct lane_client *c); /* no calls are allowed for n
 /* True: the lane is dead, and will not be alive again. */
 bool lane_client_lost(const struct lane_client *c);
 bool lane_client_allowed(const struct lane_client *c, uint32_t bind);
-/* Pushes a call that fits; *ret_woke: somebody had to be woken for it. */
-uint32_t lane_client_push(struct lane_client *c, const struct lane_call *call, bool *ret_woke);
-/* Waits at most so long. True: it has ended. spin: it may pay, because nobody had to be woken. */
+/* Pushes a call that fits. *ret_spin: it may pay to spin for its end: nobody had to be woken for it, or it is one of many that
+ * come one behind the other, and whoever is woken stays awake for the next. */
+uint32_t lane_client_push(struct lane_client *c, const struct lane_call *call, bool *ret_spin);
+/* Waits at most so long. True: it has ended. */
 bool lane_client_wait(struct lane_client *c, uint32_t slot, bool spin, uint64_t timeout_usec);
 bool lane_client_ended(struct lane_client *c, uint32_t slot); /* a look */
 void lane_client_cancel(struct lane_client *c, uint32_t slot);
