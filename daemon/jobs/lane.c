@@ -21,6 +21,7 @@
 
 #define TICK_USEC      100000u /* between looks at lanes in which something runs */
 #define LANES_PER_USER 32u     /* in one executor: others must get some */
+#define WAITED_USEC    3000000u /* a client that waits says so each second */
 #define JUDGE_LOOKS    4       /* at a call that changes its state meanwhile: it can do so three times */
 
 struct bound {
@@ -476,8 +477,7 @@ bool lanes_running(const struct domain *d)
 bool lanes_wait(const struct domain *d)
 {
     return d->direct_armed ||
-           (!list_empty(&d->directs) &&
-            clock_monotonic_usec() - d->direct_waited_usec < d->jobs->options.limits.hang_usec);
+           (!list_empty(&d->directs) && clock_monotonic_usec() - d->direct_waited_usec < WAITED_USEC);
 }
 
 /* Calls whose time has been up for so long that they do not heed it. */
@@ -534,6 +534,7 @@ static void on_tick(evutil_socket_t fd, short what, void *userdata)
     if (!d->executor)
         return;
     for_each_direct(l, d) any |= look(l, now);
+    any |= lanes_wait(d);
     if (!any) {
         /* seq_cst store before the look: partner is announce() in executor/lane.c */
         atomic_store_explicit(&d->executor->front.up->lanes_watched, 0, memory_order_seq_cst);
@@ -546,8 +547,7 @@ static void on_tick(evutil_socket_t fd, short what, void *userdata)
         return;
     }
     arm(d);
-    if (lanes_running(d))
-        pulse_busy(d);
+    pulse_busy(d);
     recycle_look(d);
 }
 

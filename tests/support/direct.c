@@ -5,7 +5,7 @@
  *     direct [-p PROCESSES] [-n CALLS, each] [-t TIMEOUT_MSEC] [-r ROOM] [-f FLAGS] [-w] [-h FILE] PLUGIN:FUNCTION [ARG...]
  *
  * Without arguments each call sends bytes that no other call has, and wants them back. -w: first calls the function with
- * `ok` until such a call was direct (30 s at most). -h: says "held" and then waits until FILE is there, before it calls.
+ * `ok` until such a call was direct (30 s at most). -x: only says whether this kernel can have lanes. -h: says "held" and then waits until FILE is there, before it calls.
  * Prints one line of NAME=COUNT, and the last error. Exits 0 where each call had one end and each echo was right. */
 #include <errno.h>
 #include <getopt.h>
@@ -13,12 +13,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <wsd/client.h>
 
+#ifndef SYS_futex_waitv
+#define SYS_futex_waitv 449
+#endif
 #define ROOM_MAX (8u << 20)
 #define PAYLOAD  64
 
@@ -137,7 +141,7 @@ int main(int argc, char **argv)
 {
     int o, status, bad = 0;
 
-    while ((o = getopt(argc, argv, "+p:n:t:r:f:wh:")) != -1)
+    while ((o = getopt(argc, argv, "+p:n:t:r:f:wxh:")) != -1)
         switch (o) {
         case 'p': processes = strtoul(optarg, NULL, 10); break;
         case 'n': n_calls = strtoul(optarg, NULL, 10); break;
@@ -145,6 +149,11 @@ int main(int argc, char **argv)
         case 'r': room = strtoul(optarg, NULL, 10); break;
         case 'f': flags = strtoul(optarg, NULL, 10); break;
         case 'w': warm = true; break;
+        case 'x':
+            if (syscall(SYS_futex_waitv, NULL, 0, 0, NULL, 0) < 0 && errno == EINVAL)
+                return 0;
+            puts("no futex_waitv");
+            return 1;
         case 'h': hold = optarg; break;
         default: return 64;
         }
