@@ -14,7 +14,7 @@ CALLS=1000 # a process, of a millisecond each, while executors are killed
 direct() { # WORDS OPTION...
   local words=$1 said word
   shift
-  said=$("$D" "$@") || { echo "exit $?: $said"; return 1; }
+  said=$(timeout $((60 * TIME_SCALE)) "$D" "$@") || { echo "exit $?: $said"; return 1; }
   echo "$said"
   for word in $words; do
     grep -qF " $word " <<<" ${said//$'\n'/ } " || { echo "not there: $word"; return 1; }
@@ -171,6 +171,23 @@ drained() {
   grep -q "succeeded=1 " "$WORK/drained"
 }
 check "a drain waits for direct calls" drained
+
+# --- limits ------------------------------------------------------------------------------------------------------------------------
+
+printf '[limits]\nmax-jobs-per-user = 1\n[plugin direct]\nmax-run = 200ms\n' >"$WSD_CONFIG"
+start_wsd --workers 2 --plugin-dir "$TEST_PLUGINS" || exit 1
+check "max-run" direct "timed-out=1 direct=1 exit=124" -w direct:direct nap 600000
+all_credit() {
+  background "$D" -w -h "$WORK/never" direct:direct >"$WORK/held"
+  wait_until held "$WORK/held" || return 1
+  direct "succeeded=200 direct=0" -n 200 direct:direct || return 1
+  pkill -KILL -P "$BACKGROUND_PID"
+  wait_until counter_is direct_lanes 0 || return 1
+  direct "succeeded=10 direct=10" -w -n 10 direct:direct
+}
+check "who has all the credit of his user leaves none, and gives it back" all_credit
+check "a call by the socket beside it has its own quota" direct "succeeded=20 direct=0" -f 2 -n 20 direct:direct
+stop_wsd
 
 # Its executor dies with wsd; the connection says so.
 killed_wsd() {
