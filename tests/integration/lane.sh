@@ -14,7 +14,7 @@ CALLS=1000 # a process, of a millisecond each, while executors are killed
 direct() { # WORDS OPTION...
   local words=$1 said word
   shift
-  said=$(timeout $((60 * TIME_SCALE)) "$D" "$@") || { echo "exit $?: $said"; return 1; }
+  said=$(timeout ${DIRECT_LIMIT:-$((60 * TIME_SCALE))} "$D" "$@") || { echo "exit $?: $said"; return 1; }
   echo "$said"
   for word in $words; do
     grep -qF " $word " <<<" ${said//$'\n'/ } " || { echo "not there: $word"; return 1; }
