@@ -107,7 +107,9 @@ static uint32_t credit_of(const struct jobs *jobs, const struct user *user)
 {
     uint64_t limit = jobs->options.limits.jobs_per_user;
 
-    return jobs->draining || user->n_direct >= limit ? 0 : (uint32_t)MIN(limit - user->n_direct, (uint64_t)LANE_SLOTS);
+    if (jobs->draining || jobs->drained || jobs->paused || user->n_direct >= limit)
+        return 0;
+    return (uint32_t)MIN(limit - user->n_direct, (uint64_t)LANE_SLOTS);
 }
 
 static void set_credit(struct direct *l, uint32_t credit)
@@ -192,8 +194,8 @@ static uint32_t number_take(struct domain *d, const struct user *user)
 /* NULL, or why not now. */
 static const char *refusal(const struct jobs *jobs, struct domain *d, const struct user *user, uint32_t number)
 {
-    if (jobs->draining)
-        return "wsd is draining";
+    if (jobs->draining || jobs->drained || jobs->paused)
+        return "wsd is draining, or paused";
     if (!d->executor || d->finishing || d->distrusted || d->executor->killed)
         return "no executor";
     if (number == RING_NONE)
@@ -292,6 +294,8 @@ static const char *unfit(const struct jobs *jobs, const struct direct *l, const 
     *ret_code = CODE_BUSY;
     if (f->flags & (WSD_FN_STREAMING | WSD_FN_OPT_IN))
         return "this function is called by the socket only";
+    if (gate_known(jobs, p->request, f->name)) /* it counts and stops jobs */
+        return "it is paused, or has a limit";
     s = quarantine_find(&jobs->quarantine, l->domain->key, p->request, f->name);
     return quarantine_ask(s, l, clock_monotonic_usec()) != QUARANTINE_FREE ? "in quarantine" : NULL;
 }

@@ -14,7 +14,7 @@ CALLS=1000 # a process, of a millisecond each, while executors are killed
 direct() { # WORDS OPTION...
   local words=$1 said word
   shift
-  said=$(timeout ${DIRECT_LIMIT:-$((60 * TIME_SCALE))} "$D" "$@") || { echo "exit $?: $said"; return 1; }
+  said=$(timeout "${DIRECT_LIMIT:-$((60 * TIME_SCALE))}" "$D" "$@") || { echo "exit $?: $said"; return 1; }
   echo "$said"
   for word in $words; do
     grep -qF " $word " <<<" ${said//$'\n'/ } " || { echo "not there: $word"; return 1; }
@@ -44,6 +44,11 @@ fi
 printf '[limits]\ncancel-grace = 300ms\nexecutor-answer = 1s\nquarantine-after = 1000\n' >"$WSD_CONFIG"
 start_wsd --workers 2 --plugin-dir "$TEST_PLUGINS" || exit 1
 
+greedy() { # HOW: a client that keeps to the layout of a lane and to nothing else
+  timeout $((60 * TIME_SCALE)) "$BUILD/tests/support/lane-scribbler" "$1" direct:direct || return 1
+  wait_until counter_is direct_lanes 0
+}
+
 # --- what goes, and how -------------------------------------------------------------------------------------------------
 
 check "calls go direct after a few, and all are right" direct "succeeded=2000 direct=2000 wrong=0" -w -n 2000 direct:direct
@@ -66,6 +71,14 @@ before=$(counter direct_calls)
 check "they are counted" direct "succeeded=100 direct=100" -w -n 100 direct:direct
 check "in stats" counter_above direct_calls $((before + 99))
 check "and their lanes go with them" wait_until counter_is direct_lanes 0
+
+check "a limit on a function keeps it out of lanes" wsctl limit direct:again 1
+check "so that it holds" direct "succeeded=200 direct=0" -n 200 direct:again
+check "others go on" direct "succeeded=10 direct=10" -w -n 10 direct:direct
+check "without the limit" wsctl limit direct:again none
+check "it is direct again" direct "succeeded=10 direct=10" -w -n 10 direct:again
+
+check "what wsd has not bound, or is pushed twice, is not begun" greedy greedy
 
 # --- time ----------------------------------------------------------------------------------------------------------------
 
@@ -186,6 +199,7 @@ all_credit() {
   direct "succeeded=10 direct=10" -w -n 10 direct:direct
 }
 check "who has all the credit of his user leaves none, and gives it back" all_credit
+check "who pushes more calls than he has credit for has them refused" greedy credit
 check "a call by the socket beside it has its own quota" direct "succeeded=20 direct=0" -f 2 -n 20 direct:direct
 stop_wsd
 

@@ -3,9 +3,10 @@
  * lane-scribbler.c: a hostile client: gets a direct lane by honest calls, then writes over all of it that it can, and rings its
  * bell, until it is killed. What the library makes of that is its own affair.
  *
- *     lane-scribbler SEED PLUGIN:FUNCTION
- *
- * Says "scribbling" when it has begun. */
+ *     lane-scribbler SEED PLUGIN:FUNCTION      says "scribbling" when it has begun
+ *     lane-scribbler greedy PLUGIN:FUNCTION    pushes calls of numbers that it has not got, and one slot twice; exits 0 where
+ *                                              those were refused and that ran once
+ *     lane-scribbler credit PLUGIN:FUNCTION    pushes calls that last, beyond its credit of 1; exits 0 where one was begun */
 #include <linux/futex.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -93,6 +94,73 @@ static void *scribble(void *arg)
     return arg;
 }
 
+/* --- calls that keep to the layout and to nothing else ---------------------------------------------------------------- */
+
+static void push(uint32_t slot, uint32_t bind, const char *args, uint32_t size, uint32_t argc)
+{
+    struct lane_slot *s = &memory->slots[slot];
+    uint64_t tail = atomic_load(&memory->tail), word = ring_word(1000, LANE_QUEUED);
+
+    s->bind = bind;
+    s->argc = argc;
+    memcpy(s->bytes, args, size);
+    s->args_size = size;
+    s->input_size = 0;
+    s->room = 100;
+    s->timeout_usec = 0;
+    atomic_store(&s->cancel, 0);
+    atomic_store(&s->state, word);
+    atomic_store(&memory->ring[tail % LANE_SLOTS], ring_word(1000, slot));
+    atomic_store(&memory->tail, tail + 1);
+    ring_bell();
+}
+
+static uint32_t outcome(uint32_t slot)
+{
+    while ((uint32_t)atomic_load(&memory->slots[slot].state) != LANE_DONE)
+        usleep(1000);
+    return memory->slots[slot].outcome;
+}
+
+static int greedy(void)
+{
+    static const uint32_t binds[] = {1, 7, LANE_BINDS - 1, LANE_BINDS, UINT32_MAX};
+
+    for (uint32_t i = 0; i < sizeof(binds) / sizeof(*binds); i++) {
+        push(i, binds[i], "ok", 3, 1);
+        if (outcome(i) != LANE_REFUSED) {
+            printf("number %u was not refused\n", binds[i]);
+            return 1;
+        }
+    }
+    /* the same slot twice, while it runs: the second one is nobody's */
+    push(10, 0, "nap\000200", 8, 2);
+    uint64_t tail = atomic_load(&memory->tail);
+    atomic_store(&memory->ring[tail % LANE_SLOTS], ring_word(1000, 10));
+    atomic_store(&memory->tail, tail + 1);
+    ring_bell();
+    push(11, 0, "ok", 3, 1);
+    printf("twice: %u, the next one: %u\n", outcome(10), outcome(11));
+    return outcome(10) != LANE_ENDED || outcome(11) != LANE_ENDED;
+}
+
+static int credit(void)
+{
+    uint32_t begun = 0;
+
+    for (uint32_t i = 0; i < 8; i++)
+        push(i, 0, "nap\00060000", 10, 2);
+    for (uint32_t i = 0, ended = 0; ended < 7; i = (i + 1) % 8, usleep(1000)) {
+        ended = 0;
+        for (uint32_t k = 0; k < 8; k++)
+            ended += (uint32_t)atomic_load(&memory->slots[k].state) == LANE_DONE;
+    }
+    for (uint32_t i = 0; i < 8; i++)
+        if ((uint32_t)atomic_load(&memory->slots[i].state) == LANE_DONE)
+            begun += memory->slots[i].outcome != LANE_REFUSED;
+    return begun != 0;
+}
+
 int main(int argc, char **argv)
 {
     const char *const ok[] = {"ok"};
@@ -117,6 +185,10 @@ int main(int argc, char **argv)
             return 1;
         if (!memory && r.direct) {
             memory = find_memory();
+            if (memory && strcmp(argv[1], "greedy") == 0)
+                return greedy();
+            if (memory && strcmp(argv[1], "credit") == 0)
+                return credit();
             if (!memory || pthread_create(&thread, NULL, scribble, NULL) != 0)
                 return 1;
             puts("scribbling");
