@@ -575,6 +575,8 @@ void lanes_revoke(struct domain *d)
 
 void lanes_review(struct jobs *jobs)
 {
+    if (jobs->counters.n_lanes == 0)
+        return;
     for_each_domain(d, jobs)
     {
         for_each_direct(l, d)
