@@ -92,7 +92,7 @@ gone_with_client() { # WHAT...
   wait_until held "$WORK/held" || return 1
   touch "$WORK/go"
   wait_until counter_is direct_running 1 || return 1
-  pkill -KILL -P "$BACKGROUND_PID"
+  kill -KILL "$BACKGROUND_PID"
   rm "$WORK/go"
   wait_until counter_is direct_running 0 && wait_until counter_is direct_lanes 0
 }
@@ -194,7 +194,7 @@ all_credit() {
   background "$D" -w -h "$WORK/never" direct:direct >"$WORK/held"
   wait_until held "$WORK/held" || return 1
   direct "succeeded=200 direct=0" -n 200 direct:direct || return 1
-  pkill -KILL -P "$BACKGROUND_PID"
+  kill -KILL "$BACKGROUND_PID"
   wait_until counter_is direct_lanes 0 || return 1
   direct "succeeded=10 direct=10" -w -n 10 direct:direct
 }

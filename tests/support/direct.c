@@ -12,7 +12,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -169,8 +171,10 @@ int main(int argc, char **argv)
     if (shared == MAP_FAILED)
         return 1;
     for (unsigned long i = 0; i < processes; i++)
-        if (fork() == 0)
+        if (fork() == 0) {
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
             _exit(work());
+        }
     for (unsigned long i = 0; i < processes; i++)
         if (wait(&status) < 0 || status != 0)
             bad = 1;
