@@ -62,6 +62,8 @@ static void take_down(struct lane *l)
     free(l->directory);
     l->directory = NULL;
     lane_back_deinit(&l->back);
+    /* release: partner is the acquire in lane_open(); nothing of it is touched after */
+    atomic_store_explicit(&l->taken, false, memory_order_release);
     tell(w, number, LANED_CLOSED, 0);
 }
 
@@ -92,7 +94,7 @@ static int lane_open(struct work *w, const struct control *c, int memory_fd)
 
     if (!w->lanes.available)
         return -ENOSYS;
-    if (!l || memory_fd < 0 || grant_fd < 0 || atomic_load_explicit(&l->users, memory_order_acquire) != 0)
+    if (!l || memory_fd < 0 || grant_fd < 0 || atomic_load_explicit(&l->taken, memory_order_acquire))
         return -EBADMSG;
     l->number = c->number;
     l->work = w;
@@ -109,6 +111,7 @@ static int lane_open(struct work *w, const struct control *c, int memory_fd)
         l->directory = NULL;
         return r;
     }
+    atomic_store_explicit(&l->taken, true, memory_order_relaxed);
     /* release: partner is the acquire in lane_get() */
     atomic_store_explicit(&l->users, 1, memory_order_release);
     atomic_fetch_or_explicit(&w->lanes.open, UINT64_C(1) << c->number, memory_order_seq_cst);

@@ -35,7 +35,8 @@ struct direct {
 /* One lane. users counts the table (while it is open), each worker that looks or sleeps, and each call; whoever brings it to 0 takes
  * it down. */
 struct lane {
-    _Atomic uint32_t users; /* 0: the entry is free [atomic: acq_rel, among themselves] */
+    _Atomic uint32_t users; /* 0: it is shut, or free [atomic: acq_rel, among themselves] */
+    _Atomic bool taken;     /* not free yet [atomic: release where it is taken down, acquire where it is opened] */
     uint32_t number;
     struct work *work;
     struct lane_back back;
