@@ -517,6 +517,8 @@ static bool look(struct direct *l, uint64_t now)
     bool moved = begun != l->begun, running = is_running(l);
 
     l->domain->n_ended += begun - l->begun;
+    if (moved)
+        l->domain->alone = DOMAIN_MIXED; /* a death without a note is not one of a function that ran alone */
     l->begun = begun;
     if (moved)
         look_at_files(l);

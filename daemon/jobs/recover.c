@@ -84,7 +84,8 @@ static void log_lines(const struct job *job, const char *text)
     }
 }
 
-static void words_of_fault(char text[static JOB_TEXT], const struct fault_note *n, struct domain *d)
+static void words_of_fault(char text[static JOB_TEXT], const struct fault_note *n,
+                           const struct domain *d)
 {
     if (n->signal == 0)
         snprintf(text, JOB_TEXT, "called exit()");
