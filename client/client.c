@@ -19,6 +19,7 @@
 #include "config.h"
 
 #define READ_SIZE (128u * 1024u)
+#define FEATURES  (FEATURE_LANE | FEATURE_STORE)
 #define READ_MAX  16 /* receives before the caller gets its turn again */
 
 /* --- words -------------------------------------------------------------------------------------------------------- */
@@ -47,7 +48,7 @@ int client_error(struct wsd_client *client, int error, int exit, const char *for
 
 int client_wants_store(struct wsd_client *client)
 {
-    if (client->features & CODEC_FEATURE_STORE)
+    if (client->features & FEATURE_STORE)
         return 0;
     return client_error(client, -EOPNOTSUPP, 76, "%s has no durable jobs, keys and retries", client->daemon_version);
 }
@@ -148,7 +149,7 @@ static void handle_welcome(struct wsd_client *client, const struct msg_welcome *
     }
     client->welcomed = true;
     client->window = welcome->window;
-    client->features = welcome->features;
+    client->features = welcome->features & FEATURES;
     memcpy(client->daemon_version, welcome->program.data, welcome->program.size + 1);
     make_line(client->daemon_version);
 }
@@ -258,8 +259,9 @@ static void client_process_frames(struct wsd_client *client)
 /* --- bytes in ------------------------------------------------------------------------------------------------------
  */
 
-/* wsd has no descriptors for us; what comes all the same is closed (what does not fit, by the kernel). */
-static void close_received(struct msghdr *header)
+/* wsd has no descriptors for us but those of a lane that was asked for; what comes all the same is closed (what does not
+ * fit, by the kernel). */
+static void close_received(struct wsd_client *client, struct msghdr *header)
 {
     for (struct cmsghdr *c = CMSG_FIRSTHDR(header); c; c = CMSG_NXTHDR(header, c)) {
         if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
@@ -268,7 +270,10 @@ static void close_received(struct msghdr *header)
             int fd;
 
             memcpy(&fd, CMSG_DATA(c) + at, sizeof(fd));
-            close_fd(fd);
+            if (lane_awaits(client) && client->n_received < 2)
+                client->received[client->n_received++] = fd;
+            else
+                close_fd(fd);
         }
     }
 }
@@ -292,7 +297,7 @@ static size_t receive_once(struct wsd_client *client)
     }
     n = recvmsg(client->fd, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     if (n > 0) {
-        close_received(&header);
+        close_received(client, &header);
         buffer_commit(&client->in, (size_t)n);
         return (size_t)n;
     }
@@ -559,7 +564,7 @@ static int send_hello(struct wsd_client *client)
                       .hello = {
                           .version_min = PROTOCOL_VERSION_MIN,
                           .version_max = PROTOCOL_VERSION_MAX,
-                          .features = CODEC_FEATURE_STORE,
+                          .features = FEATURES,
                           .directory = {.data = client->directory},
                           .window = OUTPUT_WINDOW,
                       }};
@@ -624,6 +629,9 @@ struct wsd_client *wsd_client_free(struct wsd_client *client)
     while (!list_empty(&client->calls))
         wsd_call_free(container_of(client->calls.next, struct wsd_call, link));
     client_reap(client);
+    lane_free(client);
+    while (client->n_received > 0)
+        close_fd(client->received[--client->n_received]);
     while (client->n_opened > 0)
         drop_opened(client);
     unpin(client, NULL);

@@ -3,7 +3,7 @@
  * client.h: what the files of libwsclient know of each other. One thread a handle; no locks, no globals.
  *
  * client.c owns the connection: bytes, frames, tags. call.c owns jobs in flight. query.c asks and waits. open.c answers
- * wsd's wish for a file. text.c has names, numbers and copies.
+ * wsd's wish for a file. lane.c calls, directly where it can. text.c has names, numbers and copies.
  *
  * Callbacks of the user may come back into the library and process the connection again. What a frame that is being
  * handled points to (input buffer, codec) is therefore pinned, and what they free is kept until nobody looks: see
@@ -73,7 +73,6 @@ struct wsd_client {
     uint32_t next_tag;
     bool welcomed, send_failed;
     uint32_t window; /* of input */
-    uint64_t features; /* of wsd */
     int broken;      /* negative errno once the connection is over */
     int broken_exit;
     char reason[512]; /* words for that */
@@ -81,6 +80,10 @@ struct wsd_client {
     int exit;
     char daemon_version[CODEC_TEXT_MAX];
     char *job_texts; /* of the last wsd_client_job() */
+    uint64_t features;  /* of both */
+    struct lane *lane;  /* NULL until the first wsd_call() */
+    int received[2];    /* descriptors that came for it */
+    size_t n_received;
 };
 
 struct wsd_call {
@@ -145,6 +148,12 @@ void call_destroy(struct wsd_call *call);
 
 /* Opens a file for wsd on behalf of this call and queues the answer. */
 void open_answer(struct wsd_client *client, const struct wsd_call *call, uint32_t tag, const struct msg_open *open);
+
+/* --- lane.c ------------------------------------------------------------------------------------------------------ */
+
+/* Descriptors are awaited: close_received() keeps two. */
+bool lane_awaits(const struct wsd_client *client);
+void lane_free(struct wsd_client *client); /* the handle goes; every request has been closed */
 
 /* --- text.c ------------------------------------------------------------------------------------------------------ */
 

@@ -336,7 +336,7 @@ static bool finished(struct daemon *d)
     if (!d->draining && !d->ending)
         return false;
     jobs_counters(d->jobs, &n);
-    if (n.n_open > 0)
+    if (n.n_open > 0 || n.direct_running > 0)
         return false;
     if (n.n_unread == 0 && frontend_quiet(d->frontend))
         return true;

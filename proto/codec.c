@@ -106,6 +106,13 @@ static const struct type_info types[] = {
     [FRAME_RELOADED] = {"RELOADED", &wsd__pb__reloaded__descriptor},
     [FRAME_GATE] = {"GATE", &wsd__pb__gate__descriptor},
     [FRAME_GATE_STATE] = {"GATE_STATE", &wsd__pb__gate_state__descriptor},
+    [FRAME_LANE_OPEN] = {"LANE_OPEN", &wsd__pb__empty__descriptor},
+    [FRAME_LANE_BIND] = {"LANE_BIND", &wsd__pb__lane_bind__descriptor},
+    [FRAME_LANE_WAITS] = {"LANE_WAITS", &wsd__pb__empty__descriptor},
+    [FRAME_LANE_CLOSE] = {"LANE_CLOSE", &wsd__pb__empty__descriptor},
+    [FRAME_LANE] = {"LANE", &wsd__pb__empty__descriptor},
+    [FRAME_LANE_BOUND] = {"LANE_BOUND", &wsd__pb__lane_bound__descriptor},
+    [FRAME_LANE_LOST] = {"LANE_LOST", &wsd__pb__error__descriptor},
     [FRAME_WELCOME] = {"WELCOME", &wsd__pb__welcome__descriptor},
     [FRAME_ACCEPTED] = {"ACCEPTED", &wsd__pb__accepted__descriptor},
     [FRAME_OUTPUT] = {"OUTPUT", &wsd__pb__chunk__descriptor, .body = true},
@@ -300,6 +307,7 @@ static const char *check_message(const struct msg *msg, size_t body_size)
         return check_job(&msg->job, msg->type == FRAME_DONE);
     case FRAME_ERROR:
     case FRAME_GOODBYE:
+    case FRAME_LANE_LOST:
         return check_error(&msg->error);
     case FRAME_PLUGINS:
         return span_fits(msg->plugins.name, CODEC_PATH_MAX) ? NULL : "name";
@@ -335,6 +343,12 @@ static const char *check_message(const struct msg *msg, size_t body_size)
         if (msg->dead.action < DEAD_LIST || msg->dead.action > DEAD_DROP)
             return "action";
         return msg->dead.id.has_id == (msg->dead.action != DEAD_LIST) ? NULL : "id";
+    case FRAME_LANE_BIND:
+        return !span_fits(msg->lane_bind.plugin, CODEC_PATH_MAX) || !msg->lane_bind.plugin.size ? "plugin"
+               : span_fits(msg->lane_bind.function, CODEC_NAME_MAX)                               ? NULL
+                                                                                                   : "function";
+    case FRAME_LANE_BOUND:
+        return msg->lane_bound.number < CODEC_LANE_NUMBERS ? NULL : "number";
     default:
         return NULL;
     }
@@ -527,6 +541,8 @@ union any {
     Wsd__Pb__Worker worker;
     Wsd__Pb__Trace trace;
     Wsd__Pb__Dead dead;
+    Wsd__Pb__LaneBind lane_bind;
+    Wsd__Pb__LaneBound lane_bound;
     Wsd__Pb__Empty empty;
 };
 
@@ -581,6 +597,7 @@ static const char *message_of(struct codec *codec, const ProtobufCMessage *base,
         return job_of(&pb->job, &ret->job);
     case FRAME_ERROR:
     case FRAME_GOODBYE:
+    case FRAME_LANE_LOST:
         ret->error = (struct msg_error){.code = pb->error.code, .text = span_of(pb->error.text)};
         return NULL;
     case FRAME_PLUGINS:
@@ -633,6 +650,15 @@ static const char *message_of(struct codec *codec, const ProtobufCMessage *base,
         return NULL;
     case FRAME_WORKERS:
         ret->workers = (struct msg_workers){.set = pb->workers.set};
+        return NULL;
+    case FRAME_LANE_BIND:
+        ret->lane_bind = (struct msg_lane_bind){.lane = pb->lane_bind.lane,
+                                                .plugin = span_of(pb->lane_bind.plugin),
+                                                .function = span_of(pb->lane_bind.function)};
+        return NULL;
+    case FRAME_LANE_BOUND:
+        ret->lane_bound =
+            (struct msg_lane_bound){.number = pb->lane_bound.number, .flags = pb->lane_bound.flags};
         return NULL;
     case FRAME_TRACE:
         ret->trace = (struct msg_trace){.action = pb->trace.action};
@@ -805,6 +831,7 @@ static void put_flat(const struct msg *msg, union any *ret)
         break;
     case FRAME_ERROR:
     case FRAME_GOODBYE:
+    case FRAME_LANE_LOST:
         wsd__pb__error__init(&ret->error);
         ret->error.code = msg->error.code;
         ret->error.text = bytes_of(msg->error.text);
@@ -864,6 +891,17 @@ static void put_flat(const struct msg *msg, union any *ret)
     case FRAME_WORKERS:
         wsd__pb__workers__init(&ret->workers);
         ret->workers.set = msg->workers.set;
+        break;
+    case FRAME_LANE_BIND:
+        wsd__pb__lane_bind__init(&ret->lane_bind);
+        ret->lane_bind.lane = msg->lane_bind.lane;
+        ret->lane_bind.plugin = bytes_of(msg->lane_bind.plugin);
+        ret->lane_bind.function = bytes_of(msg->lane_bind.function);
+        break;
+    case FRAME_LANE_BOUND:
+        wsd__pb__lane_bound__init(&ret->lane_bound);
+        ret->lane_bound.number = msg->lane_bound.number;
+        ret->lane_bound.flags = msg->lane_bound.flags;
         break;
     case FRAME_TRACE:
         wsd__pb__trace__init(&ret->trace);

@@ -33,9 +33,12 @@
 #define CODEC_RETRIES_MAX  1000u
 #define CODEC_RETRY_MAX    86400000000u   /* microseconds of a first pause */
 #define CODEC_RETRY_ON     (1u << 6 | 1u << 8 | 1u << 9 | 1u << 10) /* failed, timed-out, crashed, interrupted */
-#define CODEC_FEATURE_STORE (1u << 4)     /* HELLO, WELCOME: durable jobs, keys, retries, DEAD */
 #define CODEC_STATE_FINAL  5u             /* of a job: from here on it has ended (enum wsd_job_state of client.h) */
 #define CODEC_STATE_MAX    10u
+
+/* Features, in HELLO and WELCOME: what both have set may be used. */
+#define FEATURE_LANE  1u  /* direct lanes */
+#define FEATURE_STORE 16u /* durable jobs, keys, retries, DEAD */
 
 struct span {
     const char *data; /* followed by a NUL that is not counted; never NULL in a decoded message */
@@ -117,6 +120,10 @@ struct msg_gate { uint32_t action; struct span plugin, function; uint32_t limit;
 struct msg_gate_state { struct span plugin, function; uint32_t flags, limit; uint64_t running, waiting; };
 struct msg_dead { uint32_t action; struct msg_id id; };
 struct msg_open { uint32_t serial; struct span path; };
+struct msg_lane_bind { uint32_t lane; struct span plugin, function; };
+struct msg_lane_bound { uint32_t number, flags; };
+#define LANE_BOUND_IDEMPOTENT 1u
+#define CODEC_LANE_NUMBERS    64u /* of functions in a lane */
 struct msg_opened { uint32_t serial, error; };
 
 /* A decoded message: the member that goes with the frame's type (see frame.h). */
@@ -132,7 +139,7 @@ struct msg {
         struct msg_progress progress;
         struct msg_message message;
         struct msg_job job; /* JOB, DONE */
-        struct msg_error error; /* ERROR, GOODBYE */
+        struct msg_error error; /* ERROR, GOODBYE, LANE_LOST */
         struct msg_plugins plugins;
         struct msg_release release;
         struct msg_reload reload;
@@ -148,6 +155,8 @@ struct msg {
         struct msg_gate gate;
         struct msg_gate_state gate_state;
         struct msg_dead dead;
+        struct msg_lane_bind lane_bind;
+        struct msg_lane_bound lane_bound;
     };
 };
 

@@ -6,6 +6,7 @@
  * Does not know what is waited for. */
 #include "base/event.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>
@@ -59,4 +60,64 @@ bool event_notify(struct event *e, uint32_t n, bool shared)
     atomic_fetch_add_explicit(&e->epoch, 1, memory_order_release);
     futex(&e->epoch, FUTEX_WAKE | (shared ? 0 : FUTEX_PRIVATE_FLAG), n > INT_MAX ? INT_MAX : n, NULL);
     return true;
+}
+
+/* --- several at once ---------------------------------------------------------------------------------------------- */
+
+#ifndef SYS_futex_waitv
+#define SYS_futex_waitv 449 /* newer than the headers of some distributions */
+#endif
+
+/* As linux/futex.h has it from 5.16 on. */
+struct waitv {
+    uint64_t value, address;
+    uint32_t flags, reserved;
+};
+#define WAITV_32      0x02u
+#define WAITV_PRIVATE 128u
+
+bool event_set_available(void)
+{
+    /* nothing to wait for is wrong; no such call is something else, and a filter may say EPERM */
+    return syscall(SYS_futex_waitv, NULL, 0, 0, NULL, 0) < 0 && errno == EINVAL;
+}
+
+void event_set_init(struct event_set *s)
+{
+    s->n = 0;
+}
+
+void event_set_add(struct event_set *s, struct event *e, void *owner)
+{
+    assert(s->n < EVENT_SET_MAX);
+    s->epochs[s->n] = event_prepare(e);
+    s->owners[s->n] = owner;
+    s->events[s->n++] = e;
+}
+
+void event_set_cancel(struct event_set *s)
+{
+    for (uint32_t i = 0; i < s->n; i++)
+        event_cancel(s->events[i]);
+}
+
+bool event_set_rang(const struct event_set *s, uint32_t index)
+{
+    return atomic_load_explicit(&s->events[index]->epoch, memory_order_relaxed) != s->epochs[index];
+}
+
+void event_set_wait(struct event_set *s, bool shared)
+{
+    struct waitv waits[EVENT_SET_MAX];
+
+    if (s->n == 1) {
+        event_wait(s->events[0], s->epochs[0], UINT64_MAX, shared);
+        return;
+    }
+    for (uint32_t i = 0; i < s->n; i++)
+        waits[i] = (struct waitv){.value = s->epochs[i],
+                                  .address = (uintptr_t)&s->events[i]->epoch,
+                                  .flags = WAITV_32 | (shared ? 0 : WAITV_PRIVATE)};
+    syscall(SYS_futex_waitv, waits, s->n, 0, NULL, CLOCK_MONOTONIC);
+    event_set_cancel(s);
 }

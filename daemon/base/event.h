@@ -43,3 +43,26 @@ bool event_wait(struct event *e, uint32_t epoch, uint64_t timeout_usec, bool sha
 
 /* Wakes at most n waiters; no system call where nobody waits. Returns whether a system call was made. [any] */
 bool event_notify(struct event *e, uint32_t n, bool shared);
+
+/* --- several at once ---------------------------------------------------------------------------------------------- */
+
+#define EVENT_SET_MAX 128u /* as many as the kernel waits for at once */
+
+/* Sleeping on several eventcounts: event_set_add() is event_prepare() for each of them, then look again, then cancel or
+ * wait for all. Nothing is lost, by the same argument for each. Wake-ups of one sleeper on two of them at once are one:
+ * who sleeps so looks everywhere when he wakes, and wakes another where something is left. [one thread] */
+struct event_set {
+    uint32_t n;
+    struct event *events[EVENT_SET_MAX];
+    uint32_t epochs[EVENT_SET_MAX];
+    void *owners[EVENT_SET_MAX]; /* the caller's */
+};
+
+/* Whether this kernel can (Linux 5.16); else a set may have one event only. [any] */
+bool event_set_available(void);
+void event_set_init(struct event_set *s);
+void event_set_add(struct event_set *s, struct event *e, void *owner);
+void event_set_cancel(struct event_set *s);
+void event_set_wait(struct event_set *s, bool shared);
+/* Whether this one was notified since it was added. */
+bool event_set_rang(const struct event_set *s, uint32_t index);

@@ -38,12 +38,18 @@ static void leave_note(int signal, int code, const void *address, const void *co
 {
     struct sigaction by_default = {.sa_handler = SIG_DFL};
     const struct host_job *job = host_current();
-    const struct slot *s = job ? container_of(job, struct slot, job) : NULL;
+    uint32_t slot = RING_NONE, generation = 0;
     char *trace;
 
     if (getpid() != owner)
         return;
-    trace = back_fault(noted_in, s ? s->number : RING_NONE, s ? s->generation : 0, mine.worker, signal, code, address);
+    if (job && !lanes_place(job, &slot, &generation)) {
+        const struct slot *s = container_of(job, struct slot, job);
+
+        slot = s->number;
+        generation = s->generation;
+    }
+    trace = back_fault(noted_in, slot, generation, mine.worker, signal, code, address);
     if (!trace)
         return;
     sigaction(SIGALRM, &by_default, NULL);

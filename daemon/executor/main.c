@@ -93,7 +93,12 @@ static int start_pool(const struct arguments *a, struct pool **ret_pool)
         .stack_size = a->stack_size,
         .event = &work.back.up->doorbell,
         .event_shared = true,
-        .source = {.take = work_take, .ready = work_ready, .context = &work},
+        .source = {.take = work_take,
+                   .ready = work_ready,
+                   .prepare = lanes_prepare,
+                   .done = lanes_done,
+                   .lively = lanes_lively,
+                   .context = &work},
         .worker_start = worker_start,
         .worker_stop = worker_stop,
         .task_enter = host_task_enter,
@@ -196,6 +201,12 @@ static int control_loop(struct loader *loader, struct pool *pool)
             break;
         case CONTROL_ASK:
             r = ask_answer(pool, work.control_fd, &c, fd);
+            break;
+        case CONTROL_LANE_GRANT:
+        case CONTROL_LANE:
+        case CONTROL_LANE_BIND:
+        case CONTROL_LANE_CLOSE:
+            r = lanes_control(&work, &c, TAKE_FD(fd));
             break;
         case CONTROL_FINISH:
             return 0;

@@ -271,13 +271,14 @@ static const char *get_input(struct slot *s, const struct plugin_function *funct
     return NULL;
 }
 
-static const struct plugin_function *find_function(struct work *w, const struct back_request *q)
+const struct plugin_function *work_function(struct work *w, uint64_t target)
 {
+    uint32_t number = (uint32_t)(target >> 32), function = (uint32_t)target;
     /* acquire: partner is the release store where the plugin was loaded */
     const struct plugin *p =
-        q->plugin < WORK_PLUGINS ? atomic_load_explicit(&w->plugins[q->plugin], memory_order_acquire) : NULL;
+        number < WORK_PLUGINS ? atomic_load_explicit(&w->plugins[number], memory_order_acquire) : NULL;
 
-    return p && q->function < p->n_functions ? &p->functions[q->function] : NULL;
+    return p && function < p->n_functions ? &p->functions[function] : NULL;
 }
 
 static void run_slot(struct pool_node *node, struct wsd_worker *self)
@@ -287,10 +288,11 @@ static void run_slot(struct pool_node *node, struct wsd_worker *self)
     struct host_request request = {.transport = &transport};
     const char *why = NULL;
 
+    lanes_cool();
     if (back_read(&s->work->back, s->number, s->generation, q) < 0)
         why = "wsd handed over a malformed job";
     request.cancel = q->cancel;
-    request.function = why ? NULL : find_function(s->work, q);
+    request.function = why ? NULL : work_function(s->work, (uint64_t)q->plugin << 32 | q->function);
     if (!why && !request.function)
         why = "wsd handed over a job of an unknown function";
     if (!why)
@@ -316,9 +318,8 @@ static void run_slot(struct pool_node *node, struct wsd_worker *self)
 
 /* --- the pool's source -------------------------------------------------------------------------------------------- */
 
-struct pool_node *work_take(void *context, bool *ret_more)
+static struct pool_node *take_job(struct work *w, bool *ret_more)
 {
-    struct work *w = context;
     uint32_t number, generation;
 
     while ((number = back_take(&w->back, &generation, ret_more)) != RING_NONE) {
@@ -348,9 +349,27 @@ struct pool_node *work_take(void *context, bool *ret_more)
     return NULL;
 }
 
-bool work_ready(void *work)
+/* In turns, so that neither keeps the other waiting. */
+struct pool_node *work_take(void *context, bool *ret_more)
 {
-    return back_ready(&((struct work *)work)->back);
+    static _Thread_local bool direct_first;
+    struct work *w = context;
+    struct pool_node *node;
+
+    direct_first = !direct_first;
+    if (direct_first) {
+        node = lanes_take(w, ret_more);
+        return node ? node : take_job(w, ret_more);
+    }
+    node = take_job(w, ret_more);
+    return node ? node : lanes_take(w, ret_more);
+}
+
+bool work_ready(void *context)
+{
+    struct work *w = context;
+
+    return back_ready(&w->back) || lanes_ready(w);
 }
 
 void work_init(struct work *w, int control_fd)
@@ -358,4 +377,5 @@ void work_init(struct work *w, int control_fd)
     w->control_fd = control_fd;
     inputs_init(&w->inputs);
     opens_init(&w->opens);
+    lanes_init(w);
 }

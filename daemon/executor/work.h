@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "executor/inputs.h"
+#include "executor/lane.h"
 #include "executor/opens.h"
 #include "executor/output.h"
 #include "host/plugin.h"
@@ -40,15 +41,19 @@ struct work {
     struct inputs inputs;
     struct opens opens;
     _Atomic(struct plugin *) plugins[WORK_PLUGINS]; /* [atomic: release by the control thread, acquire by workers] */
+    struct lanes lanes;
     struct slot slots[RING_SLOTS];                  /* zero until first used, so that idle executors stay small */
 };
 
 /* One executor a process: its memory is static. [main, before threads] */
 void work_init(struct work *w, int control_fd);
 
-/* The pool's source. */
+/* The pool's source: the submission ring and the direct lanes. */
 struct pool_node *work_take(void *work, bool *ret_more);
 bool work_ready(void *work);
+
+/* The function of a plugin's number << 32 | index; NULL: there is none. [worker] */
+const struct plugin_function *work_function(struct work *w, uint64_t target);
 
 /* Waits until there() says yes: true; or until the job is cancelled: false. Whoever makes there() true, or cancels,
  * notifies up->space after. [worker] */

@@ -6,7 +6,7 @@
 
 #include "frontend/peer.h"
 
-enum call_kind { CALL_SUBMIT, CALL_AWAIT, CALL_LIST, CALL_PLUGINS, CALL_RELOAD, CALL_WORKERS, CALL_TRACE, CALL_DEAD };
+enum call_kind { CALL_SUBMIT, CALL_AWAIT, CALL_LIST, CALL_PLUGINS, CALL_RELOAD, CALL_WORKERS, CALL_TRACE, CALL_DEAD, CALL_LANE, CALL_BIND };
 
 struct call {
     struct watch watch; /* SUBMIT, AWAIT */
@@ -29,6 +29,14 @@ struct call {
     struct list answers;               /* TRACE: what executors said, and has not been sent */
     uint32_t action;                   /* TRACE: enum trace_action */
     bool answered;                     /* TRACE: no more will come */
+    struct call_lane *lane;            /* LANE, BIND */
+};
+
+/* What only few calls need. */
+struct call_lane {
+    struct call *call;
+    struct lane_user user; /* LANE */
+    struct lane_bind bind; /* BIND */
 };
 
 /* NULL: it was answered. */
@@ -39,6 +47,15 @@ void call_free(struct call *c);
 void call_stall(struct call *c);
 /* END, and it is over. */
 void call_end(struct call *c);
+
+struct call *call_find(const struct peer *p, uint32_t tag); /* NULL: none is open */
+
+/* lane.c */
+void lane_open(struct peer *p, uint32_t tag);
+void lane_bind(struct peer *p, uint32_t tag, const struct msg_lane_bind *m);
+void lane_waits(struct peer *p, uint32_t tag);
+void lane_close(struct peer *p, uint32_t tag);
+void lane_forget(struct call *c); /* the call goes */
 
 /* ask.c */
 void ask_workers(struct peer *p, uint32_t tag, const struct msg_workers *m);

@@ -32,7 +32,7 @@ static uint64_t tag_key(const struct peer *p, uint32_t tag)
     return hash_mix(p->number << 32 ^ tag);
 }
 
-static struct call *call_find(const struct peer *p, uint32_t tag)
+struct call *call_find(const struct peer *p, uint32_t tag)
 {
     for (struct hash_link *l = hash_first(&p->frontend->calls, tag_key(p, tag)); l; l = hash_next(l)) {
         struct call *c = container_of(l, struct call, by_tag);
@@ -86,6 +86,7 @@ void call_free(struct call *c)
     jobs_dead_forget(&c->dead);
     ask_forget(c);
     quota_request_ended(c->peer);
+    lane_forget(c);
     if (c->ids)
         c->peer->listing = false;
     free(c->names);
@@ -685,6 +686,13 @@ static void do_stats(struct peer *p, uint32_t tag)
         {span("executors_died"), n.executors_died},
         {span("executors_distrusted"), n.liars},
         {span("traces"), n.n_traces},
+        {span("direct_lanes"), n.n_lanes},
+        {span("direct_calls"), n.direct_calls},
+        {span("direct_running"), n.direct_running},
+        {span("direct_cpu_usec"), n.direct_cpu_usec},
+        {span("direct_crashed"), n.direct_crashed},
+        {span("direct_interrupted"), n.direct_interrupted},
+        {span("direct_timed_out"), n.direct_timed_out},
         {span("connections"), p->frontend->n_peers},
         {span("bytes_unread"), p->frontend->n_unread},
     };
@@ -695,8 +703,9 @@ static void do_stats(struct peer *p, uint32_t tag)
 
 static void do_hello(struct peer *p, const struct msg_hello *m)
 {
+    uint64_t features = FEATURE_STORE | (jobs_lanes_available() ? FEATURE_LANE : 0);
     struct msg answer = {.type = FRAME_WELCOME,
-                         .welcome = {.version = 1, .features = CODEC_FEATURE_STORE, .program = span("wsd " WSD_VERSION), .window = JOBS_INPUT_WINDOW}};
+                         .welcome = {.version = 1, .features = features, .program = span("wsd " WSD_VERSION), .window = JOBS_INPUT_WINDOW}};
 
     if (p->greeted) {
         peer_fail(p, "a second HELLO");
@@ -719,6 +728,7 @@ static void do_hello(struct peer *p, const struct msg_hello *m)
     }
     log_debug("uid %u pid %d speaks: %s", p->uid, p->pid, m->program.data);
     p->window = m->window;
+    p->features = m->features & features;
     p->greeted = true;
     peer_send(p, &answer, 0, NULL, 0);
 }
@@ -760,6 +770,10 @@ void dispatch(struct peer *p, const struct frame *frame)
     case FRAME_OPENED: do_opened(p, frame->tag, &m.opened); break;
     case FRAME_WORKERS: ask_workers(p, frame->tag, &m.workers); break;
     case FRAME_DEAD: do_dead(p, frame->tag, &m.dead); break;
+    case FRAME_LANE_OPEN: lane_open(p, frame->tag); break;
+    case FRAME_LANE_BIND: lane_bind(p, frame->tag, &m.lane_bind); break;
+    case FRAME_LANE_WAITS: lane_waits(p, frame->tag); break;
+    case FRAME_LANE_CLOSE: lane_close(p, frame->tag); break;
     case FRAME_TRACE: ask_trace(p, frame->tag, &m.trace); break;
     default: peer_fail(p, "a frame that only wsd sends"); break;
     }

@@ -8,6 +8,7 @@
 #include "frontend/peer.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -56,6 +57,59 @@ void peer_send(struct peer *p, const struct msg *msg, uint32_t tag, const void *
         memcpy(at + size, body, body_size);
     buffer_commit(&p->out, size + body_size);
     quota_output(p);
+}
+
+bool peer_send_fds(struct peer *p, const struct msg *msg, uint32_t tag, const int fds[2])
+{
+    struct peer_sending s = {.at = p->sent + buffer_size(&p->out), .fds = {-1, -1}};
+
+    if (p->failed || p->n_sending == PEER_SENDING)
+        return false;
+    for (int i = 0; i < 2; i++)
+        s.fds[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, 0);
+    if (s.fds[0] < 0 || s.fds[1] < 0) {
+        close_fd(s.fds[0]);
+        close_fd(s.fds[1]);
+        return false;
+    }
+    p->sending[p->n_sending++] = s;
+    peer_send(p, msg, tag, NULL, 0);
+    return true;
+}
+
+static void drop_sending(struct peer *p)
+{
+    close_fd(p->sending[0].fds[0]);
+    close_fd(p->sending[0].fds[1]);
+    p->n_sending--;
+    memmove(p->sending, p->sending + 1, p->n_sending * sizeof(p->sending[0]));
+}
+
+/* One send: up to the frame of the next descriptors, or beginning with it and up to the one after. */
+static ssize_t send_once(struct peer *p)
+{
+    union {
+        char bytes[CMSG_SPACE(2 * sizeof(int))];
+        struct cmsghdr align;
+    } control = {.bytes = {0}};
+    struct iovec v = {.iov_base = (void *)(uintptr_t)buffer_data(&p->out), .iov_len = buffer_size(&p->out)};
+    struct msghdr h = {.msg_iov = &v, .msg_iovlen = 1};
+    bool attach = p->n_sending && p->sending[0].at == p->sent;
+
+    if (p->n_sending > attach)
+        v.iov_len = MIN(v.iov_len, (size_t)(p->sending[attach].at - p->sent));
+    if (attach) {
+        h.msg_control = control.bytes;
+        h.msg_controllen = sizeof(control.bytes);
+        control.align.cmsg_level = SOL_SOCKET;
+        control.align.cmsg_type = SCM_RIGHTS;
+        control.align.cmsg_len = CMSG_LEN(2 * sizeof(int));
+        memcpy(CMSG_DATA(&control.align), p->sending[0].fds, 2 * sizeof(int));
+    }
+    ssize_t n = sendmsg(p->fd, &h, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (n > 0 && attach)
+        drop_sending(p);
+    return n;
 }
 
 void peer_error(struct peer *p, uint32_t tag, uint32_t code, const char *text)
@@ -107,7 +161,7 @@ static void resume(struct peer *p);
 static void flush(struct peer *p)
 {
     while (buffer_size(&p->out)) {
-        ssize_t n = send(p->fd, buffer_data(&p->out), buffer_size(&p->out), MSG_NOSIGNAL | MSG_DONTWAIT);
+        ssize_t n = send_once(p);
 
         if (n < 0 && errno == EINTR)
             continue;
@@ -115,6 +169,7 @@ static void flush(struct peer *p)
             p->failed = true;
         if (n < 0)
             break;
+        p->sent += (size_t)n;
         buffer_drop(&p->out, (size_t)n);
     }
     quota_output(p);
@@ -328,6 +383,8 @@ struct peer *peer_free(struct peer *p)
         event_free(p->half_timer);
     for (uint32_t i = 0; i < p->n_fds; i++)
         close_fd(p->fds[i]);
+    while (p->n_sending)
+        drop_sending(p);
     close_fd(p->fd);
     buffer_deinit(&p->in);
     buffer_deinit(&p->out);

@@ -29,6 +29,13 @@ struct frontend {
     int max_fd; /* the highest descriptor that a connection may have: executors need some too */
 };
 
+/* Two descriptors on their way to a client, with the first byte of their frame. */
+#define PEER_SENDING 4u
+struct peer_sending {
+    uint64_t at; /* position in the stream of sent bytes */
+    int fds[2];
+};
+
 struct peer {
     struct list link, dirty;
     struct frontend *frontend;
@@ -41,6 +48,10 @@ struct peer {
     bool held; /* `in` begins with a frame that waits for room in `out`: nothing is read meanwhile */
     struct directory *directory;
     uint32_t window; /* of output, for new calls */
+    uint64_t features; /* of both */
+    uint64_t sent; /* bytes, since the beginning */
+    struct peer_sending sending[PEER_SENDING];
+    uint32_t n_sending;
     struct buffer in, out;
     struct event *read_event, *write_event, *half_timer;
     struct list calls;
@@ -55,6 +66,8 @@ int peer_new(struct frontend *f, int fd);
 struct peer *peer_free(struct peer *p);
 /* Puts a frame into the output. */
 void peer_send(struct peer *p, const struct msg *msg, uint32_t tag, const void *body, size_t body_size);
+/* The same with two descriptors, which are copied. False: there is no room for them now, and nothing was sent. */
+bool peer_send_fds(struct peer *p, const struct msg *msg, uint32_t tag, const int fds[2]);
 void peer_error(struct peer *p, uint32_t tag, uint32_t code, const char *text);
 /* The connection broke a rule: it is told why, and closed at the end of the turn. */
 __attribute__((format(printf, 2, 3))) void peer_fail(struct peer *p, const char *format, ...);

@@ -46,6 +46,7 @@ static void on_ready(struct executor *e, void *context)
 
 static void on_bell(struct executor *e, void *context)
 {
+    lanes_belled(context);
     domain_poll(context);
 }
 
@@ -149,6 +150,9 @@ static void on_control(struct executor *e, const struct control *c, void *contex
         return;
     case CONTROL_UNSAFE:
         unsafe(d, c);
+        return;
+    case CONTROL_LANED:
+        lanes_control(d, c);
         return;
     default:
         liar(d, "a packet of unknown kind");
@@ -316,6 +320,7 @@ void domain_finish(struct domain *d)
     if (!d->executor || d->finishing)
         return;
     d->finishing = true;
+    lanes_revoke(d);
     executor_finish(d->executor);
     idle_timer_set(d, FINISH_USEC);
 }
@@ -331,7 +336,7 @@ static void on_idle(evutil_socket_t fd, short what, void *userdata)
         executor_kill(d->executor);
         return;
     }
-    if (d->n_handed || domain_wanted(d) || plugin_loading(d) || d->traced) {
+    if (d->n_handed || domain_wanted(d) || plugin_loading(d) || d->traced || d->direct_armed) {
         d->idle_since_usec = clock_monotonic_usec();
         idle_timer_set(d, limit);
     } else if (idle >= limit) {
@@ -427,6 +432,8 @@ static struct domain *unmake(struct domain *d)
         event_free(d->pulse_timer);
     if (d->fair_timer)
         event_free(d->fair_timer);
+    if (d->direct_timer)
+        event_free(d->direct_timer);
     free(d->own);
     free(d->unsafe);
     reload_trial_free(d->trial);
@@ -450,7 +457,7 @@ struct domain *domain_new(struct jobs *jobs, uint64_t owner)
     queue_init(&d->queue, &jobs->lanes, &jobs->counters.n_queued);
     d->pause_timer = evtimer_new(jobs->options.base, on_pause_over, d);
     d->idle_timer = evtimer_new(jobs->options.base, on_idle, d);
-    if (!d->pause_timer || !d->idle_timer || pulse_init(d) < 0 || fair_init(d) < 0)
+    if (!d->pause_timer || !d->idle_timer || pulse_init(d) < 0 || fair_init(d) < 0 || lanes_init(d) < 0)
         return unmake(d);
     list_push_back(&jobs->domains, &d->link);
     return d;
@@ -699,7 +706,7 @@ void domain_complete(struct domain *d, const struct front_completion *c)
         domain_done(job, c);
     }
     front_retire(&d->executor->front, c->slot);
-    if (d->heir && !d->n_handed)
+    if (d->heir && !d->n_handed && !lanes_running(d))
         domain_finish(d);
     else if (!d->n_handed && !d->queue.n)
         idle_begins(d);
@@ -735,6 +742,7 @@ void domain_free(struct domain *d)
     if (d->jobs->by_key.n_buckets)
         hash_remove(&d->jobs->by_key, &d->by_key);
     ask_executor_gone(d);
+    lanes_gone(d, &(struct lanes_death){.how = "wsd was ended before it was done"});
     d->executor = executor_free(d->executor);
     while (!list_empty(&d->plugins))
         plugin_free(container_of(d->plugins.next, struct plugin, link));

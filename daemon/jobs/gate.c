@@ -90,6 +90,11 @@ static bool is_open_for(const struct gate *g, const struct job *job, uint8_t out
     return is_open(g) || (job->gate & out && !g->paused && g->n_inside + g->n_out <= g->limit);
 }
 
+bool gate_known(const struct jobs *jobs, const char *plugin, const char *function)
+{
+    return jobs->gates.n && (find(jobs, plugin, "") || find(jobs, plugin, function));
+}
+
 static uint8_t out_of(int i)
 {
     return i == 0 ? GATE_OUT_PLUGIN : GATE_OUT_FUNCTION;
@@ -318,6 +323,7 @@ int jobs_gate(struct jobs *jobs, const struct jobs_gate_request *r)
     if (n < 0)
         return n;
     log_gate(r);
+    lanes_review(jobs);
     jobs->gates_due = true; /* also where there is none: all domains look at their queues */
     return 0;
 }

@@ -29,6 +29,7 @@ struct user {
     struct list kept;    /* jobs in a final state whose result is kept, oldest first */
     uint32_t n_kept;
     uint32_t n_fds;      /* descriptors of inputs */
+    uint32_t n_direct;   /* calls that his direct lanes may have under way */
     uint64_t n_bytes;    /* arguments, inputs and kept results */
 };
 
@@ -211,6 +212,10 @@ struct domain {
     uint32_t traced, traced_by;  /* number of the trace, 0: none; uid */
     uint32_t n_trace_ended;      /* executors that ended while they were traced */
     uint32_t n_reports;          /* of a trace, not read yet */
+    struct list directs;         /* direct lanes into the executor */
+    struct event *direct_timer;  /* while something runs in one of them */
+    bool direct_armed;
+    uint64_t direct_waited_usec; /* when a client said last that it waits */
 };
 
 struct jobs {
@@ -287,6 +292,7 @@ bool gate_lets(struct job *job);   /* the first of its domain's queue; false: it
 void job_unqueue(struct job *job); /* QUEUED: from wherever it waits */
 void gate_entered(struct job *job); /* for job_move(): it is handed over, and no longer is */
 void gate_left(struct job *job);
+bool gate_known(const struct jobs *jobs, const char *plugin, const char *function); /* there is one for either */
 void gates_turn(struct jobs *jobs); /* once a turn of the loop */
 void gates_free(struct jobs *jobs);
 
@@ -386,6 +392,8 @@ void poison_deaf(struct job *job); /* its executor is killed for its sake */
 void poison_crashed(struct job *job, const char *why);
 /* Its executor has died without a word while no other function ran; alone: or ever had, in that executor. */
 void poison_silent(struct job *job, bool alone, const char *why);
+/* The same for what is no job: `call` tells it from others. */
+void poison_function(const struct plugin *p, const struct plugin_function *f, const void *call, const char *why);
 void poison_ended(struct job *job, bool went_well); /* it is final, and has not crashed */
 void poison_describe(const struct plugin *p, const struct plugin_function *f, struct plugin_function_info *ret);
 
@@ -413,6 +421,26 @@ void pulse_started(struct domain *d); /* an executor was */
 void pulse_busy(struct domain *d);    /* something was handed to it */
 void pulse_idle(struct domain *d);    /* it has no work any more */
 void pulse_heard(struct domain *d);   /* it has answered */
+
+/* lane.c: direct lanes */
+struct lanes_death {
+    const struct fault_note *note; /* NULL: none */
+    const char *crash;             /* words for that */
+    const char *how;               /* words for those who were there */
+};
+int lanes_init(struct domain *d);
+void lanes_control(struct domain *d, const struct control *c); /* LANED */
+void lanes_belled(struct domain *d); /* something may have begun */
+void lanes_watch(struct domain *d);  /* looks at them for a while */
+bool lanes_running(const struct domain *d); /* a direct call runs */
+bool lanes_wait(const struct domain *d);    /* or did just now, or one is waited for */
+void lanes_revoke(struct domain *d);        /* nothing more is begun in them */
+void lanes_review(struct jobs *jobs);       /* limits, or what is allowed, have changed */
+void lanes_stale(const struct plugin *p);   /* new calls do not go to this one */
+void lanes_swap(struct domain *d, struct domain *n); /* d's executor is n's now; n had none */
+void lanes_count(struct jobs *jobs, struct jobs_counters *ret); /* adds those that are open */
+/* The executor is dead, or being freed: each call has its verdict, no lane is left. True: it was killed for one of them. */
+bool lanes_gone(struct domain *d, const struct lanes_death *death);
 
 /* recover.c */
 void recover(struct domain *d, int code, int status);

@@ -592,15 +592,18 @@ void jobs_drain(struct jobs *jobs)
 {
     jobs->draining = true;
     each_job(jobs, drain);
+    lanes_review(jobs);
 }
 
 void jobs_set_limits(struct jobs *jobs, const struct jobs_limits *limits)
 {
     jobs->options.limits = *limits;
+    lanes_review(jobs);
 }
 
 void jobs_counters(struct jobs *jobs, struct jobs_counters *ret)
 {
     *ret = jobs->counters;
     ret->n_traces = ask_traces(jobs);
+    lanes_count(jobs, ret);
 }

@@ -158,6 +158,9 @@ struct jobs_counters {
     uint64_t retried;     /* tries after a bad end */
     uint64_t n_stored, n_dead; /* durable jobs that have ended, and those of them that are out of retries */
     uint64_t store_bytes; /* of all durable jobs, on disk */
+    uint64_t n_lanes;  /* direct lanes, open */
+    uint64_t direct_calls, direct_cpu_usec, direct_crashed, direct_interrupted, direct_timed_out;
+    uint64_t direct_running; /* now */
     uint64_t n_unread; /* watches of ended jobs that have not had all of the output */
 };
 
@@ -401,6 +404,48 @@ void jobs_ask_forget(struct executor_question *q);
 void jobs_trace_drop(struct jobs *jobs, uint32_t number);
 /* By configuration: as SET_WORKERS, without an answer. */
 void jobs_set_workers(struct jobs *jobs, uint32_t workers);
+
+/* --- direct lanes ------------------------------------------------------------------------------------------------ */
+
+struct direct;
+
+/* Who has one, embedded in his object; zeroed, with ops set, before it is handed in. */
+struct lane_user {
+    const struct lane_ops *ops;
+    struct direct *lane; /* NULL: none */
+};
+
+struct lane_ops {
+    /* It is there; the descriptors are to be sent to the client, and live for the time of the call. */
+    void (*opened)(struct lane_user *u, int memory_fd, int grant_fd);
+    /* There is none, or no more: the last call. code 0: its executor is gone; there will be another. */
+    void (*gone)(struct lane_user *u, int code, const char *text);
+};
+
+/* A question for the number of a function, embedded likewise. */
+struct lane_bind {
+    struct plugin_query query; /* private, as is all but answer, number and idempotent */
+    struct list link;
+    struct lane_user *user;
+    char *request, function[64];
+    bool told; /* the executor was */
+    uint32_t number;
+    bool idempotent;
+    void (*answer)(struct lane_bind *b, int code, const char *text); /* code 0: number is set */
+};
+
+/* Whether this kernel can do it. */
+bool jobs_lanes_available(void);
+/* 0: opened or gone is called later; or *ret_refusal says why not, and nothing is. -ENOMEM, .. */
+int jobs_lane_open(struct jobs *jobs, uint32_t uid, struct directory *directory, struct lane_user *u,
+                   const char **ret_refusal);
+/* 0: answer is called, now or later. -EINVAL (no open lane, a name that is too long), -EACCES, -ENAMETOOLONG, -ENOMEM. */
+int jobs_lane_bind(struct lane_user *u, const char *plugin, const char *function, struct lane_bind *b);
+void jobs_lane_forget(struct lane_bind *b); /* the asker goes */
+/* The client says that it has been waiting for long. */
+void jobs_lane_waits(struct lane_user *u);
+/* Calls that run are cancelled; no more calls of ops. */
+void jobs_lane_close(struct lane_user *u);
 
 /* Completions of every executor, a bounded batch: true where there may be more. */
 bool jobs_poll(struct jobs *jobs);

@@ -293,6 +293,7 @@ struct plugin *plugin_get(struct domain *d, const char *request)
 
         if (newer) {
             p->stale = true;
+            lanes_stale(p);
             quarantine_release(&d->jobs->quarantine, false, d->key, request, ""); /* it may have been mended */
             return newer;
         }

@@ -83,28 +83,36 @@ void poison_deaf(struct job *job)
     quarantine_mark(&job->domain->jobs->quarantine, job->domain->key, job->plugin->request, clock_monotonic_usec());
 }
 
-static void count(struct job *job, const char *why, bool silent, bool alone)
+/* silent: its executor has died without a word while nothing else ran; alone: or ever had, in that executor. */
+static void count(const struct plugin *p, const struct plugin_function *f, const void *call, const char *why, bool silent,
+                  bool alone)
 {
-    const struct jobs_limits *l = &job->domain->jobs->options.limits;
+    const struct jobs_limits *l = &p->domain->jobs->options.limits;
     const struct quarantine_rules rules = {.after = l->quarantine_after, .max_usec = l->quarantine_max_usec};
-    struct quarantine *q = &job->domain->jobs->quarantine;
-    const char *request = job->plugin->request, *function = job->function->name;
-    uint64_t now = clock_monotonic_usec(), owner = job->domain->key;
+    struct quarantine *q = &p->domain->jobs->quarantine;
+    uint64_t now = clock_monotonic_usec(), owner = p->domain->key;
 
-    if (silent ? quarantine_silent(q, &rules, owner, request, function, job, alone, why, now)
-               : quarantine_crashed(q, &rules, owner, request, function, job, why, now))
-        log_warning("%s:%s crashed %u times: in quarantine for %llu s", plugin_title(job->plugin), job->function->name,
-                    suspect_of(job)->n_all, (unsigned long long)((suspect_of(job)->until_usec - now + 999999) / 1000000));
+    if (!(silent ? quarantine_silent(q, &rules, owner, p->request, f->name, call, alone, why, now)
+                 : quarantine_crashed(q, &rules, owner, p->request, f->name, call, why, now)))
+        return;
+    const struct suspect *s = quarantine_find(q, owner, p->request, f->name);
+    log_warning("%s:%s crashed %u times: in quarantine for %llu s", plugin_title(p), f->name, s->n_all,
+                (unsigned long long)((s->until_usec - now + 999999) / 1000000));
+}
+
+void poison_function(const struct plugin *p, const struct plugin_function *f, const void *call, const char *why)
+{
+    count(p, f, call, why, false, false);
 }
 
 void poison_crashed(struct job *job, const char *why)
 {
-    count(job, why, false, false);
+    count(job->plugin, job->function, job, why, false, false);
 }
 
 void poison_silent(struct job *job, bool alone, const char *why)
 {
-    count(job, why, true, alone);
+    count(job->plugin, job->function, job, why, true, alone);
 }
 
 void poison_ended(struct job *job, bool went_well)

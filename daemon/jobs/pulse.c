@@ -90,7 +90,7 @@ static void on_tick(evutil_socket_t fd, short what, void *userdata)
             hangs(d, "did not get ready");
         return;
     }
-    if (!d->executor || d->finishing || d->executor->killed || (d->executor->ready && !d->n_handed && !domain_wanted(d)))
+    if (!d->executor || d->finishing || d->executor->killed || (d->executor->ready && !d->n_handed && !domain_wanted(d) && !lanes_wait(d)))
         return;
     arm(d);
     if (!d->executor->ready) {

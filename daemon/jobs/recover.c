@@ -84,21 +84,27 @@ static void log_lines(const struct job *job, const char *text)
     }
 }
 
+static void words_of_fault(char text[static JOB_TEXT], const struct fault_note *n,
+                           const struct domain *d)
+{
+    if (n->signal == 0)
+        snprintf(text, JOB_TEXT, "called exit()");
+    else if (n->code == FAULT_STACK)
+        words_of_stack(text, n->address);
+    else if (n->signal == SIGABRT || n->signal == SIGSYS)
+        snprintf(text, JOB_TEXT, "%s", strsignal(n->signal));
+    else
+        snprintf(text, JOB_TEXT, "%s at address 0x%llx", strsignal(n->signal), (unsigned long long)n->address);
+    if (n->signal == SIGABRT || (n->signal == SIGSEGV && n->code != FAULT_STACK && n->address < NULL_PAGE))
+        words_of_memory(text, d);
+}
+
 static void crashed(struct job *job, const struct death *death)
 {
     const struct fault_note *n = &death->note;
     char text[JOB_TEXT];
 
-    if (n->signal == 0)
-        snprintf(text, sizeof(text), "called exit()");
-    else if (n->code == FAULT_STACK)
-        words_of_stack(text, n->address);
-    else if (n->signal == SIGABRT || n->signal == SIGSYS)
-        snprintf(text, sizeof(text), "%s", strsignal(n->signal));
-    else
-        snprintf(text, sizeof(text), "%s at address 0x%llx", strsignal(n->signal), (unsigned long long)n->address);
-    if (n->signal == SIGABRT || (n->signal == SIGSEGV && n->code != FAULT_STACK && n->address < NULL_PAGE))
-        words_of_memory(text, job->domain);
+    words_of_fault(text, n, job->domain);
     log_warning("%s:%s crashed: %s", plugin_title(job->plugin), job->function->name, text);
     if (*n->backtrace && job_more(job)) {
         log_lines(job, n->backtrace);
@@ -181,7 +187,7 @@ static void suspect(struct domain *d, const struct death *death)
     struct job *one = NULL;
     uint64_t started;
 
-    if (plugin_loading(d))
+    if (plugin_loading(d) || lanes_running(d))
         return;
     list_for_each(l, &d->handed)
     {
@@ -195,6 +201,17 @@ static void suspect(struct domain *d, const struct death *death)
     }
     if (one)
         poison_silent(one, d->alone != DOMAIN_MIXED, death->how);
+}
+
+/* True: the executor was killed for one of its direct calls. */
+static bool judge_direct(struct domain *d, const struct death *death)
+{
+    char text[JOB_TEXT] = "";
+
+    if (death->noted)
+        words_of_fault(text, &death->note, d);
+    return lanes_gone(
+        d, &(struct lanes_death){.note = death->noted ? &death->note : NULL, .crash = text, .how = death->how});
 }
 
 static void describe(char text[static JOB_TEXT], struct domain *d, const struct death *death, int code, int status)
@@ -245,6 +262,7 @@ void recover(struct domain *d, int code, int status)
         blame = blame && !(job->flags & JOB_KILLED);
         classify(d, job, &death);
     }
+    blame = !judge_direct(d, &death) && blame;
     d->jobs->counters.n_handed -= d->n_handed;
     d->n_handed = 0;
     memset(d->slots, 0, sizeof(d->slots));

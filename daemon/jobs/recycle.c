@@ -225,6 +225,7 @@ static void take_over(struct domain *d, struct domain *n)
     SWAP(d->n_handed, n->n_handed);
     ask_swap(d, n);
     SWAP(d->alone, n->alone);
+    lanes_swap(d, n);
     n->useful = d->useful;
     d->useful = false;
     d->n_ended = 0;
@@ -238,7 +239,7 @@ static void take_over(struct domain *d, struct domain *n)
     }
     pulse_started(d);
     pulse_started(n);
-    if (!n->n_handed)
+    if (!n->n_handed && !lanes_running(n))
         domain_finish(n);
     domain_pump(d);
     domain_rest(d);

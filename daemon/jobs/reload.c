@@ -190,8 +190,10 @@ void reload_settled(struct plugin *p)
         forget(p);
         return;
     }
-    if (old)
+    if (old) {
         old->stale = true;
+        lanes_stale(old);
+    }
     quarantine_release(&d->jobs->quarantine, false, d->key, p->request, ""); /* it may have been mended */
     log_notice("plugin %s: reloaded: %s instead of %s", p->request, p->version, r->version ? r->version : "nothing");
 }

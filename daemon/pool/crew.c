@@ -29,17 +29,29 @@ static void end(struct pool *pool)
     pthread_mutex_unlock(&pool->crew_lock);
 }
 
+static void sleep_done(const struct pool_source *source, struct event_set *set)
+{
+    if (source->done)
+        source->done(source->context, set);
+}
+
 /* Sleeps until there may be work. False: the pool has ended. Comes in as a searcher, goes out as none. */
 static bool park(struct worker *w)
 {
     struct pool *pool = w->pool;
+    const struct pool_source *source = &pool->options.source;
     struct park *p = &pool->park;
-    uint32_t epoch = event_prepare(p->event);
+    struct event_set set;
 
+    event_set_init(&set);
+    event_set_add(&set, p->event, NULL);
+    if (source->prepare)
+        source->prepare(source->context, &set);
     park_search_end(p);
     /* The second look, after both announcements: see park.h. */
     if (pool_has_roots(pool) || worker_look(w, NULL)) {
-        event_cancel(p->event);
+        event_set_cancel(&set);
+        sleep_done(source, &set);
         return true;
     }
     /* Nothing anywhere. Had a task that runs elsewhere more to say, its worker would be busy. The close came before its
@@ -48,13 +60,15 @@ static bool park(struct worker *w)
     if (last && atomic_load_explicit(&pool->closing, memory_order_seq_cst))
         end(pool);
     if (atomic_load_explicit(&pool->ended, memory_order_acquire)) {
-        event_cancel(p->event);
+        event_set_cancel(&set);
+        sleep_done(source, &set);
         return false;
     }
     deque_trim_owner(&w->deque);
     COUNT(w, parks);
     trace_event(w, TRACE_SLEEP, TRACE_NOBODY);
-    event_wait(p->event, epoch, UINT64_MAX, p->shared);
+    event_set_wait(&set, p->shared);
+    sleep_done(source, &set);
     trace_event(w, TRACE_SLEEP | TRACE_END, TRACE_NOBODY);
     COUNT(w, wakeups);
     atomic_fetch_add_explicit(&pool->busy, 1, memory_order_acq_rel);

@@ -10,6 +10,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/relax.h"
 #include "pool/worker.h"
 
 /* Ticks are nanoseconds, or a third of one. A task below the first is tiny; after so many in a row a thief holds back
@@ -20,14 +21,13 @@
 #define HOLD_TICKS_MAX 40000u
 /* How long the one searching worker goes on while others run tasks. */
 #define SEARCH_SPIN_USEC 20
+/* Twice as long as WORKER_LINGER_USEC's last after a hit, half as long after a miss, and never less than */
+#define LINGER_MIN_USEC 2u
+#define LINGER_PROBE    256u /* after so many misses it is tried again in full */
 
 void worker_relax(void)
 {
-#if defined(__x86_64__) || defined(__i386__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    __asm__ volatile("yield");
-#endif
+    cpu_relax();
 }
 
 uint64_t worker_ticks(void)
@@ -360,12 +360,41 @@ void worker_run(struct worker *w, const struct found *f)
     }
 }
 
-/* Looks for work as a registered searcher; goes on for a moment while others run tasks, which may spawn. */
+/* Whether a worker that nobody else keeps awake goes on looking. */
+static bool is_lively(const struct pool *pool)
+{
+    const struct pool_source *s = &pool->options.source;
+
+    return s->lively && !atomic_load_explicit(&pool->crowded, memory_order_relaxed) && s->lively(s->context);
+}
+
+/* How long to go on, in microseconds; 0: not at all. One spinner at most. Relaxed: only a guess. */
+static uint64_t search_usec(struct worker *w)
+{
+    struct pool *pool = w->pool;
+
+    if (atomic_load_explicit(&pool->park.seek, memory_order_relaxed) != 1)
+        return 0;
+    if (is_lively(pool))
+        return w->linger_usec;
+    return atomic_load_explicit(&pool->busy, memory_order_relaxed) > 1 ? SEARCH_SPIN_USEC : 0;
+}
+
+static void lingered(struct worker *w, bool hit)
+{
+    if (hit)
+        w->linger_usec = MIN(w->linger_usec * 2, WORKER_LINGER_USEC);
+    else
+        w->linger_usec = ++w->n_misses % LINGER_PROBE ? MAX(w->linger_usec / 2, LINGER_MIN_USEC) : WORKER_LINGER_USEC;
+}
+
+/* Looks for work as a registered searcher; goes on for a moment while others run tasks, which may spawn, or where the
+ * source is lively. */
 bool worker_search(struct worker *w, struct found *f)
 {
     struct pool *pool = w->pool;
     uint64_t deadline = 0;
-    bool found;
+    bool found, lively = false;
 
     park_search_begin(&pool->park);
     while (!(found = worker_find(w, f))) {
@@ -376,18 +405,21 @@ bool worker_search(struct worker *w, struct found *f)
                 worker_relax();
             continue;
         }
-        /* One spinner at most, and none where nobody else is awake. Relaxed: only a guess. */
-        if (atomic_load_explicit(&pool->busy, memory_order_relaxed) <= 1 ||
-            atomic_load_explicit(&pool->park.seek, memory_order_relaxed) != 1)
+        uint64_t usec = search_usec(w);
+        if (usec == 0)
             break;
         uint64_t now = clock_monotonic_usec();
-        if (deadline == 0)
-            deadline = now + SEARCH_SPIN_USEC;
+        if (deadline == 0) {
+            deadline = now + usec;
+            lively = is_lively(pool);
+        }
         if (now >= deadline)
             break;
-        for (int i = 0; i < 16; i++)
+        for (int i = lively ? 15 : 0; i < 16; i++)
             worker_relax();
     }
+    if (lively)
+        lingered(w, found);
     if (!found)
         return false;
     if (park_search_end(&pool->park))

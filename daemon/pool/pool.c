@@ -67,7 +67,7 @@ int worker_new(struct worker **ret_worker, struct pool *pool, uint32_t index)
 
     if (!w)
         return -ENOMEM;
-    *w = (struct worker){.pool = pool, .random = index * 2654435761u + 1};
+    *w = (struct worker){.pool = pool, .random = index * 2654435761u + 1, .linger_usec = WORKER_LINGER_USEC};
     w->public = (struct wsd_worker){.size = sizeof(w->public), .index = index, .ops = &worker_ops};
     list_init(&w->joiner.link);
     event_init(&w->joiner.event);

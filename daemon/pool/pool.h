@@ -33,6 +33,13 @@ struct pool_source {
     struct pool_node *(*take)(void *context, bool *ret_more);
     /* Whether take would find one; asked between announcing and sleeping. */
     bool (*ready)(void *context);
+    /* Other eventcounts that whoever publishes roots notifies instead of options.event; may be NULL. prepare adds them to
+     * what a worker is about to sleep on, before the last look; done, when it sleeps no more, tells the same set. Where the
+     * set of them changes, options.event is notified for all. */
+    void (*prepare)(void *context, struct event_set *set);
+    void (*done)(void *context, struct event_set *set);
+    /* Whether, by what the asking worker ran last, more may come so soon that it pays to look for it awake; may be NULL. */
+    bool (*lively)(void *context);
     void *context;
 };
 

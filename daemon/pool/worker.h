@@ -32,6 +32,9 @@
 struct overflow_chunk;
 struct overflow_level;
 
+/* How long the last one awake goes on looking where the source says that it may pay: at most so long, and at first. */
+#define WORKER_LINGER_USEC 50u
+
 struct worker {
     struct wsd_worker public; /* first: the pointer that tasks hold is the pointer to this */
     struct pool *pool;        /* [const] */
@@ -46,6 +49,8 @@ struct worker {
     _Alignas(OVERFLOW_ALIGN) unsigned char scratch[DEQUE_SLOT_MAX + OVERFLOW_ALIGN]; /* a slot for a result of those */
     uint32_t tiny;       /* stolen tasks one after the other that were not worth it */
     uint64_t not_before; /* in ticks: no stealing until then */
+    uint32_t n_misses;    /* of that */
+    uint32_t linger_usec; /* how long it pays to look awake where the source is lively */
     bool for_task;       /* its join was woken for a task: it owes a look whether more is left */
     bool guest;          /* an outside thread's [const] */
     bool lent;           /* of a guest: in use. [crew_lock] */

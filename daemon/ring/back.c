@@ -18,31 +18,12 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "ring/region.h"
 
 #define BLOB_ALIGN      16u
 #define FAULT_WAIT_MSEC 1000
 
 /* --- mapping ------------------------------------------------------------------------------------------------------ */
-
-static int region_map(int fd, int protection, uint64_t least, void **ret_map, uint64_t *ret_size)
-{
-    struct stat st;
-    int seals = fcntl(fd, F_GET_SEALS);
-
-    /* sealed against shrinking: a page that goes away would be a SIGBUS in whoever looks */
-    if (seals < 0 || !(seals & F_SEAL_SHRINK))
-        return -EBADMSG;
-    if (fstat(fd, &st) < 0)
-        return -errno;
-    if (st.st_size < 0 || (uint64_t)st.st_size < least)
-        return -EBADMSG;
-    void *map = mmap(NULL, (size_t)st.st_size, protection, MAP_SHARED, fd, 0);
-    if (map == MAP_FAILED)
-        return -errno;
-    *ret_map = map;
-    *ret_size = (uint64_t)st.st_size;
-    return 0;
-}
 
 static bool header_ok(uint32_t magic, uint32_t version, uint64_t said, uint64_t size, uint64_t arena, uint64_t least)
 {
@@ -90,7 +71,7 @@ void back_deinit(struct back *b)
 
 /* --- completions -------------------------------------------------------------------------------------------------- */
 
-static void bell(const struct back *b)
+void back_bell(const struct back *b)
 {
     static const uint64_t one = 1;
     ssize_t r = write(b->bell_fd, &one, sizeof(one));
@@ -110,7 +91,7 @@ static void push(struct back *b, uint64_t value)
     atomic_store_explicit(&c->seq, at + 1, memory_order_release);
     /* seq_cst RMW after the push: partner is the exchange in front_asleep(); one of the two sees the other */
     if (atomic_exchange_explicit(&b->up->asleep, 0, memory_order_seq_cst) != 0)
-        bell(b);
+        back_bell(b);
 }
 
 /* --- jobs --------------------------------------------------------------------------------------------------------- */
@@ -317,5 +298,5 @@ void back_fault_told(struct back *b)
 {
     /* release: partner is the acquire load in front_dying() */
     atomic_store_explicit(&b->up->fault.told, 1, memory_order_release);
-    bell(b);
+    back_bell(b);
 }

@@ -31,6 +31,12 @@ enum control_kind {
     CONTROL_FINISH = 4, /* no more work will come: run fini and exit 0 */
     CONTROL_ASK = 5,    /* number: serial; functions: enum control_ask; flags: its argument; perhaps a descriptor, a
                            memfd of fixed size that the answer is written to -> ASKED */
+    CONTROL_LANE_GRANT = 40, /* descriptor of a lane's grant (lane.h): LANE follows at once */
+    CONTROL_LANE = 41,       /* number: of the lane; descriptor of its memory; flags: DOWN_SAME_USER or 0; text: the client's
+                                working directory, or "" -> LANED */
+    CONTROL_LANE_BIND = 42,  /* number: of the lane; slot: number that it is called by there; generation: plugin number;
+                                functions: index; flags: microseconds that a call may run, 0: any -> LANED */
+    CONTROL_LANE_CLOSE = 43, /* number: of the lane -> LANED when nothing runs in it any more */
     /* executor -> wsd */
     CONTROL_READY = 65,    /* the pool runs; number: workers */
     CONTROL_LOADED = 66,   /* number: plugin number; error: 0 or a positive errno (ENOENT not found, ENOEXEC no plugin
@@ -41,6 +47,9 @@ enum control_kind {
     CONTROL_OPEN = 68,     /* slot, generation, number: serial; text: path -> OPENED */
     CONTROL_MESSAGE = 69,  /* slot, generation, number: level; text: a log line of the job */
     CONTROL_ASKED = 70,    /* number: serial; error: 0 or a positive errno; functions, flags: by what was asked */
+    CONTROL_LANED = 90,    /* number: of the lane; functions: enum control_laned, or the number that was bound; error: 0
+                              or a positive errno: ENOSYS: this kernel cannot; EPROTO, later: its client broke a rule, so
+                              that it was closed */
     CONTROL_UNSAFE = 71,   /* instead of READY, and then the end: it cannot confine itself; text: why */
 };
 
@@ -55,6 +64,8 @@ enum control_ask {
     ASK_PULSE = 6, /* whether it is there */
     ASK_LAST = ASK_PULSE,
 };
+
+enum control_laned { LANED_OPEN = 0xffff0000u, LANED_CLOSED = 0xffff0001u };
 
 #define CONTROL_WORKERS_MAX 4096u         /* records: workers, retired ones and guests */
 #define CONTROL_TRACE_MAX   (256u << 20)  /* bytes of a trace */

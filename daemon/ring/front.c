@@ -16,35 +16,9 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "ring/region.h"
 
 #define BLOB_ALIGN 16u
-
-static uint64_t page_up(uint64_t n)
-{
-    return (n + 4095u) & ~(uint64_t)4095u;
-}
-
-static int region_new(const char *name, uint64_t size, int seals, int *ret_fd, void **ret_map)
-{
-    _cleanup_(close_fdp) int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
-
-    if (fd < 0)
-        return -errno;
-    if (ftruncate(fd, (off_t)size) < 0)
-        return -errno;
-    void *map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (map == MAP_FAILED)
-        return -errno;
-    if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL | seals) < 0) {
-        int r = -errno;
-
-        munmap(map, size);
-        return r;
-    }
-    *ret_fd = TAKE_FD(fd);
-    *ret_map = map;
-    return 0;
-}
 
 int front_init(struct front *f)
 {
@@ -436,6 +410,8 @@ bool front_fault(struct front *f, struct fault_note *ret)
     ret->worker = n->worker;
     ret->address = n->address;
     text_copy(ret->backtrace, f->up->fault.backtrace, FAULT_TRACE);
+    if (ret->slot >= RING_SLOTS && ret->slot < ring_lane_slot(RING_LANES, 0))
+        return true; /* of a direct lane: who has opened that knows the rest */
     if (ret->slot >= RING_SLOTS || !f->handed[ret->slot] || f->generation[ret->slot] != ret->generation)
         ret->slot = RING_NONE;
     return true;

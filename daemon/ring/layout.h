@@ -29,7 +29,7 @@
 #include "base/event.h"
 
 #define RING_MAGIC   0x31647377u /* "wsd1" */
-#define RING_VERSION 2u
+#define RING_VERSION 3u
 
 #define RING_SLOTS       1024u                  /* jobs handed ahead; bounds what a dying executor can hurt */
 #define RING_SMALL       4096u                  /* bytes in the arena that belong to each slot for good */
@@ -40,6 +40,8 @@
 #define RING_TEXT        256u                   /* error, status */
 #define RING_JOB_CHUNKS  64u                    /* that one job may hold: a reader that stands still costs no other job */
 #define RING_NONE        UINT32_MAX
+#define RING_LANES       64u                    /* direct lanes of one executor (lane.h); a sleeper waits on them all */
+#define RING_LANE_SLOTS  64u                    /* calls under way in one of them */
 
 enum ring_state { RING_FREE = 0, RING_QUEUED = 1, RING_RUNNING = 2, RING_DONE = 3, RING_RECALLED = 4 };
 
@@ -131,7 +133,7 @@ struct up_chunk {
 
 struct fault_note {
     _Atomic uint32_t written; /* 1: the rest is there (release/acquire); the first fault wins by CAS 0 -> 2 -> 1 */
-    uint32_t slot;            /* RING_NONE: no job was running on that thread */
+    uint32_t slot;            /* RING_NONE: no job was running on that thread; ring_lane_slot(): a direct call */
     uint32_t generation;
     int32_t signal;
     int32_t code;
@@ -141,6 +143,25 @@ struct fault_note {
     char backtrace[FAULT_TRACE]; /* a line a frame; whatever is there where the handler did not get to its end */
 };
 
+/* What wsd has to know of a direct lane and its client must not be able to write. [worker that runs the call writes; wsd
+ * looks] */
+struct up_lane {
+    _Atomic uint32_t running;  /* calls [atomic: seq_cst RMWs of workers; see up.lanes_watched] */
+    _Atomic uint64_t begun;    /* calls since it was opened [atomic: relaxed] */
+    _Atomic uint64_t cpu_usec; /* of those that have ended [atomic: relaxed] */
+    struct up_direct {
+        _Atomic uint64_t word;          /* ring_word(generation, 1): runs; 0: does not [atomic: release/acquire] */
+        _Atomic uint64_t deadline_usec; /* CLOCK_MONOTONIC; 0: none [atomic: relaxed, before word] */
+        _Atomic uint32_t bind;          /* which function it calls [atomic: relaxed, before word] */
+    } calls[RING_LANE_SLOTS];
+} __attribute__((aligned(128)));
+
+/* The number of a direct call where numbers of slots stand. */
+static inline uint32_t ring_lane_slot(uint32_t lane, uint32_t slot)
+{
+    return RING_SLOTS + lane * RING_LANE_SLOTS + slot;
+}
+
 struct up {
     uint32_t magic, version;
     uint64_t size;
@@ -149,10 +170,14 @@ struct up {
     struct event space __attribute__((aligned(64)));    /* jobs that wait for free chunks; wsd notifies after releasing */
     _Atomic uint32_t asleep __attribute__((aligned(64))); /* 1: wsd's loop sleeps and wants its eventfd written */
     _Atomic uint64_t tail __attribute__((aligned(64)));   /* completion ring; fetch_add by workers */
+    /* 0: nobody looks at direct calls; whoever begins one makes it 1 and rings the bell; wsd then looks now and then
+     * until nothing moves, and makes it 0 again. [atomic: seq_cst RMWs; partner: running] */
+    _Atomic uint32_t lanes_watched __attribute__((aligned(64)));
     struct fault_note fault __attribute__((aligned(64)));
     struct completion completions[RING_COMPLETIONS];
     struct up_chunk chunks[RING_CHUNKS];
     struct up_slot slots[RING_SLOTS];
+    struct up_lane lanes[RING_LANES];
 };
 
 /* Offsets of the arenas' parts, the same in both regions. */

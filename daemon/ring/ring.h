@@ -175,3 +175,5 @@ void back_done(struct back *b, uint32_t slot, uint32_t generation);
 char *back_fault(struct back *b, uint32_t slot, uint32_t generation, uint32_t worker, int signal, int code,
                  const void *address);
 void back_fault_told(struct back *b);
+/* Makes wsd look. [any] */
+void back_bell(const struct back *b);

@@ -214,6 +214,59 @@ WSD_EXPORT const void *wsd_call_output(const struct wsd_call *call, size_t *ret_
  * frees the rest. Since 0.1. */
 WSD_EXPORT struct wsd_call *wsd_call_free(struct wsd_call *call);
 
+/* --- calling: one job, awaited --------------------------------------------------------------------------------- */
+
+enum wsd_call_flags {
+    WSD_CALL_FILES = 1u << 0,  /* the function opens files that the arguments name */
+    WSD_CALL_SOCKET = 1u << 1, /* never by a direct lane */
+};
+
+/* What to call. Zero everything that is not used; set size to sizeof(struct wsd_call_request). Fields are appended.
+ * Since 0.1. */
+struct wsd_call_request {
+    size_t size;
+    const char *plugin;   /* name, or path with a slash */
+    const char *function; /* NULL: the plugin's main function */
+    const char *const *args;
+    size_t n_args;
+    const void *input;
+    size_t input_size;
+    void *output; /* where the output goes */
+    size_t output_room;
+    uint64_t timeout_usec; /* of its run time; 0: none */
+    uint32_t flags;
+};
+
+/* How it ended. Set size to sizeof(struct wsd_call_result) before the call. Texts are never NULL and live until the next
+ * wsd_call() on the handle. Fields are appended. Since 0.1. */
+struct wsd_call_result {
+    size_t size;
+    enum wsd_job_state state; /* a final one */
+    int exit;                 /* as in struct wsd_job_info */
+    size_t output_size;       /* bytes in request->output */
+    const char *error, *status;
+    uint64_t run_usec, cpu_usec;
+    bool direct; /* it went by a direct lane */
+};
+
+/* Runs one job and waits for its end: the fastest way to call a small function again and again. After some calls the
+ * library opens a direct lane by itself, a ring in shared memory into the executor of the caller's user, and calls whose
+ * arguments and input are at most 2,000 bytes, with room for at most 2,048 bytes of output, go through it without wsd;
+ * when both sides are awake, without a system call. Whatever does not fit or is not to be had goes by the socket: the result
+ * is the same. Differences that can be seen: a direct call has no id and is in no list; what the function logs is not told;
+ * its progress neither; where wsd runs as another user than the caller, wsd_job_open() in it gives -ENOTCONN unless
+ * WSD_CALL_FILES is set, with which calls go by the socket.
+ *
+ * While it waits, the connection is processed now and then, so that callbacks of other calls on the handle may be made.
+ * It spins for at most 50 us where that has paid of late; then it sleeps. As every call on a handle, by one thread at a time;
+ * threads that call at the same time have a handle each.
+ *
+ * 0: it ended, *ret_result says how. -EMSGSIZE: its output is larger than output_room; it was cancelled or has run. Others as
+ * wsd_client_submit() and wsd_call_wait(): refused (-EAGAIN, -ENOENT, -EACCES), -EINVAL, -ENOMEM, -ECONNRESET (then
+ * wsd_client_exit() is 125 where it may have run). Since 0.1. */
+WSD_EXPORT int wsd_call(struct wsd_client *client, const struct wsd_call_request *request,
+                        struct wsd_call_result *ret_result);
+
 /* --- asking: these block for at most 30 seconds ---------------------------------------------------------------- */
 
 /* One job by id. Set ret_info->size to sizeof(struct wsd_job_info) first. The texts live until the next

@@ -3,6 +3,7 @@
  * service-plugin.c: jobs for the benchmarks of a service whose executors die. Built twice, so that what crashes is another
  * plugin than what does not.
  *   work          0.1 ms of work, then the executor's pid
+ *   echo          gives its input back
  *   segv [NSEC]   crashes, at that time of CLOCK_MONOTONIC
  *   fat MIB       makes so much memory resident, once in an executor */
 #include <stdatomic.h>
@@ -31,6 +32,11 @@ static int work(struct wsd_job *job, struct wsd_worker *self)
     return wsd_job_print(job, "%d\n", (int)getpid()) < 0;
 }
 
+static int echo(struct wsd_job *job, struct wsd_worker *self)
+{
+    return wsd_job_write(job, job->input, job->input_size) < 0;
+}
+
 static int segv(struct wsd_job *job, struct wsd_worker *self)
 {
     uint64_t at = job->argc > 1 ? strtoull(job->argv[1], NULL, 10) : 0;
@@ -55,7 +61,8 @@ static int fat(struct wsd_job *job, struct wsd_worker *self)
 
 static const struct wsd_function functions[] = {
     {.name = "work", .help = "works a little", .flags = WSD_FN_IDEMPOTENT, .run = work},
+    {.name = "echo", .help = "gives its input back", .flags = WSD_FN_IDEMPOTENT, .run = echo},
     {.name = "segv", .help = "crashes", .run = segv},
     {.name = "fat", .help = "makes memory resident", .flags = WSD_FN_IDEMPOTENT, .run = fat},
 };
-WSD_PLUGIN(.n_functions = 3, .functions = functions, .name = NAME, .version = "1", .help = "for benchmarks");
+WSD_PLUGIN(.n_functions = 4, .functions = functions, .name = NAME, .version = "1", .help = "for benchmarks");

@@ -18,7 +18,7 @@
 
 #include <wsd/client.h>
 
-#include "bench.h"
+#include "daemon.h"
 
 #define KILLS         30
 #define IN_FLIGHT     1024u
@@ -30,64 +30,7 @@
 #define STORM_CRASHES 8u
 #define STORM_MAX     2000000u
 
-static const char *workers, *wsd_path, *executor_path, *plugins;
 static bool ending;
-static char socket_path[64];
-static pid_t daemon_pid;
-static struct wsd_client *client;
-
-static void give_up(const char *what)
-{
-    fprintf(stderr, "bench-service: %s%s%s\n", what, client ? ": " : "", client ? wsd_client_error(client) : "");
-    if (daemon_pid > 0)
-        kill(daemon_pid, SIGTERM);
-    exit(1);
-}
-
-static void connect_client(void)
-{
-    for (int i = 0; i < 500; i++) {
-        if (wsd_client_open(&client, socket_path, 0) == 0)
-            return;
-        wsd_client_free(client);
-        client = NULL;
-        usleep(10000);
-    }
-    give_up("wsd does not answer");
-}
-
-static void start_wsd(void)
-{
-    char dir[] = "/tmp/wsd-bench.XXXXXX", config[64], state[64];
-    FILE *f;
-
-    if (!mkdtemp(dir))
-        give_up("no directory");
-    snprintf(socket_path, sizeof(socket_path), "%s/s", dir);
-    snprintf(config, sizeof(config), "%s/conf", dir);
-    snprintf(state, sizeof(state), "%s/state", dir);
-    f = fopen(config, "we");
-    if (!f || fputs("[limits]\nquarantine-after = 1000000\n", f) < 0 || fclose(f) != 0)
-        give_up("no configuration");
-    daemon_pid = fork();
-    if (daemon_pid == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGTERM);
-        execl(wsd_path, wsd_path, "--socket", socket_path, "--config", config, "--executor", executor_path, "--state-dir",
-              state, "--plugin-dir", plugins, "--workers", workers, "--log-level", "err", (char *)NULL);
-        _exit(127);
-    }
-    connect_client();
-}
-
-static void stop_wsd(void)
-{
-    ending = true;
-    wsd_client_free(client);
-    kill(daemon_pid, SIGTERM);
-    waitpid(daemon_pid, NULL, 0);
-    *strrchr(socket_path, '/') = 0;
-    execlp("rm", "rm", "-rf", socket_path, (char *)NULL);
-}
 
 /* --- recover -------------------------------------------------------------------------------------------------------- */
 
@@ -278,13 +221,9 @@ int main(int argc, char **argv)
 {
     if (argc != 6 || (strcmp(argv[1], "recover") != 0 && strcmp(argv[1], "storm") != 0))
         return 64;
-    workers = argv[2];
-    wsd_path = argv[3];
-    executor_path = argv[4];
-    plugins = argv[5];
-    signal(SIGPIPE, SIG_IGN);
-    start_wsd();
+    start_wsd(argv + 2);
     *argv[1] == 'r' ? recover() : storm();
+    ending = true;
     stop_wsd();
     return 1;
 }

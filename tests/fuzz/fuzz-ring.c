@@ -4,7 +4,7 @@
  * and what it takes: jobs handed over, words written into `up` (anywhere, or where they do harm), honest answers, and
  * looks of wsd at it all.
  * Keeps: a completion is of a job that is with the executor, and DONE or RECALLED comes once for each; what is handed to
- * the caller lies inside the mapping and within the limits; a fault note names such a job or none.
+ * the caller lies inside the mapping and within the limits; a fault note names such a job, a direct call, or none.
  * The mappings are made once; what a script wrote is put back. */
 #include "fuzz.h"
 
@@ -230,7 +230,7 @@ static void look_at_rest(void)
     struct fault_note note;
 
     if (front_fault(&f, &note))
-        FUZZ_CHECK(note.slot == RING_NONE ||
+        FUZZ_CHECK(note.slot == RING_NONE || (note.slot >= RING_SLOTS && note.slot < ring_lane_slot(RING_LANES, 0)) ||
                    (note.slot < RING_SLOTS && handed[note.slot] && generations[note.slot] == note.generation));
     front_asleep(&f);
     front_awake(&f);

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# idle.sh: an idle wsd burns nothing: with an executor up and 100 connections open no thread of either runs at all. Told
-# from the kernel's count of context switches: whoever makes a system call that waits, or is woken, is switched.
+# idle.sh: an idle wsd burns nothing: with an executor up, 100 connections and a direct lane open no thread of either runs at
+# all. Told from the kernel's count of context switches: whoever makes a system call that waits, or is woken, is switched.
 . "$(dirname "$0")/../support/lib.sh"
 
 switches() { # of every thread of wsd and its executors, and how many threads there are
@@ -31,10 +31,16 @@ if grep -qa __tsan_init "$WSD"; then
     skip "idle" "ThreadSanitizer has a thread of its own that runs all the time"
     exit 0
 fi
-start_wsd --workers 2 || exit 1
+start_wsd --workers 2 --plugin-dir "$TEST_PLUGINS" || exit 1
 check "a job, so that an executor is there" expect_output 6765 wsctl submit fib 20
 background "$BUILD/tests/support/load" -c 100 >"$WORK/held"
 check "100 connections" wait_until grep -q held "$WORK/held"
+if "$BUILD/tests/support/direct" -x >/dev/null; then
+  background "$BUILD/tests/support/direct" -w -h "$WORK/go" direct:direct >"$WORK/lane"
+  check "a direct lane, which has been used" wait_until grep -q held "$WORK/lane"
+else
+  skip "a direct lane, which has been used" "this kernel has no futex_waitv"
+fi
 check "everything comes to rest" wait_until settled
 check "and then nothing runs" quiet_for_three_seconds
 check "a job after that" expect_output 6765 wsctl submit fib 20

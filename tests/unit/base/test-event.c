@@ -154,6 +154,82 @@ START_TEST(notify_all_wakes_all)
 }
 END_TEST
 
+/* One sleeper for two events, whoever notifies which. */
+static struct {
+    struct event e[2];
+    _Atomic uint32_t work[2]; /* published and not taken */
+    uint32_t taken;
+} both;
+
+static void *takes_both(void *arg)
+{
+    while (both.taken < 2 * ROUNDS) {
+        struct event_set set;
+
+        event_set_init(&set);
+        event_set_add(&set, &both.e[0], NULL);
+        event_set_add(&set, &both.e[1], NULL);
+        uint32_t found = atomic_exchange(&both.work[0], 0) + atomic_exchange(&both.work[1], 0);
+        if (found)
+            event_set_cancel(&set);
+        else
+            event_set_wait(&set, false);
+        both.taken += found;
+    }
+    return NULL;
+}
+
+static void *publishes(void *arg)
+{
+    int which = arg != NULL;
+
+    for (uint32_t i = 0; i < ROUNDS; i++) {
+        atomic_fetch_add(&both.work[which], 1);
+        event_notify(&both.e[which], 1, false);
+        if (i % 64 == 0)
+            sched_yield();
+    }
+    return NULL;
+}
+
+START_TEST(no_wake_up_is_lost_on_several_at_once)
+{
+    pthread_t thread[3];
+
+    if (!event_set_available())
+        return;
+    pthread_create(&thread[0], NULL, takes_both, NULL);
+    pthread_create(&thread[1], NULL, publishes, NULL);
+    pthread_create(&thread[2], NULL, publishes, &both);
+    for (int i = 0; i < 3; i++)
+        pthread_join(thread[i], NULL);
+    ck_assert_uint_eq(both.taken, 2 * ROUNDS);
+    ck_assert_uint_eq(both.e[0].waiters, 0);
+    ck_assert_uint_eq(both.e[1].waiters, 0);
+}
+END_TEST
+
+START_TEST(a_set_knows_which_one_rang)
+{
+    struct event e[2];
+    struct event_set set;
+
+    event_init(&e[0]);
+    event_init(&e[1]);
+    event_set_init(&set);
+    event_set_add(&set, &e[0], NULL);
+    event_set_add(&set, &e[1], &set);
+    ck_assert(event_notify(&e[1], 1, false));
+    ck_assert(!event_set_rang(&set, 0) && event_set_rang(&set, 1));
+    ck_assert_ptr_eq(set.owners[1], &set);
+    if (event_set_available())
+        event_set_wait(&set, false); /* returns at once */
+    else
+        event_set_cancel(&set);
+    ck_assert_uint_eq(e[0].waiters + e[1].waiters, 0);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("event");
@@ -166,6 +242,8 @@ int main(void)
     tcase_add_test(t, no_wake_up_is_lost_between_threads);
     tcase_add_test(t, no_wake_up_is_lost_between_processes);
     tcase_add_test(t, notify_all_wakes_all);
+    tcase_add_test(t, no_wake_up_is_lost_on_several_at_once);
+    tcase_add_test(t, a_set_knows_which_one_rang);
     suite_add_tcase(s, t);
     SRunner *r = srunner_create(s);
     srunner_run_all(r, CK_ENV);

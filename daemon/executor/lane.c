@@ -1,0 +1,496 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * lane.c: direct lanes: calls that come straight from clients, and their answers.
+ * Owns the mappings and the private half of each call. Opened, bound and closed by the control thread on wsd's word; everything
+ * else [worker].
+ * Keeps: a call runs on private copies of all that its client wrote; it is answered once; no more run at a time than wsd
+ * allows, and nothing that wsd has not bound; memory of a lane stays mapped as long as anybody looks at it.
+ * Does not know users, and waits for no client. */
+#include "executor/lane.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <wsd/task.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/cpus.h"
+#include "executor/work.h"
+#include "host/files.h"
+
+/* A client that rings so often in a row without a call is shut out. Others may take what we are woken for, but then there
+ * was a call. */
+#define ALARMS_MAX 1000u
+
+/* What this worker ran last was a direct call: the next one may come at once. */
+static _Thread_local bool lively;
+static _Thread_local uint32_t turn; /* which lane is looked at first */
+
+/* --- whose memory -------------------------------------------------------------------------------------------------- */
+
+static bool lane_get(struct lane *l)
+{
+    uint32_t n = atomic_load_explicit(&l->users, memory_order_relaxed);
+
+    do {
+        if (n == 0)
+            return false;
+    } while (!atomic_compare_exchange_weak_explicit(&l->users, &n, n + 1, memory_order_acq_rel, memory_order_relaxed));
+    return true;
+}
+
+static int tell(struct work *w, uint32_t number, uint32_t bind, int error)
+{
+    struct control c = {.kind = CONTROL_LANED, .number = number, .functions = bind, .error = (uint32_t)error};
+
+    return control_send(w->control_fd, &c, -1);
+}
+
+static void take_down(struct lane *l)
+{
+    struct work *w = l->work;
+    uint32_t number = l->number;
+
+    for (uint32_t i = 0; l->calls && i < LANE_SLOTS; i++)
+        if (l->calls[i].initialised)
+            host_job_deinit(&l->calls[i].job);
+    free(l->calls);
+    l->calls = NULL;
+    free(l->directory);
+    l->directory = NULL;
+    lane_back_deinit(&l->back);
+    /* release: partner is the acquire in lane_open(); nothing of it is touched after */
+    atomic_store_explicit(&l->taken, false, memory_order_release);
+    tell(w, number, LANED_CLOSED, 0);
+}
+
+static void lane_put(struct lane *l)
+{
+    if (atomic_fetch_sub_explicit(&l->users, 1, memory_order_acq_rel) == 1)
+        take_down(l);
+}
+
+static void wake_all(struct work *w)
+{
+    event_notify(&w->back.up->doorbell, UINT32_MAX, true);
+}
+
+/* --- control -------------------------------------------------------------------------------------------------------- */
+
+void lanes_init(struct work *w)
+{
+    w->lanes.available = event_set_available();
+    w->lanes.lone_cpu = cpus_affinity() < 2;
+    w->lanes.grant_fd = -1;
+}
+
+static int lane_open(struct work *w, const struct control *c, int memory_fd)
+{
+    _cleanup_(close_fdp) int grant_fd = TAKE_FD(w->lanes.grant_fd);
+    struct lane *l = c->number < RING_LANES ? &w->lanes.at[c->number] : NULL;
+
+    if (!w->lanes.available)
+        return -ENOSYS;
+    if (!l || memory_fd < 0 || grant_fd < 0 || atomic_load_explicit(&l->taken, memory_order_acquire))
+        return -EBADMSG;
+    l->number = c->number;
+    l->work = w;
+    l->up = &w->back.up->lanes[c->number];
+    l->same_user = c->flags & DOWN_SAME_USER;
+    atomic_store_explicit(&l->alarms, 0, memory_order_relaxed);
+    l->directory = c->text_size > 1 ? strdup(c->text) : NULL;
+    l->calls = calloc(LANE_SLOTS, sizeof(*l->calls)); /* zero pages until they are used */
+    int r = l->calls && (l->directory || c->text_size <= 1) ? lane_back_init(&l->back, memory_fd, grant_fd) : -ENOMEM;
+    if (r < 0) {
+        free(l->calls);
+        free(l->directory);
+        l->calls = NULL;
+        l->directory = NULL;
+        return r;
+    }
+    atomic_store_explicit(&l->taken, true, memory_order_relaxed);
+    /* release: partner is the acquire in lane_get() */
+    atomic_store_explicit(&l->users, 1, memory_order_release);
+    atomic_fetch_or_explicit(&w->lanes.open, UINT64_C(1) << c->number, memory_order_seq_cst);
+    wake_all(w); /* who sleeps, sleeps without this lane's bell */
+    return 0;
+}
+
+/* No more calls; those that run are asked to end. */
+static void lane_shut(struct lane *l)
+{
+    uint64_t bit = UINT64_C(1) << l->number;
+
+    if (!(atomic_fetch_and_explicit(&l->work->lanes.open, ~bit, memory_order_seq_cst) & bit))
+        return;
+    wake_all(l->work);
+    lane_put(l);
+}
+
+static void lane_bind(struct lane *l, const struct control *c)
+{
+    uint32_t bind = c->slot;
+
+    if (bind >= LANE_BINDS)
+        return;
+    atomic_store_explicit(&l->binds[bind].target, (uint64_t)c->generation << 32 | c->functions, memory_order_relaxed);
+    atomic_store_explicit(&l->binds[bind].max_run_usec, c->flags, memory_order_relaxed);
+}
+
+int lanes_control(struct work *w, const struct control *c, int fd)
+{
+    _cleanup_(close_fdp) int received = fd;
+    struct lane *l = c->number < RING_LANES ? &w->lanes.at[c->number] : NULL;
+
+    switch (c->kind) {
+    case CONTROL_LANE_GRANT:
+        close_fd(w->lanes.grant_fd);
+        w->lanes.grant_fd = TAKE_FD(received);
+        return 0;
+    case CONTROL_LANE:
+        return tell(w, c->number, LANED_OPEN, -lane_open(w, c, received));
+    case CONTROL_LANE_BIND:
+        if (l)
+            lane_bind(l, c);
+        return tell(w, c->number, c->slot, l ? 0 : EBADMSG);
+    default:
+        if (l)
+            lane_shut(l);
+        return 0;
+    }
+}
+
+/* --- the transport of a call ------------------------------------------------------------------------------------------ */
+
+static struct direct *from_job(struct host_job *job)
+{
+    return container_of(job, struct direct, job);
+}
+
+static void *direct_reserve(struct host_job *job, size_t min, size_t *ret_size)
+{
+    struct direct *d = from_job(job);
+
+    if (d->overflow)
+        return NULL;
+    free(d->scratch);
+    d->scratch = NULL;
+    if (min <= sizeof(d->output) - d->used) {
+        *ret_size = sizeof(d->output) - d->used;
+        return d->output + d->used;
+    }
+    d->scratch = malloc(min);
+    *ret_size = min;
+    return d->scratch;
+}
+
+static void direct_commit(struct host_job *job, size_t size)
+{
+    struct direct *d = from_job(job);
+
+    /* a part of the output must never pass for all of it */
+    if (size > d->request.room - d->used) {
+        d->overflow = true;
+        return;
+    }
+    if (d->scratch)
+        memcpy(d->output + d->used, d->scratch, size);
+    d->used += (uint32_t)size;
+}
+
+static int direct_flush(struct host_job *job)
+{
+    return from_job(job)->overflow ? -ECANCELED : 0;
+}
+
+static int64_t direct_read(struct host_job *job, void *data, size_t size)
+{
+    return 0; /* what there is, is in memory */
+}
+
+static int direct_open(struct host_job *job, const char *path)
+{
+    struct direct *d = from_job(job);
+
+    if (!d->lane->same_user)
+        return -ENOTCONN; /* who asks for files says so, and goes by the socket */
+    if (path[0] != '/' && !d->lane->directory)
+        return -ENOENT;
+    return files_open(d->lane->directory, path);
+}
+
+static const char *direct_directory(struct host_job *job)
+{
+    struct direct *d = from_job(job);
+
+    return d->lane->same_user ? d->lane->directory : NULL;
+}
+
+static void direct_message(struct host_job *job, int level, const char *text)
+{
+    /* nobody listens */
+}
+
+static void direct_progress(struct host_job *job, uint64_t done, uint64_t total)
+{
+}
+
+static enum lane_outcome outcome_of(const struct direct *d)
+{
+    const struct host_job *job = &d->job;
+
+    if (d->overflow)
+        return LANE_OVERFLOW;
+    if (job->exit == 0)
+        return LANE_ENDED;
+    if (d->deadline_usec && job->ended_usec >= d->deadline_usec)
+        return LANE_TIMED_OUT;
+    return atomic_load_explicit(job->cancel, memory_order_relaxed) ? LANE_CANCELLED : LANE_ENDED;
+}
+
+static void direct_finished(struct host_job *job, struct wsd_worker *self)
+{
+    struct direct *d = from_job(job);
+    struct lane *l = d->lane;
+    uint32_t number = d->number, generation = d->generation;
+    uint8_t output[LANE_OUTPUT];
+    char error[WSD_TEXT_MAX], status[WSD_TEXT_MAX];
+    struct lane_answer a = {.outcome = outcome_of(d),
+                            .exit = job->exit,
+                            .worker = self->index,
+                            .run_usec = job->ended_usec - job->started_usec,
+                            .cpu_usec = host_job_cpu_usec(job),
+                            .output = output,
+                            .output_size = d->used,
+                            .error = error,
+                            .status = status};
+
+    memcpy(output, d->output, d->used);
+    memcpy(error, job->error, strlen(job->error) + 1);
+    memcpy(status, job->status, strlen(job->status) + 1);
+    free(d->scratch);
+    d->scratch = NULL;
+    atomic_store_explicit(&l->up->calls[number].word, 0, memory_order_release);
+    atomic_fetch_add_explicit(&l->up->cpu_usec, a.cpu_usec, memory_order_relaxed);
+    /* release: partner is the acquire in lanes_take(). Before the answer, after which the client may use the slot again. */
+    atomic_store_explicit(&d->busy, false, memory_order_release);
+    atomic_fetch_sub_explicit(&l->up->running, 1, memory_order_seq_cst);
+    lively = true;
+    lane_back_answer(&l->back, number, generation, &a);
+    lane_put(l);
+}
+
+static const struct host_transport transport = {
+    .reserve = direct_reserve,
+    .commit = direct_commit,
+    .flush = direct_flush,
+    .read = direct_read,
+    .open = direct_open,
+    .directory = direct_directory,
+    .message = direct_message,
+    .progress = direct_progress,
+    .finished = direct_finished,
+};
+
+bool lanes_place(const struct host_job *job, uint32_t *ret_slot, uint32_t *ret_generation)
+{
+    if (job->transport != &transport)
+        return false;
+    const struct direct *d = container_of(job, struct direct, job);
+    *ret_slot = ring_lane_slot(d->lane->number, d->number);
+    *ret_generation = d->generation;
+    return true;
+}
+
+/* --- one call ---------------------------------------------------------------------------------------------------------- */
+
+static const struct plugin_function *find_function(struct lane *l, uint32_t bind)
+{
+    return bind < LANE_BINDS
+               ? work_function(l->work, atomic_load_explicit(&l->binds[bind].target, memory_order_relaxed))
+               : NULL;
+}
+
+static void run_direct(struct pool_node *node, struct wsd_worker *self)
+{
+    struct direct *d = from_job(container_of(node, struct host_job, node));
+    static const uint8_t no_id[16];
+    struct lane_request *q = &d->request;
+    const struct plugin_function *function = find_function(d->lane, q->bind);
+    struct host_request request = {.id = no_id,
+                                   .function = function,
+                                   .args = (const char *)q->bytes,
+                                   .args_size = q->args_size,
+                                   .argc = q->argc,
+                                   .input = q->input_size ? q->bytes + q->input_at : NULL,
+                                   .input_size = q->input_size,
+                                   .deadline_usec = d->deadline_usec,
+                                   .cancel = &d->lane->back.memory->slots[d->number].cancel,
+                                   .transport = &transport};
+
+    if (host_job_begin(&d->job, &request) < 0)
+        host_job_fail(&d->job, self, NULL);
+    else
+        host_job_run(&d->job, self);
+}
+
+static void refuse(struct lane *l, uint32_t slot, uint32_t generation)
+{
+    lane_back_answer(&l->back, slot, generation, &(struct lane_answer){.outcome = LANE_REFUSED});
+}
+
+/* wsd has to know that something runs, once until it looks no more. */
+static void announce(struct work *w)
+{
+    struct up *up = w->back.up;
+
+    /* seq_cst: after the RMW of running; partner is wsd, which stores 0 and then looks at running */
+    if (atomic_load_explicit(&up->lanes_watched, memory_order_seq_cst) == 0 &&
+        atomic_exchange_explicit(&up->lanes_watched, 1, memory_order_seq_cst) == 0)
+        back_bell(&w->back);
+}
+
+/* Makes a claimed slot a call. False: it was answered. */
+static bool prepare(struct lane *l, struct direct *d)
+{
+    struct up_direct *u = &l->up->calls[d->number];
+    uint64_t limit, now;
+
+    if (lane_back_read(&l->back, d->number, &d->request) < 0 || !lane_back_allowed(&l->back, d->request.bind)) {
+        refuse(l, d->number, d->generation);
+        return false;
+    }
+    if (!d->initialised) {
+        host_job_init(&d->job);
+        d->job.node.run = run_direct;
+        d->initialised = true;
+    }
+    d->lane = l;
+    d->overflow = false;
+    d->used = 0;
+    limit = atomic_load_explicit(&l->binds[d->request.bind].max_run_usec, memory_order_relaxed);
+    if (d->request.timeout_usec && (!limit || d->request.timeout_usec < limit))
+        limit = d->request.timeout_usec;
+    now = clock_monotonic_usec();
+    d->deadline_usec = limit && limit < UINT64_MAX / 2 ? now + limit : 0;
+    atomic_store_explicit(&u->deadline_usec, d->deadline_usec, memory_order_relaxed);
+    atomic_store_explicit(&u->bind, d->request.bind, memory_order_relaxed);
+    /* release: partner is wsd's acquire load, which reads the others after */
+    atomic_store_explicit(&u->word, ring_word(d->generation, 1), memory_order_release);
+    atomic_fetch_add_explicit(&l->up->begun, 1, memory_order_relaxed);
+    announce(l->work);
+    return true;
+}
+
+/* A call, with a use of the lane; NULL: there is none, and no use is kept. */
+static struct pool_node *take_from(struct lane *l, bool *ret_more)
+{
+    uint32_t slot, generation;
+
+    /* bounded by what one client may have under way: the others come next */
+    for (uint32_t i = 0; i < LANE_SLOTS; i++) {
+        slot = lane_back_take(&l->back, &generation, ret_more);
+        if (slot == RING_NONE)
+            return NULL;
+        struct direct *d = &l->calls[slot];
+        /* acquire: partner is the release in direct_finished(). Busy only where a client pushes a slot twice. */
+        if (atomic_exchange_explicit(&d->busy, true, memory_order_acquire))
+            continue;
+        if (lane_back_claim(&l->back, slot, generation)) {
+            uint32_t running = atomic_fetch_add_explicit(&l->up->running, 1, memory_order_seq_cst);
+
+            atomic_store_explicit(&l->alarms, 0, memory_order_relaxed);
+            d->number = slot;
+            d->generation = generation;
+            if (running < lane_back_credit(&l->back) && prepare(l, d))
+                return &d->job.node;
+            if (running >= lane_back_credit(&l->back))
+                refuse(l, slot, generation);
+            atomic_fetch_sub_explicit(&l->up->running, 1, memory_order_seq_cst);
+        }
+        atomic_store_explicit(&d->busy, false, memory_order_release);
+    }
+    return NULL;
+}
+
+/* --- the pool's source -------------------------------------------------------------------------------------------------- */
+
+/* The open lanes, the `first` one of them at the lowest bit. */
+static uint64_t open_from(struct work *w, uint32_t first)
+{
+    uint64_t bits = atomic_load_explicit(&w->lanes.open, memory_order_seq_cst);
+
+    first %= RING_LANES;
+    return first ? bits >> first | bits << (RING_LANES - first) : bits;
+}
+
+/* Each open lane; one that is being closed may be among them: lane_get(). */
+#define for_each_lane(l, w, first)                                                                                     \
+    for (uint64_t bits_ = open_from(w, first); bits_; bits_ &= bits_ - 1)                                              \
+        for (struct lane *l = &(w)->lanes.at[((first) + (uint32_t)__builtin_ctzll(bits_)) % RING_LANES]; l; l = NULL)
+
+struct pool_node *lanes_take(struct work *w, bool *ret_more)
+{
+    uint32_t first = turn++;
+
+    for_each_lane(l, w, first)
+    {
+        if (!lane_get(l))
+            continue;
+        struct pool_node *node = take_from(l, ret_more);
+        if (node)
+            return node; /* with the use */
+        lane_put(l);
+    }
+    return NULL;
+}
+
+bool lanes_ready(struct work *w)
+{
+    bool ready = false;
+
+    for_each_lane(l, w, 0)
+    {
+        if (ready || !lane_get(l))
+            continue;
+        ready = lane_back_ready(&l->back);
+        lane_put(l);
+    }
+    return ready;
+}
+
+void lanes_prepare(void *work, struct event_set *set)
+{
+    struct work *w = work;
+
+    for_each_lane(l, w, 0) if (lane_get(l)) event_set_add(set, &l->back.memory->bell, l);
+}
+
+void lanes_done(void *work, struct event_set *set)
+{
+    for (uint32_t i = 1; i < set->n; i++) {
+        struct lane *l = set->owners[i];
+
+        if (event_set_rang(set, i) && !lane_back_ready(&l->back) &&
+            atomic_fetch_add_explicit(&l->alarms, 1, memory_order_relaxed) == ALARMS_MAX) {
+            tell(l->work, l->number, LANED_OPEN, EPROTO);
+            lane_shut(l);
+        }
+        lane_put(l);
+    }
+}
+
+bool lanes_lively(void *work)
+{
+    struct work *w = work;
+
+    return lively && !w->lanes.lone_cpu && atomic_load_explicit(&w->lanes.open, memory_order_relaxed) != 0;
+}
+
+void lanes_cool(void)
+{
+    lively = false;
+}

@@ -1,0 +1,709 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * lane.c: direct lanes (ring/lane.h) from wsd's side: who gets one, what may be called through it, how long, and what becomes
+ * of its calls when the executor dies.
+ * Owns each lane from jobs_lane_open() until the executor has let go of it, or is dead. [loop]
+ * Keeps: a lane leads into the executor of its client's own domain; no more of a user's calls run than he may have jobs; each
+ * call of a dead executor has one verdict. While nothing runs in any lane there is no timer.
+ * Does not see calls: it looks at them now and then, in memory that clients cannot write. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <wsd/plugin.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "jobs/job.h"
+#include "ring/lane.h"
+
+#define TICK_USEC      100000u /* between looks at lanes in which something runs */
+#define LANES_PER_USER 32u     /* in one executor: others must get some */
+#define WAITED_USEC    3000000u /* a client that waits says so each second */
+#define JUDGE_LOOKS    4       /* at a call that changes its state meanwhile: it can do so three times */
+
+struct bound {
+    struct plugin *plugin; /* NULL: the number is free */
+    struct plugin_function *function;
+    bool idempotent; /* also of what was bound last: calls of it may still run */
+};
+
+struct direct {
+    struct list link; /* domain->directs */
+    struct domain *domain;
+    struct user *user;
+    struct lane_user *holder; /* NULL: closed; the executor has not let go of it yet */
+    struct directory *directory;
+    struct lane_front front;
+    uint32_t number, credit;
+    bool open; /* the executor has it */
+    uint64_t begun;       /* calls, when last looked at */
+    uint64_t closed_usec; /* holder NULL */
+    uint64_t overdue;     /* a bit a call that its executor was killed for */
+    struct list binding;  /* struct lane_bind: not answered */
+    struct bound bounds[LANE_BINDS];
+};
+
+static struct up_lane *up_of(const struct direct *l)
+{
+    return &l->domain->executor->front.up->lanes[l->number];
+}
+
+static bool is_running(const struct direct *l)
+{
+    return atomic_load_explicit(&up_of(l)->running, memory_order_seq_cst) != 0;
+}
+
+/* --- numbers ---------------------------------------------------------------------------------------------------- */
+
+static void unbind(struct direct *l, uint32_t number)
+{
+    struct bound *b = &l->bounds[number];
+
+    if (!b->plugin)
+        return;
+    lane_front_allow(&l->front, number, false);
+    b->plugin->n_jobs--;
+    b->plugin = NULL;
+    b->function = NULL;
+}
+
+static void answer_bind(struct lane_bind *b, int code, const char *text)
+{
+    jobs_lane_forget(b);
+    b->answer(b, code, text);
+}
+
+static void revoke_all(struct direct *l)
+{
+    for (uint32_t i = 0; i < LANE_BINDS; i++)
+        unbind(l, i);
+    while (!list_empty(&l->binding))
+        answer_bind(container_of(l->binding.next, struct lane_bind, link), CODE_BUSY, "not now");
+}
+
+/* Every lane of the jobs; each may free the one that it is given. */
+#define for_each_direct(l, d) list_for_each_safe(link_, next_, &(d)->directs) \
+    for (struct direct *l = container_of(link_, struct direct, link); l; l = NULL)
+#define for_each_domain(d, jobs)                                                                                       \
+    list_for_each(domain_, &(jobs)->domains)                                                                           \
+        for (struct domain *d = container_of(domain_, struct domain, link); d; d = NULL)
+
+void lanes_stale(const struct plugin *p)
+{
+    for_each_direct(l, p->domain)
+    {
+        for (uint32_t i = 0; i < LANE_BINDS; i++)
+            if (l->bounds[i].plugin == p)
+                unbind(l, i);
+    }
+}
+
+/* --- credit ------------------------------------------------------------------------------------------------------- */
+
+static uint32_t credit_of(const struct jobs *jobs, const struct user *user)
+{
+    uint64_t limit = jobs->options.limits.jobs_per_user;
+
+    if (jobs->draining || jobs->drained || jobs->paused || user->n_direct >= limit)
+        return 0;
+    return (uint32_t)MIN(limit - user->n_direct, (uint64_t)LANE_SLOTS);
+}
+
+static void set_credit(struct direct *l, uint32_t credit)
+{
+    l->user->n_direct += credit - l->credit;
+    l->credit = credit;
+    lane_front_credit(&l->front, credit);
+}
+
+/* --- the end of a lane -------------------------------------------------------------------------------------------- */
+
+static void free_direct(struct direct *l)
+{
+    struct jobs *jobs = l->domain->jobs;
+
+    if (l->domain->executor) {
+        jobs->counters.direct_calls += atomic_load_explicit(&up_of(l)->begun, memory_order_relaxed);
+        jobs->counters.direct_cpu_usec += atomic_load_explicit(&up_of(l)->cpu_usec, memory_order_relaxed);
+    }
+    revoke_all(l);
+    set_credit(l, 0);
+    list_remove(&l->link);
+    lane_front_deinit(&l->front);
+    directory_unref(l->directory);
+    jobs->counters.n_lanes--;
+    free(l);
+}
+
+static void tell_gone(struct direct *l, int code, const char *text)
+{
+    struct lane_user *u = TAKE(l->holder);
+
+    if (!u)
+        return;
+    u->lane = NULL;
+    u->ops->gone(u, code, text);
+}
+
+/* Nobody waits for its answers any more. */
+static void close_direct(struct direct *l)
+{
+    struct control c = {.kind = CONTROL_LANE_CLOSE, .number = l->number};
+
+    l->closed_usec = clock_monotonic_usec();
+    revoke_all(l);
+    set_credit(l, 0);
+    lane_front_cancel(&l->front);
+    executor_send(l->domain->executor, &c, -1);
+    lanes_watch(l->domain);
+}
+
+void jobs_lane_close(struct lane_user *u)
+{
+    struct direct *l = TAKE(u->lane);
+
+    if (!l)
+        return;
+    l->holder = NULL;
+    close_direct(l);
+}
+
+/* --- beginning ---------------------------------------------------------------------------------------------------- */
+
+bool jobs_lanes_available(void)
+{
+    return event_set_available();
+}
+
+static uint32_t number_take(struct domain *d, const struct user *user)
+{
+    uint64_t used = 0;
+    uint32_t n = 0;
+
+    for_each_direct(l, d)
+    {
+        used |= UINT64_C(1) << l->number;
+        n += l->user == user;
+    }
+    return n >= LANES_PER_USER || used == UINT64_MAX ? RING_NONE : (uint32_t)__builtin_ctzll(~used);
+}
+
+/* NULL, or why not now. */
+static const char *refusal(const struct jobs *jobs, struct domain *d, const struct user *user, uint32_t number)
+{
+    if (jobs->draining || jobs->drained || jobs->paused)
+        return "wsd is draining, or paused";
+    if (!d->executor || d->finishing || d->distrusted || d->executor->killed)
+        return "no executor";
+    if (number == RING_NONE)
+        return "too many direct lanes";
+    return credit_of(jobs, user) ? NULL : "too many calls of this user (max-jobs-per-user in wsd.conf)";
+}
+
+/* To the executor. */
+static int hand_over(struct direct *l)
+{
+    bool same_user = l->user->uid == l->domain->jobs->options.own_uid;
+    struct control grant = {.kind = CONTROL_LANE_GRANT, .number = l->number};
+    struct control lane = {.kind = CONTROL_LANE, .number = l->number, .flags = same_user ? DOWN_SAME_USER : 0};
+    struct up_lane *up = up_of(l);
+    size_t size = l->directory ? strlen(l->directory->path) + 1 : 0;
+
+    if (size > CONTROL_TEXT)
+        return -ENAMETOOLONG;
+    if (size)
+        memcpy(lane.text, l->directory->path, size);
+    lane.text_size = (uint32_t)size;
+    /* the last one of this number has gone, by the executor's word */
+    atomic_store_explicit(&up->begun, 0, memory_order_relaxed);
+    atomic_store_explicit(&up->cpu_usec, 0, memory_order_relaxed);
+    int r = executor_send(l->domain->executor, &grant, l->front.grant_fd);
+    return r < 0 ? r : executor_send(l->domain->executor, &lane, l->front.memory_fd);
+}
+
+int jobs_lane_open(struct jobs *jobs, uint32_t uid, struct directory *directory, struct lane_user *u,
+                   const char **ret_refusal)
+{
+    struct user *user = user_get(jobs, uid);
+    struct domain *d = user ? domain_get(jobs, uid) : NULL;
+
+    if (!d)
+        return -ENOMEM;
+    if (!d->executor)
+        domain_start(d);
+    uint32_t number = number_take(d, user);
+    *ret_refusal = refusal(jobs, d, user, number);
+    if (*ret_refusal)
+        return 0;
+    struct direct *l = calloc(1, sizeof(*l));
+    if (!l)
+        return -ENOMEM;
+    int r = lane_front_init(&l->front);
+    if (r < 0) {
+        free(l);
+        return r;
+    }
+    l->domain = d;
+    l->user = user;
+    l->number = number;
+    l->directory = directory_ref(directory);
+    list_init(&l->binding);
+    list_push_back(&d->directs, &l->link);
+    jobs->counters.n_lanes++;
+    set_credit(l, credit_of(jobs, user));
+    r = hand_over(l);
+    if (r < 0) {
+        free_direct(l);
+        return r;
+    }
+    l->holder = u;
+    u->lane = l;
+    return 0;
+}
+
+/* --- binding ------------------------------------------------------------------------------------------------------ */
+
+static uint32_t bind_take(const struct direct *l, const struct plugin_function *f)
+{
+    uint32_t empty = RING_NONE;
+
+    for (uint32_t i = LANE_BINDS; i-- > 0;) {
+        if (l->bounds[i].function == f)
+            return i;
+        if (!l->bounds[i].plugin)
+            empty = i;
+    }
+    return empty;
+}
+
+/* NULL, or why it cannot be called so. */
+static const char *unfit(const struct jobs *jobs, const struct direct *l, const struct plugin *p,
+                         const struct plugin_function *f, int *ret_code)
+{
+    const struct suspect *s;
+
+    *ret_code = CODE_NOT_FOUND;
+    if (!f)
+        return "the plugin has no such function";
+    *ret_code = CODE_DENIED;
+    if (!jobs->options.plugin_enabled(p->name, f->flags & WSD_FN_OPT_IN, jobs->options.context))
+        return "it is off in wsd.conf";
+    *ret_code = CODE_BUSY;
+    if (f->flags & (WSD_FN_STREAMING | WSD_FN_OPT_IN))
+        return "this function is called by the socket only";
+    if (gate_known(jobs, p->request, f->name)) /* it counts and stops jobs */
+        return "it is paused, or has a limit";
+    s = quarantine_find(&jobs->quarantine, l->domain->key, p->request, f->name);
+    return quarantine_ask(s, l, clock_monotonic_usec()) != QUARANTINE_FREE ? "in quarantine" : NULL;
+}
+
+static void bind_found(struct lane_bind *b, struct plugin *p)
+{
+    struct direct *l = b->user->lane;
+    struct jobs *jobs = l->domain->jobs;
+    const struct jobs_options *o = &jobs->options;
+    struct plugin_function *f = plugin_find_function(p, b->function);
+    const char *of;
+    int code;
+    const char *why = unfit(jobs, l, p, f, &code);
+
+    if (why) {
+        answer_bind(b, code, why);
+        return;
+    }
+    b->number = bind_take(l, f);
+    if (b->number == RING_NONE) {
+        answer_bind(b, CODE_BUSY, "too many functions in one lane");
+        return;
+    }
+    b->idempotent = f->flags & WSD_FN_IDEMPOTENT;
+    struct control c = {.kind = CONTROL_LANE_BIND,
+                        .number = l->number,
+                        .slot = b->number,
+                        .generation = p->number,
+                        .functions = f->index,
+                        .flags = o->plugin_max_run ? o->plugin_max_run(p->name, &of, o->context) : o->limits.max_run_usec};
+    if (!l->bounds[b->number].plugin) {
+        l->bounds[b->number] = (struct bound){.plugin = p, .function = f, .idempotent = b->idempotent};
+        p->n_jobs++;
+    }
+    b->told = true;
+    executor_send(l->domain->executor, &c, -1); /* a failure means that it is dying */
+}
+
+static void on_plugin(struct plugin_query *q, const struct plugin_info *info, int error)
+{
+    struct lane_bind *b = container_of(q, struct lane_bind, query);
+    struct direct *l = b->user->lane; /* its end would have answered */
+    struct plugin *p = plugin_find(l->domain, b->request);
+
+    if (error)
+        answer_bind(b, error == EACCES ? CODE_DENIED : error == EAGAIN ? CODE_BUSY : CODE_NOT_FOUND, info->error);
+    else if (!p || p->state != PLUGIN_READY || l->domain->finishing ||
+             domain_for(l->domain->jobs, l->user->uid, b->request) != l->domain)
+        answer_bind(b, CODE_BUSY, "its plugin is not in this lane's executor");
+    else
+        bind_found(b, p);
+}
+
+int jobs_lane_bind(struct lane_user *u, const char *plugin, const char *function, struct lane_bind *b)
+{
+    struct direct *l = u->lane;
+
+    list_init(&b->link);
+    list_init(&b->query.link);
+    if (!l || !l->open || strlen(function) >= sizeof(b->function))
+        return -EINVAL;
+    b->user = u;
+    b->query.answer = on_plugin;
+    memcpy(b->function, function, strlen(function) + 1);
+    b->told = false;
+    int r = plugin_request(plugin, l->directory, &b->request);
+    if (r < 0)
+        return r;
+    list_push_back(&l->binding, &b->link);
+    r = jobs_plugin(l->domain->jobs, l->user->uid, plugin, l->directory, &b->query);
+    if (r < 0)
+        jobs_lane_forget(b);
+    return r;
+}
+
+void jobs_lane_forget(struct lane_bind *b)
+{
+    list_remove(&b->link);
+    jobs_plugin_forget(&b->query);
+    free(b->request);
+    b->request = NULL;
+}
+
+/* --- the executor's word -------------------------------------------------------------------------------------------- */
+
+static struct direct *find(struct domain *d, uint32_t number)
+{
+    for_each_direct(l, d) if (l->number == number) return l;
+    return NULL;
+}
+
+static void was_opened(struct direct *l, uint32_t error)
+{
+    if (error && l->open) { /* its client has broken a rule */
+        log_info("direct lane of uid %u is closed: its client rings without a call", l->user->uid);
+        tell_gone(l, CODE_BUSY, "rings without a call");
+        close_direct(l);
+    } else if (error) {
+        tell_gone(l, CODE_BUSY, "the executor cannot have direct lanes");
+        free_direct(l);
+    } else if (!l->open) {
+        l->open = true;
+        if (l->holder)
+            l->holder->ops->opened(l->holder, l->front.memory_fd, l->front.grant_fd);
+        lane_front_handed(&l->front);
+    }
+}
+
+static void was_bound(struct direct *l, uint32_t number, uint32_t error)
+{
+    list_for_each_safe(link, next, &l->binding)
+    {
+        struct lane_bind *b = container_of(link, struct lane_bind, link);
+
+        if (!b->told || b->number != number)
+            continue;
+        if (!error && l->bounds[number].plugin)
+            lane_front_allow(&l->front, number, true);
+        answer_bind(b, error || !l->bounds[number].plugin ? CODE_BUSY : 0, "not now");
+        return; /* one answer a question */
+    }
+}
+
+void lanes_control(struct domain *d, const struct control *c)
+{
+    struct direct *l = find(d, c->number);
+
+    if (!l)
+        liar(d, "nonsense about a direct lane");
+    else if (c->functions == LANED_OPEN)
+        was_opened(l, c->error);
+    else if (c->functions == LANED_CLOSED && !l->holder)
+        free_direct(l);
+    else if (c->functions < LANE_BINDS)
+        was_bound(l, c->functions, c->error);
+    else
+        liar(d, "nonsense about a direct lane");
+}
+
+/* --- looking ---------------------------------------------------------------------------------------------------------- */
+
+static void arm(struct domain *d)
+{
+    struct timeval t = {.tv_usec = TICK_USEC};
+
+    d->direct_armed = evtimer_add(d->direct_timer, &t) == 0;
+}
+
+void lanes_watch(struct domain *d)
+{
+    atomic_store_explicit(&d->executor->front.up->lanes_watched, 1, memory_order_seq_cst);
+    if (!d->direct_armed)
+        arm(d);
+}
+
+void lanes_belled(struct domain *d)
+{
+    if (d->executor && !d->direct_armed && !list_empty(&d->directs) &&
+        atomic_load_explicit(&d->executor->front.up->lanes_watched, memory_order_relaxed))
+        arm(d);
+}
+
+void jobs_lane_waits(struct lane_user *u)
+{
+    struct direct *l = u->lane;
+
+    if (!l || !l->open)
+        return;
+    l->domain->direct_waited_usec = clock_monotonic_usec();
+    lanes_watch(l->domain);
+    pulse_busy(l->domain);
+}
+
+bool lanes_running(const struct domain *d)
+{
+    bool running = false;
+
+    if (d->executor)
+        for_each_direct(l, d) running |= is_running(l);
+    return running;
+}
+
+bool lanes_wait(const struct domain *d)
+{
+    return d->direct_armed ||
+           (!list_empty(&d->directs) && clock_monotonic_usec() - d->direct_waited_usec < WAITED_USEC);
+}
+
+/* Calls whose time has been up for so long that they do not heed it. */
+static uint64_t overdue(const struct direct *l, uint64_t now)
+{
+    uint64_t grace = l->domain->jobs->options.limits.grace_usec, late = 0;
+
+    for (uint32_t i = 0; i < LANE_SLOTS; i++) {
+        struct up_direct *u = &up_of(l)->calls[i];
+        /* acquire: partner is the release store in executor/lane.c */
+        bool runs = atomic_load_explicit(&u->word, memory_order_acquire) != 0;
+        uint64_t deadline = atomic_load_explicit(&u->deadline_usec, memory_order_relaxed);
+
+        if (runs && ((deadline && now > deadline && now - deadline > grace) ||
+                     (!l->holder && now - l->closed_usec > grace)))
+            late |= UINT64_C(1) << i;
+    }
+    return late;
+}
+
+/* A rebuilt plugin is noticed as by a submit. */
+static void look_at_files(struct direct *l)
+{
+    for (uint32_t i = 0; i < LANE_BINDS; i++)
+        if (l->bounds[i].plugin)
+            (void)plugin_get(l->domain, l->bounds[i].plugin->request);
+}
+
+/* Whether something runs, or did since the last look. */
+static bool look(struct direct *l, uint64_t now)
+{
+    uint64_t begun = atomic_load_explicit(&up_of(l)->begun, memory_order_relaxed);
+    bool moved = begun != l->begun, running = is_running(l);
+
+    l->domain->n_ended += begun - l->begun;
+    if (moved)
+        l->domain->alone = DOMAIN_MIXED; /* a death without a note is not one of a function that ran alone */
+    l->begun = begun;
+    if (moved)
+        look_at_files(l);
+    if (running && !l->domain->executor->killed && (l->overdue = overdue(l, now))) {
+        log_warning("executor %u: a direct call does not heed that its time is up: it is replaced",
+                    l->domain->executor->number);
+        executor_kill(l->domain->executor);
+    }
+    return moved || running;
+}
+
+static void on_tick(evutil_socket_t fd, short what, void *userdata)
+{
+    struct domain *d = userdata;
+    uint64_t now = clock_monotonic_usec();
+    bool any = false;
+
+    d->direct_armed = false;
+    if (!d->executor)
+        return;
+    for_each_direct(l, d) any |= look(l, now);
+    any |= lanes_wait(d);
+    if (!any) {
+        /* seq_cst store before the look: partner is announce() in executor/lane.c */
+        atomic_store_explicit(&d->executor->front.up->lanes_watched, 0, memory_order_seq_cst);
+        if (lanes_running(d))
+            lanes_watch(d);
+        else if (d->heir && !d->n_handed)
+            domain_finish(d);
+        else
+            domain_rest(d);
+        return;
+    }
+    arm(d);
+    pulse_busy(d);
+    recycle_look(d);
+}
+
+int lanes_init(struct domain *d)
+{
+    list_init(&d->directs);
+    d->direct_timer = evtimer_new(d->jobs->options.base, on_tick, d);
+    return d->direct_timer ? 0 : -ENOMEM;
+}
+
+/* --- when everything changes ------------------------------------------------------------------------------------------- */
+
+void lanes_revoke(struct domain *d)
+{
+    for_each_direct(l, d)
+    {
+        revoke_all(l);
+        set_credit(l, 0);
+    }
+}
+
+void lanes_review(struct jobs *jobs)
+{
+    if (jobs->counters.n_lanes == 0)
+        return;
+    for_each_domain(d, jobs)
+    {
+        for_each_direct(l, d)
+        {
+            revoke_all(l);
+            set_credit(l, 0);
+            if (l->holder && !d->finishing && !d->heir)
+                set_credit(l, credit_of(jobs, l->user));
+        }
+    }
+}
+
+void lanes_swap(struct domain *d, struct domain *n)
+{
+    for_each_direct(l, d)
+    {
+        revoke_all(l);
+        set_credit(l, 0);
+        list_remove(&l->link);
+        l->domain = n;
+        list_push_back(&n->directs, &l->link);
+    }
+    if (!list_empty(&n->directs))
+        lanes_watch(n);
+}
+
+void lanes_count(struct jobs *jobs, struct jobs_counters *ret)
+{
+    for_each_domain(d, jobs)
+    {
+        if (!d->executor)
+            continue;
+        for_each_direct(l, d)
+        {
+            ret->direct_calls += atomic_load_explicit(&up_of(l)->begun, memory_order_relaxed);
+            ret->direct_cpu_usec += atomic_load_explicit(&up_of(l)->cpu_usec, memory_order_relaxed);
+            ret->direct_running += atomic_load_explicit(&up_of(l)->running, memory_order_relaxed);
+        }
+    }
+}
+
+/* --- death --------------------------------------------------------------------------------------------------------------- */
+
+/* What this call ran, by the executor's word; NULL: nothing is known. */
+static const struct bound *bound_of(const struct direct *l, uint32_t slot, uint32_t generation)
+{
+    const struct up_direct *u = &up_of(l)->calls[slot];
+    uint32_t bind = atomic_load_explicit(&u->bind, memory_order_relaxed);
+
+    if (atomic_load_explicit(&u->word, memory_order_acquire) != ring_word(generation, 1) || bind >= LANE_BINDS)
+        return NULL;
+    return &l->bounds[bind];
+}
+
+static enum lane_outcome verdict(struct direct *l, uint32_t slot, uint32_t generation, const struct lanes_death *death,
+                                 const char **ret_text)
+{
+    const struct bound *b = bound_of(l, slot, generation);
+
+    *ret_text = death->how;
+    if (death->note && death->note->slot == ring_lane_slot(l->number, slot) && death->note->generation == generation) {
+        *ret_text = death->crash;
+        return LANE_CRASHED;
+    }
+    if (l->overdue >> slot & 1)
+        return LANE_TIMED_OUT;
+    return b && b->idempotent ? LANE_AGAIN : LANE_INTERRUPTED;
+}
+
+static void judge(struct direct *l, uint32_t slot, const struct lanes_death *death)
+{
+    struct jobs_counters *n = &l->domain->jobs->counters;
+    uint32_t generation;
+    const char *text;
+
+    for (int i = 0; i < JUDGE_LOOKS; i++) {
+        enum lane_state state = lane_front_look(&l->front, slot, &generation);
+        enum lane_outcome outcome = LANE_UNTOUCHED;
+
+        if (state != LANE_QUEUED && state != LANE_RUNNING)
+            return;
+        text = NULL;
+        if (state == LANE_RUNNING)
+            outcome = verdict(l, slot, generation, death, &text);
+        if (!lane_front_judge(&l->front, slot, generation, state, outcome, text))
+            continue;
+        n->direct_crashed += outcome == LANE_CRASHED;
+        n->direct_interrupted += outcome == LANE_INTERRUPTED;
+        n->direct_timed_out += outcome == LANE_TIMED_OUT;
+        return;
+    }
+}
+
+/* The one that the fault note names counts against its function, whatever its client says of it now. */
+static void blame(struct direct *l, const struct lanes_death *death)
+{
+    uint32_t first = ring_lane_slot(l->number, 0);
+    const struct fault_note *n = death->note;
+
+    if (!n || n->slot < first || n->slot >= first + LANE_SLOTS)
+        return;
+    const struct bound *b = bound_of(l, n->slot - first, n->generation);
+    if (b && b->plugin) {
+        log_warning("%s:%s crashed in a direct call of uid %u: %s", plugin_title(b->plugin), b->function->name,
+                    l->user->uid, death->crash);
+        poison_function(b->plugin, b->function, l, death->crash);
+    }
+}
+
+bool lanes_gone(struct domain *d, const struct lanes_death *death)
+{
+    bool explained = false;
+
+    for_each_direct(l, d)
+    {
+        explained |= l->overdue != 0;
+        blame(l, death);
+        lane_front_lost(&l->front);
+        for (uint32_t i = 0; i < LANE_SLOTS; i++)
+            judge(l, i, death);
+        tell_gone(l, 0, death->how);
+        free_direct(l);
+    }
+    if (d->direct_armed)
+        evtimer_del(d->direct_timer);
+    d->direct_armed = false;
+    return explained;
+}

@@ -1,0 +1,477 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * lane.c: the three ends of a direct lane.
+ * Owns the mappings; each end its private cursor and generations. Who may call what stands in lane.h.
+ * Keeps: each call is claimed at most once and answered at most once; no size, offset or index that another process wrote is
+ * used before it was copied and checked.
+ * Does not know plugins, sockets or users. */
+#include "ring/lane.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/relax.h"
+#include "ring/region.h"
+
+#define INPUT_ALIGN    16u
+#define SPIN_MAX_NSEC  50000u
+#define SPIN_MIN_NSEC  2000u  /* who is awake has answered a small call by then */
+#define SPIN_PROBE     256u   /* after so many misses it is tried again in full */
+#define BURST_NSEC     50000u /* a call so soon after the end of the last one is one of many */
+#define SPIN_LOOKS     32 /* between looks at the clock */
+
+#define MEMORY_SIZE page_up(sizeof(struct lane_memory))
+#define GRANT_SIZE  page_up(sizeof(struct lane_grant))
+
+/* --- front ---------------------------------------------------------------------------------------------------------- */
+
+int lane_front_init(struct lane_front *f)
+{
+    void *map;
+
+    *f = (struct lane_front){.memory_fd = -1, .grant_fd = -1};
+    int r = region_new("wsd-lane", MEMORY_SIZE, 0, &f->memory_fd, &map);
+    if (r < 0)
+        return r;
+    f->memory = map;
+    /* our writable mapping stays, nobody gets another one */
+    r = region_new("wsd-grant", GRANT_SIZE, F_SEAL_FUTURE_WRITE, &f->grant_fd, &map);
+    if (r < 0) {
+        lane_front_deinit(f);
+        return r;
+    }
+    f->grant = map;
+    f->memory->magic = f->grant->magic = LANE_MAGIC;
+    f->memory->version = f->grant->version = LANE_VERSION;
+    event_init(&f->memory->bell);
+    return 0;
+}
+
+void lane_front_handed(struct lane_front *f)
+{
+    f->memory_fd = close_fd(f->memory_fd);
+    f->grant_fd = close_fd(f->grant_fd);
+}
+
+void lane_front_deinit(struct lane_front *f)
+{
+    lane_front_handed(f);
+    if (f->memory)
+        munmap(f->memory, MEMORY_SIZE);
+    if (f->grant)
+        munmap(f->grant, GRANT_SIZE);
+    f->memory = NULL;
+    f->grant = NULL;
+}
+
+void lane_front_credit(struct lane_front *f, uint32_t credit)
+{
+    atomic_store_explicit(&f->grant->credit, credit, memory_order_relaxed);
+}
+
+void lane_front_allow(struct lane_front *f, uint32_t bind, bool yes)
+{
+    atomic_store_explicit(&f->grant->allowed[bind], yes, memory_order_release);
+}
+
+void lane_front_cancel(struct lane_front *f)
+{
+    for (uint32_t i = 0; i < LANE_SLOTS; i++)
+        atomic_store_explicit(&f->memory->slots[i].cancel, 1, memory_order_relaxed);
+}
+
+void lane_front_lost(struct lane_front *f)
+{
+    /* seq_cst RMW before the slots are looked at: partner is the load in lane_client_push(), after it has made its slot
+     * QUEUED. One of the two sees the other. */
+    atomic_exchange_explicit(&f->grant->lost, 1, memory_order_seq_cst);
+}
+
+enum lane_state lane_front_look(struct lane_front *f, uint32_t slot, uint32_t *ret_generation)
+{
+    uint64_t word = atomic_load_explicit(&f->memory->slots[slot].state, memory_order_seq_cst);
+
+    *ret_generation = (uint32_t)(word >> 32);
+    return (uint32_t)word <= LANE_LOST ? (enum lane_state)(uint32_t)word : LANE_FREE;
+}
+
+bool lane_front_judge(struct lane_front *f, uint32_t slot, uint32_t generation, enum lane_state seen,
+                      enum lane_outcome outcome, const char *error)
+{
+    struct lane_slot *s = &f->memory->slots[slot];
+    struct lane_verdict *v = &f->grant->verdicts[slot];
+    uint64_t word = ring_word(generation, seen);
+    size_t n = error ? strnlen(error, sizeof(v->error) - 1) : 0;
+
+    v->generation = generation;
+    v->outcome = outcome;
+    if (n)
+        memcpy(v->error, error, n);
+    v->error[n] = 0;
+    /* release: partner is the acquire load in lane_client_ended(), after which the verdict is read */
+    if (!atomic_compare_exchange_strong_explicit(&s->state, &word, ring_word(generation, LANE_LOST),
+                                                 memory_order_acq_rel, memory_order_relaxed))
+        return false;
+    event_notify(&s->done, 1, true);
+    return true;
+}
+
+/* --- mapping by the others ------------------------------------------------------------------------------------------ */
+
+static int both_map(int memory_fd, int grant_fd, struct lane_memory **ret_memory, const struct lane_grant **ret_grant)
+{
+    uint64_t memory_size, grant_size;
+    void *memory, *grant;
+    int r = region_map(memory_fd, PROT_READ | PROT_WRITE, MEMORY_SIZE, &memory, &memory_size);
+
+    if (r < 0)
+        return r;
+    r = region_map(grant_fd, PROT_READ, GRANT_SIZE, &grant, &grant_size);
+    if (r < 0) {
+        munmap(memory, memory_size);
+        return r;
+    }
+    const struct lane_memory *m = memory;
+    const struct lane_grant *g = grant;
+    if (memory_size != MEMORY_SIZE || grant_size != GRANT_SIZE || m->magic != LANE_MAGIC ||
+        m->version != LANE_VERSION || g->magic != LANE_MAGIC || g->version != LANE_VERSION) {
+        munmap(memory, memory_size);
+        munmap(grant, grant_size);
+        return -EBADMSG;
+    }
+    *ret_memory = memory;
+    *ret_grant = grant;
+    return 0;
+}
+
+static void both_unmap(struct lane_memory *memory, const struct lane_grant *grant)
+{
+    if (memory)
+        munmap(memory, MEMORY_SIZE);
+    if (grant)
+        munmap((void *)(uintptr_t)grant, GRANT_SIZE);
+}
+
+/* --- back ----------------------------------------------------------------------------------------------------------- */
+
+int lane_back_init(struct lane_back *b, int memory_fd, int grant_fd)
+{
+    b->memory = NULL;
+    b->grant = NULL;
+    atomic_store_explicit(&b->head, 0, memory_order_relaxed);
+    return both_map(memory_fd, grant_fd, &b->memory, &b->grant);
+}
+
+void lane_back_deinit(struct lane_back *b)
+{
+    both_unmap(b->memory, b->grant);
+    b->memory = NULL;
+    b->grant = NULL;
+}
+
+/* acquire: partner is the release store in lane_client_push(). A tail further ahead than the ring is long is nonsense, and
+ * there is nothing to take. */
+static uint64_t waiting(struct lane_back *b, uint64_t head)
+{
+    uint64_t n = atomic_load_explicit(&b->memory->tail, memory_order_acquire) - head;
+
+    return n <= LANE_SLOTS ? n : 0;
+}
+
+bool lane_back_ready(struct lane_back *b)
+{
+    return waiting(b, atomic_load_explicit(&b->head, memory_order_relaxed)) > 0;
+}
+
+uint32_t lane_back_take(struct lane_back *b, uint32_t *ret_generation, bool *ret_more)
+{
+    uint64_t head = atomic_load_explicit(&b->head, memory_order_relaxed);
+
+    /* bounded: a client can push as fast as we take */
+    for (uint32_t i = 0; i < LANE_SLOTS; i++) {
+        uint64_t n = waiting(b, head);
+        if (n == 0)
+            return RING_NONE;
+        /* relaxed: ordered by the tail; an entry that is overwritten meanwhile is its client's loss */
+        uint64_t word = atomic_load_explicit(&b->memory->ring[head % LANE_SLOTS], memory_order_relaxed);
+        /* acq_rel: partner is itself, in the other workers */
+        if (!atomic_compare_exchange_strong_explicit(&b->head, &head, head + 1, memory_order_acq_rel,
+                                                     memory_order_relaxed))
+            continue;
+        if ((uint32_t)word < LANE_SLOTS) {
+            *ret_generation = (uint32_t)(word >> 32);
+            *ret_more = n > 1;
+            return (uint32_t)word;
+        }
+        head++;
+    }
+    return RING_NONE;
+}
+
+bool lane_back_claim(struct lane_back *b, uint32_t slot, uint32_t generation)
+{
+    uint64_t word = ring_word(generation, LANE_QUEUED);
+
+    /* acquire: partner is the release store in lane_client_push(), after the request */
+    return atomic_compare_exchange_strong_explicit(&b->memory->slots[slot].state, &word,
+                                                   ring_word(generation, LANE_RUNNING), memory_order_acq_rel,
+                                                   memory_order_relaxed);
+}
+
+int lane_back_read(struct lane_back *b, uint32_t slot, struct lane_request *ret)
+{
+    const volatile struct lane_slot *s = &b->memory->slots[slot];
+
+    ret->bind = s->bind;
+    ret->argc = s->argc;
+    ret->args_size = s->args_size;
+    ret->input_size = s->input_size;
+    ret->room = s->room;
+    ret->timeout_usec = s->timeout_usec;
+    if (ret->room > LANE_OUTPUT || ret->args_size > LANE_ROOM)
+        return -EBADMSG;
+    /* where the copy has it, and where the client has put it: the same */
+    ret->input_at = (ret->args_size + INPUT_ALIGN - 1) & ~(INPUT_ALIGN - 1);
+    if (ret->input_at > LANE_ROOM || ret->input_size > LANE_ROOM - ret->input_at)
+        return -EBADMSG;
+    memcpy(ret->bytes, (const void *)(uintptr_t)s->bytes, ret->args_size);
+    if (ret->input_size)
+        memcpy(ret->bytes + ret->input_at, (const uint8_t *)(uintptr_t)s->bytes + ret->input_at, ret->input_size);
+    return ret->args_size == 0 || ret->bytes[ret->args_size - 1] == 0 ? 0 : -EBADMSG;
+}
+
+static void text_put(char *to, const char *text)
+{
+    size_t n = text ? strnlen(text, RING_TEXT - 1) : 0;
+
+    if (n)
+        memcpy(to, text, n);
+    to[n] = 0;
+}
+
+void lane_back_answer(struct lane_back *b, uint32_t slot, uint32_t generation, const struct lane_answer *a)
+{
+    struct lane_slot *s = &b->memory->slots[slot];
+    uint64_t word = ring_word(generation, LANE_RUNNING);
+
+    s->outcome = a->outcome;
+    s->exit = a->exit;
+    s->worker = a->worker;
+    s->run_usec = a->run_usec;
+    s->cpu_usec = a->cpu_usec;
+    s->output_size = a->output_size;
+    if (a->output_size)
+        memcpy(s->output, a->output, a->output_size);
+    text_put(s->error, a->error);
+    text_put(s->status, a->status);
+    /* release: partner is the acquire load in lane_client_ended() */
+    if (atomic_compare_exchange_strong_explicit(&s->state, &word, ring_word(generation, LANE_DONE),
+                                                memory_order_acq_rel, memory_order_relaxed))
+        event_notify(&s->done, 1, true);
+}
+
+uint32_t lane_back_credit(const struct lane_back *b)
+{
+    return atomic_load_explicit(&b->grant->credit, memory_order_relaxed);
+}
+
+bool lane_back_allowed(const struct lane_back *b, uint32_t bind)
+{
+    return bind < LANE_BINDS && atomic_load_explicit(&b->grant->allowed[bind], memory_order_acquire) == 1;
+}
+
+/* --- client --------------------------------------------------------------------------------------------------------- */
+
+int lane_client_init(struct lane_client *c, int memory_fd, int grant_fd, bool may_spin)
+{
+    *c = (struct lane_client){.may_spin = may_spin, .spin_nsec = SPIN_MAX_NSEC, .n_free = LANE_SLOTS};
+    for (uint32_t i = 0; i < LANE_SLOTS; i++) {
+        c->free_slots[i] = LANE_SLOTS - 1 - i;
+        c->generation[i] = 1;
+    }
+    return both_map(memory_fd, grant_fd, &c->memory, &c->grant);
+}
+
+void lane_client_deinit(struct lane_client *c)
+{
+    both_unmap(c->memory, c->grant);
+    c->memory = NULL;
+    c->grant = NULL;
+}
+
+bool lane_client_lost(const struct lane_client *c)
+{
+    return atomic_load_explicit(&c->grant->lost, memory_order_seq_cst) != 0;
+}
+
+bool lane_client_fits(const struct lane_client *c, size_t args_size, size_t input_size, size_t room)
+{
+    uint32_t credit = atomic_load_explicit(&c->grant->credit, memory_order_relaxed);
+
+    return c->n_free > 0 && LANE_SLOTS - c->n_free < credit && room <= LANE_OUTPUT &&
+           args_size <= LANE_ROOM - INPUT_ALIGN && input_size <= LANE_ROOM - INPUT_ALIGN - args_size &&
+           !lane_client_lost(c);
+}
+
+bool lane_client_dry(const struct lane_client *c)
+{
+    return atomic_load_explicit(&c->grant->credit, memory_order_relaxed) == 0;
+}
+
+bool lane_client_allowed(const struct lane_client *c, uint32_t bind)
+{
+    return atomic_load_explicit(&c->grant->allowed[bind], memory_order_relaxed) == 1;
+}
+
+static uint64_t now_nsec(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+uint32_t lane_client_push(struct lane_client *c, const struct lane_call *call, bool *ret_spin)
+{
+    uint32_t slot = c->free_slots[--c->n_free], generation = c->generation[slot];
+    struct lane_slot *s = &c->memory->slots[slot];
+    uint32_t at = ((uint32_t)call->args_size + INPUT_ALIGN - 1) & ~(INPUT_ALIGN - 1);
+
+    atomic_store_explicit(&s->cancel, 0, memory_order_relaxed);
+    s->bind = call->bind;
+    s->argc = call->argc;
+    s->args_size = (uint32_t)call->args_size;
+    s->input_size = (uint32_t)call->input_size;
+    s->room = (uint32_t)MIN(call->room, (size_t)LANE_OUTPUT);
+    s->timeout_usec = call->timeout_usec;
+    if (call->args_size)
+        memcpy(s->bytes, call->args, call->args_size);
+    if (call->input_size)
+        memcpy(s->bytes + at, call->input, call->input_size);
+    /* release: partner is the CAS in lane_back_claim() */
+    atomic_store_explicit(&s->state, ring_word(generation, LANE_QUEUED), memory_order_release);
+    atomic_store_explicit(&c->memory->ring[c->tail % LANE_SLOTS], ring_word(generation, slot), memory_order_relaxed);
+    c->tail++;
+    /* release: partner is the acquire load in waiting() */
+    atomic_store_explicit(&c->memory->tail, c->tail, memory_order_release);
+    /* its seq_cst RMW also stands between QUEUED and the look at `lost` */
+    *ret_spin = !event_notify(&c->memory->bell, 1, true) || now_nsec() - c->ended_nsec < BURST_NSEC;
+    if (lane_client_lost(c)) {
+        uint64_t word = ring_word(generation, LANE_QUEUED);
+
+        /* nobody will look: as if the client had been told so. Where it fails, wsd has judged or the call runs still. */
+        atomic_compare_exchange_strong_explicit(&s->state, &word, ring_word(generation, LANE_LOST),
+                                                memory_order_acq_rel, memory_order_relaxed);
+    }
+    return slot;
+}
+
+bool lane_client_ended(struct lane_client *c, uint32_t slot)
+{
+    /* acquire: partners are the CASes in lane_back_answer() and lane_front_judge(). A word of another generation cannot be
+     * but by scribbling: that is an end, too. */
+    uint64_t word = atomic_load_explicit(&c->memory->slots[slot].state, memory_order_acquire);
+
+    return word != ring_word(c->generation[slot], LANE_QUEUED) && word != ring_word(c->generation[slot], LANE_RUNNING);
+}
+
+/* Spins as long as it has paid of late: twice as long after a hit, half as long after a miss. */
+static bool spin(struct lane_client *c, uint32_t slot)
+{
+    uint64_t end = 0;
+
+    for (;;) {
+        for (int i = 0; i < SPIN_LOOKS; i++) {
+            if (lane_client_ended(c, slot)) {
+                c->spin_nsec = MIN(c->spin_nsec * 2, (uint64_t)SPIN_MAX_NSEC);
+                return true;
+            }
+            cpu_relax();
+        }
+        uint64_t now = now_nsec();
+        if (end == 0)
+            end = now + c->spin_nsec;
+        if (now >= end)
+            break;
+    }
+    c->spin_nsec = ++c->n_misses % SPIN_PROBE ? MAX(c->spin_nsec / 2, (uint64_t)SPIN_MIN_NSEC) : SPIN_MAX_NSEC;
+    return false;
+}
+
+bool lane_client_wait(struct lane_client *c, uint32_t slot, bool may_pay, uint64_t timeout_usec)
+{
+    struct event *done = &c->memory->slots[slot].done;
+
+    if (lane_client_ended(c, slot) || (may_pay && c->may_spin && spin(c, slot)))
+        return true;
+    uint32_t epoch = event_prepare(done);
+    if (lane_client_ended(c, slot)) {
+        event_cancel(done);
+        return true;
+    }
+    event_wait(done, epoch, timeout_usec, true);
+    return lane_client_ended(c, slot);
+}
+
+void lane_client_cancel(struct lane_client *c, uint32_t slot)
+{
+    atomic_store_explicit(&c->memory->slots[slot].cancel, 1, memory_order_relaxed);
+}
+
+/* A copy that ends, of a text that may change while it is copied. */
+static void text_take(char to[RING_TEXT], const char *text)
+{
+    const volatile char *from = text;
+    size_t n = 0;
+
+    for (char c; n + 1 < RING_TEXT && (c = from[n]) != 0; n++)
+        to[n] = c;
+    to[n] = 0;
+}
+
+void lane_client_result(struct lane_client *c, uint32_t slot, struct lane_result *ret)
+{
+    const volatile struct lane_slot *s = &c->memory->slots[slot];
+    const struct lane_verdict *v = &c->grant->verdicts[slot];
+    uint64_t word = s->state;
+
+    ret->exit = 0;
+    ret->worker = 0;
+    ret->run_usec = ret->cpu_usec = 0;
+    ret->output = NULL;
+    ret->output_size = 0;
+    ret->error[0] = ret->status[0] = 0;
+    if (word == ring_word(c->generation[slot], LANE_DONE)) {
+        uint32_t outcome = s->outcome, size = s->output_size;
+
+        ret->outcome = outcome <= LANE_OVERFLOW ? (enum lane_outcome)outcome : LANE_INTERRUPTED;
+        ret->exit = s->exit;
+        ret->worker = s->worker;
+        ret->run_usec = s->run_usec;
+        ret->cpu_usec = s->cpu_usec;
+        ret->output = (const void *)(uintptr_t)s->output;
+        ret->output_size = MIN(size, LANE_OUTPUT);
+        text_take(ret->error, (const char *)(uintptr_t)s->error);
+        text_take(ret->status, (const char *)(uintptr_t)s->status);
+    } else if (word == ring_word(c->generation[slot], LANE_LOST)) {
+        /* withdrawn in lane_client_push(), where wsd has said nothing */
+        ret->outcome = v->generation == c->generation[slot] ? (enum lane_outcome)v->outcome : LANE_UNTOUCHED;
+        text_take(ret->error, v->error);
+    } else {
+        ret->outcome = LANE_INTERRUPTED;
+    }
+}
+
+void lane_client_free_slot(struct lane_client *c, uint32_t slot)
+{
+    c->generation[slot]++;
+    c->ended_nsec = now_nsec();
+    atomic_store_explicit(&c->memory->slots[slot].state, ring_word(c->generation[slot], LANE_FREE),
+                          memory_order_relaxed);
+    c->free_slots[c->n_free++] = slot;
+}

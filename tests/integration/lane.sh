@@ -1,0 +1,220 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# lane.sh: direct lanes: wsd_call() goes through shared memory where it can, and by the socket where not, with the same
+# answers; time limits, crashes, kills, drains and clients that scribble cost what they may, and each call has one end.
+. "$(dirname "$0")/../support/lib.sh"
+
+D=$BUILD/tests/support/direct
+KILLS=20
+CALLS=1000 # a process, of a millisecond each, while executors are killed
+[ -z "${WSD_THOROUGH:-}" ] || { KILLS=200 && CALLS=20000; }
+
+# Succeeds when `direct OPTION...` exits 0 and its line of counts has each of the words.
+direct() { # WORDS OPTION...
+  local words=$1 said word
+  shift
+  said=$(timeout "${DIRECT_LIMIT:-$((60 * TIME_SCALE))}" "$D" "$@") || { echo "exit $?: $said"; return 1; }
+  echo "$said"
+  for word in $words; do
+    grep -qF " $word " <<<" ${said//$'\n'/ } " || { echo "not there: $word"; return 1; }
+  done
+}
+counter() { # NAME
+  wsctl --json stats | sed "s/.*\"$1\":\\([0-9]*\\).*/\\1/"
+}
+counter_is() { # NAME VALUE
+  [ "$(counter "$1")" = "$2" ]
+}
+counter_above() { # NAME VALUE
+  [ "$(counter "$1")" -gt "$2" ]
+}
+executor() {
+  pgrep -P "$WSD_PID" -n -f wsd-executor
+}
+held() { # FILE
+  grep -q held "$1"
+}
+
+if ! "$D" -x >/dev/null; then
+  skip "direct lanes" "this kernel has no futex_waitv (Linux 5.16)"
+  exit 0
+fi
+
+printf '[limits]\ncancel-grace = 300ms\nexecutor-answer = 1s\nquarantine-after = 1000\n' >"$WSD_CONFIG"
+start_wsd --workers 2 --plugin-dir "$TEST_PLUGINS" || exit 1
+
+greedy() { # HOW: a client that keeps to the layout of a lane and to nothing else
+  timeout $((60 * TIME_SCALE)) "$BUILD/tests/support/lane-scribbler" "$1" direct:direct || return 1
+  wait_until counter_is direct_lanes 0
+}
+
+# --- what goes, and how -------------------------------------------------------------------------------------------------
+
+check "calls go direct after a few, and all are right" direct "succeeded=2000 direct=2000 wrong=0" -w -n 2000 direct:direct
+check "so do those of several clients at once" direct "succeeded=4000 direct=4000 wrong=0" -w -p 4 -n 1000 direct:direct
+check "a few calls go by the socket" direct "succeeded=3 direct=0" -n 3 direct:direct
+check "the flag keeps them there" direct "succeeded=50 direct=0" -f 2 -n 50 direct:direct
+check "with more room than a lane has they do too" direct "succeeded=2 direct=0" -w -r 4000 -n 2 direct:direct ok
+check "and what is streamed" direct "succeeded=20 direct=0" -n 20 direct:stream ok
+long=$(printf '%01900d' 0)
+check "arguments that fit a lane" direct "succeeded=2 direct=2" -w -n 2 direct:direct ok "$long"
+check "arguments that do not" direct "succeeded=2 direct=0" -w -n 2 direct:direct ok "$long$long"
+check "output up to the room" direct "succeeded=1 direct=1" -w -r 2048 direct:direct big 2048
+check "and above, direct" direct "too-large=1 calls=1" -w -r 2048 direct:direct big 2049
+check "and above, by the socket" direct "too-large=1 calls=1" -f 2 -r 2048 direct:direct big 2049
+for flags in 0 2; do
+  check "a status with its words (flags $flags)" direct "failed=1 exit=7 seven" -w -f $flags direct:direct fail 7 "because seven "
+done
+check "a file, where wsd is the user's own" direct "succeeded=1 direct=1" -w direct:direct open /etc/passwd
+before=$(counter direct_calls)
+check "they are counted" direct "succeeded=100 direct=100" -w -n 100 direct:direct
+check "in stats" counter_above direct_calls $((before + 99))
+check "and their lanes go with them" wait_until counter_is direct_lanes 0
+
+check "a limit on a function keeps it out of lanes" wsctl limit direct:again 1
+check "so that it holds" direct "succeeded=200 direct=0" -n 200 direct:again
+check "others go on" direct "succeeded=10 direct=10" -w -n 10 direct:direct
+check "without the limit" wsctl limit direct:again none
+check "it is direct again" direct "succeeded=10 direct=10" -w -n 10 direct:again
+
+check "what wsd has not bound, or is pushed twice, is not begun" greedy greedy
+
+# --- time ----------------------------------------------------------------------------------------------------------------
+
+check "a time limit, heeded" direct "timed-out=2 direct=2 exit=124" -w -n 2 -t 100 direct:direct nap 60000
+check "not heeded: its executor is replaced" direct "timed-out=1 direct=1 exit=124" -w -t 100 direct:direct deaf
+check "and said so" grep -q "does not heed that its time is up" "$WSD_LOG"
+
+gone_with_client() { # WHAT...
+  : >"$WORK/held"
+  background "$D" -w -h "$WORK/go" direct:direct "$@" >"$WORK/held"
+  wait_until held "$WORK/held" || return 1
+  touch "$WORK/go"
+  wait_until counter_is direct_running 1 || return 1
+  kill -KILL "$BACKGROUND_PID"
+  rm "$WORK/go"
+  wait_until counter_is direct_running 0 && wait_until counter_is direct_lanes 0
+}
+check "a call is cancelled when its client goes" gone_with_client nap 600000
+check "also one that heeds no cancel" gone_with_client deaf
+
+# --- deaths ----------------------------------------------------------------------------------------------------------------
+
+check "a crash is told to its caller" direct "crashed=1 direct=1 exit=70 Segmentation" -w direct:direct segv
+check "and counts against the function" grep -q "direct:direct crashed in a direct call" "$WSD_LOG"
+check "exit() is a crash too" direct "crashed=1 direct=1 exit()" -w direct:direct exit
+
+stopped() {
+  : >"$WORK/held"
+  "$D" -w -h "$WORK/go" direct:again >"$WORK/stopped" &
+  wait_until held "$WORK/stopped" || return 1
+  kill -STOP "$(executor)"
+  touch "$WORK/go"
+  wait $! || return 1
+  rm "$WORK/go"
+  cat "$WORK/stopped"
+  grep -q "succeeded=1 " "$WORK/stopped"
+}
+check "an executor that is stopped is replaced under its direct calls" stopped
+
+moved_or_gone() { # PID CALLS
+  gone "$1" || counter_above direct_calls "$2"
+}
+killed_under_load() { # FUNCTION
+  local i before
+  "$D" -w -p 3 -n $CALLS "direct:$1" nap 1 >"$WORK/load" &
+  local load=$!
+  for ((i = 0; i < KILLS; i++)); do
+    before=$(counter direct_calls)
+    wait_until moved_or_gone $load "$before" # they go direct again
+    gone $load && break
+    pkill -KILL -P "$WSD_PID"
+  done
+  wait $load || { cat "$WORK/load"; return 1; }
+  cat "$WORK/load"
+  echo "killed $i times"
+  # shellcheck disable=SC1090
+  . <(sed -n '1s/-/_/gp' "$WORK/load")
+  # shellcheck disable=SC2154
+  [ "$i" = $KILLS ] && [ "$calls" = $((3 * CALLS)) ] && [ $((succeeded + interrupted)) = "$calls" ] &&
+    [ "$interrupted" -le $((KILLS * 2)) ]
+}
+check "kill -9 under load: every idempotent call succeeds" killed_under_load again
+check "none of them was interrupted" grep -q "interrupted=0 " "$WORK/load"
+check "others are interrupted or succeed, each once" killed_under_load direct
+check "some of them were" grep -q "interrupted=[1-9]" "$WORK/load"
+
+# --- clients that scribble -----------------------------------------------------------------------------------------------------
+
+scribbling=()
+scribblers() {
+  local i died
+  for i in 1 2 3; do
+    background "$BUILD/tests/support/lane-scribbler" "$i" direct:direct >"$WORK/scribbler-$i"
+    scribbling+=("$BACKGROUND_PID")
+  done
+  for i in 1 2 3; do
+    wait_until grep -q scribbling "$WORK/scribbler-$i" || return 1
+  done
+  died=$(counter executors_died)
+  direct "succeeded=6000 wrong=0" -w -p 3 -n 2000 direct:direct || return 1
+  expect_output 6765 wsctl submit fib 20 || return 1
+  counter_is executors_died "$died" || { echo "an executor died"; return 1; }
+}
+check "clients that scribble over their lanes hurt nobody" scribblers
+for pid in "${scribbling[@]}"; do
+  kill -KILL "$pid"
+  wait "$pid" 2>/dev/null
+done
+check "and leave nothing" wait_until counter_is direct_lanes 0
+
+# --- the end ---------------------------------------------------------------------------------------------------------------------
+
+drained() {
+  : >"$WORK/drained"
+  "$D" -w -h "$WORK/go" direct:direct nap 500 >"$WORK/drained" &
+  local load=$!
+  wait_until held "$WORK/drained" || return 1
+  touch "$WORK/go"
+  wait_until counter_is direct_running 1 || return 1
+  stop_wsd || return 1
+  wait $load
+  cat "$WORK/drained"
+  grep -q "succeeded=1 " "$WORK/drained"
+}
+check "a drain waits for direct calls" drained
+
+# --- limits ------------------------------------------------------------------------------------------------------------------------
+
+printf '[limits]\nmax-jobs-per-user = 1\n[plugin direct]\nmax-run = 200ms\n' >"$WSD_CONFIG"
+start_wsd --workers 2 --plugin-dir "$TEST_PLUGINS" || exit 1
+check "max-run" direct "timed-out=1 direct=1 exit=124" -w direct:direct nap 600000
+all_credit() {
+  background "$D" -w -h "$WORK/never" direct:direct >"$WORK/held"
+  wait_until held "$WORK/held" || return 1
+  direct "succeeded=200 direct=0" -n 200 direct:direct || return 1
+  kill -KILL "$BACKGROUND_PID"
+  wait_until counter_is direct_lanes 0 || return 1
+  direct "succeeded=10 direct=10" -w -n 10 direct:direct
+}
+check "who has all the credit of his user leaves none, and gives it back" all_credit
+check "who pushes more calls than he has credit for has them refused" greedy credit
+check "a call by the socket beside it has its own quota" direct "succeeded=20 direct=0" -f 2 -n 20 direct:direct
+stop_wsd
+
+# Its executor dies with wsd; the connection says so.
+killed_wsd() {
+  rm -f "$WORK/go"
+  start_wsd --workers 2 --plugin-dir "$TEST_PLUGINS" || return 1
+  "$D" -w -h "$WORK/go" direct:again nap 600000 >"$WORK/killed" &
+  local load=$!
+  wait_until held "$WORK/killed" || return 1
+  touch "$WORK/go"
+  wait_until counter_is direct_running 1 || return 1
+  kill -KILL "$WSD_PID"
+  wait $load
+  cat "$WORK/killed"
+  grep -q "lost=1 .*exit=125" "$WORK/killed"
+}
+check "kill -9 of wsd is told to who waits in a lane" killed_wsd

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * direct.c: calls by wsd_call(), from processes of their own, and counts how they ended.
+ *
+ *     direct [-p PROCESSES] [-n CALLS, each] [-t TIMEOUT_MSEC] [-r ROOM] [-f FLAGS] [-w] [-h FILE] PLUGIN:FUNCTION [ARG...]
+ *
+ * Without arguments each call sends bytes that no other call has, and wants them back. -w: first calls the function with
+ * `ok` until such a call was direct (30 s at most). -x: only says whether this kernel can have lanes. -h: says "held" and then waits until FILE is there, before it calls.
+ * Prints one line of NAME=COUNT, and the last error. Exits 0 where each call had one end and each echo was right. */
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <wsd/client.h>
+
+#ifndef SYS_futex_waitv
+#define SYS_futex_waitv 449
+#endif
+#define ROOM_MAX (8u << 20)
+#define PAYLOAD  64
+
+static const char *const names[] = {"direct", "succeeded", "failed", "cancelled", "timed-out", "crashed",
+                                    "interrupted", "refused", "too-large", "lost",   "strange", "wrong", "calls"};
+enum { DIRECT, SUCCEEDED, FAILED, CANCELLED, TIMED_OUT, CRASHED, INTERRUPTED, REFUSED, TOO_LARGE, LOST, STRANGE, WRONG, CALLS,
+       N_COUNTS };
+
+struct shared {
+    unsigned long counts[N_COUNTS];
+    int last_exit;
+    char error[256], output[256];
+};
+
+static unsigned long processes = 1, n_calls = 1, timeout_msec, room = 2048, flags;
+static bool warm;
+static const char *hold;
+static char plugin[256], *function;
+static char **arguments;
+static size_t n_arguments;
+static struct shared *shared;
+
+static void count(int what)
+{
+    __atomic_fetch_add(&shared->counts[what], 1, __ATOMIC_RELAXED);
+}
+
+static int state_count(enum wsd_job_state state)
+{
+    return state < WSD_JOB_SUCCEEDED || state > WSD_JOB_INTERRUPTED ? STRANGE : SUCCEEDED + (int)(state - WSD_JOB_SUCCEEDED);
+}
+
+static int call(struct wsd_client *client, unsigned long number, char *output)
+{
+    struct wsd_call_result r = {.size = sizeof(r)};
+    char payload[PAYLOAD];
+    struct wsd_call_request q = {.size = sizeof(q),
+                                 .plugin = plugin,
+                                 .function = function,
+                                 .args = (const char *const *)arguments,
+                                 .n_args = n_arguments,
+                                 .output = output,
+                                 .output_room = room,
+                                 .timeout_usec = timeout_msec * 1000,
+                                 .flags = (uint32_t)flags};
+
+    if (n_arguments == 0) {
+        q.input = payload;
+        q.input_size = (size_t)snprintf(payload, sizeof(payload), "%d.%lu", (int)getpid(), number);
+    }
+    int e = wsd_call(client, &q, &r);
+    count(CALLS);
+    if (e < 0) {
+        count(e == -EMSGSIZE ? TOO_LARGE : e == -ECONNRESET ? LOST : REFUSED);
+        snprintf(shared->error, sizeof(shared->error), "%s", wsd_client_error(client));
+        shared->last_exit = wsd_client_exit(client);
+        return e;
+    }
+    count(state_count(r.state));
+    if (r.direct)
+        count(DIRECT);
+    if (n_arguments == 0 && r.state == WSD_JOB_SUCCEEDED &&
+        (r.output_size != q.input_size || memcmp(output, payload, q.input_size) != 0))
+        count(WRONG);
+    shared->last_exit = r.exit;
+    if (*r.error)
+        snprintf(shared->error, sizeof(shared->error), "%s", r.error);
+    snprintf(shared->output, sizeof(shared->output), "%.*s", (int)(r.output_size < 200 ? r.output_size : 200), output);
+    return 0;
+}
+
+static int become_direct(struct wsd_client *client)
+{
+    const char *const ok[] = {"ok"};
+    struct wsd_call_request q = {.size = sizeof(q), .plugin = plugin, .function = function, .args = ok, .n_args = 1};
+    time_t until = time(NULL) + 30;
+
+    while (time(NULL) < until) {
+        struct wsd_call_result r = {.size = sizeof(r)};
+
+        if (wsd_call(client, &q, &r) < 0)
+            return -1;
+        if (r.direct)
+            return 0;
+        usleep(1000);
+    }
+    return -1;
+}
+
+static int work(void)
+{
+    char *output = malloc(room ? room : 1);
+    struct wsd_client *client;
+
+    if (!output || wsd_client_open(&client, NULL, 0) < 0)
+        return 1;
+    if (warm && become_direct(client) < 0) {
+        fprintf(stderr, "direct: no call was direct: %s\n", wsd_client_error(client));
+        return 1;
+    }
+    if (hold) {
+        puts("held");
+        fflush(stdout);
+        while (access(hold, F_OK) != 0)
+            usleep(10000);
+    }
+    for (unsigned long i = 0; i < n_calls; i++)
+        if (call(client, i, output) == -ECONNRESET)
+            break;
+    wsd_client_free(client);
+    free(output);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    int o, status, bad = 0;
+
+    while ((o = getopt(argc, argv, "+p:n:t:r:f:wxh:")) != -1)
+        switch (o) {
+        case 'p': processes = strtoul(optarg, NULL, 10); break;
+        case 'n': n_calls = strtoul(optarg, NULL, 10); break;
+        case 't': timeout_msec = strtoul(optarg, NULL, 10); break;
+        case 'r': room = strtoul(optarg, NULL, 10); break;
+        case 'f': flags = strtoul(optarg, NULL, 10); break;
+        case 'w': warm = true; break;
+        case 'x':
+            if (syscall(SYS_futex_waitv, NULL, 0, 0, NULL, 0) < 0 && errno == EINVAL)
+                return 0;
+            puts("no futex_waitv");
+            return 1;
+        case 'h': hold = optarg; break;
+        default: return 64;
+        }
+    if (optind >= argc || room > ROOM_MAX)
+        return 64;
+    snprintf(plugin, sizeof(plugin), "%s", argv[optind]);
+    function = strchr(plugin, ':');
+    if (function)
+        *function++ = 0;
+    arguments = argv + optind + 1;
+    n_arguments = (size_t)(argc - optind - 1);
+    shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (shared == MAP_FAILED)
+        return 1;
+    for (unsigned long i = 0; i < processes; i++)
+        if (fork() == 0) {
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
+            _exit(work());
+        }
+    for (unsigned long i = 0; i < processes; i++)
+        if (wait(&status) < 0 || status != 0)
+            bad = 1;
+    for (int i = 0; i < N_COUNTS; i++)
+        printf("%s=%lu ", names[i], shared->counts[i]);
+    printf("exit=%d\nerror: %s\noutput: %s\n", shared->last_exit, shared->error, shared->output);
+    return bad || shared->counts[WRONG] || shared->counts[STRANGE];
+}
