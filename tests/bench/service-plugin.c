@@ -4,7 +4,8 @@
  * plugin than what does not.
  *   work          0.1 ms of work, then the executor's pid
  *   segv [NSEC]   crashes, at that time of CLOCK_MONOTONIC
- *   fat MIB       makes so much memory resident, once in an executor */
+ *   fat MIB       makes so much memory resident, once in an executor
+ *   echo          its input is its output */
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -53,9 +54,15 @@ static int fat(struct wsd_job *job, struct wsd_worker *self)
     return mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0) == MAP_FAILED;
 }
 
+static int echo(struct wsd_job *job, struct wsd_worker *self)
+{
+    return wsd_job_write(job, job->input, job->input_size) < 0;
+}
+
 static const struct wsd_function functions[] = {
     {.name = "work", .help = "works a little", .flags = WSD_FN_IDEMPOTENT, .run = work},
     {.name = "segv", .help = "crashes", .run = segv},
+    {.name = "echo", .help = "writes its input", .flags = WSD_FN_IDEMPOTENT, .run = echo},
     {.name = "fat", .help = "makes memory resident", .flags = WSD_FN_IDEMPOTENT, .run = fat},
 };
 WSD_PLUGIN(.n_functions = 3, .functions = functions, .name = NAME, .version = "1", .help = "for benchmarks");
