@@ -141,6 +141,7 @@ static void handle_welcome(struct wsd_client *client, const struct msg_welcome *
     }
     client->welcomed = true;
     client->window = welcome->window;
+    client->features = welcome->features & CLIENT_FEATURES;
     memcpy(client->daemon_version, welcome->program.data, welcome->program.size + 1);
     make_line(client->daemon_version);
 }

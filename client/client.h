@@ -72,6 +72,7 @@ struct wsd_client {
     unsigned depth;        /* callbacks under way, and waits that look at a call */
     uint32_t next_tag;
     bool welcomed, send_failed;
+    uint64_t features; /* of both */
     uint32_t window; /* of input */
     int broken;      /* negative errno once the connection is over */
     int broken_exit;
@@ -92,6 +93,7 @@ struct wsd_call {
     bool delivering; /* the user's output callback is running */
     bool has_job;    /* DONE has come; info is set */
     bool done, freed;
+    bool forgotten; /* wsd was told: END is the last frame */
     const char *args; /* owned; one behind the other, each with its NUL */
     size_t args_size;
     const uint8_t *input; /* the user's; what is left to send */

@@ -37,6 +37,9 @@ struct span {
     size_t size;
 };
 
+/* Bits of HELLO and WELCOME: what both have set may be used. */
+#define FEATURE_FORGET (UINT64_C(1) << 1)
+
 enum gate_action { GATE_PAUSE = 1, GATE_RESUME = 2, GATE_DRAIN = 3, GATE_LIMIT = 4, GATE_LIST = 5 };
 enum gate_flags { GATE_PAUSED = 1, GATE_DRAINED = 2 };
 enum trace_action { TRACE_ACTION_START = 1, TRACE_ACTION_KEEP = 2, TRACE_ACTION_STOP = 3 };

@@ -42,6 +42,7 @@ enum frame_type {
     FRAME_RELEASE = 15, /* Release -> END | ERROR */
     FRAME_RELOAD = 16,  /* Reload -> RELOADED.., END | ERROR */
     FRAME_GATE = 17,    /* Gate -> GATE_STATE.., END | ERROR */
+    FRAME_FORGET = 18,  /* Empty -> END; the call with this tag is followed no more */
     /* wsd to client */
     FRAME_WELCOME = 65,  /* Welcome, first */
     FRAME_ACCEPTED = 66, /* Accepted */

@@ -504,6 +504,16 @@ static void do_cancel(struct peer *p, uint32_t tag, const struct msg_id *m)
         peer_send(p, &(struct msg){.type = FRAME_END}, tag, NULL, 0);
 }
 
+static void do_forget(struct peer *p, uint32_t tag)
+{
+    struct call *c = call_find(p, tag);
+
+    if (!c || (c->kind != CALL_SUBMIT && c->kind != CALL_AWAIT))
+        return; /* it has had its end */
+    jobs_unwatch(&c->watch);
+    call_end(c);
+}
+
 static void do_await(struct peer *p, uint32_t tag, const struct msg_id *m)
 {
     struct call *c = call_new(p, tag, CALL_AWAIT);
@@ -636,7 +646,7 @@ static void do_stats(struct peer *p, uint32_t tag)
 static void do_hello(struct peer *p, const struct msg_hello *m)
 {
     struct msg answer = {.type = FRAME_WELCOME,
-                         .welcome = {.version = 1, .program = span("wsd " WSD_VERSION), .window = JOBS_INPUT_WINDOW}};
+                         .welcome = {.version = 1, .features = FEATURE_FORGET, .program = span("wsd " WSD_VERSION), .window = JOBS_INPUT_WINDOW}};
 
     if (p->greeted) {
         peer_fail(p, "a second HELLO");
@@ -686,6 +696,7 @@ void dispatch(struct peer *p, const struct frame *frame)
     case FRAME_INPUT: do_input(p, frame->tag, &m.chunk, frame); break;
     case FRAME_CREDIT: do_credit(p, frame->tag, &m.credit); break;
     case FRAME_CANCEL: do_cancel(p, frame->tag, &m.id); break;
+    case FRAME_FORGET: do_forget(p, frame->tag); break;
     case FRAME_AWAIT: do_await(p, frame->tag, &m.id); break;
     case FRAME_STATUS: do_status(p, frame->tag, &m.id); break;
     case FRAME_LIST: do_list(p, frame->tag); break;

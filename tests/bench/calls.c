@@ -12,7 +12,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/epoll.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -70,8 +69,11 @@ static struct wsd_client *open_client(void)
     struct wsd_client *client;
 
     for (int i = 0; i < 20000; i++) {
-        if (wsd_client_open(&client, socket_path, 0) == 0)
+        int r = wsd_client_open(&client, socket_path, 0);
+        if (r == 0)
             return client;
+        if (r != -ENOENT && r != -ECONNREFUSED)
+            give_up(client ? wsd_client_error(client) : strerror(-r));
         wsd_client_free(client);
         usleep(500);
     }
@@ -389,8 +391,6 @@ static void bench_shell(const char *nothing)
 
 int main(int argc, char **argv)
 {
-    struct rlimit l;
-
     if (argc < 7) {
         fputs("usage: bench-calls BENCH WORKERS WSD EXECUTOR WSCTL DIRECTORY [NOTHING]\n", stderr);
         return 64;
@@ -400,10 +400,7 @@ int main(int argc, char **argv)
     executor_path = argv[4];
     wsctl_path = argv[5];
     plugins = argv[6];
-    if (getrlimit(RLIMIT_NOFILE, &l) == 0) {
-        l.rlim_cur = l.rlim_max;
-        setrlimit(RLIMIT_NOFILE, &l);
-    }
+    raise_descriptors();
     if (!strcmp(argv[1], "call"))
         bench_call();
     else if (!strcmp(argv[1], "pipeline"))

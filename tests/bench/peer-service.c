@@ -17,7 +17,6 @@
 #include <poll.h>
 #include <stdarg.h>
 #include <sys/epoll.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -790,8 +789,6 @@ static void bench_start(uint64_t begin)
 int main(int argc, char **argv)
 {
     const char *what = argc == 3 ? argv[2] : "";
-    struct rlimit l;
-
     for (size_t i = 0; i < sizeof(peers) / sizeof(*peers); i++)
         if (argc == 3 && strcmp(peers[i].name, argv[1]) == 0)
             peer = &peers[i];
@@ -799,10 +796,7 @@ int main(int argc, char **argv)
         fputs("usage: peer-service redis|nats|gearmand|beanstalkd BENCH\n", stderr);
         return 64;
     }
-    if (getrlimit(RLIMIT_NOFILE, &l) == 0) {
-        l.rlim_cur = l.rlim_max;
-        setrlimit(RLIMIT_NOFILE, &l);
-    }
+    raise_descriptors();
     for (int pinned = 0; pinned <= (strcmp(what, "call") == 0); pinned++) {
         char made[] = "/tmp/wsd-peer.XXXXXX", command[64];
 

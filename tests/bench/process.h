@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -52,6 +53,17 @@ static inline void end_servers(void)
                 kill(pid, SIGKILL);
             usleep(10000);
         }
+    }
+}
+
+/* For us and what we start: a handle of libwsclient has two, so 10,000 of them need more than most may have. */
+static inline void raise_descriptors(void)
+{
+    struct rlimit l = {.rlim_cur = 65536, .rlim_max = 65536};
+
+    if (setrlimit(RLIMIT_NOFILE, &l) < 0 && getrlimit(RLIMIT_NOFILE, &l) == 0) {
+        l.rlim_cur = l.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &l);
     }
 }
 
