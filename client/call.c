@@ -76,6 +76,15 @@ static void call_broken(struct wsd_client *client, struct request *request)
     call_finish(call, -ECONNRESET);
 }
 
+/* Its job goes on without us, and takes no room in wsd's table of open requests. */
+static void call_forget(struct wsd_call *call)
+{
+    struct msg msg = {.type = FRAME_FORGET};
+
+    if (call->client->features & FEATURE_FORGET)
+        call->forgotten = client_send(call->client, &msg, call->request.tag, NULL, 0) == 0;
+}
+
 /* --- output ---------------------------------------------------------------------------------------------------------
  */
 
@@ -239,6 +248,12 @@ static void call_frame(struct wsd_client *client, struct request *request, const
         break;
     case FRAME_CREDIT:
         call->input_limit += MIN(msg->credit.bytes, UINT64_MAX - call->input_limit);
+        break;
+    case FRAME_END:
+        if (call->forgotten)
+            call_finish(call, 0);
+        else
+            handle_rest(client, call, msg);
         break;
     case FRAME_ERROR:
         call_finish(call, client_remote_error(client, &msg->error));
@@ -547,6 +562,8 @@ struct wsd_call *wsd_call_free(struct wsd_call *call)
     /* The user's input is not ours to read any more; a job cannot go on without it. */
     if (!call->attached && (!call->detached || !call->input_ended))
         wsd_call_cancel(call);
+    else
+        call_forget(call);
     list_remove(&call->feeding);
     call->input_size = 0;
     call->output_taken += buffer_size(&call->output);

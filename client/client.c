@@ -19,7 +19,7 @@
 #include "config.h"
 
 #define READ_SIZE (128u * 1024u)
-#define FEATURES  (FEATURE_LANE | FEATURE_STORE)
+#define FEATURES  (FEATURE_LANE | FEATURE_FORGET | FEATURE_STORE)
 #define READ_MAX  16 /* receives before the caller gets its turn again */
 
 /* --- words -------------------------------------------------------------------------------------------------------- */

@@ -96,6 +96,7 @@ struct wsd_call {
     bool delivering; /* the user's output callback is running */
     bool has_job;    /* DONE has come; info is set */
     bool done, freed;
+    bool forgotten; /* wsd was told: END is the last frame */
     const char *args; /* owned; one behind the other, each with its NUL */
     size_t args_size;
     const uint8_t *input; /* the user's; what is left to send */

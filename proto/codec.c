@@ -104,6 +104,7 @@ static const struct type_info types[] = {
     [FRAME_RELEASE] = {"RELEASE", &wsd__pb__release__descriptor},
     [FRAME_RELOAD] = {"RELOAD", &wsd__pb__reload__descriptor},
     [FRAME_RELOADED] = {"RELOADED", &wsd__pb__reloaded__descriptor},
+    [FRAME_FORGET] = {"FORGET", &wsd__pb__empty__descriptor},
     [FRAME_GATE] = {"GATE", &wsd__pb__gate__descriptor},
     [FRAME_GATE_STATE] = {"GATE_STATE", &wsd__pb__gate_state__descriptor},
     [FRAME_LANE_OPEN] = {"LANE_OPEN", &wsd__pb__empty__descriptor},

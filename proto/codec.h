@@ -37,8 +37,9 @@
 #define CODEC_STATE_MAX    10u
 
 /* Features, in HELLO and WELCOME: what both have set may be used. */
-#define FEATURE_LANE  1u  /* direct lanes */
-#define FEATURE_STORE 16u /* durable jobs, keys, retries, DEAD */
+#define FEATURE_LANE   1u  /* direct lanes */
+#define FEATURE_FORGET 2u  /* FORGET */
+#define FEATURE_STORE  16u /* durable jobs, keys, retries, DEAD */
 
 struct span {
     const char *data; /* followed by a NUL that is not counted; never NULL in a decoded message */

@@ -42,6 +42,7 @@ enum frame_type {
     FRAME_RELEASE = 15, /* Release -> END | ERROR */
     FRAME_RELOAD = 16,  /* Reload -> RELOADED.., END | ERROR */
     FRAME_GATE = 17,    /* Gate -> GATE_STATE.., END | ERROR */
+    FRAME_FORGET = 18,  /* Empty -> END; the call with this tag is followed no more */
     FRAME_DEAD = 20,    /* Dead -> JOB.., END | ERROR */
     FRAME_LANE_OPEN = 30,  /* Empty -> LANE, and at the end LANE_LOST or END | ERROR */
     FRAME_LANE_BIND = 31,  /* LaneBind -> LANE_BOUND | ERROR */

@@ -554,6 +554,16 @@ static void do_cancel(struct peer *p, uint32_t tag, const struct msg_id *m)
         peer_send(p, &(struct msg){.type = FRAME_END}, tag, NULL, 0);
 }
 
+static void do_forget(struct peer *p, uint32_t tag)
+{
+    struct call *c = call_find(p, tag);
+
+    if (!c || (c->kind != CALL_SUBMIT && c->kind != CALL_AWAIT))
+        return; /* it has had its end */
+    jobs_unwatch(&c->watch);
+    call_end(c);
+}
+
 static void do_await(struct peer *p, uint32_t tag, const struct msg_id *m)
 {
     struct call *c = call_new(p, tag, CALL_AWAIT);
@@ -703,7 +713,7 @@ static void do_stats(struct peer *p, uint32_t tag)
 
 static void do_hello(struct peer *p, const struct msg_hello *m)
 {
-    uint64_t features = FEATURE_STORE | (jobs_lanes_available() ? FEATURE_LANE : 0);
+    uint64_t features = FEATURE_STORE | FEATURE_FORGET | (jobs_lanes_available() ? FEATURE_LANE : 0);
     struct msg answer = {.type = FRAME_WELCOME,
                          .welcome = {.version = 1, .features = features, .program = span("wsd " WSD_VERSION), .window = JOBS_INPUT_WINDOW}};
 
@@ -756,6 +766,7 @@ void dispatch(struct peer *p, const struct frame *frame)
     case FRAME_INPUT: do_input(p, frame->tag, &m.chunk, frame); break;
     case FRAME_CREDIT: do_credit(p, frame->tag, &m.credit); break;
     case FRAME_CANCEL: do_cancel(p, frame->tag, &m.id); break;
+    case FRAME_FORGET: do_forget(p, frame->tag); break;
     case FRAME_AWAIT: do_await(p, frame->tag, &m.id); break;
     case FRAME_STATUS: do_status(p, frame->tag, &m.id); break;
     case FRAME_LIST: do_list(p, frame->tag, false); break;

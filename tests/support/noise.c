@@ -85,7 +85,7 @@ static uint64_t number(void)
 /* Something of each kind that a client may send, and, seldom, that only wsd may. */
 static struct msg any_message(void)
 {
-    struct msg m = {.type = (uint16_t)(dice(40) ? (dice(20) ? 1 + dice(FRAME_GATE) : FRAME_DEAD) : dice(90))};
+    struct msg m = {.type = (uint16_t)(dice(40) ? (dice(20) ? 1 + dice(FRAME_FORGET) : FRAME_DEAD) : dice(90))};
 
     switch (m.type) {
     case FRAME_HELLO:

@@ -35,6 +35,7 @@ struct peer {
     pthread_t thread;
     enum peer_greeting greeting;
     uint32_t window; /* of input, in WELCOME */
+    uint64_t features; /* there too; 0 where nothing else is said */
     struct buffer in;
     size_t used; /* of in, by the frame that is in hand */
     struct codec *codec;

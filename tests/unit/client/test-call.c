@@ -649,6 +649,33 @@ START_TEST(freed_detached_call_goes_on_and_its_output_flows)
 }
 END_TEST
 
+/* Where wsd can forget a call, it is told to, and what is under way meanwhile is nobody's. */
+START_TEST(freed_detached_call_is_forgotten)
+{
+    struct seen seen = {0};
+    uint32_t tag;
+
+    client = wsd_client_free(client);
+    peer_deinit(&peer);
+    peer_init(&peer, PEER_WELCOME, WINDOW);
+    peer.features = FEATURE_FORGET;
+    ck_assert_int_eq(peer_open(&peer, &client, 0), 0);
+    struct wsd_call *call = submit_as(&seen, true, (struct wsd_submit){.flags = WSD_SUBMIT_DETACH});
+    tag = peer.frame.tag;
+    wsd_call_free(call);
+    peer_expect(&peer, client, FRAME_FORGET);
+    ck_assert_uint_eq(peer.frame.tag, tag);
+    peer_send_output(&peer, tag, 0, "late", 4);
+    peer_send_empty(&peer, FRAME_END, tag);
+    ck_assert_int_eq(wsd_client_process(client), 0);
+    ck_assert_uint_eq(seen.done, 0);
+    /* END in the place of an end is wrong where nobody was forgotten */
+    call = submit_as(&seen, true, (struct wsd_submit){.flags = WSD_SUBMIT_DETACH});
+    peer_send_empty(&peer, FRAME_END, peer.frame.tag);
+    ck_assert_int_eq(wsd_client_process(client), -ECONNRESET);
+}
+END_TEST
+
 START_TEST(freed_detached_call_without_its_input_is_cancelled)
 {
     struct seen seen = {0};
@@ -1100,6 +1127,7 @@ int main(void)
     tcase_add_test(tcase, cancel_is_asked_for_once);
     tcase_add_test(tcase, freed_call_is_cancelled);
     tcase_add_test(tcase, freed_detached_call_goes_on_and_its_output_flows);
+    tcase_add_test(tcase, freed_detached_call_is_forgotten);
     tcase_add_test(tcase, freed_detached_call_without_its_input_is_cancelled);
     tcase_add_test(tcase, output_is_granted_as_it_is_taken);
     tcase_add_test(tcase, held_output_is_neither_told_nor_granted);

@@ -300,7 +300,7 @@ END_TEST
 
 START_TEST(empty_messages_survive)
 {
-    static const uint16_t empty[] = {FRAME_LIST, FRAME_STATS, FRAME_PING, FRAME_PONG, FRAME_END};
+    static const uint16_t empty[] = {FRAME_FORGET, FRAME_LIST, FRAME_STATS, FRAME_PING, FRAME_PONG, FRAME_END};
 
     for (size_t i = 0; i < sizeof(empty) / sizeof(*empty); i++) {
         struct msg m = {.type = empty[i]};
