@@ -199,6 +199,13 @@ static bool plugin_own(const char *plugin, void *context)
     return config_plugin_own(&d->config, plugin);
 }
 
+static void plugin_share(const char *plugin, struct jobs_domain *settings, void *context)
+{
+    struct daemon *d = context;
+
+    config_plugin_share(&d->config, plugin, settings);
+}
+
 static uint64_t plugin_max_run(const char *plugin, const char **ret_of, void *context)
 {
     struct daemon *d = context;
@@ -528,6 +535,7 @@ static int build(struct daemon *d)
         .spawner = d->config.spawner,
         .plugin_enabled = plugin_enabled,
         .plugin_own = plugin_own,
+        .plugin_share = plugin_share,
         .plugin_max_run = plugin_max_run,
         .helpless = on_helpless,
         .context = d,

@@ -403,7 +403,7 @@ static void set_workers(struct jobs *jobs, uint32_t workers, struct executor_que
     list_for_each (l, &jobs->domains) {
         struct domain *d = container_of(l, struct domain, link);
 
-        if (!d->settings->workers)
+        if (!d->settings.workers)
             ask_one(d, ASK_SET_WORKERS, workers, q);
     }
 }

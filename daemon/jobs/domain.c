@@ -21,6 +21,7 @@
 #define PAUSE_USEC     10000u   /* the first one; doubled up to */
 #define PAUSE_MAX_USEC 5000000u
 #define OWN_MAX        64u      /* plugins of one user that have an executor of their own */
+#define OWNER_SHARED (1ull << 32) /* above every uid: the number of a domain of several users */
 #define FINISH_USEC    2000000u /* for an executor to end in order */
 #define TASKS_OWN      16u      /* that an executor may have beside its workers and what plugins and jobs may */
 
@@ -163,15 +164,21 @@ static const struct executor_ops ops = {.ready = on_ready, .bell = on_bell, .con
 
 uint32_t domain_workers(const struct domain *d)
 {
-    return d->settings->workers ? d->settings->workers : d->jobs->options.workers;
+    return d->settings.workers ? d->settings.workers : d->jobs->options.workers;
 }
 
 void domain_memory_words(const struct domain *d, char *text, size_t size)
 {
-    const char *name = d->settings->own_memory ? d->settings->name : NULL;
+    const struct jobs_domain *s = &d->settings;
 
-    snprintf(text, size, "[%s%.40s] executor-memory in wsd.conf is %" PRIu64 " MiB", name ? "domain " : "limits",
-             name ? name : "", d->settings->memory >> 20);
+    snprintf(text, size, "[%s%.40s] executor-memory in wsd.conf is %" PRIu64 " MiB",
+             s->plugin_memory ? "plugin "
+             : s->own_memory  ? "domain "
+                              : "limits",
+             s->plugin_memory ? d->own_name
+             : s->own_memory  ? s->name
+                              : "",
+             s->memory >> 20);
 }
 
 /* Several users have no uid in common but wsd's. */
@@ -196,8 +203,34 @@ static const char *misses_uid(const struct domain *d)
     return NULL;
 }
 
+static const struct jobs_domain *settings_of(const struct jobs *jobs, uint64_t owner)
+{
+    const struct jobs_options *o = &jobs->options;
+
+    if (owner >= OWNER_SHARED)
+        return &o->domains[owner - OWNER_SHARED];
+    for (uint32_t i = 1; i < o->n_domains; i++)
+        if (o->domains[i].n_uids == 1 && o->domains[i].uids[0] == (uint32_t)owner)
+            return &o->domains[i];
+    return &o->domains[0];
+}
+
+/* As the configuration is now. One in the nursery will be the other's. */
+static void settings_take(struct domain *d)
+{
+    const struct jobs_options *o = &d->jobs->options;
+    const char *own = d->in_nursery ? d->in_nursery->own : d->own;
+
+    d->settings = *settings_of(d->jobs, d->key);
+    if (!own || !o->plugin_share)
+        return;
+    poison_name(d->jobs, d->key, own, d->own_name);
+    o->plugin_share(d->own_name, &d->settings, o->context);
+}
+
 static void start_now(struct domain *d)
 {
+    settings_take(d);
     struct jobs *jobs = d->jobs;
     struct executor_options o = {
         .base = jobs->options.base,
@@ -205,10 +238,10 @@ static void start_now(struct domain *d)
         .helper = jobs->helper,
         .uid = jobs->helper ? uid_of_executor(d) : CHILD_OWN,
         .workers = domain_workers(d),
-        .memory = d->settings->memory,
+        .memory = d->settings.memory,
         .cgroups = jobs->cgroups,
-        .tasks = d->settings->tasks ? d->settings->tasks + domain_workers(d) + TASKS_OWN : 0,
-        .cpu_weight = d->settings->cpu_weight,
+        .tasks = d->settings.tasks ? d->settings.tasks + domain_workers(d) + TASKS_OWN : 0,
+        .cpu_weight = d->settings.cpu_weight,
         .leaves_core = jobs->options.leaves_core,
         .number = ++jobs->next_executor,
         .ops = &ops,
@@ -373,8 +406,6 @@ void domain_rearm(struct domain *d)
         reload_rearm(d->trial);
 }
 
-#define OWNER_SHARED (1ull << 32) /* above every uid: the number of a domain of several users */
-
 uint64_t domain_owner(const struct jobs *jobs, uint32_t uid)
 {
     const struct jobs_options *o = &jobs->options;
@@ -389,18 +420,6 @@ uint64_t domain_owner(const struct jobs *jobs, uint32_t uid)
 uint32_t jobs_owner_uid(const struct jobs *jobs, uint64_t owner)
 {
     return owner >= OWNER_SHARED ? UINT32_MAX : (uint32_t)owner;
-}
-
-static const struct jobs_domain *settings_of(const struct jobs *jobs, uint64_t owner)
-{
-    const struct jobs_options *o = &jobs->options;
-
-    if (owner >= OWNER_SHARED)
-        return &o->domains[owner - OWNER_SHARED];
-    for (uint32_t i = 1; i < o->n_domains; i++)
-        if (o->domains[i].n_uids == 1 && o->domains[i].uids[0] == (uint32_t)owner)
-            return &o->domains[i];
-    return &o->domains[0];
 }
 
 static uint32_t count_own(const struct jobs *jobs, uint64_t owner)
@@ -449,7 +468,7 @@ struct domain *domain_new(struct jobs *jobs, uint64_t owner)
         return NULL;
     d->jobs = jobs;
     d->key = owner;
-    d->settings = settings_of(jobs, owner);
+    settings_take(d);
     list_init(&d->plugins);
     list_init(&d->handed);
     list_init(&d->link);

@@ -173,7 +173,8 @@ struct domain {
     struct list link; /* jobs->domains */
     struct jobs *jobs;
     uint64_t key; /* whose it is: domain_owner() */
-    const struct jobs_domain *settings;
+    struct jobs_domain settings; /* of the executor, when it was started */
+    char own_name[64];           /* of the plugin that it is for, as the configuration knows it; "" */
     char *own;    /* the request of the one plugin that it is for; NULL: all others */
     struct executor *executor; /* NULL: none runs */
     struct event *pause_timer; /* before the next start */
@@ -384,6 +385,7 @@ void liar(struct domain *d, const char *what); /* nothing more is believed of th
 /* poison.c */
 enum plugin_apart { PLUGIN_TOGETHER = 0, PLUGIN_APART_CONFIGURED = 1, PLUGIN_APART_CRASHED = 2 };
 enum plugin_apart plugin_apart(const struct jobs *jobs, uint64_t owner, const char *request);
+void poison_name(const struct jobs *jobs, uint64_t owner, const char *request, char ret[static 64]); /* in the configuration */
 bool poison_refuses(struct job *job, char text[static JOB_TEXT]); /* its function is in quarantine */
 void poison_try(struct job *job); /* it goes on: perhaps on trial */
 /* QUEUED, where its plugin has to run apart: moves it there. False: it stays. */

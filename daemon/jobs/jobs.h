@@ -94,6 +94,7 @@ struct jobs_domain {
     uint32_t workers; /* in its executors; 0: as in all others */
     uint64_t memory;  /* that each of them may have, in bytes; 0: without limit */
     bool own_memory;  /* it says so itself, and not [limits] for all */
+    bool plugin_memory; /* the section of the plugin that the executor is for says so */
     uint64_t tasks;   /* processes and threads of each beside its workers; 0: without limit */
     uint32_t cpu_weight; /* of each beside others; 0: 100 */
 };
@@ -140,6 +141,8 @@ struct jobs_options {
     bool (*plugin_enabled)(const char *plugin, bool is_opt_in, void *context);
     /* Whether the configuration gives it an executor of its own; NULL: it never does. */
     bool (*plugin_own)(const char *plugin, void *context);
+    /* What its own executor has other than those of its user's domain. NULL: nothing. */
+    void (*plugin_share)(const char *plugin, struct jobs_domain *settings, void *context);
     /* The longest time that a job of it may run, 0: any; *ret_of: NULL, or whose section of the configuration says so.
      * NULL: as in limits. */
     uint64_t (*plugin_max_run)(const char *plugin, const char **ret_of, void *context);

@@ -133,7 +133,7 @@ static const char *name_loaded(const struct jobs *jobs, uint64_t owner, const ch
 }
 
 /* The name by which wsd.conf knows a plugin: its own, or that of its file as long as nothing else is known. */
-static void name_of(const struct jobs *jobs, uint64_t owner, const char *request, char ret[static 64])
+void poison_name(const struct jobs *jobs, uint64_t owner, const char *request, char ret[static 64])
 {
     const char *loaded = name_loaded(jobs, owner, NULL, request);
 
@@ -157,7 +157,7 @@ enum plugin_apart plugin_apart(const struct jobs *jobs, uint64_t owner, const ch
 {
     char name[64];
 
-    name_of(jobs, owner, request, name);
+    poison_name(jobs, owner, request, name);
     if (jobs->options.plugin_own && jobs->options.plugin_own(name, jobs->options.context))
         return PLUGIN_APART_CONFIGURED;
     return quarantine_apart(&jobs->quarantine, owner, request) ? PLUGIN_APART_CRASHED : PLUGIN_TOGETHER;

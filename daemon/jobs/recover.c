@@ -58,9 +58,9 @@ static void words_of_memory(char text[static JOB_TEXT], const struct domain *d)
 {
     size_t n = strlen(text);
 
-    if (d->settings->memory)
+    if (d->settings.memory)
         n += (size_t)snprintf(text + n, JOB_TEXT - n, "; perhaps for want of memory: ");
-    if (d->settings->memory)
+    if (d->settings.memory)
         domain_memory_words(d, text + n, JOB_TEXT - n);
 }
 
@@ -69,7 +69,7 @@ static void words_of_end(char text[static JOB_TEXT], const struct domain *d)
 {
     size_t n = (size_t)snprintf(text, JOB_TEXT, "out of memory: ");
 
-    if (d->executor->memory == CGROUP_END_LIMIT && d->settings->memory)
+    if (d->executor->memory == CGROUP_END_LIMIT && d->settings.memory)
         domain_memory_words(d, text + n, JOB_TEXT - n);
     else
         snprintf(text + n, JOB_TEXT - n, "the machine, or a cgroup that wsd is in, had no more");

@@ -222,6 +222,7 @@ static void take_over(struct domain *d, struct domain *n)
         job->domain = n;
         list_push_back(&n->handed, &job->link);
     }
+    SWAP(d->settings, n->settings);
     SWAP(d->n_handed, n->n_handed);
     ask_swap(d, n);
     SWAP(d->alone, n->alone);

@@ -372,11 +372,32 @@ static struct config_plugin *plugin_get(struct config *c, const char *name)
     return p;
 }
 
+#define SHARE_KEYS "workers executor-memory executor-tasks cpu-weight"
+
+/* False: it has no such key. */
+static bool set_share(struct config_share *s, const char *key, const char *value, const char **ret_wanted)
+{
+    if (strcmp(key, "workers") == 0) {
+        *ret_wanted = parse_workers(value, &s->workers) < 0 ? wanted_workers : NULL;
+    } else if (strcmp(key, "executor-memory") == 0) {
+        *ret_wanted = parse_memory(value, &s->memory) < 0 ? wanted_memory : NULL;
+        s->has_memory = true;
+    } else if (strcmp(key, "executor-tasks") == 0) {
+        *ret_wanted = parse_tasks(value, &s->tasks) < 0 ? wanted_tasks : NULL;
+    } else if (strcmp(key, "cpu-weight") == 0) {
+        *ret_wanted = parse_weight(value, &s->cpu_weight) < 0 ? "a weight from 1 to 10000 (others have 100)" : NULL;
+    } else {
+        return false;
+    }
+    return true;
+}
+
 static int set_plugin(struct config *c, const char *plugin, const char *key, const char *value,
                       char error[static CONFIG_ERROR])
 {
     bool own = strcmp(value, "own") == 0;
     const char *wanted = NULL;
+    struct config_share share = {0};
     uint64_t usec = 0, running = 0;
     int enabled = -1;
 
@@ -392,8 +413,9 @@ static int set_plugin(struct config *c, const char *plugin, const char *key, con
                          running > UINT32_MAX
                      ? "a number of jobs from 1 on"
                      : NULL;
-    } else {
-        snprintf(error, CONFIG_ERROR, "[plugin %s] has no key `%s`; it has: enabled isolation max-run max-running", plugin, key);
+    } else if (!set_share(&share, key, value, &wanted)) {
+        snprintf(error, CONFIG_ERROR,
+                 "[plugin %s] has no key `%s`; it has: enabled isolation max-run max-running " SHARE_KEYS, plugin, key);
         return -EINVAL;
     }
     if (wanted) {
@@ -406,14 +428,16 @@ static int set_plugin(struct config *c, const char *plugin, const char *key, con
                  CONFIG_PLUGINS_MAX);
         return -EINVAL;
     }
-    if (*key == 'e')
+    if (enabled >= 0)
         p->enabled = enabled;
     else if (*key == 'i')
         p->own = own;
     else if (running)
         p->max_running = (uint32_t)running;
-    else
+    else if (usec)
         p->max_run_usec = usec;
+    else
+        (void)set_share(&p->share, key, value, &wanted);
     return 0;
 }
 
@@ -504,18 +528,8 @@ static int set_domain(struct config *c, const char *name, const char *key, const
     }
     if (strcmp(key, "users") == 0)
         return set_users(c, d, value, error);
-    if (strcmp(key, "workers") == 0) {
-        wanted = parse_workers(value, &d->workers) < 0 ? wanted_workers : NULL;
-    } else if (strcmp(key, "executor-memory") == 0) {
-        wanted = parse_memory(value, &d->memory) < 0 ? wanted_memory : NULL;
-        d->has_memory = true;
-    } else if (strcmp(key, "executor-tasks") == 0) {
-        wanted = parse_tasks(value, &d->tasks) < 0 ? wanted_tasks : NULL;
-    } else if (strcmp(key, "cpu-weight") == 0) {
-        wanted = parse_weight(value, &d->cpu_weight) < 0 ? "a weight from 1 to 10000 (others have 100)" : NULL;
-    } else {
-        snprintf(error, CONFIG_ERROR,
-                 "[domain %s] has no key `%s`; it has: users workers executor-memory executor-tasks cpu-weight", name, key);
+    if (!set_share(&d->share, key, value, &wanted)) {
+        snprintf(error, CONFIG_ERROR, "[domain %s] has no key `%s`; it has: users " SHARE_KEYS, name, key);
         return -EINVAL;
     }
     if (!wanted)
@@ -754,22 +768,27 @@ static bool is_unset(const struct config *c, const struct key *key)
     }
 }
 
+static void print_share(const struct config_share *s, FILE *to)
+{
+    if (s->workers)
+        fprintf(to, "workers = %u\n", s->workers);
+    if (s->tasks)
+        fprintf(to, "executor-tasks = %llu\n", (unsigned long long)s->tasks);
+    if (s->cpu_weight)
+        fprintf(to, "cpu-weight = %u\n", s->cpu_weight);
+    if (s->has_memory) {
+        fputs("executor-memory = ", to);
+        print_bound(s->memory, to);
+        fputc('\n', to);
+    }
+}
+
 static void print_domain(const struct config_domain *d, FILE *to)
 {
     fprintf(to, "\n[domain %s]\n", d->name);
     for (uint32_t i = 0; i < d->n_uids; i++) /* a line of a file has its limit */
         fprintf(to, "users = %u\n", d->uids[i]);
-    if (d->workers)
-        fprintf(to, "workers = %u\n", d->workers);
-    if (d->tasks)
-        fprintf(to, "executor-tasks = %llu\n", (unsigned long long)d->tasks);
-    if (d->cpu_weight)
-        fprintf(to, "cpu-weight = %u\n", d->cpu_weight);
-    if (d->has_memory) {
-        fputs("executor-memory = ", to);
-        print_bound(d->memory, to);
-        fputc('\n', to);
-    }
+    print_share(&d->share, to);
 }
 
 void config_print(const struct config *c, FILE *to)
@@ -795,9 +814,16 @@ void config_print(const struct config *c, FILE *to)
             fprintf(to, "max-run = %llums\n", (unsigned long long)p->max_run_usec / 1000);
         if (p->max_running)
             fprintf(to, "max-running = %u\n", p->max_running);
+        print_share(&p->share, to);
     }
     for (uint32_t i = 0; i < c->domains->n; i++)
         print_domain(&c->domains->list[i], to);
+}
+
+static bool same_share(const struct config_share *x, const struct config_share *y)
+{
+    return x->workers == y->workers && x->tasks == y->tasks && x->cpu_weight == y->cpu_weight &&
+           x->has_memory == y->has_memory && x->memory == y->memory;
 }
 
 bool config_same_domains(const struct config *a, const struct config *b)
@@ -807,11 +833,24 @@ bool config_same_domains(const struct config *a, const struct config *b)
     for (uint32_t i = 0; same && i < a->domains->n; i++) {
         const struct config_domain *x = &a->domains->list[i], *y = &b->domains->list[i];
 
-        same = strcmp(x->name, y->name) == 0 && x->n_uids == y->n_uids && x->workers == y->workers &&
-               x->tasks == y->tasks && x->cpu_weight == y->cpu_weight && x->has_memory == y->has_memory && x->memory == y->memory &&
+        same = strcmp(x->name, y->name) == 0 && x->n_uids == y->n_uids && same_share(&x->share, &y->share) &&
                (x->n_uids == 0 || memcmp(x->uids, y->uids, x->n_uids * sizeof(*x->uids)) == 0);
     }
     return same;
+}
+
+static void apply_share(const struct config_share *s, struct jobs_domain *to)
+{
+    if (s->workers)
+        to->workers = s->workers;
+    if (s->tasks)
+        to->tasks = s->tasks;
+    if (s->cpu_weight)
+        to->cpu_weight = s->cpu_weight;
+    if (s->has_memory) {
+        to->memory = s->memory;
+        to->own_memory = true;
+    }
 }
 
 struct jobs_domain *config_domains(const struct config *c, uint32_t *ret_n)
@@ -827,11 +866,9 @@ struct jobs_domain *config_domains(const struct config *c, uint32_t *ret_n)
         all[i + 1] = (struct jobs_domain){.name = d->name,
                                           .uids = d->uids,
                                           .n_uids = d->n_uids,
-                                          .workers = d->workers,
-                                          .cpu_weight = d->cpu_weight,
-                                          .tasks = d->tasks ? d->tasks : c->executor_tasks,
-                                          .own_memory = d->has_memory,
-                                          .memory = d->has_memory ? d->memory : c->executor_memory};
+                                          .tasks = c->executor_tasks,
+                                          .memory = c->executor_memory};
+        apply_share(&d->share, &all[i + 1]);
     }
     *ret_n = c->domains->n + 1;
     return all;
@@ -857,6 +894,16 @@ bool config_plugin_own(const struct config *c, const char *name)
     const struct config_plugin *p = plugin_find(c, name);
 
     return p && p->own;
+}
+
+void config_plugin_share(const struct config *c, const char *name, struct jobs_domain *settings)
+{
+    const struct config_plugin *p = plugin_find(c, name);
+
+    if (!p)
+        return;
+    apply_share(&p->share, settings);
+    settings->plugin_memory = p->share.has_memory;
 }
 
 uint64_t config_plugin_max_run(const struct config *c, const char *name, const char **ret_of)

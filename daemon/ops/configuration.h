@@ -19,12 +19,22 @@
 #define CONFIG_DOMAINS_MAX 64u
 #define CONFIG_USERS_MAX   1024u /* of a domain */
 
+/* What an executor has, where [domain NAME] or [plugin NAME] says so. */
+struct config_share {
+    uint32_t workers; /* 0: not said */
+    uint64_t memory;
+    bool has_memory;
+    uint64_t tasks;      /* 0: not said */
+    uint32_t cpu_weight; /* 0: not said */
+};
+
 struct config_plugin {
     char name[64];
     int enabled;           /* 1 yes, 0 no, -1: not said */
     bool own;              /* an executor of its own */
     uint64_t max_run_usec; /* 0: not said */
     uint32_t max_running;  /* jobs at once; 0: not said */
+    struct config_share share; /* where it has an executor of its own */
 };
 
 /* [domain NAME] */
@@ -32,11 +42,7 @@ struct config_domain {
     char name[64];
     uint32_t *uids;
     uint32_t n_uids;
-    uint32_t workers; /* 0: not said */
-    uint64_t memory;
-    bool has_memory;
-    uint64_t tasks; /* 0: as in [limits] */
-    uint32_t cpu_weight; /* 0: not said */
+    struct config_share share;
 };
 
 /* In a place of its own: jobs go on with that of the start when the files are read again. */
@@ -99,6 +105,8 @@ char *config_sandbox(const struct config *c, bool is_system);
 bool config_plugin_enabled(const struct config *c, const char *name, bool opt_in);
 /* Whether it has an executor of its own. */
 bool config_plugin_own(const struct config *c, const char *name);
+/* What its own executor has other than those of its user's domain. */
+void config_plugin_share(const struct config *c, const char *name, struct jobs_domain *settings);
 /* The longest time that a job of it may run, 0: any; *ret_of: the plugin whose section says so,
  * or NULL: [limits]. */
 uint64_t config_plugin_max_run(const struct config *c, const char *name, const char **ret_of);

@@ -94,7 +94,7 @@ def daemon():
 
 def configuration():
     with open(os.environ['WSD_CONFIG'], 'w') as f:
-        f.write('[plugin x]\nenabled = yes\nisolation = own\nmax-run = 1s\nmax-running = 1\n'
+        f.write('[plugin x]\nenabled = yes\nisolation = own\nmax-run = 1s\nmax-running = 1\nworkers = 1\nexecutor-memory = 1G\nexecutor-tasks = 9\ncpu-weight = 9\n'
                 '[domain x]\nusers = root\nworkers = 1\nexecutor-memory = 1G\nexecutor-tasks = 9\ncpu-weight = 9\n')
     program, manual, section = set(), set(), ''
     for line in said('wsd', '--config', os.environ['WSD_CONFIG'], '--print-config').splitlines():

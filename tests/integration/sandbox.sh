@@ -160,3 +160,17 @@ stop_here
 start '' || exit 1
 check "without a limit nothing is blamed on it" ends 70 'Aborted$' wsctl submit crash:abort
 stop_here
+start '[plugin hostile]\nisolation = own\nexecutor-memory = 64M\nworkers = 1\n' || exit 1
+LIMIT='perhaps for want of memory: \[plugin hostile\] executor-memory in wsd.conf is 64 MiB'
+own_limits() {
+  expect_output 6765 wsctl submit fib 20 && # beside it, with what all have
+    ends 3 'no more memory after (5[0-9]|6[0-4]) MiB' wsctl submit hostile:eat &&
+    ends 70 "Aborted; $LIMIT" wsctl submit hostile:burst && ends 70 'Aborted$' wsctl submit crash:abort
+}
+check "a plugin with an executor of its own has its own memory limit" own_limits
+own_workers() {
+  expect_output 6765 wsctl submit fib 20 && wsctl submit hostile:whoami >/dev/null &&
+    wsctl --json workers >"$WORK/workers" && cat "$WORK/workers" && grep -c '"kind":"worker"' "$WORK/workers" | grep -qx 3
+}
+check "and its own number of workers" own_workers
+stop_here

@@ -160,6 +160,22 @@ START_TEST(a_domain_has_what_it_says_and_else_what_all_have)
 }
 END_TEST
 
+START_TEST(a_plugin_apart_has_what_it_says_and_else_what_its_domain_has)
+{
+    struct jobs_domain all = {.memory = 1u << 30, .tasks = 50, .workers = 7, .cpu_weight = 9}, s = all;
+
+    ck_assert_int_eq(read_text("[plugin a]\nworkers = 3\ncpu-weight = 400\n[plugin b]\nexecutor-memory = none\nexecutor-tasks = 5\n"), 0);
+    config_plugin_share(&config, "a", &s);
+    ck_assert(s.workers == 3 && s.cpu_weight == 400 && s.tasks == 50 && s.memory == 1u << 30 && !s.plugin_memory);
+    s = all;
+    config_plugin_share(&config, "b", &s);
+    ck_assert(s.workers == 7 && s.cpu_weight == 9 && s.tasks == 5 && s.memory == 0 && s.plugin_memory);
+    s = all;
+    config_plugin_share(&config, "c", &s);
+    ck_assert_int_eq(memcmp(&s, &all, sizeof(s)), 0);
+}
+END_TEST
+
 START_TEST(what_a_domain_cannot_be_is_refused)
 {
     static const char *const bad[][3] = {
@@ -448,6 +464,7 @@ int main(void)
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, every_kind_of_value_is_read);
     tcase_add_test(tc, a_domain_has_what_it_says_and_else_what_all_have);
+    tcase_add_test(tc, a_plugin_apart_has_what_it_says_and_else_what_its_domain_has);
     tcase_add_test(tc, what_a_domain_cannot_be_is_refused);
     tcase_add_test(tc, users_of_a_domain_are_limited_at_and_above);
     tcase_add_test(tc, first_user_and_switches_have_their_words);
