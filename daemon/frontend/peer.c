@@ -39,9 +39,28 @@ static void mark(struct peer *p)
         list_push_back(&p->frontend->dirty, &p->dirty);
 }
 
+static void take_spare(struct peer *p)
+{
+    if (p->out.data)
+        return;
+    p->out = p->frontend->spare;
+    p->frontend->spare = (struct buffer){0};
+}
+
+static void leave_spare(struct peer *p)
+{
+    if (p->frontend->spare.data || p->out.room > FRONTEND_OUT_LOW)
+        buffer_deinit(&p->out); /* a burst is over */
+    else
+        p->frontend->spare = p->out;
+    p->out = (struct buffer){0};
+}
+
 void peer_send(struct peer *p, const struct msg *msg, uint32_t tag, const void *body, size_t body_size)
 {
     size_t size = codec_size(msg);
+
+    take_spare(p);
     uint8_t *at = size && !p->failed ? buffer_reserve(&p->out, size + body_size) : NULL;
 
     mark(p);
@@ -177,8 +196,8 @@ static void flush(struct peer *p)
         return;
     if (buffer_size(&p->out)) {
         add(p, p->write_event, NULL);
-    } else if (p->out.room > FRONTEND_OUT_LOW) {
-        buffer_deinit(&p->out); /* a burst is over: an idle connection is small */
+    } else {
+        leave_spare(p);
     }
     if (buffer_size(&p->out) <= FRONTEND_OUT_LOW) {
         dispatch_room(p);
@@ -424,6 +443,7 @@ struct frontend *frontend_free(struct frontend *f)
     hash_deinit(&f->calls);
     hash_deinit(&f->users);
     codec_free(f->codec);
+    buffer_deinit(&f->spare);
     free(f->scratch);
     free(f);
     return NULL;

@@ -25,6 +25,7 @@ struct frontend {
     uint64_t next_peer;
     struct hash calls; /* by peer and tag */
     struct event *accept_timer; /* no descriptors left: a pause before accepting again */
+    struct buffer spare; /* for the next connection that writes: one that is idle has none of its own */
     uint8_t *scratch;  /* what is read goes here first; a connection keeps only half frames */
     int max_fd; /* the highest descriptor that a connection may have: executors need some too */
 };

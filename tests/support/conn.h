@@ -45,6 +45,17 @@ struct conn {
     struct msg msg;
 };
 
+static inline void conn_send(struct conn *c, const uint8_t *bytes, size_t n)
+{
+    for (size_t at = 0; at < n;) {
+        ssize_t w = send(c->fd, bytes + at, n - at, MSG_NOSIGNAL);
+
+        if (w < 0)
+            fail("send: %s", strerror(errno));
+        at += (size_t)w;
+    }
+}
+
 static inline void put(struct conn *c, const struct msg *m, uint32_t tag, const void *body, size_t body_size)
 {
     uint8_t bytes[FRAME_MAX];
@@ -54,14 +65,7 @@ static inline void put(struct conn *c, const struct msg *m, uint32_t tag, const 
         fail("cannot encode a %s", codec_type_name(m->type));
     if (body_size)
         memcpy(bytes + n, body, body_size);
-    n += body_size;
-    for (size_t at = 0; at < n;) {
-        ssize_t w = send(c->fd, bytes + at, n - at, MSG_NOSIGNAL);
-
-        if (w < 0)
-            fail("send: %s", strerror(errno));
-        at += (size_t)w;
-    }
+    conn_send(c, bytes, n + body_size);
 }
 
 enum next { NEXT_FRAME, NEXT_LATE, NEXT_END };
