@@ -91,12 +91,13 @@ stage_running() {
 }
 stage_streaming() { # a reader that stands still: the job is in the middle of its output
   client sh -c '"$0" submit bigoutput 2000000000 | { head -c 1000000 >/dev/null; sleep 600; }' "$WSCTL"
-  wait_until says '"running"' || return 1
-  local reader
-  reader=$(pgrep -P "$(pgrep -P "$CLIENT")" sleep)
+  wait_until says '"running"' && wait_until reader_stands || return 1
   kill_now || return 1
-  [ -z "$reader" ] || kill -KILL "$reader"
+  kill -KILL "$READER"
   wait_until gone "$CLIENT"
+}
+reader_stands() { # it has read what it wanted
+  READER=$(pgrep -P "$(pgrep -P "$CLIENT")" sleep)
 }
 stage_loading() { # the plugin's constructor hangs
   client "$WSCTL" submit "$TEST_PLUGINS/hostile/$1.so"
