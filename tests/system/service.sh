@@ -27,7 +27,7 @@ inputs=(--dir "$WORK/dest" --copy "$SRC/tests/support/lib.sh:/box/support/lib.sh
   --copy "$SRC/tests/system/inside-service.sh:/box/system/inside-service.sh"
   --copy "$TEST_PLUGINS/sleep.so:$(PKG_CONFIG_PATH=$(dirname "$(find "$WORK/dest" -name wsd-plugin.pc)") \
     pkg-config --variable=plugindir wsd-plugin)/sleep.so")
-for package in libevent-core-2.1-7 libprotobuf-c1 libssl3 libzstd1 libinih1 libhwloc15 libseccomp2; do
+for package in libevent-core-2.1-7 libprotobuf-c1 libssl3 libzstd1 libinih1 libhwloc15 libseccomp2 libsqlite3-0; do
   inputs+=(--pkg "$package")
 done
 status=0
