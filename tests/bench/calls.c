@@ -213,14 +213,16 @@ static void bench_clients(void)
 
             if (wsd_client_process(c->client) < 0)
                 give_up(wsd_client_error(c->client));
-            if (c->n == before)
-                continue;
-            now = now_nsec();
-            latencies[n_latencies++] = (double)(now - c->begin) / 1e3;
-            c->begin = now;
-            callbacks.userdata = c;
-            submit(c->client, "0123456789abcdef", SMALL, 0, &callbacks);
-            wsd_client_process(c->client);
+            /* what is written may be answered before it returns */
+            for (; c->n != before && n_latencies < 4000000; before++) {
+                now = now_nsec();
+                latencies[n_latencies++] = (double)(now - c->begin) / 1e3;
+                c->begin = now;
+                callbacks.userdata = c;
+                submit(c->client, "0123456789abcdef", SMALL, 0, &callbacks);
+                if (wsd_client_process(c->client) < 0)
+                    give_up(wsd_client_error(c->client));
+            }
         }
     }
     say("clients=64", "ns/job", (double)(now - begin) / (double)n_latencies);
