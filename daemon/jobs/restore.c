@@ -221,8 +221,11 @@ int jobs_start(struct jobs *jobs)
     struct store *store;
     int r = store_open(&store, jobs->options.state_dir, read_one, &reading);
 
-    if (r < 0)
+    if (r < 0) {
+        if (r != -ENOMEM)
+            log_error("cannot start the thread of durable jobs: %s", strerror(-r));
         return r;
+    }
     jobs->store = store;
     jobs->store_event = event_new(jobs->options.base, store_fd(store), EV_READ | EV_PERSIST, on_answers, jobs);
     if (!jobs->store_event || event_add(jobs->store_event, NULL) < 0)
