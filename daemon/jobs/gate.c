@@ -330,12 +330,15 @@ int jobs_gate(struct jobs *jobs, const struct jobs_gate_request *r)
 
 void jobs_gates(struct jobs *jobs, void (*each)(const struct jobs_gate_info *info, void *userdata), void *userdata)
 {
-    struct jobs_gate_info all = {.plugin = "",
-                                 .function = "",
-                                 .paused = jobs->paused,
-                                 .drained = jobs->drained || jobs->draining,
-                                 .running = jobs->counters.n_handed,
-                                 .waiting = jobs->counters.n_open - jobs->counters.n_handed};
+    struct jobs_counters n;
+
+    jobs_counters(jobs, &n);
+    const struct jobs_gate_info all = {.plugin = "",
+                                       .function = "",
+                                       .paused = jobs->paused,
+                                       .drained = jobs->drained || jobs->draining,
+                                       .running = n.n_handed + n.direct_running,
+                                       .waiting = n.n_open - n.n_handed};
 
     each(&all, userdata);
     for (size_t i = 0; i < jobs->gates.n_buckets; i++)

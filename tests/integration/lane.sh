@@ -171,6 +171,18 @@ check "and leave nothing" wait_until counter_is direct_lanes 0
 
 # --- the end ---------------------------------------------------------------------------------------------------------------------
 
+drained_by_hand() {
+  "$D" -w -h "$WORK/go2" direct:direct nap 500 >"$WORK/drained" &
+  local load=$!
+  wait_until held "$WORK/drained" || return 1
+  touch "$WORK/go2"
+  wait_until counter_is direct_running 1 || return 1
+  wsctl --json drain >"$WORK/out" && counter_is direct_running 0 && wsctl resume || return 1
+  wait $load
+  cat "$WORK/out" "$WORK/drained"
+  grep -q '"waited_for":1}' "$WORK/out" && grep -q "succeeded=1 " "$WORK/drained"
+}
+check "wsctl drain waits for direct calls" drained_by_hand
 drained() {
   : >"$WORK/drained"
   "$D" -w -h "$WORK/go" direct:direct nap 500 >"$WORK/drained" &

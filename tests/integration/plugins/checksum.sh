@@ -15,7 +15,7 @@ head -c 65537 "$work/big" >"$work/piece+1"
 
 tree() {
   local folder=$1 limit=$2
-  find "$folder" -type f -size -64M -print0 2>/dev/null | sort -z | head -z -n "$limit" >"$work/list"
+  files_of "$folder" 64 "$limit" >"$work/list"
   xargs -0 -n 150 sha256sum <"$work/list" >"$work.want" 2>/dev/null || true
   while mapfile -d '' -t -n 150 files && [ ${#files[@]} -gt 0 ]; do
     plugin checksum "${files[@]}" 2>/dev/null || true

@@ -35,7 +35,7 @@ input() {
 
 tree() {
   local folder=$1 limit=$2
-  find "$folder" -type f -size -64M -print0 2>/dev/null | sort -z | head -z -n "$limit" >"$work/list"
+  files_of "$folder" 64 "$limit" >"$work/list"
   xargs -0 -n 150 wc <"$work/list" >"$work.want" 2>/dev/null || true
   while mapfile -d '' -t -n 150 files && [ ${#files[@]} -gt 0 ]; do
     plugin count "${files[@]}" 2>/dev/null || true

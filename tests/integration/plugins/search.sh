@@ -36,7 +36,7 @@ input() {
 
 tree() {
   local folder=$1 limit=$2 pattern=$3
-  find "$folder" -type f -size -16M -print0 2>/dev/null | sort -z | head -z -n "$limit" >"$work/list"
+  files_of "$folder" 16 "$limit" >"$work/list"
   # /dev/null keeps the names where the last group has one file.
   xargs -0 -n 150 grep -E -n "$pattern" "$work/none" <"$work/list" >"$work.want" 2>/dev/null || true
   while mapfile -d '' -t -n 150 files && [ ${#files[@]} -gt 0 ]; do
