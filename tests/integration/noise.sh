@@ -39,7 +39,7 @@ nothing_is_left() {
 }
 
 noise() {
-    "$BUILD/tests/support/noise" -s "$SECONDS_EACH" -c 12 -r $((RANDOM + 1))
+    "$BUILD/tests/support/noise" -s "$SECONDS_EACH" -c 12 -r "${WSD_SEED:-$((RANDOM + 1))}"
 }
 
 innocent_clients() {
