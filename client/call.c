@@ -61,7 +61,7 @@ static void call_finish(struct wsd_call *call, int error)
     }
     client->depth++;
     if (call->callbacks.done)
-        call->callbacks.done(call, error, error ? NULL : &call->info, call->text ? call->text : "",
+        call->callbacks.done(call, error, error || !call->has_job ? NULL : &call->info, call->text ? call->text : "",
                              call->callbacks.userdata);
     client->depth--;
 }
@@ -83,6 +83,16 @@ static void call_forget(struct wsd_call *call)
 
     if (call->client->features & FEATURE_FORGET)
         call->forgotten = client_send(call->client, &msg, call->request.tag, NULL, 0) == 0;
+}
+
+/* The end of one that was only to be accepted, when wsd has all of its input. */
+static void call_leave(struct wsd_call *call)
+{
+    if (!call->leaves || !call->accepted || call->input_size > 0 || call->done)
+        return;
+    if (!call->left)
+        call_forget(call);
+    call_finish(call, 0);
 }
 
 /* --- output ---------------------------------------------------------------------------------------------------------
@@ -184,15 +194,15 @@ static void handle_accepted(struct wsd_client *client, struct wsd_call *call, co
         client_break_protocol(client, "a second", FRAME_ACCEPTED);
         return;
     }
+    struct wsd_id copy;
+
     call->accepted = true;
-    memcpy(call->info.id.bytes, id->id, sizeof(id->id));
-    if (call->freed || !call->callbacks.accepted)
-        return;
-
-    struct wsd_id copy = call->info.id;
-
+    memcpy(copy.bytes, id->id, sizeof(copy.bytes));
+    call->info.id = copy;
     client->depth++;
-    call->callbacks.accepted(call, &copy, call->callbacks.userdata);
+    if (!call->freed && call->callbacks.accepted)
+        call->callbacks.accepted(call, &copy, call->callbacks.userdata);
+    call_leave(call);
     client->depth--;
 }
 
@@ -206,6 +216,33 @@ static void handle_done(struct wsd_client *client, struct wsd_call *call, const 
     client_request_unlist(client, &call->request);
     call->has_job = true;
     call_drain(call);
+}
+
+/* OUTPUT and DONE in one. */
+static void handle_finished(struct wsd_client *client, struct wsd_call *call, const struct frame *frame,
+                            const struct msg_finished *m)
+{
+    const struct msg_chunk rest = {.offset = call->output_received, .last = true};
+    struct msg_job job = {.plugin = m->plugin,
+                          .function = m->function,
+                          .error = {.data = ""},
+                          .status = {.data = ""},
+                          .backtrace = {.data = ""},
+                          .key = {.data = ""},
+                          .worker = m->worker,
+                          .state = WSD_JOB_SUCCEEDED,
+                          .attempts = m->attempts,
+                          .uid = m->uid,
+                          .queued_usec = m->queued_usec,
+                          .run_usec = m->run_usec,
+                          .cpu_usec = m->cpu_usec,
+                          .submitted_usec = m->submitted_usec};
+
+    memcpy(job.id, m->id, sizeof(job.id));
+    if (frame->body_size)
+        handle_output(client, call, frame, &rest);
+    if (!client->broken && !call->done)
+        handle_done(client, call, &job);
 }
 
 static void handle_rest(struct wsd_client *client, struct wsd_call *call, const struct msg *msg)
@@ -245,6 +282,9 @@ static void call_frame(struct wsd_client *client, struct request *request, const
         break;
     case FRAME_DONE:
         handle_done(client, call, &msg->job);
+        break;
+    case FRAME_FINISHED:
+        handle_finished(client, call, frame, &msg->finished);
         break;
     case FRAME_CREDIT:
         call->input_limit += MIN(msg->credit.bytes, UINT64_MAX - call->input_limit);
@@ -296,6 +336,7 @@ static int64_t send_input(struct wsd_call *call, const uint8_t *data, size_t siz
 
 void call_pump(struct wsd_client *client)
 {
+again:
     list_for_each_safe (l, n, &client->feeding) {
         struct wsd_call *call = container_of(l, struct wsd_call, feeding);
         int64_t taken = send_input(call, call->input, call->input_size, !call->stream);
@@ -304,8 +345,13 @@ void call_pump(struct wsd_client *client)
             return; /* no memory now: tried again at the next turn */
         call->input += taken;
         call->input_size -= (size_t)taken;
-        if (call->input_size == 0)
-            list_remove(&call->feeding);
+        if (call->input_size > 0)
+            continue;
+        list_remove(&call->feeding);
+        if (call->leaves) { /* a callback may free any of them */
+            call_leave(call);
+            goto again;
+        }
     }
 }
 
@@ -336,9 +382,10 @@ static int call_new(struct wsd_client *client, const struct wsd_callbacks *callb
 
     if (callbacks && callbacks->size == 0)
         return client_error(client, -EINVAL, 64, "the size of struct wsd_callbacks is not set");
-    *ret_call = call = calloc(1, sizeof(*call));
+    *ret_call = call = malloc(sizeof(*call)); /* calloc() passes by malloc's own caches */
     if (!call)
         return client_error(client, -ENOMEM, 74, "out of memory");
+    memset(call, 0, sizeof(*call));
     call->client = client;
     list_init(&call->link);
     list_init(&call->feeding);
@@ -377,7 +424,9 @@ static int pack_args(const struct wsd_submit *submit, struct wsd_call *call)
 /* Fills the message; says which limit is exceeded. */
 static int make_submit(const struct wsd_submit *submit, const struct wsd_call *call, struct msg *ret)
 {
-    const uint32_t flags = WSD_SUBMIT_DETACH | WSD_SUBMIT_PROGRESS | WSD_SUBMIT_STREAM | WSD_SUBMIT_DURABLE;
+    const uint32_t flags =
+        WSD_SUBMIT_DETACH | WSD_SUBMIT_PROGRESS | WSD_SUBMIT_STREAM | WSD_SUBMIT_DURABLE | WSD_SUBMIT_LEAVE;
+    bool brief = call->client->features & FEATURE_BRIEF;
     bool promised = submit->flags & WSD_SUBMIT_DURABLE || submit->retries || (submit->key && submit->key[0]);
     const char *problem;
 
@@ -385,6 +434,8 @@ static int make_submit(const struct wsd_submit *submit, const struct wsd_call *c
         return client_error(call->client, -EINVAL, 64, "no plugin is named");
     if (submit->flags & ~flags)
         return client_error(call->client, -EINVAL, 64, "unknown flags");
+    if (call->leaves && (!call->detached || call->stream))
+        return client_error(call->client, -EINVAL, 64, "WSD_SUBMIT_LEAVE goes with WSD_SUBMIT_DETACH, and not with STREAM");
     *ret = (struct msg){
         .type = FRAME_SUBMIT,
         .submit = {
@@ -395,7 +446,8 @@ static int make_submit(const struct wsd_submit *submit, const struct wsd_call *c
             .timeout_usec = submit->timeout_usec,
             .priority = submit->priority,
             .flags = (submit->flags & (SUBMIT_DETACH | SUBMIT_PROGRESS)) |
-                     (submit->flags & WSD_SUBMIT_DURABLE ? SUBMIT_DURABLE : 0u),
+                     (submit->flags & WSD_SUBMIT_DURABLE ? SUBMIT_DURABLE : 0u) |
+                     (brief && call->quiet ? SUBMIT_QUIET : 0u),
             .key = {.data = submit->key, .size = submit->key ? strlen(submit->key) : 0},
             .retries = submit->retries,
             .retry_on = submit->retry_on,
@@ -416,9 +468,12 @@ static int send_submit(struct wsd_call *call, const struct wsd_submit *submit, s
 
     /* The flag takes a byte or two: count with it. */
     msg->submit.flags |= SUBMIT_MORE;
-    body = MIN(body, MIN(FRAME_MAX - codec_size(msg), FRAME_BODY_CHUNK));
+    body = MIN(body, MIN(FRAME_MAX - codec_room(msg), FRAME_BODY_CHUNK));
     if (!call->stream && body == submit->input_size)
         msg->submit.flags &= ~(uint32_t)SUBMIT_MORE;
+    if (call->leaves && client->features & FEATURE_BRIEF && !(msg->submit.flags & SUBMIT_MORE))
+        msg->submit.flags |= SUBMIT_LEFT;
+    call->left = msg->submit.flags & SUBMIT_LEFT;
     r = client_send(client, msg, call->request.tag, submit->input, body);
     if (r < 0)
         return r;
@@ -478,6 +533,9 @@ int wsd_client_submit(struct wsd_client *client, const struct wsd_submit *given,
     }
     call->detached = submit.flags & WSD_SUBMIT_DETACH; /* a durable one is cancelled by wsd_call_free() as any other */
     call->stream = submit.flags & WSD_SUBMIT_STREAM;
+    call->leaves = submit.flags & WSD_SUBMIT_LEAVE;
+    call->quiet = !call->callbacks.accepted && !call->detached && client->features & FEATURE_BRIEF;
+    call->accepted = call->quiet; /* for all that is known */
     r = make_submit(&submit, call, &msg);
     if (r < 0) {
         call_destroy(call);
@@ -562,7 +620,7 @@ struct wsd_call *wsd_call_free(struct wsd_call *call)
     /* The user's input is not ours to read any more; a job cannot go on without it. */
     if (!call->attached && (!call->detached || !call->input_ended))
         wsd_call_cancel(call);
-    else
+    else if (!call->left)
         call_forget(call);
     list_remove(&call->feeding);
     call->input_size = 0;

@@ -19,7 +19,7 @@
 #include "config.h"
 
 #define READ_SIZE (128u * 1024u)
-#define FEATURES  (FEATURE_LANE | FEATURE_FORGET | FEATURE_STORE)
+#define FEATURES  (FEATURE_LANE | FEATURE_FORGET | FEATURE_BRIEF | FEATURE_STORE)
 #define READ_MAX  16 /* receives before the caller gets its turn again */
 
 /* --- words -------------------------------------------------------------------------------------------------------- */
@@ -342,7 +342,7 @@ static void receive(struct wsd_client *client)
 
 int client_send(struct wsd_client *client, const struct msg *msg, uint32_t tag, const void *body, size_t body_size)
 {
-    size_t size = codec_size(msg);
+    size_t size = codec_room(msg);
     uint8_t *room;
 
     if (client->broken)

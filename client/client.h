@@ -97,6 +97,9 @@ struct wsd_call {
     bool has_job;    /* DONE has come; info is set */
     bool done, freed;
     bool forgotten; /* wsd was told: END is the last frame */
+    bool quiet;     /* wsd was asked for no ACCEPTED */
+    bool leaves;    /* WSD_SUBMIT_LEAVE: it ends when the job is accepted */
+    bool left;      /* wsd knows that */
     const char *args; /* owned; one behind the other, each with its NUL */
     size_t args_size;
     const uint8_t *input; /* the user's; what is left to send */

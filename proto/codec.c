@@ -7,6 +7,7 @@
  * Does not know sockets, the order of messages, or what names may contain. */
 #include "proto/codec.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -114,6 +115,7 @@ static const struct type_info types[] = {
     [FRAME_LANE] = {"LANE", &wsd__pb__empty__descriptor},
     [FRAME_LANE_BOUND] = {"LANE_BOUND", &wsd__pb__lane_bound__descriptor},
     [FRAME_LANE_LOST] = {"LANE_LOST", &wsd__pb__error__descriptor},
+    [FRAME_FINISHED] = {"FINISHED", &wsd__pb__finished__descriptor, .body = true},
     [FRAME_WELCOME] = {"WELCOME", &wsd__pb__welcome__descriptor},
     [FRAME_ACCEPTED] = {"ACCEPTED", &wsd__pb__accepted__descriptor},
     [FRAME_OUTPUT] = {"OUTPUT", &wsd__pb__chunk__descriptor, .body = true},
@@ -204,6 +206,15 @@ static const char *check_job(const struct msg_job *m, bool final)
     if (m->state < (final ? CODEC_STATE_FINAL : 1) || m->state > CODEC_STATE_MAX)
         return "state";
     return m->exit <= EXIT_MAX ? NULL : "exit";
+}
+
+static const char *check_finished(const struct msg_finished *m)
+{
+    if (!span_fits(m->plugin, CODEC_PATH_MAX))
+        return "plugin";
+    if (!span_fits(m->function, CODEC_NAME_MAX))
+        return "function";
+    return span_fits(m->worker, CODEC_NAME_MAX) ? NULL : "worker";
 }
 
 static const char *check_error(const struct msg_error *m)
@@ -306,6 +317,8 @@ static const char *check_message(const struct msg *msg, size_t body_size)
     case FRAME_JOB:
     case FRAME_DONE:
         return check_job(&msg->job, msg->type == FRAME_DONE);
+    case FRAME_FINISHED:
+        return check_finished(&msg->finished);
     case FRAME_ERROR:
     case FRAME_GOODBYE:
     case FRAME_LANE_LOST:
@@ -449,6 +462,25 @@ static const char *job_of(const Wsd__Pb__Job *pb, struct msg_job *ret)
     return NULL;
 }
 
+static const char *finished_of(const Wsd__Pb__Finished *pb, struct msg_finished *ret)
+{
+    if (pb->id.len != sizeof(ret->id))
+        return "id";
+    *ret = (struct msg_finished){
+        .plugin = span_of(pb->plugin),
+        .function = span_of(pb->function),
+        .worker = span_of(pb->worker),
+        .attempts = pb->attempts,
+        .uid = pb->uid,
+        .queued_usec = pb->queued_usec,
+        .run_usec = pb->run_usec,
+        .cpu_usec = pb->cpu_usec,
+        .submitted_usec = pb->submitted_usec,
+    };
+    memcpy(ret->id, pb->id.data, sizeof(ret->id));
+    return NULL;
+}
+
 static const char *plugin_of(struct codec *codec, const Wsd__Pb__Plugin *pb, struct msg_plugin *ret)
 {
     struct msg_function *functions;
@@ -525,6 +557,7 @@ union any {
     Wsd__Pb__Progress progress;
     Wsd__Pb__Message message;
     Wsd__Pb__Job job;
+    Wsd__Pb__Finished finished;
     Wsd__Pb__Error error;
     Wsd__Pb__Id id;
     Wsd__Pb__Plugins plugins;
@@ -596,6 +629,8 @@ static const char *message_of(struct codec *codec, const ProtobufCMessage *base,
     case FRAME_JOB:
     case FRAME_DONE:
         return job_of(&pb->job, &ret->job);
+    case FRAME_FINISHED:
+        return finished_of(&pb->finished, &ret->finished);
     case FRAME_ERROR:
     case FRAME_GOODBYE:
     case FRAME_LANE_LOST:
@@ -749,6 +784,21 @@ static void put_job(const struct msg_job *m, Wsd__Pb__Job *ret)
     ret->due_usec = m->due_usec;
 }
 
+static void put_finished(const struct msg_finished *m, Wsd__Pb__Finished *ret)
+{
+    wsd__pb__finished__init(ret);
+    ret->id = id_bytes(m->id);
+    ret->plugin = bytes_of(m->plugin);
+    ret->function = bytes_of(m->function);
+    ret->worker = bytes_of(m->worker);
+    ret->attempts = m->attempts;
+    ret->uid = m->uid;
+    ret->queued_usec = m->queued_usec;
+    ret->run_usec = m->run_usec;
+    ret->cpu_usec = m->cpu_usec;
+    ret->submitted_usec = m->submitted_usec;
+}
+
 /* The arguments are not in it: see args_put(). */
 static void put_submit(const struct msg_submit *m, Wsd__Pb__Submit *ret)
 {
@@ -829,6 +879,9 @@ static void put_flat(const struct msg *msg, union any *ret)
     case FRAME_JOB:
     case FRAME_DONE:
         put_job(&msg->job, &ret->job);
+        break;
+    case FRAME_FINISHED:
+        put_finished(&msg->finished, &ret->finished);
         break;
     case FRAME_ERROR:
     case FRAME_GOODBYE:
@@ -1065,15 +1118,56 @@ size_t codec_size(const struct msg *msg)
     return FRAME_HEADER_SIZE + put_message(msg, NULL);
 }
 
+/* At most so many bytes has the protobuf header of a message of the hot path; 0: not one of these. Each field takes at most 16 bytes
+ * beside the bytes of a span, all of which have to stand here. */
+static size_t most(const struct msg *msg)
+{
+    size_t fields = 64 + (size_t)types[msg->type].descriptor->n_fields * 16;
+    const struct msg_submit *s = &msg->submit;
+    const struct msg_job *j = &msg->job;
+
+    switch (msg->type) {
+    case FRAME_SUBMIT: /* an argument: up to four bytes before it, and its NUL, which is not sent */
+        return fields + s->plugin.size + s->function.size + s->key.size + s->args.size + (size_t)s->argc * 3;
+    case FRAME_JOB:
+    case FRAME_DONE:
+        return fields + j->plugin.size + j->function.size + j->error.size + j->status.size + j->worker.size +
+               j->backtrace.size + j->key.size;
+    case FRAME_FINISHED:
+        return fields + msg->finished.plugin.size + msg->finished.function.size + msg->finished.worker.size;
+    case FRAME_ACCEPTED:
+    case FRAME_INPUT:
+    case FRAME_OUTPUT:
+    case FRAME_CREDIT:
+        return fields;
+    default:
+        return 0;
+    }
+}
+
+size_t codec_room(const struct msg *msg)
+{
+    size_t n = most(msg);
+
+    return n ? FRAME_HEADER_SIZE + n : codec_size(msg);
+}
+
 size_t codec_encode(const struct msg *msg, uint32_t tag, size_t body_size, uint8_t *ret, size_t room)
 {
-    size_t n;
+    size_t n, enough;
 
     if (!type_find(msg->type) || body_size > FRAME_PAYLOAD_MAX || check_message(msg, body_size))
         return 0;
-    n = put_message(msg, NULL);
-    if (n > FRAME_PAYLOAD_MAX - body_size || n + FRAME_HEADER_SIZE > room)
+    enough = most(msg);
+    if (!enough || enough + FRAME_HEADER_SIZE > room) {
+        n = put_message(msg, NULL);
+        if (n > FRAME_PAYLOAD_MAX - body_size || n + FRAME_HEADER_SIZE > room)
+            return 0;
+    }
+    n = put_message(msg, ret + FRAME_HEADER_SIZE);
+    assert(n + FRAME_HEADER_SIZE <= room);
+    if (n > FRAME_PAYLOAD_MAX - body_size)
         return 0;
     frame_put_header(ret, msg->type, tag, (uint32_t)n, (uint32_t)body_size);
-    return FRAME_HEADER_SIZE + put_message(msg, ret + FRAME_HEADER_SIZE);
+    return FRAME_HEADER_SIZE + n;
 }

@@ -39,6 +39,7 @@
 /* Features, in HELLO and WELCOME: what both have set may be used. */
 #define FEATURE_LANE   1u  /* direct lanes */
 #define FEATURE_FORGET 2u  /* FORGET */
+#define FEATURE_BRIEF  8u  /* FINISHED, SUBMIT_QUIET, SUBMIT_LEFT */
 #define FEATURE_STORE  16u /* durable jobs, keys, retries, DEAD */
 
 struct span {
@@ -50,8 +51,15 @@ enum gate_action { GATE_PAUSE = 1, GATE_RESUME = 2, GATE_DRAIN = 3, GATE_LIMIT =
 enum gate_flags { GATE_PAUSED = 1, GATE_DRAINED = 2 };
 enum trace_action { TRACE_ACTION_START = 1, TRACE_ACTION_KEEP = 2, TRACE_ACTION_STOP = 3 };
 enum dead_action { DEAD_LIST = 1, DEAD_REQUEUE = 2, DEAD_DROP = 3 };
-enum submit_flags { SUBMIT_DETACH = 1, SUBMIT_PROGRESS = 2, SUBMIT_MORE = 4, SUBMIT_DURABLE = 8 };
-#define SUBMIT_FLAGS_ALL 15u
+enum submit_flags {
+    SUBMIT_DETACH = 1,
+    SUBMIT_PROGRESS = 2,
+    SUBMIT_MORE = 4,
+    SUBMIT_DURABLE = 8,
+    SUBMIT_QUIET = 16, /* no ACCEPTED: its end has the id */
+    SUBMIT_LEFT = 32,  /* ACCEPTED is the last frame of the call */
+};
+#define SUBMIT_FLAGS_ALL 63u
 
 struct msg_hello {
     uint32_t version_min, version_max;
@@ -85,6 +93,12 @@ struct msg_job {
     bool durable, dead;
     uint32_t retries;
     uint64_t due_usec;
+};
+struct msg_finished {
+    uint8_t id[16];
+    struct span plugin, function, worker;
+    uint32_t attempts, uid;
+    uint64_t queued_usec, run_usec, cpu_usec, submitted_usec;
 };
 struct msg_error { uint32_t code; struct span text; };
 struct msg_plugins { struct span name; };
@@ -140,6 +154,7 @@ struct msg {
         struct msg_progress progress;
         struct msg_message message;
         struct msg_job job; /* JOB, DONE */
+        struct msg_finished finished;
         struct msg_error error; /* ERROR, GOODBYE, LANE_LOST */
         struct msg_plugins plugins;
         struct msg_release release;
@@ -174,7 +189,7 @@ enum {
 };
 
 /* Checks every length, count and enumeration, and gives plain values. DONE wants a final state; AWAIT, STATUS, ACCEPTED
- * want an id; a body is allowed in SUBMIT, INPUT, OUTPUT, PIECE, PING and PONG only.
+ * want an id; a body is allowed in SUBMIT, INPUT, OUTPUT, FINISHED, PIECE, PING and PONG only.
  * Empty names, tags and the order of messages
  * are the caller's to check. *ret_msg and what it points to live until the next decode with the same codec. Text with a
  * NUL inside is CODEC_E_LIMIT. [one thread a codec] */
@@ -192,7 +207,12 @@ const char *codec_type_name(uint16_t type);
 /* The bytes that codec_encode() will write for the whole frame without the body; 0 where the message is out of range. */
 size_t codec_size(const struct msg *msg);
 
-/* Writes fixed header and protobuf header (not the body, which the caller appends) to ret, which has room for
- * codec_size() bytes. Returns the bytes written, or 0 where frame and body would exceed FRAME_MAX or a value is out of
- * range. [any; no allocation for the messages of the hot path: SUBMIT, ACCEPTED, OUTPUT, DONE] */
+/* Room that is enough for that, without counting for the messages of the hot path: SUBMIT, ACCEPTED, OUTPUT, DONE, FINISHED.
+ * May be 0 where the message is out of range. */
+size_t codec_room(const struct msg *msg);
+
+/* Writes fixed header and protobuf header (not the body, which the caller appends) to ret, which has room for `room` bytes:
+ * codec_size() at least, codec_room() at best, since then nothing has to be counted. Returns the bytes written, or 0 where
+ * frame and body would exceed FRAME_MAX, they do not fit, or a value is out of range. [any; no allocation for the messages of
+ * the hot path] */
 size_t codec_encode(const struct msg *msg, uint32_t tag, size_t body_size, uint8_t *ret, size_t room);

@@ -71,6 +71,7 @@ enum frame_type {
     FRAME_LANE = 100,       /* Empty (+ two descriptors: memory, grant) */
     FRAME_LANE_BOUND = 101, /* LaneBound */
     FRAME_LANE_LOST = 102,  /* Error: the last frame of the LANE_OPEN: its executor is gone */
+    FRAME_FINISHED = 105,   /* Finished + body: the last output and DONE in one */
 };
 
 struct frame {

@@ -285,7 +285,8 @@ static void run_slot(struct pool_node *node, struct wsd_worker *self)
 {
     struct slot *s = from_job(container_of(node, struct host_job, node));
     struct back_request *q = &s->request;
-    struct host_request request = {.transport = &transport};
+    struct host_request request = {.transport = &transport,
+                                   .started_usec = back_answer(&s->work->back, s->number)->started_usec};
     const char *why = NULL;
 
     lanes_cool();
@@ -306,7 +307,7 @@ static void run_slot(struct pool_node *node, struct wsd_worker *self)
     request.input = q->input;
     request.input_size = q->input_size;
     if (q->timeout_usec && q->timeout_usec < UINT64_MAX / 2)
-        request.deadline_usec = back_answer(&s->work->back, s->number)->started_usec + q->timeout_usec;
+        request.deadline_usec = request.started_usec + q->timeout_usec;
     int r = host_job_begin(&s->job, &request);
     if (why)
         host_job_fail(&s->job, self, "%s", why);

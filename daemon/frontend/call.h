@@ -29,6 +29,8 @@ struct call {
     struct list answers;               /* TRACE: what executors said, and has not been sent */
     uint32_t action;                   /* TRACE: enum trace_action */
     bool answered;                     /* TRACE: no more will come */
+    bool quiet;                        /* SUBMIT: wants no ACCEPTED */
+    bool left, over;                   /* SUBMIT: wants no more after ACCEPTED; and has had it */
     struct call_lane *lane;            /* LANE, BIND */
 };
 

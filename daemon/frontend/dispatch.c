@@ -43,12 +43,23 @@ struct call *call_find(const struct peer *p, uint32_t tag)
     return NULL;
 }
 
+/* It has had its last frame; its job goes on. */
+static void call_leave(struct call *c)
+{
+    jobs_unwatch(&c->watch);
+    call_free(c);
+}
+
 struct call *call_new(struct peer *p, uint32_t tag, enum call_kind kind)
 {
-    struct call *c;
+    struct call *c = call_find(p, tag);
     const char *refusal;
 
-    if (tag == 0 || call_find(p, tag)) {
+    if (c && c->over) {
+        call_leave(c);
+        c = NULL;
+    }
+    if (tag == 0 || c) {
         peer_fail(p, tag == 0 ? "a request with tag 0" : "a request with the tag of an open one");
         return NULL;
     }
@@ -57,7 +68,9 @@ struct call *call_new(struct peer *p, uint32_t tag, enum call_kind kind)
         peer_error(p, tag, 75, refusal);
         return NULL;
     }
-    c = calloc(1, sizeof(*c));
+    c = malloc(sizeof(*c)); /* calloc() passes by malloc's own caches */
+    if (c)
+        memset(c, 0, sizeof(*c));
     if (!c || hash_insert(&p->frontend->calls, &c->by_tag, tag_key(p, tag)) < 0) {
         free(c);
         quota_request_ended(p);
@@ -119,15 +132,22 @@ static void on_accepted(struct watch *w, const uint8_t id[16])
     struct call *c = call_of(w);
     struct msg m = {.type = FRAME_ACCEPTED, .id = {.has_id = true}};
 
+    if (c->quiet)
+        return;
     memcpy(m.id.id, id, sizeof(m.id.id));
     peer_send(c->peer, &m, c->tag, NULL, 0);
+    if (c->left) {
+        c->over = true;
+        call_stall(c); /* its watch cannot go in here */
+    }
 }
 
 static void on_refused(struct watch *w, int code, const char *text)
 {
     struct call *c = call_of(w);
 
-    peer_error(c->peer, c->tag, (uint32_t)code, text);
+    if (!c->over)
+        peer_error(c->peer, c->tag, (uint32_t)code, text);
     call_free(c);
 }
 
@@ -136,6 +156,8 @@ static size_t on_output(struct watch *w, const void *data, size_t size)
     struct call *c = call_of(w);
     size_t done = 0;
 
+    if (c->over)
+        return 0;
     while (done < size && c->out_sent < c->out_allowed) {
         size_t n = MIN(MIN(size - done, c->out_allowed - c->out_sent), (size_t)FRAME_BODY_CHUNK);
         struct msg m = {.type = FRAME_OUTPUT, .chunk = {.offset = c->out_sent}};
@@ -149,6 +171,13 @@ static size_t on_output(struct watch *w, const void *data, size_t size)
         done += n;
     }
     return done;
+}
+
+static bool on_takes_rest(struct watch *w, size_t size)
+{
+    struct call *c = call_of(w);
+
+    return size <= FRAME_BODY_CHUNK && size <= c->out_allowed - c->out_sent && !peer_full(c->peer);
 }
 
 static void on_input_taken(struct watch *w, size_t size)
@@ -165,7 +194,7 @@ static void on_message(struct watch *w, int level, const char *text)
     struct call *c = call_of(w);
     struct msg m = {.type = FRAME_MESSAGE, .message = {.level = (uint32_t)level, .text = line(text)}};
 
-    if (!peer_full(c->peer)) /* a job that talks to somebody who does not read is not heard */
+    if (!c->over && !peer_full(c->peer)) /* a job that talks to somebody who does not read is not heard */
         peer_send(c->peer, &m, c->tag, NULL, 0);
 }
 
@@ -174,7 +203,7 @@ static void on_progress(struct watch *w, uint64_t done, uint64_t total)
     struct call *c = call_of(w);
     struct msg m = {.type = FRAME_PROGRESS, .progress = {.done = done, .total = total}};
 
-    if (!peer_full(c->peer))
+    if (!c->over && !peer_full(c->peer))
         peer_send(c->peer, &m, c->tag, NULL, 0);
 }
 
@@ -219,13 +248,47 @@ static void job_msg(struct msg *m, uint16_t type, const struct job_info *info)
     memcpy(m->job.id, info->id, sizeof(m->job.id));
 }
 
+/* Whether FINISHED says all of it. */
+static bool is_plain(const struct job_info *info)
+{
+    return info->state == JOB_SUCCEEDED && !info->exit && !*info->error && !*info->status && !*info->backtrace &&
+           !*info->key && !info->durable && !info->retries && !info->done && !info->total;
+}
+
+static void finished_msg(struct msg *m, const struct job_info *info)
+{
+    *m = (struct msg){.type = FRAME_FINISHED,
+                      .finished = {.plugin = span(info->plugin),
+                                   .function = span(info->function),
+                                   .worker = span(info->worker),
+                                   .attempts = info->attempts,
+                                   .uid = info->uid,
+                                   .queued_usec = info->queued_usec,
+                                   .run_usec = info->run_usec,
+                                   .cpu_usec = info->cpu_usec,
+                                   .submitted_usec = info->submitted_usec}};
+    memcpy(m->finished.id, info->id, sizeof(m->finished.id));
+}
+
 static void on_done(struct watch *w, const struct job_info *info)
 {
     struct call *c = call_of(w);
+    struct peer *p = c->peer;
     struct msg m;
 
-    job_msg(&m, FRAME_DONE, info);
-    peer_send(c->peer, &m, c->tag, NULL, 0);
+    if (c->over) {
+        call_free(c);
+        return;
+    }
+    if (p->features & FEATURE_BRIEF && is_plain(info)) {
+        finished_msg(&m, info);
+        peer_send(p, &m, c->tag, w->rest, w->rest_size);
+    } else {
+        if (w->rest_size)
+            on_output(w, w->rest, w->rest_size);
+        job_msg(&m, FRAME_DONE, info);
+        peer_send(p, &m, c->tag, NULL, 0);
+    }
     call_free(c);
 }
 
@@ -233,6 +296,7 @@ static const struct watch_ops watch_ops = {
     .accepted = on_accepted,
     .refused = on_refused,
     .output = on_output,
+    .takes_rest = on_takes_rest,
     .input_taken = on_input_taken,
     .message = on_message,
     .progress = on_progress,
@@ -605,14 +669,18 @@ static void do_submit(struct peer *p, uint32_t tag, const struct msg_submit *m, 
 
     if (!c)
         return;
-    if (!m->plugin.size) {
-        peer_error(p, tag, 64, "no plugin named");
+    /* nobody is left who could send more, or for whom it could be cancelled */
+    bool left = m->flags & SUBMIT_LEFT;
+    if (!m->plugin.size || (left && (m->flags & (SUBMIT_DETACH | SUBMIT_MORE | SUBMIT_QUIET)) != SUBMIT_DETACH)) {
+        peer_error(p, tag, 64, m->plugin.size ? "flag 32 goes with 1, and not with 4 and 16" : "no plugin named");
         call_free(c);
         return;
     }
     c->watch.ops = &watch_ops;
     c->watch.wants_progress = r.progress;
     c->in_sent = frame->body_size;
+    c->quiet = m->flags & SUBMIT_QUIET;
+    c->left = left;
     if (jobs_submit(p->frontend->options.jobs, &r, &c->watch) < 0) {
         peer_error(p, tag, 75, "out of memory");
         call_free(c);
@@ -713,7 +781,7 @@ static void do_stats(struct peer *p, uint32_t tag)
 
 static void do_hello(struct peer *p, const struct msg_hello *m)
 {
-    uint64_t features = FEATURE_STORE | FEATURE_FORGET | (jobs_lanes_available() ? FEATURE_LANE : 0);
+    uint64_t features = FEATURE_STORE | FEATURE_FORGET | FEATURE_BRIEF | (jobs_lanes_available() ? FEATURE_LANE : 0);
     struct msg answer = {.type = FRAME_WELCOME,
                          .welcome = {.version = 1, .features = features, .program = span("wsd " WSD_VERSION), .window = JOBS_INPUT_WINDOW}};
 
@@ -795,7 +863,9 @@ void dispatch_room(struct peer *p)
     while (!list_empty(&p->stalled) && !peer_full(p) && !p->failed) {
         struct call *c = container_of(list_pop_front(&p->stalled), struct call, stalled);
 
-        if (c->kind == CALL_LIST)
+        if (c->over)
+            call_leave(c);
+        else if (c->kind == CALL_LIST)
             list_pump(c);
         else if (c->kind == CALL_TRACE)
             ask_pump(c);

@@ -58,7 +58,7 @@ static void leave_spare(struct peer *p)
 
 void peer_send(struct peer *p, const struct msg *msg, uint32_t tag, const void *body, size_t body_size)
 {
-    size_t size = codec_size(msg);
+    size_t size = codec_room(msg);
 
     take_spare(p);
     uint8_t *at = size && !p->failed ? buffer_reserve(&p->out, size + body_size) : NULL;

@@ -21,10 +21,11 @@ static uint64_t read_nsec(clockid_t id)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-uint64_t cputime_nsec(void)
+uint64_t cputime_nsec(uint64_t *ret_wall_nsec)
 {
     uint64_t wall = read_nsec(CLOCK_MONOTONIC);
 
+    *ret_wall_nsec = wall;
     if (anchor.wall == 0 || wall - anchor.wall >= CPUTIME_DRIFT_NSEC) {
         anchor.cpu = read_nsec(CLOCK_THREAD_CPUTIME_ID);
         anchor.wall = wall;

@@ -12,5 +12,5 @@
 
 #define CPUTIME_DRIFT_NSEC 20000u
 
-/* Never goes backwards. [any thread, its own clock] */
-uint64_t cputime_nsec(void);
+/* Never goes backwards. *ret_wall_nsec: CLOCK_MONOTONIC, which had to be read for it. [any thread, its own clock] */
+uint64_t cputime_nsec(uint64_t *ret_wall_nsec);

@@ -35,10 +35,10 @@ struct host_job *host_current(void)
 }
 
 /* This thread now works for `job` (NULL: for none); the CPU time since the last switch is charged to the one before. */
-static struct host_job *host_switch(struct host_job *job)
+static struct host_job *host_switch(struct host_job *job, uint64_t *ret_wall_nsec)
 {
     struct host_job *before = current.job;
-    uint64_t now = cputime_nsec();
+    uint64_t now = cputime_nsec(ret_wall_nsec);
 
     if (before)
         atomic_fetch_add_explicit(&before->cpu_nsec, now - current.since_nsec, memory_order_relaxed);
@@ -82,14 +82,18 @@ void host_subject_name(const void *name, char *ret, size_t size, void *context)
 
 void host_task_enter(struct wsd_worker *self, void *task_context, void *outer, void *context)
 {
-    host_switch(task_context);
+    uint64_t wall;
+
+    host_switch(task_context, &wall);
     tell_subject(self, task_context);
     tell_plugin(self, task_context);
 }
 
 void host_task_leave(struct wsd_worker *self, void *task_context, void *outer, void *context)
 {
-    host_switch(outer);
+    uint64_t wall;
+
+    host_switch(outer, &wall);
     tell_subject(self, outer);
 }
 
@@ -382,7 +386,7 @@ int host_job_begin(struct host_job *job, const struct host_request *q)
     job->input = q->input;
     job->input_size = q->input ? q->input_size : 0;
     job->read_at = 0;
-    job->started_usec = job->ended_usec = clock_monotonic_usec();
+    job->started_usec = job->ended_usec = q->started_usec ? q->started_usec : clock_monotonic_usec();
     job->exit = 0;
     job->argv = NULL;
     job->job = (struct wsd_job){
@@ -413,7 +417,6 @@ static void finish(struct host_job *job, struct wsd_worker *self)
     job->argv = NULL;
     if (job->exit == 0)
         job->error[0] = 0; /* an error goes with a status of 1 to 63 */
-    job->ended_usec = clock_monotonic_usec();
     job->transport->finished(job, self);
 }
 
@@ -421,9 +424,10 @@ void host_job_run(struct host_job *job, struct wsd_worker *self)
 {
     struct wsd_task *top = self->top;
     void *context = self->context;
+    uint64_t wall_nsec;
 
     self->context = job; /* stolen children inherit it */
-    struct host_job *outer = host_switch(job);
+    struct host_job *outer = host_switch(job, &wall_nsec);
     tell_subject(self, job);
     tell_plugin(self, job);
     int status = job->function->run(&job->job, self);
@@ -432,7 +436,8 @@ void host_job_run(struct host_job *job, struct wsd_worker *self)
         fprintf(stderr, "wsd: function %s returned without joining its tasks\n", job->function->name);
         abort();
     }
-    host_switch(outer);
+    host_switch(outer, &wall_nsec);
+    job->ended_usec = wall_nsec / 1000u;
     self->context = context;
     if (status < 0 || status > WSD_STATUS_MAX) {
         snprintf(job->error, sizeof(job->error), "returned %d, which is not a status", status);
@@ -457,5 +462,6 @@ void host_job_fail(struct host_job *job, struct wsd_worker *self, const char *fo
         va_end(args);
     }
     job->exit = WSD_STATUS_MAX;
+    job->ended_usec = clock_monotonic_usec();
     finish(job, self);
 }

@@ -74,6 +74,7 @@ struct host_request {
     const void *input; /* the whole input where it is in memory */
     uint64_t input_size;
     uint64_t deadline_usec; /* CLOCK_MONOTONIC; 0: none */
+    uint64_t started_usec;  /* CLOCK_MONOTONIC; 0: now */
     const _Atomic uint32_t *cancel;
     const struct host_transport *transport;
 };

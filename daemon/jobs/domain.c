@@ -224,7 +224,8 @@ static void settings_take(struct domain *d)
     d->settings = *settings_of(d->jobs, d->key);
     if (!own || !o->plugin_share)
         return;
-    poison_name(d->jobs, d->key, own, d->own_name);
+    char buffer[64];
+    snprintf(d->own_name, sizeof(d->own_name), "%s", poison_name(d->jobs, d->key, own, buffer));
     o->plugin_share(d->own_name, &d->settings, o->context);
 }
 
@@ -661,9 +662,16 @@ void domain_pump(struct domain *d)
         n++;
     }
     if (n) {
-        front_ring(&d->executor->front, n);
+        d->unrung = true;
         pulse_busy(d);
     }
+}
+
+void domain_ring(struct domain *d)
+{
+    if (d->unrung && d->executor)
+        front_ring(&d->executor->front, 1);
+    d->unrung = false;
 }
 
 /* The job of a slot that came back; the slot is free after. */
@@ -685,8 +693,10 @@ void domain_done(struct job *job, const struct front_completion *c)
     int exit = c->exit >= 0 && c->exit <= WSD_STATUS_LAST ? c->exit : WSD_STATUS_LAST;
 
     output_absorb(job);
-    output_add(job, c->data, c->size);
-    if (!(job->flags & JOB_TRUNCATED) && job->received != c->output_size) {
+    bool rest = output_rest(job, c->data, c->size);
+    if (!rest)
+        output_add(job, c->data, c->size);
+    if (!(job->flags & JOB_TRUNCATED) && job->received + (rest ? c->size : 0) != c->output_size) {
         liar(job->domain, "output that does not add up");
         job_finish(job, JOB_INTERRUPTED, CODE_INTERRUPTED, "its output was damaged by the executor", c);
     } else if (job->flags & JOB_TRUNCATED)

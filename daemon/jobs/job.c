@@ -242,7 +242,7 @@ void job_resolve(struct job *job)
 void job_describe(const struct job *job, struct job_info *ret)
 {
     const struct job_more *m = job->more;
-    uint64_t now = clock_monotonic_usec(), started;
+    uint64_t now = job_final(job) ? 0 : clock_monotonic_usec(), started;
     bool handed = job->state == JOB_RUNNING;
     bool running = handed && front_running(&job->domain->executor->front, job->slot, &started);
 
@@ -266,7 +266,7 @@ void job_describe(const struct job *job, struct job_info *ret)
         .due_usec = p && job->state == JOB_DELAYED && p->due_usec > now ? p->due_usec - now : 0,
         .uid = job->user->uid,
         .submitted_usec = job->submitted_usec,
-        .queued_usec = m && job_final(job) ? m->queued_usec : now - job->accepted_usec,
+        .queued_usec = !job_final(job) ? now - job->accepted_usec : m ? m->queued_usec : 0,
         .run_usec = m ? m->run_usec : 0,
         .cpu_usec = m ? m->cpu_usec : 0,
         .done = m ? m->done : 0,
@@ -280,6 +280,24 @@ void job_describe(const struct job *job, struct job_info *ret)
     }
 }
 
+/* EXECUTOR.WORKER; each job has one, so it is not left to printf. */
+static void worker_words(char ret[static 24], uint32_t executor, uint32_t worker)
+{
+    char digits[24], *p = digits + sizeof(digits);
+
+    *--p = 0;
+    for (int part = 0; part < 2; part++) {
+        uint32_t n = part == 0 ? worker : executor;
+
+        do
+            *--p = (char)('0' + n % 10);
+        while (n /= 10);
+        if (part == 0)
+            *--p = '.';
+    }
+    memcpy(ret, p, (size_t)(digits + sizeof(digits) - p));
+}
+
 /* The end as it is told, and kept where somebody will ask. */
 static void end_describe(struct job *job, int exit, const char *error, const struct front_completion *c,
                          char worker[static 24], struct job_info *ret)
@@ -288,15 +306,16 @@ static void end_describe(struct job *job, int exit, const char *error, const str
     ret->state = (enum job_state)job->state;
     ret->exit = exit;
     ret->error = error ? error : "";
-    ret->queued_usec = clock_monotonic_usec() - job->accepted_usec;
-    if (!c)
+    if (!c) {
+        ret->queued_usec = clock_monotonic_usec() - job->accepted_usec;
         return;
+    }
     /* the executor's clock readings are its word only: they are shown, and nothing hangs on them */
     ret->queued_usec = c->started_usec > job->accepted_usec ? c->started_usec - job->accepted_usec : 0;
     ret->run_usec = c->ended_usec > c->started_usec ? c->ended_usec - c->started_usec : 0;
     ret->cpu_usec = c->cpu_usec;
     ret->status = c->status;
-    snprintf(worker, 24, "%u.%u", job->domain->executor ? job->domain->executor->number : 0, c->worker);
+    worker_words(worker, job->domain->executor ? job->domain->executor->number : 0, c->worker);
     ret->worker = worker;
 }
 

@@ -193,6 +193,7 @@ struct domain {
     bool ahead_mixed;       /* not his alone, or not at this priority */
     uint32_t n_deaths; /* in a row, of executors that were of no use */
     bool distrusted;   /* the executor told lies and is being ended */
+    bool unrung;       /* jobs were handed over since the executor's doorbell was rung */
     bool finishing;    /* the executor was told to end: nothing goes to it any more */
     char *unsafe;      /* the executor cannot confine itself: why; NULL */
     uint64_t alone;    /* what was handed to this executor: of which function, 0 nothing, DOMAIN_MIXED of several */
@@ -236,8 +237,7 @@ struct jobs {
     struct list stored, dead;    /* promises of durable jobs that have ended; the first one goes first */
     struct event *expiry_timer, *save_timer;
     uint64_t last_number;        /* of a job on disk */
-    uint64_t random[64];
-    uint32_t random_at;
+    uint64_t seed[2], n_ids;     /* of ids */
     uint32_t next_executor, next_ask, next_trace;
     uint32_t traced, traced_by; /* all domains, also those to come: number of the trace, 0: none; uid */
     uint32_t max_fd; /* the highest descriptor that an input may have */
@@ -310,6 +310,8 @@ void input_free(struct job *job);
 
 /* output.c */
 void output_add(struct job *job, const void *data, size_t size);
+/* The last of it, where its one reader has had all before and takes it with the end. False: output_add() it. */
+bool output_rest(struct job *job, const void *data, size_t size);
 void output_add_chunk(struct job *job, const struct front_completion *c);
 void output_absorb(struct job *job); /* takes over every held piece */
 void output_pump(struct job *job);
@@ -369,6 +371,8 @@ struct domain *domain_for_owner(struct jobs *jobs, uint64_t owner, const char *r
 /* Starts an executor where none runs and no pause is on. 0: there is one, or one will be; -EAGAIN: none can be had. */
 int domain_start(struct domain *d);
 void domain_pump(struct domain *d); /* hands over what fits */
+/* Once a turn of the loop, for all that was handed over in it: a wake-up costs more than many jobs. */
+void domain_ring(struct domain *d);
 void domain_rearm(struct domain *d); /* see jobs_rearm() */
 void domain_finish(struct domain *d); /* tells the executor to end, and ends it where it does not */
 void domain_free(struct domain *d);
@@ -385,7 +389,8 @@ void liar(struct domain *d, const char *what); /* nothing more is believed of th
 /* poison.c */
 enum plugin_apart { PLUGIN_TOGETHER = 0, PLUGIN_APART_CONFIGURED = 1, PLUGIN_APART_CRASHED = 2 };
 enum plugin_apart plugin_apart(const struct jobs *jobs, uint64_t owner, const char *request);
-void poison_name(const struct jobs *jobs, uint64_t owner, const char *request, char ret[static 64]); /* in the configuration */
+/* The name by which wsd.conf knows a plugin: its own, or that of its file, in the buffer, as long as nothing else is known. */
+const char *poison_name(const struct jobs *jobs, uint64_t owner, const char *request, char buffer[static 64]);
 bool poison_refuses(struct job *job, char text[static JOB_TEXT]); /* its function is in quarantine */
 void poison_try(struct job *job); /* it goes on: perhaps on trial */
 /* QUEUED, where its plugin has to run apart: moves it there. False: it stays. */

@@ -26,21 +26,18 @@ static uint64_t id_key(const uint8_t id[16])
     return hash_mix(low);
 }
 
-/* 48 bits of time, so that ids sort by age, and 80 of chance, so that machines need not agree (as UUID version 7). */
-static int id_make(struct jobs *jobs, uint8_t ret[16])
+/* 48 bits of time, so that ids sort by age, and 80 of chance, so that machines need not agree (as UUID version 7). Not a
+ * secret: who asks by id is asked who he is. The mix is one to one, so that none comes twice in one life of wsd. */
+static void id_make(struct jobs *jobs, uint64_t now_usec, uint8_t ret[16])
 {
-    uint64_t ms = clock_realtime_usec() / 1000;
+    uint64_t ms = now_usec / 1000;
 
-    if (jobs->random_at + 2 > ARRAY_SIZE(jobs->random)) {
-        if (getrandom(jobs->random, sizeof(jobs->random), 0) != (ssize_t)sizeof(jobs->random))
-            return -EIO;
-        jobs->random_at = 0;
-    }
-    memcpy(ret, &jobs->random[jobs->random_at], 16);
-    jobs->random_at += 2;
+    uint64_t chance[2] = {hash_mix(jobs->seed[0] ^ jobs->n_ids), hash_mix(jobs->seed[1] + jobs->n_ids)};
+
+    jobs->n_ids++;
+    memcpy(ret, chance, 16);
     for (int i = 0; i < 6; i++)
         ret[i] = (uint8_t)(ms >> (40 - 8 * i));
-    return 0;
 }
 
 /* It has been accepted, so it may be spoken of. */
@@ -161,7 +158,10 @@ int jobs_new(struct jobs **ret_jobs, const struct jobs_options *options)
     if (!jobs)
         return -ENOMEM;
     jobs->options = *options;
-    jobs->random_at = ARRAY_SIZE(jobs->random);
+    if (getrandom(jobs->seed, sizeof(jobs->seed), 0) != (ssize_t)sizeof(jobs->seed)) {
+        free(jobs);
+        return -EIO;
+    }
     jobs->max_fd = max_fd();
     list_init(&jobs->domains);
     list_init(&jobs->progress);
@@ -306,12 +306,15 @@ static struct job *job_new(struct jobs *jobs, const struct job_request *r, struc
 {
     bool inline_input = !r->more_input;
     uint64_t bytes = r->args_size + (inline_input ? r->input_size : 0);
-    struct job *job = calloc(1, sizeof(*job));
+    struct job *job = malloc(sizeof(*job)); /* calloc() passes by malloc's own caches */
 
     if (!job)
         return NULL;
+    memset(job, 0, sizeof(*job));
+    job->submitted_usec = clock_realtime_usec();
     job->blob = malloc(bytes + 1);
-    if (!job->blob || id_make(jobs, job->id) < 0 || job_name(jobs, job) < 0) {
+    id_make(jobs, job->submitted_usec, job->id);
+    if (!job->blob || job_name(jobs, job) < 0) {
         free(job->blob);
         free(job);
         return NULL;
@@ -330,7 +333,6 @@ static struct job *job_new(struct jobs *jobs, const struct job_request *r, struc
     /* what is durable, or has a key, is there to be asked for again */
     job->flags = (uint8_t)((r->detached || r->durable || (r->key && *r->key) ? JOB_DETACHED : 0) | (r->more_input ? JOB_MORE_INPUT : 0));
     job->directory = directory_ref(r->directory);
-    job->submitted_usec = clock_realtime_usec();
     return job;
 }
 
@@ -553,7 +555,13 @@ bool jobs_poll(struct jobs *jobs)
     if (jobs->untimed)
         jobs_rearm(jobs);
     gates_turn(jobs);
-    list_for_each(l, &jobs->domains) more |= domain_poll(container_of(l, struct domain, link));
+    list_for_each(l, &jobs->domains)
+    {
+        struct domain *d = container_of(l, struct domain, link);
+
+        more |= domain_poll(d);
+        domain_ring(d);
+    }
     return more || jobs->untimed; /* what has no timer cannot wake the loop: it stays awake until there is memory */
 }
 

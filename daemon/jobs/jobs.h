@@ -192,6 +192,8 @@ struct watch {
     bool owner;          /* its end cancels a job that is not detached */
     bool wants_progress;
     bool late;           /* the job has ended, and it has not had all of the output */
+    const void *rest;    /* while done is told: the last bytes of the output, which were not told before */
+    size_t rest_size;
     uint64_t last_done;
 };
 
@@ -203,6 +205,8 @@ struct watch_ops {
     void (*refused)(struct watch *w, int code, const char *text);
     /* Takes as much of the output as it can now; returns how much. When it can take more: jobs_output_ready(). */
     size_t (*output)(struct watch *w, const void *data, size_t size);
+    /* Whether it takes so many last bytes together with done, as w->rest. */
+    bool (*takes_rest)(struct watch *w, size_t size);
     /* The job took this much input: the client may send as much again. */
     void (*input_taken)(struct watch *w, size_t size);
     void (*message)(struct watch *w, int level, const char *text);

@@ -82,6 +82,18 @@ void output_add(struct job *job, const void *data, size_t size)
     }
 }
 
+bool output_rest(struct job *job, const void *data, size_t size)
+{
+    struct watch *w = job->watches;
+
+    if (!w || w->next || job->flags & (JOB_DETACHED | JOB_TRUNCATED) || job_withheld(job) || buffered(job) ||
+        w->offset != job->received || !w->ops->takes_rest(w, size))
+        return false;
+    w->rest = data;
+    w->rest_size = size;
+    return true;
+}
+
 void output_add_chunk(struct job *job, const struct front_completion *c)
 {
     struct front *front = &job->domain->executor->front;

@@ -494,13 +494,18 @@ struct plugin_function *plugin_function_copy(struct plugin *p, const struct plug
 int plugin_request(const char *plugin, const struct directory *directory, char **ret_request)
 {
     bool relative = is_path(plugin) && plugin[0] != '/' && directory;
-    int n = relative ? asprintf(ret_request, "%s/%s", directory->path, plugin) : asprintf(ret_request, "%s", plugin);
+    size_t n = strlen(plugin), before = relative ? strlen(directory->path) + 1 : 0;
+    char *request = malloc(before + n + 1);
 
-    if (n < 0) {
-        *ret_request = NULL;
+    *ret_request = request;
+    if (!request)
         return -ENOMEM;
+    if (relative) {
+        memcpy(request, directory->path, before - 1);
+        request[before - 1] = '/';
     }
-    return (size_t)n < CONTROL_TEXT ? 0 : -ENAMETOOLONG;
+    memcpy(request + before, plugin, n + 1);
+    return before + n < CONTROL_TEXT ? 0 : -ENAMETOOLONG;
 }
 
 int jobs_plugin(struct jobs *jobs, uint32_t uid, const char *plugin, const struct directory *directory,

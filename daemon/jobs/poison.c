@@ -35,8 +35,8 @@ static void words(const struct job *job, const struct suspect *s, uint64_t now, 
 
 bool poison_refuses(struct job *job, char text[static JOB_TEXT])
 {
-    uint64_t now = clock_monotonic_usec();
     struct suspect *s = suspect_of(job);
+    uint64_t now = s ? clock_monotonic_usec() : 0;
 
     if (quarantine_ask(s, job, now) != QUARANTINE_REFUSED)
         return false;
@@ -48,7 +48,7 @@ void poison_try(struct job *job)
 {
     struct suspect *s = suspect_of(job);
 
-    if (quarantine_ask(s, job, clock_monotonic_usec()) == QUARANTINE_TRIAL) {
+    if (s && quarantine_ask(s, job, clock_monotonic_usec()) == QUARANTINE_TRIAL) {
         log_notice("%s:%s: a job on trial", plugin_title(job->plugin), job->function->name);
         quarantine_try(s, job);
     }
@@ -132,33 +132,31 @@ static const char *name_loaded(const struct jobs *jobs, uint64_t owner, const ch
     return p ? p->name : NULL;
 }
 
-/* The name by which wsd.conf knows a plugin: its own, or that of its file as long as nothing else is known. */
-void poison_name(const struct jobs *jobs, uint64_t owner, const char *request, char ret[static 64])
+const char *poison_name(const struct jobs *jobs, uint64_t owner, const char *request, char buffer[static 64])
 {
     const char *loaded = name_loaded(jobs, owner, NULL, request);
 
     if (!loaded)
         loaded = name_loaded(jobs, owner, request, request);
-    if (loaded) {
-        snprintf(ret, 64, "%s", loaded);
-        return;
-    }
+    if (loaded)
+        return loaded;
     const char *slash = strrchr(request, '/'), *name = slash ? slash + 1 : request;
     size_t n = strlen(name);
 
     if (n > 3 && strcmp(name + n - 3, ".so") == 0)
         n -= 3;
     n = MIN(n, (size_t)63);
-    memcpy(ret, name, n);
-    ret[n] = 0;
+    memcpy(buffer, name, n);
+    buffer[n] = 0;
+    return buffer;
 }
 
 enum plugin_apart plugin_apart(const struct jobs *jobs, uint64_t owner, const char *request)
 {
-    char name[64];
+    char buffer[64];
 
-    poison_name(jobs, owner, request, name);
-    if (jobs->options.plugin_own && jobs->options.plugin_own(name, jobs->options.context))
+    if (jobs->options.plugin_own &&
+        jobs->options.plugin_own(poison_name(jobs, owner, request, buffer), jobs->options.context))
         return PLUGIN_APART_CONFIGURED;
     return quarantine_apart(&jobs->quarantine, owner, request) ? PLUGIN_APART_CRASHED : PLUGIN_TOGETHER;
 }

@@ -208,6 +208,7 @@ static void take_over(struct domain *d, struct domain *n)
 {
     log_info("executor %u takes the place of executor %u, which finishes %u jobs", n->executor->number,
              d->executor->number, d->n_handed);
+    domain_ring(d); /* while the executor is d's */
     d->nursery = NULL;
     n->in_nursery = NULL;
     n->heir = d;

@@ -234,6 +234,16 @@ bool front_running(struct front *f, uint32_t slot, uint64_t *ret_started_usec)
     return running;
 }
 
+/* Mostly empty: eight lines less that have to come from another core. */
+static void line_copy(char ret[RING_TEXT], const volatile char from[RING_TEXT])
+{
+    size_t n = 0;
+
+    for (char c; n < RING_TEXT - 1 && (c = from[n]) != 0; n++)
+        ret[n] = c;
+    ret[n] = 0;
+}
+
 /* Copies the answer half. The worker is done with it; a liar may still write: each field is taken once. */
 static int answer_copy(struct front *f, uint32_t slot, struct front_completion *ret)
 {
@@ -254,9 +264,8 @@ static int answer_copy(struct front *f, uint32_t slot, struct front_completion *
     ret->ended_usec = u->ended_usec;
     ret->cpu_usec = u->cpu_usec;
     ret->output_size = u->output_size;
-    memcpy(ret->error, f->up->slots[slot].error, RING_TEXT);
-    memcpy(ret->status, f->up->slots[slot].status, RING_TEXT);
-    ret->error[RING_TEXT - 1] = ret->status[RING_TEXT - 1] = 0;
+    line_copy(ret->error, f->up->slots[slot].error);
+    line_copy(ret->status, f->up->slots[slot].status);
     return 0;
 }
 

@@ -132,6 +132,10 @@ enum wsd_submit_flags {
      * been running when wsd was ended runs again if its function is idempotent, else it ends as interrupted. Its output is told
      * when it has ended. Input: at most 256 MiB. -EOPNOTSUPP where wsd is too old for it. Since 0.1. */
     WSD_SUBMIT_DURABLE = 1u << 3,
+    /* With WSD_SUBMIT_DETACH, and not with STREAM: the call is done as soon as the job is accepted; done is called then, with
+     * error 0 and no info. The cheapest way to hand over many jobs. Files that its arguments name are not opened by the
+     * library. Since 0.1. */
+    WSD_SUBMIT_LEAVE = 1u << 4,
 };
 
 /* One job. Zero everything that is not used; set size to sizeof(struct wsd_submit). Everything is copied by

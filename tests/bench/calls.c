@@ -292,7 +292,7 @@ static void bench_queue(void)
 
         while (n_accepted < step) {
             for (; sent < step && sent - n_accepted < FLIGHT; sent++)
-                submit(client, payload, sizeof(payload), WSD_SUBMIT_DETACH, &callbacks);
+                submit(client, payload, sizeof(payload), WSD_SUBMIT_DETACH | WSD_SUBMIT_LEAVE, &callbacks);
             if (wsd_client_wait(client, UINT64_MAX) < 0)
                 give_up(wsd_client_error(client));
         }

@@ -34,6 +34,11 @@ static void check_texts(const struct msg *msg)
         check_span(msg->job.backtrace, CODEC_TRACE_MAX);
         check_span(msg->job.key, CODEC_KEY_MAX);
         break;
+    case FRAME_FINISHED:
+        check_span(msg->finished.plugin, CODEC_PATH_MAX);
+        check_span(msg->finished.function, CODEC_NAME_MAX);
+        check_span(msg->finished.worker, CODEC_NAME_MAX);
+        break;
     case FRAME_PLUGIN:
         check_span(msg->plugin.name, CODEC_NAME_MAX);
         check_span(msg->plugin.path, CODEC_PATH_MAX);
@@ -108,7 +113,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     /* Our form is the shortest one, so it fits wherever the original did. */
     n = codec_encode(&msg, 1, frame.body_size, first, sizeof(first));
-    FUZZ_CHECK(n >= FRAME_HEADER_SIZE && n - FRAME_HEADER_SIZE <= size - 2 && codec_size(&msg) == n);
+    FUZZ_CHECK(n >= FRAME_HEADER_SIZE && n - FRAME_HEADER_SIZE <= size - 2 && codec_size(&msg) == n && codec_room(&msg) >= n);
     FUZZ_CHECK(frame_parse(first, n + frame.body_size, &frame, &whole) == 0);
     FUZZ_CHECK(codec_decode(codec, &frame, &msg) == 0);
     m = codec_encode(&msg, 1, frame.body_size, second, sizeof(second));

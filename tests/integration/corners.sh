@@ -27,6 +27,10 @@ one output_that_was_thrown_away "a job that runs again gives all of its output t
 one a_streamed_job_that_was_not_begun "a streamed job that was not begun outlives its executor"
 one what_is_gone_is_not_charged "of a detached job that has ended only its output is charged"
 one names_that_are_no_plugins "hundreds of wrong names: the right ones go on"
+one an_end_in_one_frame "output and end in one frame, for who knows it"
+one an_end_without_a_beginning "no ACCEPTED where none is wanted"
+one an_end_that_does_not_fit_the_window "the last output heeds the window too"
+one a_job_that_is_left "a job whose call ends when it is accepted"
 one kept_results_that_are_being_read "kept results that are being read stay"
 stop_wsd
 start_wsd --workers 1 --plugin-dir "$TEST_PLUGINS" || exit 1

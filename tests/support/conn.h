@@ -125,7 +125,7 @@ static inline void expect(struct conn *c, uint16_t type, uint32_t tag)
              c->msg.type == FRAME_ERROR ? c->msg.error.text.data : "");
 }
 
-static inline struct conn *open_in(uint32_t window, const char *directory)
+static inline struct conn *open_with(uint32_t window, const char *directory, uint64_t features)
 {
     struct sockaddr_un a = {.sun_family = AF_UNIX};
     struct conn *c = calloc(1, sizeof(*c));
@@ -141,10 +141,16 @@ static inline struct conn *open_in(uint32_t window, const char *directory)
                       .hello = {.version_min = 1,
                                 .version_max = 1,
                                 .window = window,
+                                .features = features,
                                 .directory = {directory, strlen(directory)}}},
         0, NULL, 0);
     expect(c, FRAME_WELCOME, 0);
     return c;
+}
+
+static inline struct conn *open_in(uint32_t window, const char *directory)
+{
+    return open_with(window, directory, 0);
 }
 
 static inline struct conn *open_conn(uint32_t window)

@@ -625,6 +625,106 @@ static void what_is_gone_is_not_charged(void)
     hang_up(c);
 }
 
+/* --- feature 8 ------------------------------------------------------------------------------------------------------- */
+
+static void finished(struct conn *c, uint32_t tag, const char *output)
+{
+    expect(c, FRAME_FINISHED, tag);
+    if (c->frame.body_size != strlen(output) || memcmp(c->frame.body, output, strlen(output)) != 0)
+        fail("%u bytes where '%s' was expected", c->frame.body_size, output);
+    if (strcmp(c->msg.finished.plugin.data, "echo") != 0 || c->msg.finished.attempts != 1 || !c->msg.finished.worker.size)
+        fail("it does not say what ended");
+}
+
+static void an_end_in_one_frame(void)
+{
+    struct conn *old = open_conn(1 << 20), *c = open_with(1 << 20, "/", FEATURE_BRIEF);
+    uint8_t id[16];
+
+    submit_input(old, 1, "echo", "", NULL, 0, "old", 3);
+    accepted(old, 1, id);
+    expect(old, FRAME_OUTPUT, 1);
+    expect(old, FRAME_DONE, 1);
+    submit_input(c, 1, "echo", "", NULL, 0, "hello", 5);
+    accepted(c, 1, id);
+    finished(c, 1, "hello");
+    if (memcmp(c->msg.finished.id, id, 16) != 0)
+        fail("it is another job's end");
+    submit(c, 1, "echo", "", NULL, 0); /* the tag is free; no output */
+    accepted(c, 1, id);
+    finished(c, 1, "");
+    submit(c, 2, "echo", "status", "3", 0); /* what has more to say says it */
+    accepted(c, 2, id);
+    for (next(c); c->msg.type == FRAME_OUTPUT || c->msg.type == FRAME_MESSAGE; next(c))
+        ;
+    if (c->msg.type != FRAME_DONE || c->msg.job.state != 6)
+        fail("%s where DONE of a failed job was expected", codec_type_name(c->msg.type));
+    hang_up(old);
+    hang_up(c);
+}
+
+static void an_end_without_a_beginning(void)
+{
+    struct conn *c = open_with(1 << 20, "/", FEATURE_BRIEF);
+    uint8_t id[16];
+
+    submit_input(c, 1, "echo", "", NULL, SUBMIT_QUIET, "quiet", 5);
+    finished(c, 1, "quiet");
+    memcpy(id, c->msg.finished.id, 16);
+    by_id(c, FRAME_STATUS, 2, id);
+    expect(c, FRAME_ERROR, 2); /* it is over, and was not detached */
+    submit(c, 3, "nonesuch", "", NULL, SUBMIT_QUIET);
+    expect(c, FRAME_ERROR, 3);
+    hang_up(c);
+}
+
+/* The window is never exceeded by what comes with the end. */
+static void an_end_that_does_not_fit_the_window(void)
+{
+    struct conn *c = open_with(4, "/", FEATURE_BRIEF);
+
+    submit_input(c, 1, "echo", "", NULL, SUBMIT_QUIET, "four", 4);
+    finished(c, 1, "four");
+    submit_input(c, 1, "echo", "", NULL, SUBMIT_QUIET, "five5", 5);
+    expect(c, FRAME_OUTPUT, 1);
+    if (c->frame.body_size != 4)
+        fail("%u bytes in a window of 4", c->frame.body_size);
+    if (next_in(c, 200))
+        fail("%s without credit", codec_type_name(c->msg.type));
+    put(c, &(struct msg){.type = FRAME_CREDIT, .credit = {.bytes = 4}}, 1, NULL, 0);
+    expect(c, FRAME_OUTPUT, 1);
+    expect(c, FRAME_FINISHED, 1);
+    if (c->frame.body_size)
+        fail("the rest came twice");
+    hang_up(c);
+}
+
+static void a_job_that_is_left(void)
+{
+    static const uint32_t wrong[] = {SUBMIT_LEFT, SUBMIT_LEFT | SUBMIT_DETACH | SUBMIT_MORE,
+                                     SUBMIT_LEFT | SUBMIT_DETACH | SUBMIT_QUIET};
+    struct conn *c = open_with(1 << 20, "/", FEATURE_BRIEF);
+    uint8_t id[16];
+
+    for (uint32_t i = 0; i < 100; i++) { /* the same tag again and again: it is free when ACCEPTED is there */
+        submit_input(c, 1, "echo", "", NULL, SUBMIT_DETACH | SUBMIT_LEFT, "left", 4);
+        accepted(c, 1, id);
+    }
+    by_id(c, FRAME_AWAIT, 2, id);
+    for (next(c); c->msg.type == FRAME_OUTPUT; next(c))
+        if (c->frame.tag != 2 || c->frame.body_size != 4 || memcmp(c->frame.body, "left", 4) != 0)
+            fail("its output is not what it should be");
+    if (c->frame.tag != 2 || c->msg.type != FRAME_FINISHED)
+        fail("%s of tag %u where its end was expected", codec_type_name(c->msg.type), c->frame.tag);
+    for (uint32_t i = 0; i < 3; i++) {
+        submit(c, 3, "echo", "", NULL, wrong[i]);
+        expect(c, FRAME_ERROR, 3);
+        if (c->msg.error.code != 64)
+            fail("code %u", c->msg.error.code);
+    }
+    hang_up(c);
+}
+
 #define CASE(function)                                                                                                 \
     {                                                                                                                  \
 #function, function                                                                                            \
@@ -654,6 +754,10 @@ static const struct {
     CASE(names_that_are_no_plugins),
     CASE(inputs_without_end),
     CASE(what_is_gone_is_not_charged),
+    CASE(an_end_in_one_frame),
+    CASE(an_end_without_a_beginning),
+    CASE(an_end_that_does_not_fit_the_window),
+    CASE(a_job_that_is_left),
 };
 
 int main(int argc, char **argv)

@@ -26,11 +26,23 @@ struct seen {
     bool free_in_done, free_in_output, submit_in_done;
 };
 
-static void setup(void)
+static void setup_with(uint64_t features)
 {
     fds_before = count_fds();
     peer_init(&peer, PEER_WELCOME, WINDOW);
+    peer.features = features;
     ck_assert_int_eq(peer_open(&peer, &client, SECOND * 5), 0);
+}
+
+static void setup(void)
+{
+    setup_with(0);
+}
+
+/* A wsd that knows FINISHED. */
+static void setup_brief(void)
+{
+    setup_with(FEATURE_BRIEF);
 }
 
 static void teardown(void)
@@ -242,11 +254,15 @@ static void write_job(uint32_t tag, struct buffer *ret)
         {.type = FRAME_ACCEPTED, .id = {.has_id = true}},
         {.type = FRAME_OUTPUT, .chunk = {.offset = 0}},
         {.type = FRAME_OUTPUT, .chunk = {.offset = 3, .last = true}},
+        {.type = FRAME_FINISHED, .finished = {.attempts = 1}},
         {.type = FRAME_DONE, .job = {.state = 5}},
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(msgs); i++) {
         size_t body = msgs[i].type == FRAME_OUTPUT ? 3 : 0;
+
+        if (msgs[i].type == (peer.features & FEATURE_BRIEF ? FRAME_DONE : FRAME_FINISHED))
+            continue;
         uint8_t *room = buffer_reserve(ret, 256);
         size_t n = codec_encode(&msgs[i], tag, body, room, 256);
 
@@ -294,6 +310,139 @@ START_TEST(many_calls_end_in_any_order)
     client = wsd_client_free(client); /* while `seen` is there */
 }
 END_TEST
+
+static void send_finished(uint32_t tag, const char *rest)
+{
+    struct msg m = {.type = FRAME_FINISHED,
+                    .finished = {.id = {(uint8_t)tag, 1},
+                                 .plugin = {"fib", 3},
+                                 .function = {"fib", 3},
+                                 .worker = {"1.0", 3},
+                                 .attempts = 1,
+                                 .run_usec = 42}};
+
+    peer_send(&peer, &m, tag, rest, strlen(rest));
+}
+
+START_TEST(output_and_end_come_in_one_frame)
+{
+    struct seen seen = {0};
+
+    submit(&seen, true);
+    ck_assert_uint_eq(peer.msg.submit.flags, 0); /* who has a callback for it is told that it is accepted */
+    peer_send_accepted(&peer, peer.frame.tag);
+    peer_send_output(&peer, peer.frame.tag, 0, "abc", 3);
+    send_finished(peer.frame.tag, "def");
+    process_until(&seen.done, 1);
+    ck_assert(seen.error == 0 && seen.state == WSD_JOB_SUCCEEDED && seen.exit == 0);
+    check_output(&seen.output, "abcdef");
+}
+END_TEST
+
+START_TEST(held_output_holds_the_end_too)
+{
+    struct seen seen = {.hold = 1};
+    struct wsd_call *call = submit(&seen, true);
+
+    peer_send_accepted(&peer, peer.frame.tag);
+    peer_send_output(&peer, peer.frame.tag, 0, "abc", 3);
+    send_finished(peer.frame.tag, "def");
+    for (int i = 0; i < 3; i++)
+        wsd_client_wait(client, SECOND / 100);
+    ck_assert_uint_eq(seen.done, 0);
+    seen.hold = 0;
+    wsd_call_resume(call);
+    ck_assert_uint_eq(seen.done, 1);
+    check_output(&seen.output, "abcdef");
+}
+END_TEST
+
+START_TEST(nobody_who_listens_needs_no_acceptance)
+{
+    struct wsd_submit s = {.size = sizeof(s), .plugin = "fib"};
+    const struct wsd_job_info *info;
+    struct wsd_call *call;
+    size_t size;
+
+    ck_assert_int_eq(wsd_client_submit(client, &s, NULL, &call), 0);
+    peer_expect(&peer, client, FRAME_SUBMIT);
+    ck_assert_uint_eq(peer.msg.submit.flags, SUBMIT_QUIET);
+    send_finished(peer.frame.tag, "out");
+    ck_assert_int_eq(wsd_call_wait(call, 5 * SECOND, &info), 0);
+    ck_assert_str_eq(info->plugin, "fib");
+    ck_assert_str_eq(info->worker, "1.0");
+    ck_assert_uint_eq(info->id.bytes[0], (uint8_t)peer.frame.tag);
+    ck_assert(info->attempts == 1 && info->run_usec == 42 && info->state == WSD_JOB_SUCCEEDED);
+    ck_assert_str_eq(info->error, "");
+    ck_assert_mem_eq(wsd_call_output(call, &size), "out", 3);
+    ck_assert_uint_eq(size, 3);
+}
+END_TEST
+
+static unsigned n_left;
+
+static void on_left(struct wsd_call *call, int error, const struct wsd_job_info *info, const char *text, void *userdata)
+{
+    ck_assert(error == 0 && !info && !text[0]);
+    n_left++;
+    wsd_call_free(call);
+}
+
+/* With feature 8 and without. */
+static void leave(size_t input_size)
+{
+    static uint8_t input[200000];
+    struct wsd_submit s = {.size = sizeof(s), .plugin = "fib", .input = input, .input_size = input_size,
+                           .flags = WSD_SUBMIT_DETACH | WSD_SUBMIT_LEAVE};
+    struct seen seen = {0};
+    struct wsd_callbacks cb = {.size = sizeof(cb), .accepted = on_accepted, .done = on_left, .userdata = &seen};
+    bool brief = peer.features & FEATURE_BRIEF, whole = input_size < 60000;
+    struct wsd_call *call;
+    uint32_t tag;
+
+    n_left = 0;
+    ck_assert_int_eq(wsd_client_submit(client, &s, &cb, &call), 0);
+    peer_expect(&peer, client, FRAME_SUBMIT);
+    tag = peer.frame.tag;
+    ck_assert_uint_eq(peer.msg.submit.flags,
+                      SUBMIT_DETACH | (whole ? 0u : SUBMIT_MORE) | (brief && whole ? SUBMIT_LEFT : 0u));
+    peer_send_accepted(&peer, tag);
+    process_until(&seen.accepted, 1);
+    if (!whole) { /* not before all of the input has gone */
+        ck_assert_uint_eq(n_left, 0);
+        for (size_t got = peer.frame.body_size; got < input_size; got += peer.frame.body_size) {
+            peer_expect(&peer, client, FRAME_INPUT);
+            peer_send(&peer, &(struct msg){.type = FRAME_CREDIT, .credit = {.bytes = peer.frame.body_size}}, tag, NULL, 0);
+        }
+    }
+    process_until(&n_left, 1);
+    ck_assert_int_eq(wsd_client_submit(client, &(struct wsd_submit){.size = sizeof(s), .plugin = "next"}, NULL, NULL), 0);
+    if (peer.features & FEATURE_FORGET && !(brief && whole))
+        peer_expect(&peer, client, FRAME_FORGET);
+    peer_expect(&peer, client, FRAME_SUBMIT);
+}
+
+START_TEST(a_call_that_leaves_ends_when_it_is_accepted)
+{
+    leave(3);
+    leave(150000);
+}
+END_TEST
+
+START_TEST(only_a_detached_call_can_leave)
+{
+    struct wsd_submit s = {.size = sizeof(s), .plugin = "fib", .flags = WSD_SUBMIT_LEAVE};
+
+    ck_assert_int_eq(wsd_client_submit(client, &s, NULL, NULL), -EINVAL);
+    s.flags |= WSD_SUBMIT_DETACH | WSD_SUBMIT_STREAM;
+    ck_assert_int_eq(wsd_client_submit(client, &s, NULL, NULL), -EINVAL);
+}
+END_TEST
+
+static void setup_forget(void)
+{
+    setup_with(FEATURE_FORGET);
+}
 
 START_TEST(attached_call_gets_output_and_end)
 {
@@ -1141,6 +1290,23 @@ int main(void)
     tcase_add_test(tcase, descriptors_travel_with_their_own_frames);
     tcase_add_test(tcase, flood_of_wishes_for_files_is_bounded);
     tcase_add_loop_test(tcase, mutated_answers_never_break_the_library, 0, 300);
+    tcase_add_test(tcase, a_call_that_leaves_ends_when_it_is_accepted);
+    tcase_add_test(tcase, only_a_detached_call_can_leave);
+    tcase = tcase_create("call of a wsd that knows FINISHED");
+    suite_add_tcase(suite, tcase);
+    tcase_add_checked_fixture(tcase, setup_brief, teardown);
+    tcase_set_timeout(tcase, 60);
+    tcase_add_test(tcase, output_and_end_come_in_one_frame);
+    tcase_add_test(tcase, held_output_holds_the_end_too);
+    tcase_add_test(tcase, nobody_who_listens_needs_no_acceptance);
+    tcase_add_test(tcase, a_call_that_leaves_ends_when_it_is_accepted);
+    tcase_add_test(tcase, frames_may_come_byte_by_byte);
+    tcase_add_loop_test(tcase, mutated_answers_never_break_the_library, 0, 300);
+    tcase = tcase_create("call of a wsd that knows FORGET");
+    suite_add_tcase(suite, tcase);
+    tcase_add_checked_fixture(tcase, setup_forget, teardown);
+    tcase_set_timeout(tcase, 60);
+    tcase_add_test(tcase, a_call_that_leaves_ends_when_it_is_accepted);
     srunner_run_all(runner, CK_NORMAL);
     failed = srunner_ntests_failed(runner);
     srunner_free(runner);

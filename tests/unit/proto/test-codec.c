@@ -117,6 +117,9 @@ static struct msg round_trip(const struct msg *msg, uint32_t tag, size_t body_si
 
     ck_assert_uint_ge(size, FRAME_HEADER_SIZE);
     ck_assert_uint_eq(codec_encode(msg, tag, body_size, buffer, size - 1), 0);
+    ck_assert_uint_ge(codec_room(msg), size);
+    if (codec_room(msg) <= sizeof(buffer))
+        ck_assert_uint_eq(codec_encode(msg, tag, body_size, buffer, codec_room(msg)), size);
     ck_assert_uint_eq(codec_encode(msg, tag, body_size, buffer, size), size);
     memset(buffer + size, 'b', body_size);
     ck_assert_int_eq(frame_parse(buffer, size + body_size, &frame, &n), 0);
@@ -165,6 +168,31 @@ START_TEST(submit_survives)
     ck_assert_uint_eq(r.submit.timeout_usec, UINT64_MAX);
     ck_assert_int_eq(r.submit.priority, -100);
     ck_assert_uint_eq(r.submit.flags, 7);
+}
+END_TEST
+
+START_TEST(finished_survives)
+{
+    struct msg m = {.type = FRAME_FINISHED,
+                    .finished = {.plugin = span("p"),
+                                 .function = span("f"),
+                                 .worker = span("1.0"),
+                                 .attempts = UINT32_MAX,
+                                 .uid = UINT32_MAX,
+                                 .queued_usec = UINT64_MAX,
+                                 .run_usec = UINT64_MAX - 1,
+                                 .cpu_usec = UINT64_MAX - 2,
+                                 .submitted_usec = UINT64_MAX - 3}};
+
+    m.finished.id[3] = 7;
+    struct msg r = round_trip(&m, UINT32_MAX, 1000);
+    ck_assert_mem_eq(r.finished.id, m.finished.id, 16);
+    assert_span(r.finished.plugin, "p");
+    assert_span(r.finished.function, "f");
+    assert_span(r.finished.worker, "1.0");
+    ck_assert(r.finished.attempts == UINT32_MAX && r.finished.uid == UINT32_MAX);
+    ck_assert(r.finished.queued_usec == UINT64_MAX && r.finished.run_usec == UINT64_MAX - 1);
+    ck_assert(r.finished.cpu_usec == UINT64_MAX - 2 && r.finished.submitted_usec == UINT64_MAX - 3);
 }
 END_TEST
 
@@ -499,6 +527,7 @@ static const struct text_limit {
     {FRAME_RELOAD, 1, CODEC_PATH_MAX},   {FRAME_RELOADED, 3, CODEC_NAME_MAX},  {FRAME_RELOADED, 4, CODEC_PATH_MAX},
     {FRAME_RELOADED, 5, CODEC_NAME_MAX}, {FRAME_RELOADED, 6, CODEC_BUILD_MAX}, {FRAME_RELOADED, 7, CODEC_NAME_MAX},
     {FRAME_RELOADED, 8, CODEC_BUILD_MAX}, {FRAME_RELOADED, 9, CODEC_TEXT_MAX},
+    {FRAME_FINISHED, 2, CODEC_PATH_MAX}, {FRAME_FINISHED, 3, CODEC_NAME_MAX}, {FRAME_FINISHED, 4, CODEC_NAME_MAX},
     {FRAME_SUBMIT, 30, CODEC_KEY_MAX},    {FRAME_JOB, 32, CODEC_KEY_MAX},
 };
 
@@ -508,6 +537,8 @@ static void put_needed(uint16_t type)
         put_id(1);
         put_number(4, 5);
     }
+    if (type == FRAME_FINISHED)
+        put_id(1);
     if (type == FRAME_TRACE)
         put_number(1, 1);
     if (type == FRAME_GATE) {
@@ -748,7 +779,7 @@ START_TEST(body_only_where_it_belongs)
 {
     for (uint16_t type = 0; type < 256; type++) {
         bool body = type == FRAME_SUBMIT || type == FRAME_INPUT || type == FRAME_OUTPUT || type == FRAME_PING ||
-                    type == FRAME_PONG || type == FRAME_PIECE;
+                    type == FRAME_PONG || type == FRAME_PIECE || type == FRAME_FINISHED;
         struct msg msg;
         int r;
 
@@ -880,6 +911,7 @@ int main(void)
     tcase_set_timeout(tcase, 60);
     tcase_add_test(tcase, hello_and_welcome_survive);
     tcase_add_test(tcase, submit_survives);
+    tcase_add_test(tcase, finished_survives);
     tcase_add_test(tcase, promises_survive);
     tcase_add_test(tcase, submit_of_nothing_survives);
     tcase_add_test(tcase, arguments_of_every_length_survive);
