@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #define HASH_START 64u
+#define HASH_LOAD  2u /* links a bucket: a longer walk now and then, and half the memory for tables of millions */
 
 static int grow(struct hash *h)
 {
@@ -32,7 +33,7 @@ static int grow(struct hash *h)
 
 int hash_insert(struct hash *h, struct hash_link *link, uint64_t key)
 {
-    if (h->n >= h->n_buckets) {
+    if (h->n >= h->n_buckets * HASH_LOAD) {
         int r = grow(h);
 
         if (r < 0)

@@ -9,8 +9,8 @@
 #include <stdint.h>
 
 struct hash_link {
+    uint64_t key; /* first: who has it in his own bytes, such as an id, may let the two lie over each other */
     struct hash_link *next;
-    uint64_t key;
 };
 
 struct hash {

@@ -43,6 +43,38 @@ struct call *call_find(const struct peer *p, uint32_t tag)
     return NULL;
 }
 
+/* Calls come and go between jobs that stay: taken from the heap each time they would leave holes there. Zeroed; NULL: no
+ * memory. */
+static struct call *take_spare(struct frontend *f)
+{
+    struct list *l = list_pop_front(&f->spare_calls);
+    struct call *c = l ? container_of(l, struct call, link) : malloc(sizeof(*c));
+
+    if (l)
+        f->n_spare_calls--;
+    if (c)
+        memset(c, 0, sizeof(*c));
+    return c;
+}
+
+static void leave_spare(struct frontend *f, struct call *c)
+{
+    if (!c || f->n_spare_calls == SPARE_CALLS) {
+        free(c);
+        return;
+    }
+    list_init(&c->link);
+    list_push_back(&f->spare_calls, &c->link);
+    f->n_spare_calls++;
+}
+
+void calls_deinit(struct frontend *f)
+{
+    for (struct list *l; (l = list_pop_front(&f->spare_calls));)
+        free(container_of(l, struct call, link));
+    hash_deinit(&f->calls);
+}
+
 /* It has had its last frame; its job goes on. */
 static void call_leave(struct call *c)
 {
@@ -68,11 +100,9 @@ struct call *call_new(struct peer *p, uint32_t tag, enum call_kind kind)
         peer_error(p, tag, 75, refusal);
         return NULL;
     }
-    c = malloc(sizeof(*c)); /* calloc() passes by malloc's own caches */
-    if (c)
-        memset(c, 0, sizeof(*c));
+    c = take_spare(p->frontend);
     if (!c || hash_insert(&p->frontend->calls, &c->by_tag, tag_key(p, tag)) < 0) {
-        free(c);
+        leave_spare(p->frontend, c);
         quota_request_ended(p);
         peer_error(p, tag, 75, "out of memory");
         return NULL;
@@ -105,7 +135,7 @@ void call_free(struct call *c)
     free(c->names);
     free(c->owners);
     free(c->ids);
-    free(c);
+    leave_spare(c->peer->frontend, c);
 }
 
 void call_stall(struct call *c)

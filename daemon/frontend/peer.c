@@ -424,6 +424,7 @@ int frontend_new(struct frontend **ret_frontend, const struct frontend_options *
     list_init(&f->peers);
     list_init(&f->dirty);
     list_init(&f->listeners);
+    list_init(&f->spare_calls);
     f->scratch = malloc(SCRATCH_SIZE);
     if (!f->scratch || codec_new(&f->codec) < 0) {
         frontend_free(f);
@@ -440,7 +441,7 @@ struct frontend *frontend_free(struct frontend *f)
     listeners_close(f);
     while (!list_empty(&f->peers))
         peer_free(container_of(f->peers.next, struct peer, link));
-    hash_deinit(&f->calls);
+    calls_deinit(f);
     hash_deinit(&f->users);
     codec_free(f->codec);
     buffer_deinit(&f->spare);

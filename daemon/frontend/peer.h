@@ -12,6 +12,7 @@
 #include "proto/frame.h"
 
 #define PEER_OPENS 1024u /* OPEN sent and not answered */
+#define SPARE_CALLS 1024u
 #define PEER_FDS 16u /* descriptors received and not yet claimed by their OPENED */
 
 struct frontend {
@@ -24,6 +25,8 @@ struct frontend {
     uint64_t n_unread;   /* bytes in the outputs of those */
     uint64_t next_peer;
     struct hash calls; /* by peer and tag */
+    struct list spare_calls; /* for the next ones */
+    uint32_t n_spare_calls;
     struct event *accept_timer; /* no descriptors left: a pause before accepting again */
     struct buffer spare; /* for the next connection that writes: one that is idle has none of its own */
     uint8_t *scratch;  /* what is read goes here first; a connection keeps only half frames */
@@ -88,4 +91,5 @@ bool quota_unread(const struct peer *p); /* its user has not read as much as he 
 /* dispatch.c */
 void dispatch(struct peer *p, const struct frame *frame);
 void dispatch_room(struct peer *p);   /* the output has room again */
+void calls_deinit(struct frontend *f); /* none is open */
 void dispatch_closed(struct peer *p); /* every call goes */

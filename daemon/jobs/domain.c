@@ -563,18 +563,18 @@ static int hand_over(struct domain *d, struct job *job)
     struct front_job f = {
         .id = job->id,
         .plugin = job->plugin->number,
-        .function = job->function->index,
+        .function = job_function(job)->index,
         .argc = job->argc,
         .flags = (same_user ? DOWN_SAME_USER : 0u) |
                  (job->flags & JOB_PIPE ? DOWN_INPUT_PIPE : by_descriptor ? DOWN_INPUT_FD : 0u),
         .directory = job->directory ? job->directory->path : NULL,
-        .args = job->blob,
+        .args = job_given(job),
         .args_size = job->args_size,
-        .input = by_descriptor || !job->input_size ? NULL : job->blob + job->args_size,
-        .input_size = job->flags & JOB_PIPE ? 0 : job->input_size,
+        .input = by_descriptor || !job->input_size ? NULL : job_given(job) + job->args_size,
+        .input_size = job->flags & JOB_PIPE ? 0 : job_input_size(job),
         .timeout_usec = job->more ? job->more->timeout_usec : 0,
     };
-    uint64_t alone = (job->plugin->load_order << 8 | job->function->index) + 1;
+    uint64_t alone = (job->plugin->load_order << 8 | job_function(job)->index) + 1;
     uint32_t slot, generation;
     int r = front_prepare(&d->executor->front, &f, &slot, &generation);
 
@@ -621,7 +621,7 @@ static bool plugin_is_there(struct domain *d, struct job *job)
         return false;
     if (p->state == PLUGIN_UNKNOWN)
         plugin_load(p);
-    if (p->state == PLUGIN_READY && job->function->index != RING_NONE) {
+    if (p->state == PLUGIN_READY && job_function(job)->index != RING_NONE) {
         poison_try(job);
         return true;
     }
@@ -696,7 +696,7 @@ void domain_done(struct job *job, const struct front_completion *c)
     bool rest = output_rest(job, c->data, c->size);
     if (!rest)
         output_add(job, c->data, c->size);
-    if (!(job->flags & JOB_TRUNCATED) && job->received + (rest ? c->size : 0) != c->output_size) {
+    if (!(job->flags & JOB_TRUNCATED) && job_received(job) + (rest ? c->size : 0) != c->output_size) {
         liar(job->domain, "output that does not add up");
         job_finish(job, JOB_INTERRUPTED, CODE_INTERRUPTED, "its output was damaged by the executor", c);
     } else if (job->flags & JOB_TRUNCATED)

@@ -113,7 +113,7 @@ bool durable_add(struct job *job)
 {
     struct jobs *jobs = job->domain->jobs;
     struct promise *p = job_promise(job);
-    uint64_t bytes = job->args_size + job->input_size + STORE_OVERHEAD;
+    uint64_t bytes = job->args_size + job_input_size(job) + STORE_OVERHEAD;
     bool by_descriptor = job->more && job->more->input_fd >= 0;
     struct disk_request *q;
 
@@ -135,15 +135,15 @@ bool durable_add(struct job *job)
     memcpy(row->id, job->id, sizeof(row->id));
     row->uid = job->user->uid;
     row->plugin = job->plugin->request;
-    row->function = job->function->name;
-    row->function_flags = job->function->flags;
+    row->function = job_function(job)->name;
+    row->function_flags = job_function(job)->flags;
     row->directory = job->directory ? job->directory->path : NULL;
     row->key = p->key;
-    row->args = job->blob;
+    row->args = job_given(job);
     row->args_size = job->args_size;
     row->argc = job->argc;
-    row->input = by_descriptor ? NULL : job->blob + job->args_size;
-    row->input_size = job->input_size;
+    row->input = by_descriptor ? NULL : job_given(job) + job->args_size;
+    row->input_size = job_input_size(job);
     row->input_fd = by_descriptor ? job->more->input_fd : -1;
     row->priority = job->priority;
     row->timeout_usec = p->timeout_usec;
@@ -151,7 +151,7 @@ bool durable_add(struct job *job)
     row->retry_usec = p->retry_usec;
     row->retry_on = p->retry_on;
     row->state = JOB_QUEUED;
-    row->submitted_usec = job->submitted_usec;
+    row->submitted_usec = job_submitted_usec(job);
     store_post(jobs->store, &q->r);
     return true;
 }
@@ -227,7 +227,7 @@ enum disk_step durable_before(struct domain *d, struct job *job)
 
     if (!p || !p->durable)
         return STEP_ON;
-    bool marks = !p->marked && !(job->function->flags & WSD_FN_IDEMPOTENT);
+    bool marks = !p->marked && !(job_function(job)->flags & WSD_FN_IDEMPOTENT);
     if (!marks && !p->input_away)
         return STEP_ON;
     /* what is marked and has not begun would be lost with wsd: so only as many as begin at once. Those that are counted here
@@ -392,7 +392,7 @@ static bool take_back(struct job *job)
     struct promise *p = job_promise(job);
     struct disk_request *q;
 
-    if (job->received || job->more->held_chunks || job->more->stop != STOP_NONE)
+    if (job_received(job) || job->more->held_chunks || job->more->stop != STOP_NONE)
         return false;
     q = disk_request_new(job, STORE_RETRY, unmarked);
     if (!q)

@@ -55,7 +55,7 @@ static uint32_t count(const struct ahead *a, int priority, uint32_t *ret_lanes)
 
 static bool waits(struct domain *d, const struct job *job)
 {
-    return !job->received && !(job->more && (job->more->held_chunks || job->more->stop)) &&
+    return !job_received(job) && !(job->more && (job->more->held_chunks || job->more->stop)) &&
            front_waiting(&d->executor->front, job->slot);
 }
 

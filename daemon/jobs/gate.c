@@ -76,7 +76,7 @@ static void gates_of(const struct job *job, struct gate *ret[static 2])
     if (jobs->gates.n == 0)
         return;
     ret[0] = find(jobs, job->plugin->request, "");
-    ret[1] = job->function && *job->function->name ? find(jobs, job->plugin->request, job->function->name) : NULL;
+    ret[1] = job_function(job) && *job_function(job)->name ? find(jobs, job->plugin->request, job_function(job)->name) : NULL;
 }
 
 static bool is_open(const struct gate *g)
@@ -244,7 +244,7 @@ void gates_free(struct jobs *jobs)
 
 static bool goes_through(const struct job *job, const struct gate *g)
 {
-    return is_named(g, job->plugin->request, *g->function && job->function ? job->function->name : "");
+    return is_named(g, job->plugin->request, *g->function && job_function(job) ? job_function(job)->name : "");
 }
 
 static struct gate *make(struct jobs *jobs, const char *plugin, const char *function)

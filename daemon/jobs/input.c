@@ -90,14 +90,14 @@ static int memfd_append(struct job *job, const void *data, size_t size)
     struct jobs *jobs = job->domain->jobs;
     struct job_more *m = job->more;
 
-    if (job->input_size + size > jobs->options.limits.input)
+    if (m->input_size + size > jobs->options.limits.input)
         return -EFBIG;
-    if (durable_unacknowledged(job) && job->input_size + size > STORE_INPUT_MAX)
+    if (durable_unacknowledged(job) && m->input_size + size > STORE_INPUT_MAX)
         return -E2BIG;
     int r = user_charge(jobs, job->user, size);
     if (r < 0)
         return r;
-    job->charged += size;
+    m->charged += size;
     for (size_t at = 0; at < size;) {
         ssize_t n = write(m->input_fd, (const uint8_t *)data + at, size - at);
 
@@ -107,7 +107,7 @@ static int memfd_append(struct job *job, const void *data, size_t size)
             return -errno;
         at += (size_t)n;
     }
-    job->input_size += size;
+    m->input_size += size;
     return 0;
 }
 

@@ -77,13 +77,47 @@ static void more_free(struct job *job)
     job->more = NULL;
 }
 
-/* Gives back what is charged beyond `rest` bytes. */
+struct job *job_alloc(size_t args_size, size_t input_size)
+{
+    size_t given = args_size + input_size;
+    char *block = given > JOB_INLINE ? malloc(given) : NULL;
+    struct job *job = block || given <= JOB_INLINE ? malloc(sizeof(*job) + (block ? sizeof(block) : given)) : NULL;
+
+    if (!job) {
+        free(block);
+        return NULL;
+    }
+    memset(job, 0, sizeof(*job)); /* calloc() passes by malloc's own caches */
+    list_init(&job->link);
+    job->args_size = (uint32_t)args_size;
+    job->input_size = (uint32_t)input_size;
+    job->function = JOB_NO_FUNCTION;
+    if (block)
+        memcpy(job->given, &block, sizeof(block));
+    return job;
+}
+
+void job_drop_given(struct job *job)
+{
+    char *given = job_given(job);
+
+    if (given != job->given)
+        free(given);
+    job->args_size = job->input_size = 0;
+}
+
+/* Gives back what it was submitted with, and what was charged beyond that and `rest` bytes. */
 static void refund(struct job *job, uint64_t rest)
 {
-    if (job->charged <= rest)
-        return;
-    user_refund(job->domain->jobs, job->user, job->charged - rest);
-    job->charged = rest;
+    struct job_more *m = job->more;
+    uint64_t bytes = job->args_size + job->input_size;
+
+    if (m && m->charged > rest) {
+        bytes += m->charged - rest;
+        m->charged = rest;
+    }
+    user_refund(job->domain->jobs, job->user, bytes);
+    job_drop_given(job);
 }
 
 /* The end of being open: for a job that was refused, or has come to its final state. */
@@ -104,11 +138,11 @@ void job_free(struct job *job)
     }
     hash_remove(&jobs->by_id, &job->by_id);
     job->plugin->n_jobs--;
-    more_free(job);
     refund(job, 0);
+    more_free(job);
     directory_unref(job->directory);
-    free(job->blob);
-    free(job->function_name);
+    if (job->function == JOB_NO_FUNCTION)
+        free(job->function_name);
     free(job);
 }
 
@@ -215,9 +249,9 @@ void job_resolve(struct job *job)
         job_refuse(job, CODE_DENIED, text);
         return;
     }
-    job->function = f;
     free(job->function_name);
     job->function_name = NULL;
+    job->function = (uint16_t)(f - p->functions);
     if (job_limit_run(job) < 0) {
         job_refuse(job, CODE_BUSY, "out of memory");
         return;
@@ -250,7 +284,7 @@ void job_describe(const struct job *job, struct job_info *ret)
 
     *ret = (struct job_info){
         .plugin = plugin_title(job->plugin),
-        .function = job->function ? job->function->name : "",
+        .function = job_function(job) ? job_function(job)->name : "",
         .error = m && m->error ? m->error : "",
         .status = m && m->status ? m->status : "",
         .worker = m ? m->worker : "",
@@ -265,7 +299,7 @@ void job_describe(const struct job *job, struct job_info *ret)
         .retries = p ? p->retries : 0,
         .due_usec = p && job->state == JOB_DELAYED && p->due_usec > now ? p->due_usec - now : 0,
         .uid = job->user->uid,
-        .submitted_usec = job->submitted_usec,
+        .submitted_usec = job_submitted_usec(job),
         .queued_usec = !job_final(job) ? now - job->accepted_usec : m ? m->queued_usec : 0,
         .run_usec = m ? m->run_usec : 0,
         .cpu_usec = m ? m->cpu_usec : 0,
@@ -369,7 +403,7 @@ static void watch_end(struct job *job, struct watch **at, const struct job_info 
 static bool tell_end(struct job *job, const struct job_info *info)
 {
     for (struct watch **at = &job->watches; *at;)
-        if ((*at)->offset >= job->received)
+        if ((*at)->offset >= job_received(job))
             watch_end(job, at, info);
         else
             at = &(*at)->next;
@@ -429,8 +463,6 @@ void job_finish(struct job *job, enum job_state state, int exit, const char *err
     end_describe(job, exit, error, c, worker, &info);
     if (job->domain->heir) /* its own does not last */
         job->domain = job->domain->heir;
-    free(job->blob);
-    job->blob = NULL;
     if (job->more) {
         input_free(job);
         if (job->more->timer)
@@ -582,7 +614,7 @@ static void on_timer(evutil_socket_t fd, short what, void *userdata)
         check_deadline(job);
     } else if (job->state == JOB_RUNNING) {
         log_notice("%s:%s does not heed its cancel flag: its executor %u is replaced", plugin_title(job->plugin),
-                   job->function->name, job->domain->executor->number);
+                   job_function(job)->name, job->domain->executor->number);
         job->flags |= JOB_KILLED;
         poison_deaf(job);
         executor_kill(job->domain->executor);

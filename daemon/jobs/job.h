@@ -7,7 +7,9 @@
 
 #include <event2/event.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/buffer.h"
 #include "base/hash.h"
@@ -85,6 +87,9 @@ struct job_more {
     struct event *pipe_event;
     struct buffer early; /* input that came before the function was known, or that the pipe did not take */
     struct buffer output; /* the last bytes of what was received: not yet given to every watcher, or kept */
+    uint64_t received;    /* bytes of output so far */
+    uint64_t charged;     /* to the user, beyond what the job was submitted with */
+    uint64_t input_size;  /* beyond what came inline: in input_fd, or on disk */
     struct list held;     /* pieces still in the executor's memory */
     uint32_t held_chunks;
     char *error, *status, *backtrace;
@@ -120,32 +125,73 @@ enum job_gate {
     GATE_OUT_FUNCTION = 1u << 3,
 };
 
+/* Millions of them may wait: what is here is what each of those needs. */
 struct job {
     struct list link; /* plugin->waiting, a queue, domain->handed, user->kept */
-    struct hash_link by_id;
-    uint8_t id[16];
+    union {
+        uint8_t id[16];
+        struct {
+            uint64_t time;          /* see id_make() */
+            struct hash_link by_id; /* whose key is the rest of the id */
+        };
+    };
     struct domain *domain;
     struct plugin *plugin;
-    struct plugin_function *function; /* NULL while NEW */
     struct user *user;
     struct directory *directory;
     struct watch *watches;
     struct job_more *more; /* NULL until needed */
-    char *blob;            /* arguments, then inline input */
-    char *function_name;   /* as submitted; NULL once it is found */
-    uint64_t submitted_usec; /* CLOCK_REALTIME */
-    uint64_t accepted_usec;  /* CLOCK_MONOTONIC */
-    uint64_t input_size;
-    uint64_t received; /* bytes of output so far */
-    uint64_t charged;  /* to the user */
-    uint32_t args_size, argc;
-    uint32_t slot, generation;
+    union {
+        char *function_name;                    /* NEW: as submitted */
+        struct { uint32_t slot, generation; };  /* RUNNING */
+    };
+    uint64_t accepted_usec; /* CLOCK_MONOTONIC */
+    uint32_t args_size, input_size; /* of job_given() */
+    uint16_t argc;
+    uint16_t function; /* job_function() */
     int8_t priority;
-    uint8_t state; /* enum job_state */
+    uint8_t state : 4; /* enum job_state */
+    uint8_t gate : 4;  /* enum job_gate, while QUEUED */
     uint8_t attempts;
     uint8_t flags;
-    uint8_t gate; /* enum job_gate, while QUEUED */
+    char given[];
 };
+
+_Static_assert(offsetof(struct job, given) == 120, "with 64 bytes of input, and malloc's own 8, a multiple of 16");
+
+#define JOB_NO_FUNCTION UINT16_MAX /* while NEW */
+#define JOB_INLINE      4096u      /* as much is in the job itself; what is larger has a block of its own, whose address is there */
+
+/* Arguments, then inline input. */
+static inline char *job_given(const struct job *job)
+{
+    char *block = (char *)(uintptr_t)job->given;
+
+    if (job->args_size + job->input_size > JOB_INLINE)
+        memcpy(&block, job->given, sizeof(block));
+    return block;
+}
+
+/* NULL while NEW. */
+static inline struct plugin_function *job_function(const struct job *job)
+{
+    return job->function == JOB_NO_FUNCTION ? NULL : &job->plugin->functions[job->function];
+}
+
+static inline uint64_t job_received(const struct job *job)
+{
+    return job->more ? job->more->received : 0;
+}
+
+static inline uint64_t job_input_size(const struct job *job)
+{
+    return job->input_size + (job->more ? job->more->input_size : 0);
+}
+
+/* Zeroed, in no list, with room for what it is given. NULL: no memory. */
+struct job *job_alloc(size_t args_size, size_t input_size);
+void job_drop_given(struct job *job); /* there is none any more; charges are the caller's */
+uint64_t job_submitted_usec(const struct job *job); /* CLOCK_REALTIME */
 
 #define PRIORITIES 201
 

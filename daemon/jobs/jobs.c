@@ -23,21 +23,33 @@ static uint64_t id_key(const uint8_t id[16])
     uint64_t low;
 
     memcpy(&low, id + 8, sizeof(low));
-    return hash_mix(low);
+    return low; /* chance already */
 }
 
-/* 48 bits of time, so that ids sort by age, and 80 of chance, so that machines need not agree (as UUID version 7). Not a
- * secret: who asks by id is asked who he is. The mix is one to one, so that none comes twice in one life of wsd. */
-static void id_make(struct jobs *jobs, uint64_t now_usec, uint8_t ret[16])
-{
-    uint64_t ms = now_usec / 1000;
+#define ID_TIME 6 /* bytes of milliseconds; 10 bits of microseconds follow */
 
-    uint64_t chance[2] = {hash_mix(jobs->seed[0] ^ jobs->n_ids), hash_mix(jobs->seed[1] + jobs->n_ids)};
+/* 58 bits of time, so that ids sort by age, and 70 of chance, so that machines need not agree (as UUID version 7). Not a
+ * secret: who asks by id is asked who he is. The mix is one to one, so that none comes twice in one life of wsd. */
+static void id_make(struct jobs *jobs, uint8_t ret[16])
+{
+    uint64_t now = clock_realtime_usec(), ms = now / 1000, chance = hash_mix(jobs->seed[0] ^ jobs->n_ids);
+    uint16_t usec = (uint16_t)(now % 1000 << 6 | (hash_mix(jobs->seed[1] + jobs->n_ids) & 63));
 
     jobs->n_ids++;
-    memcpy(ret, chance, 16);
-    for (int i = 0; i < 6; i++)
+    for (int i = 0; i < ID_TIME; i++)
         ret[i] = (uint8_t)(ms >> (40 - 8 * i));
+    ret[6] = (uint8_t)(usec >> 8);
+    ret[7] = (uint8_t)usec;
+    memcpy(ret + 8, &chance, sizeof(chance));
+}
+
+uint64_t job_submitted_usec(const struct job *job)
+{
+    uint64_t ms = 0, usec = (uint64_t)job->id[6] << 2 | job->id[7] >> 6;
+
+    for (int i = 0; i < ID_TIME; i++)
+        ms = ms << 8 | job->id[i];
+    return ms * 1000 + MIN(usec, 999u);
 }
 
 /* It has been accepted, so it may be spoken of. */
@@ -304,31 +316,22 @@ static const char *refusal(struct jobs *jobs, const struct job_request *r, const
 
 static struct job *job_new(struct jobs *jobs, const struct job_request *r, struct user *user)
 {
-    bool inline_input = !r->more_input;
-    uint64_t bytes = r->args_size + (inline_input ? r->input_size : 0);
-    struct job *job = malloc(sizeof(*job)); /* calloc() passes by malloc's own caches */
+    struct job *job = job_alloc(r->args_size, r->more_input ? 0 : r->input_size);
 
     if (!job)
         return NULL;
-    memset(job, 0, sizeof(*job));
-    job->submitted_usec = clock_realtime_usec();
-    job->blob = malloc(bytes + 1);
-    id_make(jobs, job->submitted_usec, job->id);
-    if (!job->blob || job_name(jobs, job) < 0) {
-        free(job->blob);
+    id_make(jobs, job->id);
+    if (job_name(jobs, job) < 0) {
+        job_drop_given(job);
         free(job);
         return NULL;
     }
-    if (r->args_size)
-        memcpy(job->blob, r->args, r->args_size);
-    if (inline_input && r->input_size) {
-        memcpy(job->blob + r->args_size, r->input, r->input_size);
-        job->input_size = r->input_size;
-    }
-    list_init(&job->link);
+    if (job->args_size)
+        memcpy(job_given(job), r->args, job->args_size);
+    if (job->input_size)
+        memcpy(job_given(job) + job->args_size, r->input, job->input_size);
     job->user = user;
-    job->args_size = (uint32_t)r->args_size;
-    job->argc = r->argc;
+    job->argc = (uint16_t)r->argc;
     job->priority = (int8_t)r->priority;
     /* what is durable, or has a key, is there to be asked for again */
     job->flags = (uint8_t)((r->detached || r->durable || (r->key && *r->key) ? JOB_DETACHED : 0) | (r->more_input ? JOB_MORE_INPUT : 0));
@@ -362,7 +365,7 @@ static void follow(struct job *job, struct watch *w)
 {
     watch_add(job, w);
     /* what others have had of a job that is not detached is gone */
-    w->offset = job->flags & JOB_DETACHED ? 0 : job->received;
+    w->offset = job->flags & JOB_DETACHED ? 0 : job_received(job);
     watch_late(w, job_final(job));
     output_pump(job);
     if (job_final(job))
@@ -416,7 +419,6 @@ int jobs_submit(struct jobs *jobs, const struct job_request *r, struct watch *ow
         user_refund(jobs, user, r->args_size + (r->more_input ? 0 : r->input_size));
         return -ENOMEM;
     }
-    job->charged = r->args_size + job->input_size;
     job->domain = d;
     job->plugin = p;
     p->n_jobs++;

@@ -192,9 +192,9 @@ void durable_rest(struct job *job)
     if (!p || !p->durable || !job_final(job) || p->ending || p->unsaved || job->watches || list_empty(&p->stored))
         return;
     output_free(job);
-    user_refund(job->domain->jobs, job->user, job->charged);
-    job->charged = 0;
-    p->away = job->received > 0;
+    user_refund(job->domain->jobs, job->user, job->more->charged);
+    job->more->charged = 0;
+    p->away = job_received(job) > 0;
 }
 
 static void read_back(struct store_request *r)
@@ -222,8 +222,8 @@ static void read_back(struct store_request *r)
         watches_refuse(job, durable_code(result), text);
         return;
     }
-    job->charged += size;
-    job->received = size;
+    job->more->charged += size;
+    job->more->received = size;
     p->away = false;
     job->more->output = (struct buffer){.data = TAKE(output), .end = size, .room = size};
     output_pump(job);
@@ -265,11 +265,11 @@ static void decided(struct store_request *r)
     if (r->result == 0 && job) {
         struct promise *p = job_promise(job);
         struct store_row row = {
-            .number = p->number, .uid = job->user->uid, .plugin = job->plugin->request, .function = job->function->name,
-            .function_flags = job->function->flags, .directory = job->directory ? job->directory->path : NULL,
+            .number = p->number, .uid = job->user->uid, .plugin = job->plugin->request, .function = job_function(job)->name,
+            .function_flags = job_function(job)->flags, .directory = job->directory ? job->directory->path : NULL,
             .args_size = r->row.args_size, .argc = job->argc, .input_size = r->row.input_size, .input_fd = -1,
             .priority = job->priority, .timeout_usec = p->timeout_usec, .retry_usec = p->retry_usec,
-            .retries = p->retries, .retry_on = p->retry_on, .state = JOB_QUEUED, .submitted_usec = job->submitted_usec};
+            .retries = p->retries, .retry_on = p->retry_on, .state = JOB_QUEUED, .submitted_usec = job_submitted_usec(job)};
         _cleanup_(freep) char *key = TAKE(p->key);
 
         memcpy(row.id, job->id, sizeof(row.id));

@@ -28,7 +28,7 @@ static size_t buffered(const struct job *job)
 /* Offset of the first byte that is still here. */
 static uint64_t base(const struct job *job)
 {
-    return job->received - buffered(job);
+    return job_received(job) - buffered(job);
 }
 
 static size_t offer(struct job *job, struct watch *w, const void *data, size_t size)
@@ -41,45 +41,51 @@ static size_t offer(struct job *job, struct watch *w, const void *data, size_t s
     return n;
 }
 
-static void keep(struct job *job, const void *data, size_t size)
+/* From here on the answer cannot be whole, so the job fails instead of giving a part as all. */
+static void lose(struct job *job)
 {
-    struct jobs *jobs = job->domain->jobs;
-    struct job_more *m = job_more(job);
-
-    if (!m)
-        goto lost;
-    if ((job->flags & JOB_DETACHED || job_withheld(job)) && buffer_size(&m->output) + size > jobs->options.limits.result)
-        goto lost;
-    if (user_charge(jobs, job->user, size) < 0)
-        goto lost;
-    if (buffer_put(&m->output, data, size) == 0) {
-        job->charged += size;
-        return;
-    }
-    user_refund(jobs, job->user, size);
-lost:
-    /* from here on the answer cannot be whole, so the job fails instead of giving a part as all */
     job->flags |= JOB_TRUNCATED;
     job_stop(job, STOP_OUTPUT);
+}
+
+static bool keep(struct job *job, const void *data, size_t size)
+{
+    struct jobs *jobs = job->domain->jobs;
+    struct job_more *m = job->more;
+
+    if ((job->flags & JOB_DETACHED || job_withheld(job)) && buffer_size(&m->output) + size > jobs->options.limits.result)
+        return false;
+    if (user_charge(jobs, job->user, size) < 0)
+        return false;
+    if (buffer_put(&m->output, data, size) < 0) {
+        user_refund(jobs, job->user, size);
+        return false;
+    }
+    m->charged += size;
+    m->received += size;
+    return true;
 }
 
 void output_add(struct job *job, const void *data, size_t size)
 {
     const uint8_t *p = data;
+    struct job_more *m;
     size_t done = 0;
 
     if (size == 0 || job->flags & JOB_TRUNCATED)
         return;
+    m = job_more(job);
+    if (!m) {
+        lose(job);
+        return;
+    }
     /* the common case: one reader, who has all that came before */
     if (!(job->flags & JOB_DETACHED) && !job_withheld(job) && job->watches && !job->watches->next && buffered(job) == 0 &&
-        job->watches->offset == job->received)
+        job->watches->offset == m->received)
         done = offer(job, job->watches, p, size);
-    job->received += done;
-    if (done < size) {
-        keep(job, p + done, size - done);
-        if (!(job->flags & JOB_TRUNCATED))
-            job->received += size - done;
-    }
+    m->received += done;
+    if (done < size && !keep(job, p + done, size - done))
+        lose(job);
 }
 
 bool output_rest(struct job *job, const void *data, size_t size)
@@ -87,7 +93,7 @@ bool output_rest(struct job *job, const void *data, size_t size)
     struct watch *w = job->watches;
 
     if (!w || w->next || job->flags & (JOB_DETACHED | JOB_TRUNCATED) || job_withheld(job) || buffered(job) ||
-        w->offset != job->received || !w->ops->takes_rest(w, size))
+        w->offset != job_received(job) || !w->ops->takes_rest(w, size))
         return false;
     w->rest = data;
     w->rest_size = size;
@@ -140,15 +146,17 @@ void output_absorb(struct job *job)
 /* As it was charged in keep(). */
 static void give_back(struct job *job, uint64_t size)
 {
-    assert(job->charged >= size);
+    struct job_more *m = job->more;
+
+    assert(m->charged >= size);
     user_refund(job->domain->jobs, job->user, size);
-    job->charged -= size;
+    m->charged -= size;
 }
 
 /* What every reader has seen is let go, unless it is kept for later ones. */
 static void drop_read(struct job *job)
 {
-    uint64_t least = job->received;
+    uint64_t least = job_received(job);
 
     if (job->flags & JOB_DETACHED)
         return;
@@ -170,7 +178,7 @@ void output_pump(struct job *job)
         more = false;
         for (struct watch *w = job->watches; w; w = w->next) {
             w->offset = MAX(w->offset, base(job));
-            offer(job, w, buffer_data(&m->output) + (w->offset - base(job)), job->received - w->offset);
+            offer(job, w, buffer_data(&m->output) + (w->offset - base(job)), m->received - w->offset);
         }
         drop_read(job);
         if (!list_empty(&m->held) && buffered(job) < JOBS_OUTPUT_WINDOW / 2) {
@@ -182,9 +190,11 @@ void output_pump(struct job *job)
 
 void output_discard(struct job *job)
 {
-    give_back(job, buffered(job));
-    output_free(job);
-    job->received = 0;
+    if (job->more) {
+        give_back(job, buffered(job));
+        output_free(job);
+        job->more->received = 0;
+    }
     /* nobody has had a byte; who joined behind what was gathered begins with the others now */
     for (struct watch *w = job->watches; w; w = w->next)
         w->offset = 0;

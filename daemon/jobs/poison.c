@@ -16,12 +16,12 @@
 
 static struct suspect *suspect_of(const struct job *job)
 {
-    return quarantine_find(&job->domain->jobs->quarantine, job->domain->key, job->plugin->request, job->function->name);
+    return quarantine_find(&job->domain->jobs->quarantine, job->domain->key, job->plugin->request, job_function(job)->name);
 }
 
 static void words(const struct job *job, const struct suspect *s, uint64_t now, char text[static JOB_TEXT])
 {
-    const char *name = job->plugin->request, *function = job->function->name;
+    const char *name = job->plugin->request, *function = job_function(job)->name;
     uint64_t sec = s->until_usec > now ? (s->until_usec - now + 999999) / 1000000 : 0;
     char when[48];
 
@@ -49,7 +49,7 @@ void poison_try(struct job *job)
     struct suspect *s = suspect_of(job);
 
     if (s && quarantine_ask(s, job, clock_monotonic_usec()) == QUARANTINE_TRIAL) {
-        log_notice("%s:%s: a job on trial", plugin_title(job->plugin), job->function->name);
+        log_notice("%s:%s: a job on trial", plugin_title(job->plugin), job_function(job)->name);
         quarantine_try(s, job);
     }
 }
@@ -64,7 +64,7 @@ bool poison_move(struct job *job)
         return false;
     own = domain_for(d->jobs, job->user->uid, p->request);
     there = own && own != d ? plugin_get(own, p->request) : NULL;
-    f = there ? plugin_function_copy(there, job->function) : NULL;
+    f = there ? plugin_function_copy(there, job_function(job)) : NULL;
     if (!f)
         return false; /* then it runs here */
     job_unqueue(job);
@@ -72,7 +72,7 @@ bool poison_move(struct job *job)
     there->n_jobs++;
     job->domain = own;
     job->plugin = there;
-    job->function = f;
+    job->function = (uint16_t)(f - there->functions);
     queue_put(&own->queue, job, false);
     domain_pump(own);
     return true;
@@ -107,20 +107,20 @@ void poison_function(const struct plugin *p, const struct plugin_function *f, co
 
 void poison_crashed(struct job *job, const char *why)
 {
-    count(job->plugin, job->function, job, why, false, false);
+    count(job->plugin, job_function(job), job, why, false, false);
 }
 
 void poison_silent(struct job *job, bool alone, const char *why)
 {
-    count(job->plugin, job->function, job, why, true, alone);
+    count(job->plugin, job_function(job), job, why, true, alone);
 }
 
 void poison_ended(struct job *job, bool went_well)
 {
     struct quarantine *q = &job->domain->jobs->quarantine;
 
-    if (job->function && quarantine_ended(q, job->domain->key, job->plugin->request, job->function->name, job, went_well))
-        log_notice("%s:%s went well: out of quarantine", plugin_title(job->plugin), job->function->name);
+    if (job_function(job) && quarantine_ended(q, job->domain->key, job->plugin->request, job_function(job)->name, job, went_well))
+        log_notice("%s:%s went well: out of quarantine", plugin_title(job->plugin), job_function(job)->name);
 }
 
 /* What a plugin of one of the owner's executors calls itself; NULL: it has not been loaded. */

@@ -79,7 +79,7 @@ static void log_lines(const struct job *job, const char *text)
 {
     for (const char *end; *text; text = *end ? end + 1 : end) {
         end = strchrnul(text, '\n');
-        log_warning("%s:%s: %.*s", plugin_title(job->plugin), job->function->name, (int)MIN(end - text, JOB_TEXT),
+        log_warning("%s:%s: %.*s", plugin_title(job->plugin), job_function(job)->name, (int)MIN(end - text, JOB_TEXT),
                     text);
     }
 }
@@ -105,7 +105,7 @@ static void crashed(struct job *job, const struct death *death)
     char text[JOB_TEXT];
 
     words_of_fault(text, n, job->domain);
-    log_warning("%s:%s crashed: %s", plugin_title(job->plugin), job->function->name, text);
+    log_warning("%s:%s crashed: %s", plugin_title(job->plugin), job_function(job)->name, text);
     if (*n->backtrace && job_more(job)) {
         log_lines(job, n->backtrace);
         job->more->backtrace = strdup(n->backtrace);
@@ -116,7 +116,7 @@ static void crashed(struct job *job, const struct death *death)
 
 static bool may_run_again(const struct job *job)
 {
-    return job->function->flags & WSD_FN_IDEMPOTENT && !(job->flags & (JOB_DELIVERED | JOB_CONSUMED | JOB_TRUNCATED)) &&
+    return job_function(job)->flags & WSD_FN_IDEMPOTENT && !(job->flags & (JOB_DELIVERED | JOB_CONSUMED | JOB_TRUNCATED)) &&
            job->attempts < JOBS_ATTEMPTS && (!job->more || job->more->stop == STOP_NONE);
 }
 
@@ -164,7 +164,7 @@ static void classify(struct domain *d, struct job *job, const struct death *deat
     list_remove(&job->link);
     d->slots[job->slot] = NULL;
     /* what has sent output, or was told to stop, had begun, whatever its slot says */
-    if (state == RING_QUEUED && !job->received && !(job->more && (job->more->held_chunks || job->more->stop))) {
+    if (state == RING_QUEUED && !job_received(job) && !(job->more && (job->more->held_chunks || job->more->stop))) {
         job->attempts--; /* it was never touched */
         job->flags &= (uint8_t)~JOB_CONSUMED;
         requeue(job);
@@ -172,7 +172,7 @@ static void classify(struct domain *d, struct job *job, const struct death *deat
     }
     if (state == RING_DONE) {
         output_absorb(job);
-        if (job->flags & JOB_TRUNCATED || job->received + c.size == c.output_size) {
+        if (job->flags & JOB_TRUNCATED || job_received(job) + c.size == c.output_size) {
             domain_done(job, &c);
             return;
         }
@@ -195,7 +195,7 @@ static void suspect(struct domain *d, const struct death *death)
 
         if (!front_running(&d->executor->front, job->slot, &started))
             continue;
-        if ((job->more && job->more->stop) || (one && one->function != job->function))
+        if ((job->more && job->more->stop) || (one && job_function(one) != job_function(job)))
             return;
         one = job;
     }

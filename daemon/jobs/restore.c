@@ -52,29 +52,27 @@ static void fill_more(struct job *job, const struct store_row *row)
     p->bytes = row->args_size + row->input_size + row->output_size + STORE_OVERHEAD;
 }
 
-static int fill_given(struct job *job, const struct store_row *row, const void *given)
+/* What comes from disk only when it is wanted has no room in the job. */
+static size_t inline_input(const struct store_row *row)
 {
-    bool inlined = row->input_size <= STORE_INLINE;
-    size_t input = inlined ? row->input_size : 0;
-
-    job->blob = malloc(row->args_size + input + 1);
-    if (!job->blob)
-        return -ENOMEM;
-    if (given) {
-        memcpy(job->blob, given, row->args_size + input);
-    } else {
-        if (row->args && row->args_size)
-            memcpy(job->blob, row->args, row->args_size);
-        if (row->input && input)
-            memcpy(job->blob + row->args_size, row->input, input);
-    }
-    job_promise(job)->input_away = !inlined;
-    job->args_size = (uint32_t)row->args_size;
-    job->input_size = row->input_size;
-    return 0;
+    return row->input_size <= STORE_INLINE ? row->input_size : 0;
 }
 
-static struct job *make(struct jobs *jobs, const struct store_row *row)
+static void fill_given(struct job *job, const struct store_row *row, const void *given)
+{
+    if (given && job->args_size + job->input_size) {
+        memcpy(job_given(job), given, job->args_size + job->input_size);
+    } else {
+        if (row->args && job->args_size)
+            memcpy(job_given(job), row->args, job->args_size);
+        if (row->input && job->input_size)
+            memcpy(job_given(job) + job->args_size, row->input, job->input_size);
+    }
+    job_promise(job)->input_away = row->input_size > STORE_INLINE;
+    job->more->input_size = row->input_size - job->input_size;
+}
+
+static struct job *make(struct jobs *jobs, const struct store_row *row, bool final)
 {
     struct plugin_function f = {.name = (char *)(uintptr_t)row->function, .help = (char *)(uintptr_t)"",
                                 .flags = row->function_flags};
@@ -85,26 +83,28 @@ static struct job *make(struct jobs *jobs, const struct store_row *row)
     struct domain *d = domain_for(jobs, row->uid, row->plugin);
     struct plugin *p = user && d ? plugin_get(d, row->plugin) : NULL;
     struct plugin_function *function = p ? plugin_function_copy(p, &f) : NULL;
-    struct job *job = function ? calloc(1, sizeof(*job)) : NULL;
+    struct job *job = function ? job_alloc(final ? 0 : row->args_size, final ? 0 : inline_input(row)) : NULL;
 
     if (!job)
         return NULL;
     memcpy(job->id, row->id, sizeof(job->id));
-    list_init(&job->link);
     job->user = user;
     job->domain = d;
     job->plugin = p;
-    job->function = function;
+    job->function = (uint16_t)(function - p->functions);
     job->priority = (int8_t)row->priority;
-    job->argc = row->argc;
+    job->argc = (uint16_t)row->argc;
     job->flags = JOB_DETACHED;
-    job->submitted_usec = row->submitted_usec;
     job->accepted_usec = clock_monotonic_usec();
     if (job_name(jobs, job) < 0) {
+        job_drop_given(job);
         free(job);
         return NULL;
     }
     p->n_jobs++;
+    /* it was admitted once: no quota is asked again */
+    user->n_bytes += job->args_size + job->input_size;
+    jobs->counters.n_bytes += job->args_size + job->input_size;
     if (promise_make(job, &r) < 0 || (row->directory && !(job->directory = directory_new(row->directory)))) {
         job_free(job);
         return NULL;
@@ -118,8 +118,8 @@ static void restore_ended(struct job *job, const struct store_row *row)
     uint64_t keep = job->domain->jobs->options.limits.store_keep_usec, now = clock_realtime_usec();
     uint64_t since = now > row->ended_usec ? now - row->ended_usec : 0;
 
-    job->state = (uint8_t)row->state;
-    job->received = row->output_size;
+    job->state = row->state & 15u;
+    job->more->received = row->output_size;
     job_promise(job)->away = row->output_size > 0;
     kept_insert(job, keep > since ? keep - since : 0);
 }
@@ -130,10 +130,6 @@ static void restore_open(struct job *job, const struct store_row *row)
     struct promise *p = job_promise(job);
     uint64_t now = clock_realtime_usec(), left = row->due_usec > now ? row->due_usec - now : 0;
 
-    /* it was admitted once: no quota is asked again */
-    job->charged = job->args_size + (p->input_away ? 0 : job->input_size);
-    job->user->n_bytes += job->charged;
-    jobs->counters.n_bytes += job->charged;
     job->user->n_jobs++;
     jobs->counters.n_open++;
     if (p->marked) {
@@ -154,13 +150,15 @@ int restore_job(struct jobs *jobs, const struct store_row *row, const void *give
     bool final = row->state >= JOB_SUCCEEDED && row->state <= JOB_INTERRUPTED;
     struct job *job;
 
-    if (row->state > JOB_INTERRUPTED || row->args_size > UINT32_MAX || row->priority < -100 || row->priority > 100)
+    if (row->state > JOB_INTERRUPTED || row->args_size > UINT32_MAX || row->argc > UINT16_MAX || row->priority < -100 || row->priority > 100)
         return -EBADMSG;
-    job = make(jobs, row);
+    job = make(jobs, row, final);
     if (!job)
         return -ENOMEM;
     fill_more(job, row);
-    if (!final && (fill_given(job, row, given) < 0 || job_limit_run(job) < 0)) {
+    if (!final)
+        fill_given(job, row, given);
+    if (!final && job_limit_run(job) < 0) {
         job_free(job);
         return -ENOMEM;
     }

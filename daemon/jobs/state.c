@@ -26,7 +26,7 @@ void job_move(struct job *job, enum job_state state)
     assert(legal[job->state] & M(state));
     if (job->state == JOB_RUNNING)
         gate_left(job);
-    job->state = (uint8_t)state;
+    job->state = state & 15u;
     if (state == JOB_RUNNING)
         gate_entered(job);
 }

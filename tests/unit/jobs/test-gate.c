@@ -14,8 +14,9 @@
 static struct jobs jobs;
 static struct domain *d;
 static struct user users[2] = {{.uid = 1}, {.uid = 2}};
-static struct plugin plugins[2] = {{.request = (char[]){"/dir/a.so"}}, {.request = (char[]){"b"}}};
 static struct plugin_function functions[2] = {{.name = (char[]){"f"}}, {.name = (char[]){"g"}}};
+static struct plugin plugins[2] = {{.request = (char[]){"/dir/a.so"}, .functions = functions},
+                                   {.request = (char[]){"b"}, .functions = functions}};
 static struct job all[JOBS];
 static uint32_t random_state = 1;
 
@@ -36,7 +37,7 @@ static void set_up(void)
     list_init(&d->link);
     queue_init(&d->queue, &jobs.lanes, &jobs.counters.n_queued);
     for (uint32_t i = 0; i < JOBS; i++) {
-        all[i] = (struct job){.user = &users[0], .plugin = &plugins[0], .function = &functions[0], .domain = d};
+        all[i] = (struct job){.user = &users[0], .plugin = &plugins[0], .function = 0, .domain = d};
         list_init(&all[i].link);
     }
 }
@@ -96,7 +97,7 @@ static void turn(void)
 START_TEST(what_is_paused_waits_and_others_pass)
 {
     for (uint32_t i = 0; i < 4; i++) {
-        all[i].function = &functions[i % 2];
+        all[i].function = (uint16_t)(i % 2);
         enqueue(&all[i]);
     }
     ck_assert_int_eq(act(JOBS_GATE_PAUSE, "a", "f", 0), 0);
@@ -203,7 +204,7 @@ static uint32_t n_running(const struct plugin *plugin, const struct plugin_funct
     uint32_t n = 0;
 
     for (uint32_t i = 0; i < JOBS; i++)
-        n += all[i].state == JOB_RUNNING && all[i].plugin == plugin && (!function || all[i].function == function);
+        n += all[i].state == JOB_RUNNING && all[i].plugin == plugin && (!function || job_function(&all[i]) == function);
     return n;
 }
 
@@ -217,7 +218,7 @@ START_TEST(limits_hold_in_any_order_of_events)
     random_state = (uint32_t)_i + 1;
     for (uint32_t i = 0; i < JOBS; i++) {
         all[i].plugin = &plugins[dice(2)];
-        all[i].function = &functions[dice(2)];
+        all[i].function = (uint16_t)dice(2);
         all[i].user = &users[dice(2)];
         all[i].priority = (int8_t)dice(2);
         all[i].state = JOB_SUCCEEDED;
