@@ -251,7 +251,7 @@ void job_resolve(struct job *job)
     }
     free(job->function_name);
     job->function_name = NULL;
-    job->function = (uint16_t)(f - p->functions);
+    job_set_function(job, f);
     if (job_limit_run(job) < 0) {
         job_refuse(job, CODE_BUSY, "out of memory");
         return;

@@ -147,19 +147,20 @@ struct job {
     };
     uint64_t accepted_usec; /* CLOCK_MONOTONIC */
     uint32_t args_size, input_size; /* of job_given() */
-    uint16_t argc;
-    uint16_t function; /* job_function() */
+    uint32_t argc : 13;
+    uint32_t function : 7; /* job_function() */
+    uint32_t state : 4;    /* enum job_state */
+    uint32_t gate : 8;     /* enum job_gate, while QUEUED */
     int8_t priority;
-    uint8_t state : 4; /* enum job_state */
-    uint8_t gate : 4;  /* enum job_gate, while QUEUED */
     uint8_t attempts;
-    uint8_t flags;
-    char given[];
+    uint8_t flags; /* enum job_flags */
+    char given[] __attribute__((aligned(8)));
 };
 
 _Static_assert(offsetof(struct job, given) == 120, "with 64 bytes of input, and malloc's own 8, a multiple of 16");
 
-#define JOB_NO_FUNCTION UINT16_MAX /* while NEW */
+#define JOB_ARGS        8191u      /* as many fit */
+#define JOB_NO_FUNCTION 127u       /* while NEW */
 #define JOB_INLINE      4096u      /* as much is in the job itself; what is larger has a block of its own, whose address is there */
 
 /* Arguments, then inline input. */
@@ -176,6 +177,12 @@ static inline char *job_given(const struct job *job)
 static inline struct plugin_function *job_function(const struct job *job)
 {
     return job->function == JOB_NO_FUNCTION ? NULL : &job->plugin->functions[job->function];
+}
+
+/* One of job->plugin. */
+static inline void job_set_function(struct job *job, const struct plugin_function *f)
+{
+    job->function = (unsigned)(f - job->plugin->functions) & JOB_NO_FUNCTION;
 }
 
 static inline uint64_t job_received(const struct job *job)

@@ -331,7 +331,7 @@ static struct job *job_new(struct jobs *jobs, const struct job_request *r, struc
     if (job->input_size)
         memcpy(job_given(job) + job->args_size, r->input, job->input_size);
     job->user = user;
-    job->argc = (uint16_t)r->argc;
+    job->argc = r->argc & JOB_ARGS;
     job->priority = (int8_t)r->priority;
     /* what is durable, or has a key, is there to be asked for again */
     job->flags = (uint8_t)((r->detached || r->durable || (r->key && *r->key) ? JOB_DETACHED : 0) | (r->more_input ? JOB_MORE_INPUT : 0));

@@ -72,7 +72,7 @@ bool poison_move(struct job *job)
     there->n_jobs++;
     job->domain = own;
     job->plugin = there;
-    job->function = (uint16_t)(f - there->functions);
+    job_set_function(job, f);
     queue_put(&own->queue, job, false);
     domain_pump(own);
     return true;

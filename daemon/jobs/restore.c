@@ -91,9 +91,9 @@ static struct job *make(struct jobs *jobs, const struct store_row *row, bool fin
     job->user = user;
     job->domain = d;
     job->plugin = p;
-    job->function = (uint16_t)(function - p->functions);
+    job_set_function(job, function);
     job->priority = (int8_t)row->priority;
-    job->argc = (uint16_t)row->argc;
+    job->argc = row->argc & JOB_ARGS;
     job->flags = JOB_DETACHED;
     job->accepted_usec = clock_monotonic_usec();
     if (job_name(jobs, job) < 0) {
@@ -150,7 +150,7 @@ int restore_job(struct jobs *jobs, const struct store_row *row, const void *give
     bool final = row->state >= JOB_SUCCEEDED && row->state <= JOB_INTERRUPTED;
     struct job *job;
 
-    if (row->state > JOB_INTERRUPTED || row->args_size > UINT32_MAX || row->argc > UINT16_MAX || row->priority < -100 || row->priority > 100)
+    if (row->state > JOB_INTERRUPTED || row->args_size > UINT32_MAX || row->argc > JOB_ARGS || row->priority < -100 || row->priority > 100)
         return -EBADMSG;
     job = make(jobs, row, final);
     if (!job)

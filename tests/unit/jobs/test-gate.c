@@ -97,7 +97,7 @@ static void turn(void)
 START_TEST(what_is_paused_waits_and_others_pass)
 {
     for (uint32_t i = 0; i < 4; i++) {
-        all[i].function = (uint16_t)(i % 2);
+        all[i].function = i % 2 & 127u;
         enqueue(&all[i]);
     }
     ck_assert_int_eq(act(JOBS_GATE_PAUSE, "a", "f", 0), 0);
@@ -218,7 +218,7 @@ START_TEST(limits_hold_in_any_order_of_events)
     random_state = (uint32_t)_i + 1;
     for (uint32_t i = 0; i < JOBS; i++) {
         all[i].plugin = &plugins[dice(2)];
-        all[i].function = (uint16_t)dice(2);
+        all[i].function = dice(2) & 127u;
         all[i].user = &users[dice(2)];
         all[i].priority = (int8_t)dice(2);
         all[i].state = JOB_SUCCEEDED;
