@@ -498,6 +498,8 @@ int wsd_client_attach(struct wsd_client *client, const struct wsd_id *id, const 
     call->attached = call->input_ended = true;
     call->info.id = *id;
     memcpy(msg.id.id, id->bytes, sizeof(msg.id.id));
+    if (call->callbacks.progress && client->features & FEATURE_WHERE)
+        msg.id.flags = SUBMIT_PROGRESS;
     return call_make(call, NULL, &msg, ret_call);
 }
 

@@ -29,21 +29,10 @@ struct gate {
     struct queue queue;
 };
 
-/* What is asked for as ./dir/name.so is name here. */
-static size_t name_of(const char *request, const char **ret)
-{
-    const char *slash = strrchr(request, '/');
-    size_t n;
-
-    *ret = slash ? slash + 1 : request;
-    n = strlen(*ret);
-    return n > 3 && strcmp(*ret + n - 3, ".so") == 0 ? n - 3 : n;
-}
-
 static uint64_t key_of(const char *plugin, const char *function)
 {
     const char *name;
-    size_t n = name_of(plugin, &name);
+    size_t n = plugin_base_name(plugin, &name);
 
     return hash_text(hash_text(0, name, n), function, strlen(function));
 }
@@ -51,7 +40,7 @@ static uint64_t key_of(const char *plugin, const char *function)
 static bool is_named(const struct gate *g, const char *plugin, const char *function)
 {
     const char *name;
-    size_t n = name_of(plugin, &name);
+    size_t n = plugin_base_name(plugin, &name);
 
     return strlen(g->plugin) == n && memcmp(g->plugin, name, n) == 0 && strcmp(g->function, function) == 0;
 }
@@ -251,7 +240,7 @@ static struct gate *make(struct jobs *jobs, const char *plugin, const char *func
 {
     struct gate *g = find(jobs, plugin, function);
     const char *name;
-    size_t n = name_of(plugin, &name);
+    size_t n = plugin_base_name(plugin, &name);
 
     if (g || jobs->gates.n >= JOBS_GATES)
         return g;

@@ -239,12 +239,23 @@ void job_resolve(struct job *job)
     accept_job(job);
 }
 
+enum job_state job_told_state(const struct job *job)
+{
+    const struct promise *p = job_promise(job);
+    uint64_t started;
+
+    if (p && p->ending)
+        return JOB_RUNNING;
+    if (job->state == JOB_RUNNING && !front_running(&job->domain->executor->front, job->slot, &started))
+        return JOB_QUEUED;
+    return (enum job_state)job->state;
+}
+
 void job_describe(const struct job *job, struct job_info *ret)
 {
     const struct job_more *m = job->more;
     uint64_t now = clock_monotonic_usec(), started;
-    bool handed = job->state == JOB_RUNNING;
-    bool running = handed && front_running(&job->domain->executor->front, job->slot, &started);
+    bool running = job->state == JOB_RUNNING && front_running(&job->domain->executor->front, job->slot, &started);
 
     const struct promise *p = job_promise(job);
 
@@ -255,8 +266,7 @@ void job_describe(const struct job *job, struct job_info *ret)
         .status = m && m->status ? m->status : "",
         .worker = m ? m->worker : "",
         .backtrace = m && m->backtrace ? m->backtrace : "",
-        /* handed over but not begun is queued to the world */
-        .state = p && p->ending ? JOB_RUNNING : handed && !running ? JOB_QUEUED : (enum job_state)job->state,
+        .state = job_told_state(job),
         .exit = m ? m->exit : 0,
         .attempts = job->attempts + (p ? p->attempts_before : 0),
         .key = p && p->key ? p->key : "",

@@ -5,9 +5,11 @@
  */
 #pragma once
 
+#include <endian.h>
 #include <event2/event.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/buffer.h"
 #include "base/hash.h"
@@ -18,8 +20,18 @@
 #include "supervisor/helper.h"
 
 #define JOB_TEXT       256u
+#define JOB_ID_FORMAT  "%016llx%016llx" /* for the log */
+#define JOB_ID_ARGS(id) (unsigned long long)job_id_half(id), (unsigned long long)job_id_half((id) + 8)
 #define JOBS_KEPT_PER_USER 10000u
 #define WSD_STATUS_LAST 63 /* WSD_STATUS_MAX of <wsd/plugin.h>: what a job ends with when it is wsd that says no */
+
+static inline uint64_t job_id_half(const uint8_t *bytes)
+{
+    uint64_t half;
+
+    memcpy(&half, bytes, sizeof(half));
+    return be64toh(half);
+}
 
 /* One user, for accounting. */
 struct user {
@@ -31,6 +43,7 @@ struct user {
     uint32_t n_fds;      /* descriptors of inputs */
     uint32_t n_direct;   /* calls that his direct lanes may have under way */
     uint64_t n_bytes;    /* arguments, inputs and kept results */
+    uint64_t n_selected; /* ids that his selections hold */
 };
 
 /* A path that many jobs of one connection share. */
@@ -263,6 +276,8 @@ void job_keep_end(struct job *job, const struct job_info *info); /* what was tol
 void job_timer(struct job *job, uint64_t usec);
 int job_limit_run(struct job *job); /* as the configuration says; 0 or -ENOMEM */
 struct job *job_find(struct jobs *jobs, const uint8_t id[16], uint32_t uid); /* whose this user may see; NULL */
+bool job_shown_to(const struct job *job, uint32_t uid); /* it has been accepted, and this user may see it */
+enum job_state job_told_state(const struct job *job); /* handed over but not begun is queued to the world */
 int job_name(struct jobs *jobs, struct job *job); /* puts it under its id; 0 or -ENOMEM */
 void job_enqueue(struct job *job);          /* its input is there */
 /* From any state but NEW that is not final, in no list and no slot any more; c may be NULL. May free the job. */
@@ -334,6 +349,8 @@ void plugin_fail_waiting(struct domain *d, int error, const char *text); /* no e
 struct plugin_function *plugin_find_function(struct plugin *p, const char *name);
 /* The function of that name, made by this one's likeness where p is not loaded yet. NULL: it has none, or no memory. */
 struct plugin_function *plugin_function_copy(struct plugin *p, const struct plugin_function *f);
+/* What is asked for as ./dir/name.so is `name` there. Returns its length. */
+size_t plugin_base_name(const char *request, const char **ret_name);
 const char *plugin_title(const struct plugin *p); /* its own name, or what it was asked for as */
 void plugin_free(struct plugin *p);
 

@@ -49,6 +49,11 @@ static bool is_known(const struct job *job)
     return job->state != JOB_NEW && !durable_unacknowledged(job);
 }
 
+bool job_shown_to(const struct job *job, uint32_t uid)
+{
+    return is_known(job) && (uid == 0 || uid == job->user->uid);
+}
+
 int job_name(struct jobs *jobs, struct job *job)
 {
     return hash_insert(&jobs->by_id, &job->by_id, id_key(job->id));
@@ -62,7 +67,7 @@ struct job *job_find(struct jobs *jobs, const uint8_t id[16], uint32_t uid)
         struct job *job = container_of(l, struct job, by_id);
 
         if (memcmp(job->id, id, 16) == 0)
-            return is_known(job) && (uid == 0 || uid == job->user->uid) ? job : NULL;
+            return job_shown_to(job, uid) ? job : NULL;
     }
     return NULL;
 }
@@ -503,39 +508,14 @@ int jobs_info(struct jobs *jobs, const uint8_t id[16], uint32_t uid,
     return 0;
 }
 
-static int by_age(const void *a, const void *b)
-{
-    return memcmp(a, b, 16);
-}
-
-int jobs_ids(struct jobs *jobs, uint32_t uid, bool dead, uint8_t (**ret_ids)[16], size_t *ret_n)
-{
-    uint8_t(*ids)[16] = malloc((jobs->by_id.n + 1) * sizeof(*ids));
-    size_t n = 0;
-
-    if (!ids)
-        return -ENOMEM;
-    for (size_t i = 0; i < jobs->by_id.n_buckets; i++)
-        for (struct hash_link *l = jobs->by_id.buckets[i]; l; l = l->next) {
-            struct job *job = container_of(l, struct job, by_id);
-
-            if (dead && !(job_promise(job) && job_promise(job)->dead && job_final(job)))
-                continue;
-            if (is_known(job) && (uid == 0 || uid == job->user->uid))
-                memcpy(ids[n++], job->id, 16);
-        }
-    qsort(ids, n, sizeof(*ids), by_age);
-    *ret_ids = ids;
-    *ret_n = n;
-    return 0;
-}
-
 int jobs_cancel(struct jobs *jobs, const uint8_t id[16], uint32_t uid)
 {
     struct job *job = job_find(jobs, id, uid);
 
     if (!job)
         return -ENOENT;
+    if (uid != job->user->uid && !job_final(job))
+        log_notice("job " JOB_ID_FORMAT " of user %u: cancelled by user %u", JOB_ID_ARGS(job->id), job->user->uid, uid);
     job_stop(job, STOP_CANCEL);
     return 0;
 }
