@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -127,10 +128,27 @@ static bool may_leave(const struct submit *submit)
            !(wsd_client_events(submit->client) & POLLOUT);
 }
 
+static char leaving[160]; /* what the second Ctrl-C says */
+
+/* In a signal handler. */
+static void say_leaving(void)
+{
+    if (write(STDERR_FILENO, leaving, strlen(leaving)) < 0)
+        return; /* nobody to tell */
+}
+
 static void interrupted(struct submit *submit)
 {
+    char id[WSD_ID_TEXT] = "";
+
+    if (submit->accepted)
+        wsd_id_text(&submit->id, id);
     if (!submit->ctl->quiet)
-        print_message("wsctl", "cancelling; once more to quit at once");
+        snprintf(leaving, sizeof(leaving), "wsctl: detached at once; the job was told to end%s%s\n", *id ? ": wsctl status " : "",
+                 id);
+    signals_before_quitting(say_leaving);
+    if (!submit->ctl->quiet)
+        print_message("wsctl", "cancelling; once more to detach at once");
     submit->interrupted = true;
     wsd_call_cancel(submit->call);
     submit->input.ended = submit->input.eof = true;
