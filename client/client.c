@@ -43,6 +43,7 @@ int client_error(struct wsd_client *client, int error, int exit, const char *for
     make_line(text);
     memcpy(client->error, text, sizeof(text));
     client->exit = exit;
+    client->retry_usec = 0;
     return error;
 }
 
@@ -64,7 +65,14 @@ int client_remote_error(struct wsd_client *client, const struct msg_error *error
 {
     int r = error_of_exit(error->code);
 
-    return client_error(client, r, exit_of_error(r), "%s", error->text.size ? error->text.data : "refused by wsd");
+    client_error(client, r, exit_of_error(r), "%s", error->text.size ? error->text.data : "refused by wsd");
+    client->retry_usec = r == -EAGAIN ? error->retry_usec : 0;
+    return r;
+}
+
+uint64_t wsd_client_retry_usec(const struct wsd_client *client)
+{
+    return client ? client->retry_usec : 0;
 }
 
 const char *wsd_client_error(const struct wsd_client *client)

@@ -77,6 +77,7 @@ struct wsd_client {
     int broken_exit;
     char reason[512]; /* words for that */
     char error[512];
+    uint64_t retry_usec; /* of the last failure, where it was a refusal that says */
     int exit;
     char daemon_version[CODEC_TEXT_MAX];
     char *job_texts; /* of the last wsd_client_job() */
@@ -107,6 +108,7 @@ struct wsd_call {
     struct wsd_job_info info;
     char *info_texts;
     int error, exit;
+    uint64_t retry_usec;
     char *text;
 };
 

@@ -26,6 +26,7 @@ static const struct verb verbs[] = {
      "      --retries N       tried again so often after it ended badly, with growing pauses\n"
      "      --retry-delay TIME  the first of them (1s)\n"
      "      --retry-on LIST   what counts as badly (failed,timed-out,crashed,interrupted)\n"
+     "      --wait-for-room[=TIME]  where it is refused for now (75): wait for room, at most so long\n"
      "      --local           run it inside wsctl, without a daemon (for debuggers and authors)\n"
      "      --workers N       with --local: so many workers\n"
      "      --plugin-dir DIR  with --local: look here; may be repeated\n"
@@ -40,6 +41,7 @@ static const struct verb verbs[] = {
      "  -k, --keep-going      go on after a failure\n"
      "  -t, --timeout TIME    of each job's run time\n"
      "  -p, --priority N      -100 to 100, higher first\n"
+     "      --wait-for-room[=TIME]  where it is refused for now (75): wait for room, at most so long\n"
      "      --json            one object a job, with its item\n",
      verb_map},
     {"await", "ID...", "Waits for jobs and gives their output and status",

@@ -129,11 +129,13 @@ static void on_accepted(struct watch *w, const uint8_t id[16])
     peer_send(c->peer, &m, c->tag, NULL, 0);
 }
 
-static void on_refused(struct watch *w, int code, const char *text)
+static void on_refused(struct watch *w, int code, const char *text, uint64_t retry_usec)
 {
     struct call *c = call_of(w);
+    const struct msg m = {.type = FRAME_ERROR,
+                          .error = {.code = (uint32_t)code, .text = line(text), .retry_usec = retry_usec}};
 
-    peer_error(c->peer, c->tag, (uint32_t)code, text);
+    peer_send(c->peer, &m, c->tag, NULL, 0);
     call_free(c);
 }
 

@@ -610,8 +610,9 @@ static bool plugin_is_there(struct domain *d, struct job *job)
 {
     struct plugin *p = job->plugin;
     char text[JOB_TEXT];
+    uint64_t retry_usec;
 
-    if (poison_refuses(job, text)) {
+    if (poison_refuses(job, text, &retry_usec)) {
         job_unqueue(job);
         job_finish(job, JOB_FAILED, CODE_BUSY, text, NULL);
         return false;

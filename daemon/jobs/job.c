@@ -112,29 +112,35 @@ void job_free(struct job *job)
     free(job);
 }
 
-void watches_refuse(struct job *job, int code, const char *text)
+void watches_refuse(struct job *job, int code, const char *text, uint64_t retry_usec)
 {
     for (struct watch *w; (w = job->watches);) {
         watch_late(w, false);
         job->watches = w->next;
         w->job = NULL;
         list_remove(&w->progress);
-        w->ops->refused(w, code, text);
+        w->ops->refused(w, code, text, retry_usec);
     }
 }
 
 void job_leave(struct job *job, int code, const char *text)
 {
     list_remove(&job->link);
-    watches_refuse(job, code, text);
+    watches_refuse(job, code, text, 0);
     close_account(job);
     job_free(job);
 }
 
-void job_refuse(struct job *job, int code, const char *text)
+void job_refuse_until(struct job *job, int code, const char *text, uint64_t retry_usec)
 {
     job->domain->jobs->counters.refused++;
-    job_leave(job, code, text); /* only its submitters know of it */
+    watches_refuse(job, code, text, retry_usec);
+    job_leave(job, code, text); /* only its submitters knew of it */
+}
+
+void job_refuse(struct job *job, int code, const char *text)
+{
+    job_refuse_until(job, code, text, 0);
 }
 
 void job_enqueue(struct job *job)
@@ -195,6 +201,7 @@ void job_resolve(struct job *job)
     struct jobs *jobs = job->domain->jobs;
     struct plugin *p = job->plugin;
     char text[JOB_TEXT];
+    uint64_t retry_usec;
 
     list_remove(&job->link);
     if (p->state == PLUGIN_FAILED) {
@@ -222,8 +229,8 @@ void job_resolve(struct job *job)
         job_refuse(job, CODE_BUSY, "out of memory");
         return;
     }
-    if (poison_refuses(job, text)) {
-        job_refuse(job, CODE_BUSY, text);
+    if (poison_refuses(job, text, &retry_usec)) {
+        job_refuse_until(job, CODE_BUSY, text, retry_usec);
         return;
     }
     if (job->flags & JOB_MORE_INPUT) {

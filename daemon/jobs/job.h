@@ -43,6 +43,9 @@ struct user {
     uint32_t n_fds;      /* descriptors of inputs */
     uint32_t n_direct;   /* calls that his direct lanes may have under way */
     uint64_t n_bytes;    /* arguments, inputs and kept results */
+    uint32_t n_running;  /* jobs that are handed over */
+    uint64_t rate_nsec;  /* see rate_wait() */
+    struct gate *gate;   /* where those wait that are above running_per_user; NULL: none does */
     uint64_t n_selected; /* ids that his selections hold */
 };
 
@@ -131,6 +134,8 @@ enum job_gate {
     GATE_AT_FUNCTION = 1u << 1,
     GATE_OUT_PLUGIN = 1u << 2,
     GATE_OUT_FUNCTION = 1u << 3,
+    GATE_AT_USER = 1u << 4,
+    GATE_OUT_USER = 1u << 5,
 };
 
 struct job {
@@ -235,6 +240,8 @@ struct domain {
 struct jobs {
     struct jobs_options options;
     struct hash by_id, users, by_key, lanes, gates;
+    struct list user_gates;
+    uint64_t rate_nsec; /* of all users: see rate_wait() */
     struct list domains;
     struct list progress; /* watches that want progress */
     struct event *progress_timer;
@@ -269,8 +276,9 @@ void job_move(struct job *job, enum job_state state);
 struct job_more *job_more(struct job *job); /* NULL: no memory */
 void job_resolve(struct job *job);          /* NEW, its plugin is ready or failed: accepts or refuses it */
 void job_refuse(struct job *job, int code, const char *text); /* not accepted yet: ends and frees it */
+void job_refuse_until(struct job *job, int code, const char *text, uint64_t retry_usec); /* worth another try after this */
 void job_leave(struct job *job, int code, const char *text);  /* in no list: those who follow are told this, and it is freed */
-void watches_refuse(struct job *job, int code, const char *text); /* in the place of an end */
+void watches_refuse(struct job *job, int code, const char *text, uint64_t retry_usec); /* in the place of an end */
 void job_ended(struct job *job, const struct job_info *info); /* final: tells it, and keeps it where it is to be kept */
 void job_keep_end(struct job *job, const struct job_info *info); /* what was told, in job->more */
 void job_timer(struct job *job, uint64_t usec);
@@ -403,7 +411,7 @@ void liar(struct domain *d, const char *what); /* nothing more is believed of th
 enum plugin_apart { PLUGIN_TOGETHER = 0, PLUGIN_APART_CONFIGURED = 1, PLUGIN_APART_CRASHED = 2 };
 enum plugin_apart plugin_apart(const struct jobs *jobs, uint64_t owner, const char *request);
 void poison_name(const struct jobs *jobs, uint64_t owner, const char *request, char ret[static 64]); /* in the configuration */
-bool poison_refuses(struct job *job, char text[static JOB_TEXT]); /* its function is in quarantine */
+bool poison_refuses(struct job *job, char text[static JOB_TEXT], uint64_t *ret_retry_usec); /* its function is in quarantine */
 void poison_try(struct job *job); /* it goes on: perhaps on trial */
 /* QUEUED, where its plugin has to run apart: moves it there. False: it stays. */
 bool poison_move(struct job *job);
@@ -467,5 +475,10 @@ void recover(struct domain *d, int code, int status);
 /* admission.c */
 struct user *user_get(struct jobs *jobs, uint32_t uid);
 bool user_evict(struct user *user); /* drops the oldest kept result that nobody reads */
+/* A limit of events a second, kept as one time, *at (CLOCK_MONOTONIC, ns): when the one before would have been due had they come
+ * evenly. rate_wait() says how long until one more may come, in us, 0: now; rate_take() counts it. rate 0: any number; burst 0: as
+ * many as in a second. */
+uint64_t rate_wait(uint64_t at, uint64_t rate, uint64_t burst, uint64_t now_nsec);
+void rate_take(uint64_t *at, uint64_t rate, uint64_t now_nsec);
 int user_charge(struct jobs *jobs, struct user *user, uint64_t bytes);
 void user_refund(struct jobs *jobs, struct user *user, uint64_t bytes);

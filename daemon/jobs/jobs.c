@@ -170,6 +170,7 @@ int jobs_new(struct jobs **ret_jobs, const struct jobs_options *options)
     jobs->max_fd = max_fd();
     list_init(&jobs->domains);
     list_init(&jobs->progress);
+    list_init(&jobs->user_gates);
     jobs->progress_timer = evtimer_new(options->base, on_progress, jobs);
     jobs->program = (struct child_program){.binary_fd = options->executor_fd,
                                            .plugin_dirs = options->plugin_dirs,
@@ -263,6 +264,7 @@ struct jobs *jobs_free(struct jobs *jobs)
     restore_end(jobs);
     each_job(jobs, job_free);
     list_for_each_safe(l, n, &jobs->domains) domain_free(container_of(l, struct domain, link));
+    gates_free(jobs);
     for (size_t i = 0; i < jobs->users.n_buckets; i++)
         for (struct hash_link *l = jobs->users.buckets[i], *next; l; l = next) {
             next = l->next;
@@ -273,7 +275,6 @@ struct jobs *jobs_free(struct jobs *jobs)
     hash_deinit(&jobs->by_id);
     hash_deinit(&jobs->by_key);
     hash_deinit(&jobs->lanes);
-    gates_free(jobs);
     hash_deinit(&jobs->keys);
     kept_deinit(jobs);
     event_free(jobs->progress_timer);
@@ -284,8 +285,26 @@ struct jobs *jobs_free(struct jobs *jobs)
     return NULL;
 }
 
+/* How long until this user may submit another one; it is counted where that is now. */
+static uint64_t rate_limit(struct jobs *jobs, struct user *user)
+{
+    const struct jobs_limits *l = &jobs->options.limits;
+    uint64_t now = clock_monotonic_usec() * 1000, own, all;
+
+    if (!l->rate && !l->rate_per_user)
+        return 0;
+    own = rate_wait(user->rate_nsec, l->rate_per_user, l->rate_burst, now);
+    all = rate_wait(jobs->rate_nsec, l->rate, l->rate_burst, now);
+    if (own || all)
+        return MAX(own, all);
+    rate_take(&user->rate_nsec, l->rate_per_user, now);
+    rate_take(&jobs->rate_nsec, l->rate, now);
+    return 0;
+}
+
 /* The refusals that need no job. NULL: none. */
-static const char *refusal(struct jobs *jobs, const struct job_request *r, const struct user *user, int *ret_code)
+static const char *refusal(struct jobs *jobs, const struct job_request *r, struct user *user, char words[static JOB_TEXT],
+                           int *ret_code, uint64_t *ret_retry_usec)
 {
     const struct jobs_limits *l = &jobs->options.limits;
 
@@ -304,7 +323,12 @@ static const char *refusal(struct jobs *jobs, const struct job_request *r, const
         *ret_code = CODE_DENIED;
         return "plugins by path are for a user's own wsd: install it in the plugin directory, and give its name";
     }
-    return NULL;
+    *ret_retry_usec = rate_limit(jobs, user);
+    if (!*ret_retry_usec)
+        return NULL;
+    snprintf(words, JOB_TEXT, "too many jobs a second (max-rate, max-rate-per-user in wsd.conf): try again in %.3f s",
+             (double)*ret_retry_usec / 1e6);
+    return words;
 }
 
 static struct job *job_new(struct jobs *jobs, const struct job_request *r, struct user *user)
@@ -339,11 +363,16 @@ static struct job *job_new(struct jobs *jobs, const struct job_request *r, struc
     return job;
 }
 
-static int refuse(struct jobs *jobs, struct watch *owner, int code, const char *text)
+static int refuse_until(struct jobs *jobs, struct watch *owner, int code, const char *text, uint64_t retry_usec)
 {
     jobs->counters.refused++;
-    owner->ops->refused(owner, code, text);
+    owner->ops->refused(owner, code, text, retry_usec);
     return 0;
+}
+
+static int refuse(struct jobs *jobs, struct watch *owner, int code, const char *text)
+{
+    return refuse_until(jobs, owner, code, text, 0);
 }
 
 static int more_init(struct job *job, const struct job_request *r)
@@ -387,6 +416,7 @@ int jobs_submit(struct jobs *jobs, const struct job_request *r, struct watch *ow
 {
     struct user *user = user_get(jobs, r->uid);
     _cleanup_(freep) char *request = NULL;
+    uint64_t retry_usec = 0;
     char words[JOB_TEXT];
     const char *text;
     int code;
@@ -397,11 +427,11 @@ int jobs_submit(struct jobs *jobs, const struct job_request *r, struct watch *ow
     struct job *same = r->key && *r->key ? key_find(jobs, r->uid, r->key) : NULL;
     if (same)
         return join(same, r, owner);
-    text = refusal(jobs, r, user, &code);
+    text = refusal(jobs, r, user, words, &code, &retry_usec);
     if (!text && r->durable)
         text = durable_refuses(jobs, r, &code, words);
     if (text)
-        return refuse(jobs, owner, code, text);
+        return refuse_until(jobs, owner, code, text, retry_usec);
     int named = plugin_request(r->plugin, r->directory, &request);
     if (named == -ENAMETOOLONG)
         return refuse(jobs, owner, CODE_NOT_FOUND, "the path of the plugin is too long");
@@ -578,6 +608,7 @@ void jobs_drain(struct jobs *jobs)
 void jobs_set_limits(struct jobs *jobs, const struct jobs_limits *limits)
 {
     jobs->options.limits = *limits;
+    jobs->gates_due = true;
     lanes_review(jobs);
 }
 

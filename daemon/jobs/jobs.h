@@ -50,6 +50,9 @@ enum {
 struct jobs_limits {
     uint64_t jobs;           /* not final, all users */
     uint64_t jobs_per_user;
+    uint64_t rate, rate_per_user; /* jobs submitted in a second; 0: any number */
+    uint64_t rate_burst;          /* so many at once after a pause; 0: as many as in a second */
+    uint64_t running_per_user;    /* handed over at once; 0: any number */
     uint64_t bytes_per_user; /* arguments, inputs, results kept or not yet read */
     uint64_t input;          /* bytes of one job's whole input */
     uint64_t result;         /* bytes of output kept for a detached job */
@@ -200,7 +203,8 @@ struct watch {
  * a restart, or whose output cannot be read. None may call back into jobs for this watch but from output's return on. */
 struct watch_ops {
     void (*accepted)(struct watch *w, const uint8_t id[16]);
-    void (*refused)(struct watch *w, int code, const char *text);
+    /* retry_usec: worth another try after this; 0: not known */
+    void (*refused)(struct watch *w, int code, const char *text, uint64_t retry_usec);
     /* Takes as much of the output as it can now; returns how much. When it can take more: jobs_output_ready(). */
     size_t (*output)(struct watch *w, const void *data, size_t size);
     /* The job took this much input: the client may send as much again. */

@@ -33,7 +33,7 @@ static void words(const struct job *job, const struct suspect *s, uint64_t now, 
              s->n_all, s->why, when, strlen(name) <= 40 ? name : "PLUGIN", function);
 }
 
-bool poison_refuses(struct job *job, char text[static JOB_TEXT])
+bool poison_refuses(struct job *job, char text[static JOB_TEXT], uint64_t *ret_retry_usec)
 {
     uint64_t now = clock_monotonic_usec();
     struct suspect *s = suspect_of(job);
@@ -41,6 +41,7 @@ bool poison_refuses(struct job *job, char text[static JOB_TEXT])
     if (quarantine_ask(s, job, now) != QUARANTINE_REFUSED)
         return false;
     words(job, s, now, text);
+    *ret_retry_usec = !s->trial && s->until_usec > now ? s->until_usec - now : 0;
     return true;
 }
 

@@ -109,6 +109,11 @@ WSD_EXPORT const char *wsd_client_error(const struct wsd_client *client);
 /* The exit code of the contract (64 to 130) that goes with the last failure. Since 0.1. */
 WSD_EXPORT int wsd_client_exit(const struct wsd_client *client);
 
+/* Where the last failure was a refusal for now (-EAGAIN): after how many microseconds another try is worth while; 0: not known.
+ * As with the words, a call's can be had in its done callback and after wsd_call_wait(). Who tries again adds some chance to it, so
+ * that many who were refused together do not come back together. Since 0.1. */
+WSD_EXPORT uint64_t wsd_client_retry_usec(const struct wsd_client *client);
+
 /* For event loops: the descriptor, and the poll(2) events to wait for. Since 0.1. */
 WSD_EXPORT int wsd_client_fd(const struct wsd_client *client);
 WSD_EXPORT short wsd_client_events(const struct wsd_client *client);

@@ -143,6 +143,7 @@ by_hand() {
   python3 - "$WSD_SOCKET" <<'END'
 import socket, struct, sys
 s = socket.socket(socket.AF_UNIX)
+s.settimeout(60)
 s.connect(sys.argv[1])
 def send(kind, tag, header):
     s.sendall(struct.pack('<BBHIII', 0x57, 1, kind, tag, len(header), 0) + header)
