@@ -302,7 +302,7 @@ static int follow_again(struct submit *submit)
 
 static int submit_remote(const struct ctl *ctl, const struct submit_options *options)
 {
-    struct submit submit = {.ctl = ctl, .options = options, .output = {.fd = -1}};
+    struct submit submit = {.ctl = ctl, .options = options, .output = {.fd = -1}, .room = options->room};
     int r, closed;
 
     if ((r = input_open(&submit.input, options->input)) != 0 || (r = ctl_connect(ctl, &submit.client)) != 0)
@@ -312,7 +312,6 @@ static int submit_remote(const struct ctl *ctl, const struct submit_options *opt
         goto end;
     signals_init();
     r = start(&submit);
-    submit.room = options->room;
     while (r == 0 && (!submit.done || submit.lost || submit.refused) && submit.exit == 0 && !may_leave(&submit))
         r = submit.lost                                                ? follow_again(&submit)
             : submit.refused && room_timeout(&submit.room) == 0 ? start_again(&submit)

@@ -605,8 +605,21 @@ void jobs_drain(struct jobs *jobs)
     lanes_review(jobs);
 }
 
+/* What was counted by other rates says nothing about these. */
+static void forget_rates(struct jobs *jobs)
+{
+    jobs->rate_nsec = 0;
+    for (size_t i = 0; i < jobs->users.n_buckets; i++)
+        for (struct hash_link *l = jobs->users.buckets[i]; l; l = l->next)
+            container_of(l, struct user, by_uid)->rate_nsec = 0;
+}
+
 void jobs_set_limits(struct jobs *jobs, const struct jobs_limits *limits)
 {
+    const struct jobs_limits *old = &jobs->options.limits;
+
+    if (limits->rate != old->rate || limits->rate_per_user != old->rate_per_user || limits->rate_burst != old->rate_burst)
+        forget_rates(jobs);
     jobs->options.limits = *limits;
     jobs->gates_due = true;
     lanes_review(jobs);

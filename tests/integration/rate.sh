@@ -77,13 +77,13 @@ for attempt in range(20):
         if kind == 71:
             refused.append((tag % 10, fields(header)))
     took = time.monotonic() - start
-    if attempt == 0 and took < 0.9:
+    if took < 0.9:
         assert [tag for tag, _ in refused] == [4], refused
         e = refused[0][1]
         assert e[1] == 75 and b'max-rate-per-user' in e[2] and b'try again in' in e[2], e
         assert 0 < e[55] <= 1000000, e
         break
-    time.sleep(e[55] / 1e6 if refused else 3)
+    time.sleep(3)  # all three again
 END
 }
 check "a burst goes through, the next is refused, and told when to try again" burst
