@@ -334,7 +334,10 @@ static void log_gate(const struct jobs_gate_request *r)
         snprintf(who, sizeof(who), "user %u", r->uid);
     if (r->limit)
         snprintf(limit, sizeof(limit), " %u", r->limit);
-    log_notice("%s%s%s: %s%s by %s", *r->plugin ? r->plugin : "all functions", *r->function ? ":" : "", r->function,
+    const struct log_about about = {.plugin = *r->plugin ? r->plugin : NULL,
+                                    .function = r->function,
+                                    .uid = r->uid == JOBS_BY_CONFIGURATION ? NULL : &r->uid};
+    log_event(LOG_KIND_ADMINISTRATOR, LOG_NOTICE, &about, "%s%s%s: %s%s by %s", *r->plugin ? r->plugin : "all functions", *r->function ? ":" : "", r->function,
                r->action == JOBS_GATE_LIMIT && !r->limit ? "limited no more" : words[r->action], limit, who);
 }
 

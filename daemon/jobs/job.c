@@ -24,6 +24,14 @@ bool job_final(const struct job *job)
     return job->state >= JOB_SUCCEEDED;
 }
 
+struct log_about job_about(const struct job *job)
+{
+    return (struct log_about){.job = job->id,
+                              .plugin = plugin_title(job->plugin),
+                              .function = job->function ? job->function->name : NULL,
+                              .uid = &job->user->uid};
+}
+
 struct job_more *job_more(struct job *job)
 {
     if (!job->more) {
@@ -579,8 +587,10 @@ static void on_timer(evutil_socket_t fd, short what, void *userdata)
     } else if (job->state == JOB_RUNNING && job->more->stop == STOP_NONE) {
         check_deadline(job);
     } else if (job->state == JOB_RUNNING) {
-        log_notice("%s:%s does not heed its cancel flag: its executor %u is replaced", plugin_title(job->plugin),
-                   job->function->name, job->domain->executor->number);
+        const struct log_about about = job_about(job);
+
+        log_event(LOG_KIND_JOB_DEAF, LOG_NOTICE, &about, "%s:%s does not heed its cancel flag: its executor %u is replaced",
+                  plugin_title(job->plugin), job->function->name, job->domain->executor->number);
         job->flags |= JOB_KILLED;
         poison_deaf(job);
         executor_kill(job->domain->executor);

@@ -14,6 +14,7 @@
 #include "base/buffer.h"
 #include "base/hash.h"
 #include "base/list.h"
+#include "base/log.h"
 #include "jobs/jobs.h"
 #include "jobs/quarantine.h"
 #include "supervisor/executor.h"
@@ -291,6 +292,7 @@ void job_enqueue(struct job *job);          /* its input is there */
 /* From any state but NEW that is not final, in no list and no slot any more; c may be NULL. May free the job. */
 void job_finish(struct job *job, enum job_state state, int exit, const char *error, const struct front_completion *c);
 bool job_final(const struct job *job);
+struct log_about job_about(const struct job *job); /* for log_event(); lives as long as the job */
 void job_free(struct job *job);
 void job_stop(struct job *job, enum job_stop why);
 const char *job_time_words(const struct job *job); /* for one whose time was up */

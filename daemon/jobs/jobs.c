@@ -363,16 +363,18 @@ static struct job *job_new(struct jobs *jobs, const struct job_request *r, struc
     return job;
 }
 
-static int refuse_until(struct jobs *jobs, struct watch *owner, int code, const char *text, uint64_t retry_usec)
+static int refuse_until(struct jobs *jobs, uint32_t uid, struct watch *owner, int code, const char *text, uint64_t retry_usec)
 {
     jobs->counters.refused++;
+    if (code == CODE_BUSY)
+        log_event(LOG_KIND_LIMIT, LOG_INFO, &(struct log_about){.uid = &uid}, "user %u: refused: %s", uid, text);
     owner->ops->refused(owner, code, text, retry_usec);
     return 0;
 }
 
-static int refuse(struct jobs *jobs, struct watch *owner, int code, const char *text)
+static int refuse(struct jobs *jobs, uint32_t uid, struct watch *owner, int code, const char *text)
 {
-    return refuse_until(jobs, owner, code, text, 0);
+    return refuse_until(jobs, uid, owner, code, text, 0);
 }
 
 static int more_init(struct job *job, const struct job_request *r)
@@ -431,18 +433,18 @@ int jobs_submit(struct jobs *jobs, const struct job_request *r, struct watch *ow
     if (!text && r->durable)
         text = durable_refuses(jobs, r, &code, words);
     if (text)
-        return refuse_until(jobs, owner, code, text, retry_usec);
+        return refuse_until(jobs, r->uid, owner, code, text, retry_usec);
     int named = plugin_request(r->plugin, r->directory, &request);
     if (named == -ENAMETOOLONG)
-        return refuse(jobs, owner, CODE_NOT_FOUND, "the path of the plugin is too long");
+        return refuse(jobs, r->uid, owner, CODE_NOT_FOUND, "the path of the plugin is too long");
     if (named < 0)
         return named;
     struct domain *d = domain_for(jobs, r->uid, request);
     struct plugin *p = d ? plugin_get(d, request) : NULL;
     if (!p)
-        return refuse(jobs, owner, CODE_BUSY, "too many plugins in use: try again later");
+        return refuse(jobs, r->uid, owner, CODE_BUSY, "too many plugins in use: try again later");
     if (user_charge(jobs, user, r->args_size + (r->more_input ? 0 : r->input_size)) < 0)
-        return refuse(jobs, owner, CODE_BUSY,
+        return refuse(jobs, r->uid, owner, CODE_BUSY,
                       "too many bytes of this user (max-bytes-per-user in wsd.conf): try again later");
     struct job *job = job_new(jobs, r, user);
     if (!job) {
@@ -544,8 +546,10 @@ int jobs_cancel(struct jobs *jobs, const uint8_t id[16], uint32_t uid)
 
     if (!job)
         return -ENOENT;
+    struct log_about about = job_about(job);
+    about.uid = &uid;
     if (uid != job->user->uid && !job_final(job))
-        log_notice("job " JOB_ID_FORMAT " of user %u: cancelled by user %u", JOB_ID_ARGS(job->id), job->user->uid, uid);
+        log_event(LOG_KIND_ADMINISTRATOR, LOG_NOTICE, &about, "job " JOB_ID_FORMAT " of user %u: cancelled by user %u", JOB_ID_ARGS(job->id), job->user->uid, uid);
     job_stop(job, STOP_CANCEL);
     return 0;
 }

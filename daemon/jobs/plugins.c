@@ -200,6 +200,11 @@ void plugin_failed(struct plugin *p, int error, const char *text)
     p->error = error;
     free(p->error_text);
     p->error_text = strdup(text);
+    if (error != ENOENT && error != EAGAIN) { /* else somebody only mistyped a name, or comes again */
+        const struct log_about about = {.plugin = p->request};
+
+        log_event(LOG_KIND_PLUGIN_REFUSED, LOG_WARNING, &about, "plugin %s: refused: %s", p->request, text);
+    }
     settled(p);
 }
 

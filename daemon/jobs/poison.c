@@ -97,8 +97,9 @@ static void count(const struct plugin *p, const struct plugin_function *f, const
                  : quarantine_crashed(q, &rules, owner, p->request, f->name, call, why, now)))
         return;
     const struct suspect *s = quarantine_find(q, owner, p->request, f->name);
-    log_warning("%s:%s crashed %u times: in quarantine for %llu s", plugin_title(p), f->name, s->n_all,
-                (unsigned long long)((s->until_usec - now + 999999) / 1000000));
+    const struct log_about about = {.plugin = plugin_title(p), .function = f->name};
+    log_event(LOG_KIND_QUARANTINE, LOG_WARNING, &about, "%s:%s crashed %u times: in quarantine for %llu s", plugin_title(p),
+              f->name, s->n_all, (unsigned long long)((s->until_usec - now + 999999) / 1000000));
 }
 
 void poison_function(const struct plugin *p, const struct plugin_function *f, const void *call, const char *why)
@@ -189,6 +190,8 @@ int jobs_plugin_release(struct jobs *jobs, uint32_t uid, const char *plugin, con
         return r;
     if (quarantine_release(&jobs->quarantine, all, domain_owner(jobs, uid), request, function) == 0)
         return -ENOENT;
-    log_notice("%s%s%s: released by uid %u", plugin, *function ? ":" : "", function, uid);
+    const struct log_about about = {.plugin = plugin, .function = function, .uid = &uid};
+    log_event(all ? LOG_KIND_ADMINISTRATOR : LOG_KIND_NONE, LOG_NOTICE, &about, "%s%s%s: released by uid %u", plugin,
+              *function ? ":" : "", function, uid);
     return 0;
 }

@@ -74,7 +74,8 @@ struct selection *jobs_select_free(struct selection *s)
     if (!s)
         return NULL;
     if (s->n_of_others)
-        log_notice("%llu jobs of other users: cancelled by user %u", (unsigned long long)s->n_of_others, s->asker->uid);
+        log_event(LOG_KIND_ADMINISTRATOR, LOG_NOTICE, &(struct log_about){.uid = &s->asker->uid},
+                  "%llu jobs of other users: cancelled by user %u", (unsigned long long)s->n_of_others, s->asker->uid);
     if (s->asker)
         hold(s, 0);
     free(s->ids);
