@@ -109,6 +109,11 @@ static void wait_at(struct job *job, struct gate *gates[static GATES], int i)
     job->domain->jobs->gates_due = true;
 }
 
+static uint32_t user_limit(const struct jobs *jobs)
+{
+    return (uint32_t)MIN(jobs->options.limits.running_per_user, (uint64_t)UINT32_MAX);
+}
+
 /* Where his jobs wait that are too many; made where there is none yet. NULL: no memory. */
 static struct gate *gate_of_user(struct jobs *jobs, struct user *user)
 {
@@ -117,7 +122,7 @@ static struct gate *gate_of_user(struct jobs *jobs, struct user *user)
     if (!g)
         return NULL;
     g->user = user;
-    g->limit = (uint32_t)MIN(jobs->options.limits.running_per_user, (uint64_t)UINT32_MAX);
+    g->limit = user_limit(jobs);
     g->n_inside = user->n_running;
     queue_init(&g->queue, &jobs->lanes, &jobs->counters.n_queued);
     list_push_back(&jobs->user_gates, &g->link);
@@ -133,6 +138,8 @@ bool gate_lets(struct job *job)
     gates_of(job, gates);
     if (most && !gates[2] && job->user->n_running >= most)
         gates[2] = gate_of_user(job->domain->jobs, job->user);
+    if (gates[2])
+        gates[2]->limit = user_limit(job->domain->jobs); /* it may just have changed */
     for (int i = 0; i < GATES; i++)
         if (gates[i] && !is_open_for(gates[i], job, out_of[i])) {
             wait_at(job, gates, i);
@@ -253,7 +260,7 @@ void gates_turn(struct jobs *jobs)
     {
         struct gate *g = container_of(l, struct gate, link);
 
-        g->limit = (uint32_t)MIN(jobs->options.limits.running_per_user, (uint64_t)UINT32_MAX);
+        g->limit = user_limit(jobs);
         left -= let_go_on(g, left);
         if (g->queue.n && is_open(g))
             jobs->gates_due = true;
