@@ -135,6 +135,14 @@ set +m
 
 # --- backpressure -----------------------------------------------------------------------------------------------------
 
+standstill() {
+  local a b
+  a=$(wsctl --json list --state running --plugin teller | grep -o '"done":[0-9]*')
+  wsctl submit fib 20 >/dev/null
+  b=$(wsctl --json list --state running --plugin teller | grep -o '"done":[0-9]*')
+  [ -n "$a" ] && [ "$a" = "$b" ]
+}
+
 backpressure() { # one who does not read makes the job wait, and its memory stays bounded
   local pid
   mkfifo "$WORK/slow"
@@ -145,13 +153,6 @@ backpressure() { # one who does not read makes the job wait, and its memory stay
   tell end 0
   # the output stands still below what the windows hold together, for as long as nobody reads
   wait_until sh -c 'wsctl --json list --state running --plugin teller | grep -q "\"done\":[1-9]"' || return 1
-  standstill() {
-    local a b
-    a=$(wsctl --json list --state running --plugin teller | grep -o '"done":[0-9]*')
-    wsctl submit fib 20 >/dev/null
-    b=$(wsctl --json list --state running --plugin teller | grep -o '"done":[0-9]*')
-    [ -n "$a" ] && [ "$a" = "$b" ]
-  }
   wait_until standstill || return 1
   local left
   left=$(wsctl --json list --state running --plugin teller | grep -o '"done":[0-9]*' | cut -d : -f 2)

@@ -19,9 +19,9 @@ is_in() { # STATE ID
 }
 
 start_wsd --workers 1 --plugin-dir "$TEST_PLUGINS" || exit 1
-done_id=$(wsctl submit --detach fib 1)
+succeeded_id=$(wsctl submit --detach fib 1)
 failed_id=$(wsctl submit --detach fib nonsense)
-wsctl await "$done_id" >/dev/null && wsctl await "$failed_id" >/dev/null 2>&1
+wsctl await "$succeeded_id" >/dev/null && wsctl await "$failed_id" >/dev/null 2>&1
 wsctl pause fib
 running_id=$(wsctl submit --detach spin)
 queued_ids=$(for i in 1 2 3; do wsctl submit --detach fib "$i"; done)
@@ -31,14 +31,14 @@ wait_until is_in running "$running_id"
 by_state() {
   same "$running_id" "$(ids --state running)" && same "$queued_ids
 $nothing_id" "$(ids --state queued)" &&
-    same "$done_id
+    same "$succeeded_id
 $failed_id" "$(ids --state succeeded,failed)" && same '' "$(ids --state crashed)"
 }
 check "list by state" by_state
 
 by_plugin() {
   same "$running_id" "$(ids --plugin spin)" && same "$running_id" "$(ids --plugin spin:spin)" &&
-    same "$nothing_id" "$(ids --plugin fib:nothing)" && same '' "$(ids --plugin spin:again)" && same '' "$(ids --plugin fi)" &&
+    same "$nothing_id" "$(ids --plugin fib:nothing)" && same '' "$(ids --plugin spin:again)" && same '' "$(ids --plugin 'fi')" &&
     same "$queued_ids" "$(ids --plugin fib:fib --state queued)"
 }
 check "list by plugin and function" by_plugin

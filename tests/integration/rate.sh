@@ -15,12 +15,15 @@ configure() { # LINE...
   { echo '[limits]'; printf '%s\n' "$@"; } >"$WSD_CONFIG"
 }
 
+read_again() { # COUNT-BEFORE
+  [ "$(grep -c 'was read again' "$WSD_LOG")" -gt "$1" ]
+}
+
 reload() {
   local before
   before=$(grep -c 'was read again' "$WSD_LOG")
   kill -HUP "$WSD_PID"
-  again() { [ "$(grep -c 'was read again' "$WSD_LOG")" -gt "$before" ]; }
-  wait_until again
+  wait_until read_again "$before"
 }
 
 count() { # STATE PLUGIN
@@ -89,11 +92,12 @@ END
 check "a burst goes through, the next is refused, and told when to try again" burst
 
 waits() { # each of them is refused at first, and all of them succeed
-  local i
+  local i pids=()
   for i in 1 2 3 4 5 6; do
     wsctl submit --wait-for-room fib "$i" >"$WORK/out.$i" 2>"$WORK/err.$i" &
+    pids+=($!)
   done
-  wait $(jobs -p | grep -v "^$WSD_PID\$")
+  for i in "${pids[@]}"; do expect_exit 0 wait "$i" || return 1; done
   same '1 1 2 3 5 8' "$(cat "$WORK"/out.? | tr '\n' ' ' | sed 's/ $//')" && same '' "$(cat "$WORK"/err.?)"
 }
 check "--wait-for-room: waits, and gets in" waits
@@ -117,7 +121,7 @@ by_reload() { # SIGHUP takes effect on the next submit
   configure 'max-rate = 1' 'rate-burst = 1'
   reload || return 1
   # of all users; however slow this machine is, of 40 at once most are refused
-  wsctl map -j 40 -k fib ::: $(seq 40) >"$WORK/map.out" 2>"$WORK/map.err"
+  wsctl map -j 40 -k fib ::: {1..40} >"$WORK/map.out" 2>"$WORK/map.err"
   grep -q 'max-rate' "$WORK/map.err"
 }
 check "limits that are read again hold from the next submit on" by_reload
@@ -145,13 +149,16 @@ usage() {
 }
 check "what is mistyped is said" usage
 
+refused_often() {
+  wsctl --json stats | grep -q '"jobs_refused":[4-9]'
+}
+
 leave() { # Ctrl-C while it waits: there is no job
   local one two pid
   one=$(wsctl submit --detach spin) && two=$(wsctl submit --detach spin) || return 1
   wsctl submit --wait-for-room fib 10 >"$WORK/out" 2>/dev/null &
   pid=$!
-  refused() { wsctl --json stats | grep -q '"jobs_refused":[4-9]'; }
-  wait_until refused || return 1
+  wait_until refused_often || return 1
   kill -INT "$pid"
   expect_exit 130 wait "$pid" && same '' "$(wsctl --json list --plugin fib --state queued,running)" && wsctl cancel "$one" "$two"
 }
@@ -165,37 +172,36 @@ stop_wsd
 configure 'max-running-per-user = 2'
 start_wsd --workers 4 --plugin-dir "$TEST_PLUGINS" || exit 1
 
+running_and_queued() { # RUNNING QUEUED
+  [ "$(count running spin)" = "$1" ] && [ "$(count queued spin)" = "$2" ]
+}
+
 running() {
   local i
   for i in 1 2 3 4 5; do wsctl submit --detach spin >/dev/null || return 1; done
-  two() { same 2 "$(count running spin)"; }
-  wait_until two || return 1
+  wait_until running_and_queued 2 3 || return 1
   # what comes behind them waits, and is there to be cancelled
   i=$(wsctl submit --detach fib 5) && same 4 "$(wsctl --json list --state queued | wc -l)" && wsctl cancel "$i" || return 1
   same 3 "$(count queued spin)" || return 1
   wsctl cancel "$(wsctl --json list --state running | head -n 1 | sed 's/.*"id":"\([0-9a-f]*\)".*/\1/')"
-  three() { [ "$(count queued spin)" = 2 ] && [ "$(count running spin)" = 2 ]; }
-  wait_until three || return 1
+  wait_until running_and_queued 2 2 || return 1
   configure 'max-running-per-user = 3'
   reload || return 1
-  more() { [ "$(count queued spin)" = 1 ] && [ "$(count running spin)" = 3 ]; }
-  wait_until more || return 1
+  wait_until running_and_queued 3 1 || return 1
   : >"$WSD_CONFIG"
   reload || return 1
-  all() { [ "$(count queued spin)" = 0 ] && [ "$(count running spin)" = 4 ]; }
-  wait_until all && same 'cancelled 4 jobs' "$(wsctl cancel --all)"
+  wait_until running_and_queued 4 0 && same 'cancelled 4 jobs' "$(wsctl cancel --all)"
 }
 check "so many of a user run at once; changed while they run" running
 
 many() { # all get their turn
   configure 'max-running-per-user = 1'
-  reload && same "$(for i in $(seq 200); do echo 55; done)" "$(wsctl map fib ::: $(for i in $(seq 200); do echo 10; done))"
+  reload && same "$(seq 200 | sed 's/.*/55/')" "$(seq 200 | sed 's/.*/10/' | wsctl map fib)"
 }
 check "a limit of one passes all of them on" many
 
 direct() { # calls that wsd does not see are not made
-  "$BUILD/tests/support/direct" --help >/dev/null 2>&1
-  wsctl --json stats | grep -q '"direct_lanes":0'
+  "$BUILD/tests/support/direct" -n 100 direct:direct >"$WORK/out" && cat "$WORK/out" && grep -q 'direct=0 succeeded=100 ' "$WORK/out"
 }
-check "no direct lanes meanwhile" direct
+check "no direct calls meanwhile" direct
 stop_wsd
