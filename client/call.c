@@ -51,6 +51,7 @@ static void call_finish(struct wsd_call *call, int error)
     if (error) {
         call->text = strdup(client->error);
         call->exit = client->exit;
+        call->retry_usec = client->retry_usec;
     }
     client_request_close(client, &call->request);
     list_remove(&call->feeding);
@@ -556,6 +557,8 @@ int wsd_client_attach(struct wsd_client *client, const struct wsd_id *id, const 
     call->attached = call->input_ended = true;
     call->info.id = *id;
     memcpy(msg.id.id, id->bytes, sizeof(msg.id.id));
+    if (call->callbacks.progress && client->features & FEATURE_WHERE)
+        msg.id.flags = SUBMIT_PROGRESS;
     return call_make(call, NULL, &msg, ret_call);
 }
 
@@ -579,7 +582,9 @@ int wsd_call_cancel(struct wsd_call *call)
 /* The words of a call that failed, again: others may have failed since. */
 static int call_error(const struct wsd_call *call)
 {
-    return client_error(call->client, call->error, call->exit, "%s", call->text ? call->text : strerror(-call->error));
+    client_error(call->client, call->error, call->exit, "%s", call->text ? call->text : strerror(-call->error));
+    call->client->retry_usec = call->retry_usec;
+    return call->error;
 }
 
 int wsd_call_wait(struct wsd_call *call, uint64_t timeout_usec, const struct wsd_job_info **ret_info)

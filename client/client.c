@@ -19,7 +19,7 @@
 #include "config.h"
 
 #define READ_SIZE (128u * 1024u)
-#define FEATURES  (FEATURE_LANE | FEATURE_FORGET | FEATURE_BRIEF | FEATURE_STORE)
+#define FEATURES  (FEATURE_LANE | FEATURE_FORGET | FEATURE_BRIEF | FEATURE_STORE | FEATURE_WHERE)
 #define READ_MAX  16 /* receives before the caller gets its turn again */
 
 /* --- words -------------------------------------------------------------------------------------------------------- */
@@ -43,6 +43,7 @@ int client_error(struct wsd_client *client, int error, int exit, const char *for
     make_line(text);
     memcpy(client->error, text, sizeof(text));
     client->exit = exit;
+    client->retry_usec = 0;
     return error;
 }
 
@@ -53,11 +54,25 @@ int client_wants_store(struct wsd_client *client)
     return client_error(client, -EOPNOTSUPP, 76, "%s has no durable jobs, keys and retries", client->daemon_version);
 }
 
+int client_wants_where(struct wsd_client *client)
+{
+    if (client->features & FEATURE_WHERE)
+        return 0;
+    return client_error(client, -EOPNOTSUPP, 76, "%s knows no filters: list all, and choose from that", client->daemon_version);
+}
+
 int client_remote_error(struct wsd_client *client, const struct msg_error *error)
 {
     int r = error_of_exit(error->code);
 
-    return client_error(client, r, exit_of_error(r), "%s", error->text.size ? error->text.data : "refused by wsd");
+    client_error(client, r, exit_of_error(r), "%s", error->text.size ? error->text.data : "refused by wsd");
+    client->retry_usec = r == -EAGAIN ? error->retry_usec : 0;
+    return r;
+}
+
+uint64_t wsd_client_retry_usec(const struct wsd_client *client)
+{
+    return client ? client->retry_usec : 0;
 }
 
 const char *wsd_client_error(const struct wsd_client *client)

@@ -77,6 +77,7 @@ struct wsd_client {
     int broken_exit;
     char reason[512]; /* words for that */
     char error[512];
+    uint64_t retry_usec; /* of the last failure, where it was a refusal that says */
     int exit;
     char daemon_version[CODEC_TEXT_MAX];
     char *job_texts; /* of the last wsd_client_job() */
@@ -110,6 +111,7 @@ struct wsd_call {
     struct wsd_job_info info;
     char *info_texts;
     int error, exit;
+    uint64_t retry_usec;
     char *text;
 };
 
@@ -127,6 +129,8 @@ __attribute__((format(printf, 4, 5))) void client_break(struct wsd_client *clien
 void client_break_protocol(struct wsd_client *client, const char *what, uint16_t type);
 /* 0, or -EOPNOTSUPP with words where wsd does not know of durable jobs, keys and retries. */
 int client_wants_store(struct wsd_client *client);
+/* 0, or -EOPNOTSUPP with words where wsd knows no filters. */
+int client_wants_where(struct wsd_client *client);
 /* Puts a frame into the out buffer. 0, -ENOMEM, or what ended the connection. */
 int client_send(struct wsd_client *client, const struct msg *msg, uint32_t tag, const void *body, size_t body_size);
 /* Gives the request a tag and makes it heard. 0 or -ENOMEM. */

@@ -48,7 +48,7 @@ static void query_frame(struct wsd_client *client, struct request *request, cons
     }
     if (msg->type == query->end)
         query_end(client, query, 0); /* before show, which may process the connection */
-    if (msg->type == FRAME_PIECE || msg->type == FRAME_RELOADED)
+    if (msg->type == FRAME_PIECE || msg->type == FRAME_RELOADED || msg->type == FRAME_JOB)
         query->deadline = client_deadline(QUERY_TIMEOUT_USEC); /* it moves */
     if (each && query->show) {
         client->depth++;
@@ -161,6 +161,56 @@ int wsd_client_cancel(struct wsd_client *client, const struct wsd_id *id)
     struct query query = {.each = FRAME_END, .end = FRAME_END};
 
     return query_run(client, &msg, &query);
+}
+
+/* 0, or a negative errno, said. */
+static int filter_message(struct wsd_client *client, const struct wsd_filter *given, uint16_t type, struct msg *ret)
+{
+    struct wsd_filter f = {0};
+    const char *problem;
+    int r = client_wants_where(client);
+
+    if (r < 0)
+        return r;
+    memcpy(&f, given, MIN(given->size, sizeof(f)));
+    *ret = (struct msg){.type = type,
+                        .filter = {.states = f.states,
+                                   .by_uid = f.by_uid,
+                                   .uid = f.uid,
+                                   .plugin = {.data = f.plugin, .size = f.plugin ? strlen(f.plugin) : 0},
+                                   .function = {.data = f.function, .size = f.function ? strlen(f.function) : 0},
+                                   .newer_usec = f.newer_usec,
+                                   .older_usec = f.older_usec,
+                                   .limit = f.limit}};
+    problem = codec_problem(ret);
+    return problem ? client_error(client, -EINVAL, 64, "%s: out of range", problem) : 0;
+}
+
+int wsd_client_list_where(struct wsd_client *client, const struct wsd_filter *filter,
+                          int (*each)(const struct wsd_job_info *info, void *userdata), void *userdata)
+{
+    struct each_job user = {.each = each, .userdata = userdata};
+    struct query query = {.each = FRAME_JOB, .end = FRAME_END, .show = show_each_job, .wanted = &user};
+    struct msg msg;
+    int r = filter_message(client, filter, FRAME_LIST_WHERE, &msg);
+
+    return r < 0 ? r : query_run(client, &msg, &query);
+}
+
+static int show_count(struct wsd_client *client, struct query *query, const struct msg *msg)
+{
+    if (query->wanted)
+        *(uint64_t *)query->wanted = msg->count.n;
+    return 0;
+}
+
+int wsd_client_cancel_where(struct wsd_client *client, const struct wsd_filter *filter, uint64_t *ret_n)
+{
+    struct query query = {.each = FRAME_COUNT, .end = FRAME_COUNT, .show = show_count, .wanted = ret_n};
+    struct msg msg;
+    int r = filter_message(client, filter, FRAME_CANCEL_WHERE, &msg);
+
+    return r < 0 ? r : query_run(client, &msg, &query);
 }
 
 int wsd_client_dead(struct wsd_client *client, int (*each)(const struct wsd_job_info *info, void *userdata), void *userdata)

@@ -246,7 +246,7 @@ static void on_reload(void *context)
     if (r == 0 && apply_flags(&fresh, d->argc, d->argv, &file, &mode) != 0)
         r = -EINVAL;
     if (r < 0) {
-        log_error("the configuration stays as it was: %s", *error ? error : strerror(-r));
+        log_event(LOG_KIND_CONFIGURATION, LOG_ERR, NULL, "the configuration stays as it was: %s", *error ? error : strerror(-r));
         config_deinit(&fresh);
     } else {
         if (fresh.one_domain != d->config.one_domain || strcmp(fresh.plugin_dirs, d->config.plugin_dirs) != 0 ||

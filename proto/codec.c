@@ -108,6 +108,9 @@ static const struct type_info types[] = {
     [FRAME_FORGET] = {"FORGET", &wsd__pb__empty__descriptor},
     [FRAME_GATE] = {"GATE", &wsd__pb__gate__descriptor},
     [FRAME_GATE_STATE] = {"GATE_STATE", &wsd__pb__gate_state__descriptor},
+    [FRAME_LIST_WHERE] = {"LIST_WHERE", &wsd__pb__filter__descriptor},
+    [FRAME_CANCEL_WHERE] = {"CANCEL_WHERE", &wsd__pb__filter__descriptor},
+    [FRAME_COUNT] = {"COUNT", &wsd__pb__count__descriptor},
     [FRAME_LANE_OPEN] = {"LANE_OPEN", &wsd__pb__empty__descriptor},
     [FRAME_LANE_BIND] = {"LANE_BIND", &wsd__pb__lane_bind__descriptor},
     [FRAME_LANE_WAITS] = {"LANE_WAITS", &wsd__pb__empty__descriptor},
@@ -259,6 +262,15 @@ static const char *check_gate_state(const struct msg_gate_state *m)
     return !span_fits(m->plugin, CODEC_PATH_MAX) ? "plugin" : span_fits(m->function, CODEC_NAME_MAX) ? NULL : "function";
 }
 
+static const char *check_filter(const struct msg_filter *m)
+{
+    if (m->states & ~CODEC_STATES)
+        return "states";
+    if (!span_fits(m->plugin, CODEC_PATH_MAX))
+        return "plugin";
+    return span_fits(m->function, CODEC_NAME_MAX) ? NULL : "function";
+}
+
 static const char *check_reloaded(const struct msg_reloaded *m)
 {
     if (m->outcome < 1 || m->outcome > CODEC_RELOADED || m->code > UINT8_MAX)
@@ -301,9 +313,13 @@ static const char *check_message(const struct msg *msg, size_t body_size)
     case FRAME_SUBMIT:
         return check_submit(&msg->submit);
     case FRAME_AWAIT:
+        return !msg->id.has_id ? "id" : msg->id.flags & ~(uint32_t)SUBMIT_PROGRESS ? "flags" : NULL;
     case FRAME_STATUS:
     case FRAME_ACCEPTED:
         return msg->id.has_id ? NULL : "id";
+    case FRAME_LIST_WHERE:
+    case FRAME_CANCEL_WHERE:
+        return check_filter(&msg->filter);
     case FRAME_INPUT:
     case FRAME_OUTPUT:
     case FRAME_PIECE:
@@ -577,6 +593,8 @@ union any {
     Wsd__Pb__Dead dead;
     Wsd__Pb__LaneBind lane_bind;
     Wsd__Pb__LaneBound lane_bound;
+    Wsd__Pb__Filter filter;
+    Wsd__Pb__Count count;
     Wsd__Pb__Empty empty;
 };
 
@@ -610,8 +628,26 @@ static const char *message_of(struct codec *codec, const ProtobufCMessage *base,
         return id_of(pb->accepted.id, &ret->id);
     case FRAME_CANCEL:
     case FRAME_AWAIT:
-    case FRAME_STATUS:
-        return id_of(pb->id.id, &ret->id);
+    case FRAME_STATUS: {
+        const char *wrong = id_of(pb->id.id, &ret->id);
+
+        ret->id.flags = pb->id.flags;
+        return wrong;
+    }
+    case FRAME_LIST_WHERE:
+    case FRAME_CANCEL_WHERE:
+        ret->filter = (struct msg_filter){.states = pb->filter.states,
+                                          .by_uid = pb->filter.by_uid,
+                                          .uid = pb->filter.uid,
+                                          .plugin = span_of(pb->filter.plugin),
+                                          .function = span_of(pb->filter.function),
+                                          .newer_usec = pb->filter.newer_usec,
+                                          .older_usec = pb->filter.older_usec,
+                                          .limit = pb->filter.limit};
+        return NULL;
+    case FRAME_COUNT:
+        ret->count = (struct msg_count){.n = pb->count.n};
+        return NULL;
     case FRAME_INPUT:
     case FRAME_OUTPUT:
     case FRAME_PIECE:
@@ -634,7 +670,8 @@ static const char *message_of(struct codec *codec, const ProtobufCMessage *base,
     case FRAME_ERROR:
     case FRAME_GOODBYE:
     case FRAME_LANE_LOST:
-        ret->error = (struct msg_error){.code = pb->error.code, .text = span_of(pb->error.text)};
+        ret->error = (struct msg_error){
+            .code = pb->error.code, .text = span_of(pb->error.text), .retry_usec = pb->error.retry_usec};
         return NULL;
     case FRAME_PLUGINS:
         ret->plugins = (struct msg_plugins){.name = span_of(pb->plugins.name)};
@@ -854,6 +891,23 @@ static void put_flat(const struct msg *msg, union any *ret)
         wsd__pb__id__init(&ret->id);
         if (msg->id.has_id)
             ret->id.id = id_bytes(msg->id.id);
+        ret->id.flags = msg->id.flags;
+        break;
+    case FRAME_LIST_WHERE:
+    case FRAME_CANCEL_WHERE:
+        wsd__pb__filter__init(&ret->filter);
+        ret->filter.states = msg->filter.states;
+        ret->filter.by_uid = msg->filter.by_uid;
+        ret->filter.uid = msg->filter.uid;
+        ret->filter.plugin = bytes_of(msg->filter.plugin);
+        ret->filter.function = bytes_of(msg->filter.function);
+        ret->filter.newer_usec = msg->filter.newer_usec;
+        ret->filter.older_usec = msg->filter.older_usec;
+        ret->filter.limit = msg->filter.limit;
+        break;
+    case FRAME_COUNT:
+        wsd__pb__count__init(&ret->count);
+        ret->count.n = msg->count.n;
         break;
     case FRAME_INPUT:
     case FRAME_OUTPUT:
@@ -889,6 +943,7 @@ static void put_flat(const struct msg *msg, union any *ret)
         wsd__pb__error__init(&ret->error);
         ret->error.code = msg->error.code;
         ret->error.text = bytes_of(msg->error.text);
+        ret->error.retry_usec = msg->error.retry_usec;
         break;
     case FRAME_PLUGINS:
         wsd__pb__plugins__init(&ret->plugins);

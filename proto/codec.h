@@ -41,6 +41,7 @@
 #define FEATURE_FORGET 2u  /* FORGET */
 #define FEATURE_BRIEF  8u  /* FINISHED, SUBMIT_QUIET, SUBMIT_LEFT */
 #define FEATURE_STORE  16u /* durable jobs, keys, retries, DEAD */
+#define FEATURE_WHERE  256u /* LIST_WHERE, CANCEL_WHERE, progress of AWAIT, Error.retry_usec */
 
 struct span {
     const char *data; /* followed by a NUL that is not counted; never NULL in a decoded message */
@@ -60,6 +61,7 @@ enum submit_flags {
     SUBMIT_LEFT = 32,  /* ACCEPTED is the last frame of the call */
 };
 #define SUBMIT_FLAGS_ALL 63u
+#define CODEC_STATES     (((2u << CODEC_STATE_MAX) - 1) & ~1u) /* of Filter.states */
 
 struct msg_hello {
     uint32_t version_min, version_max;
@@ -79,7 +81,7 @@ struct msg_submit {
     uint32_t retries, retry_on;
     uint64_t retry_usec;
 };
-struct msg_id { bool has_id; uint8_t id[16]; };
+struct msg_id { bool has_id; uint8_t id[16]; uint32_t flags; };
 struct msg_chunk { uint64_t offset; bool last; };
 struct msg_credit { uint64_t bytes; };
 struct msg_progress { uint64_t done, total; };
@@ -100,7 +102,7 @@ struct msg_finished {
     uint32_t attempts, uid;
     uint64_t queued_usec, run_usec, cpu_usec, submitted_usec;
 };
-struct msg_error { uint32_t code; struct span text; };
+struct msg_error { uint32_t code; struct span text; uint64_t retry_usec; };
 struct msg_plugins { struct span name; };
 struct msg_function {
     struct span name, help;
@@ -134,6 +136,15 @@ struct msg_trace { uint32_t action; };
 struct msg_gate { uint32_t action; struct span plugin, function; uint32_t limit; };
 struct msg_gate_state { struct span plugin, function; uint32_t flags, limit; uint64_t running, waiting; };
 struct msg_dead { uint32_t action; struct msg_id id; };
+struct msg_filter {
+    uint32_t states;
+    bool by_uid;
+    uint32_t uid;
+    struct span plugin, function;
+    uint64_t newer_usec, older_usec;
+    uint32_t limit;
+};
+struct msg_count { uint64_t n; };
 struct msg_open { uint32_t serial; struct span path; };
 struct msg_lane_bind { uint32_t lane; struct span plugin, function; };
 struct msg_lane_bound { uint32_t number, flags; };
@@ -171,6 +182,8 @@ struct msg {
         struct msg_gate gate;
         struct msg_gate_state gate_state;
         struct msg_dead dead;
+        struct msg_filter filter; /* LIST_WHERE, CANCEL_WHERE */
+        struct msg_count count;
         struct msg_lane_bind lane_bind;
         struct msg_lane_bound lane_bound;
     };

@@ -117,6 +117,7 @@ static void on_done(struct wsd_call *call, int error, const struct wsd_job_info 
         int exit = wsd_client_exit(batch->client);
 
         if (error == -EAGAIN && !item->ignored) {
+            item->retry_usec = wsd_client_retry_usec(batch->client);
             item->refused = true; /* the owner of the batch decides: again later, or batch_item_fail() */
             snprintf(item->error, sizeof(item->error), "%s", text);
             return;

@@ -41,6 +41,7 @@ struct batch_item {
     struct buffer output;
     struct json json;
     bool done, refused, held, ignored;
+    uint64_t retry_usec; /* refused: what wsd says of another try */
     int exit;
     char error[512]; /* said when its turn comes */
 };

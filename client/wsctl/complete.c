@@ -222,6 +222,9 @@ static void offer_kind(struct complete *c, const struct ctl *ctl, const char *ki
     } else if (strcmp(kind, "ID") == 0) {
         if (connected(c, ctl->socket))
             wsd_client_list(c->client, strcmp(ctl->verb->name, "cancel") == 0 ? offer_open_job : offer_job, c);
+    } else if (strcmp(kind, "STATE") == 0) {
+        for (int state = WSD_JOB_HELD; state <= WSD_JOB_INTERRUPTED; state++)
+            offer(c, wsd_job_state_name((enum wsd_job_state)state), "");
     } else if (strcmp(kind, "DIR") == 0) {
         puts("\tdirectories");
     } else if (strcmp(kind, "ARG") == 0 || strcmp(kind, "ITEM") == 0 || strcmp(kind, "FILE") == 0 ||

@@ -43,6 +43,7 @@ struct ctl {
 int verb_submit(struct ctl *ctl, int argc, char **argv);
 int verb_map(struct ctl *ctl, int argc, char **argv);
 int verb_await(struct ctl *ctl, int argc, char **argv);
+int verb_attach(struct ctl *ctl, int argc, char **argv);
 int verb_status(struct ctl *ctl, int argc, char **argv);
 int verb_list(struct ctl *ctl, int argc, char **argv);
 int verb_cancel(struct ctl *ctl, int argc, char **argv);

@@ -7,6 +7,7 @@
 
 #include "config.h"
 #include "ctl.h"
+#include "filter.h"
 
 static const struct verb verbs[] = {
     {"submit", "[OPTION...] PLUGIN[:FUNCTION] [ARG...]", "Runs one job",
@@ -25,6 +26,7 @@ static const struct verb verbs[] = {
      "      --retries N       tried again so often after it ended badly, with growing pauses\n"
      "      --retry-delay TIME  the first of them (1s)\n"
      "      --retry-on LIST   what counts as badly (failed,timed-out,crashed,interrupted)\n"
+     "      --wait-for-room[=TIME]  where it is refused for now (75): wait for room, at most so long\n"
      "      --local           run it inside wsctl, without a daemon (for debuggers and authors)\n"
      "      --workers N       with --local: so many workers\n"
      "      --plugin-dir DIR  with --local: look here; may be repeated\n"
@@ -39,13 +41,29 @@ static const struct verb verbs[] = {
      "  -k, --keep-going      go on after a failure\n"
      "  -t, --timeout TIME    of each job's run time\n"
      "  -p, --priority N      -100 to 100, higher first\n"
+     "      --wait-for-room[=TIME]  where it is refused for now (75): wait for room, at most so long\n"
      "      --json            one object a job, with its item\n",
      verb_map},
     {"await", "ID...", "Waits for jobs and gives their output and status",
      "The outputs come in the order of the arguments; the exit code is that of the first that failed.\n", verb_await},
+    {"attach", "ID...", "Follows jobs as they go: output, messages, progress, end",
+     "From any terminal, as many as like to. Output comes from its beginning where the job was detached, is durable or has a "
+     "key,\n"
+     "else from now on; that of several jobs comes mixed, under headings. Ctrl-C leaves the jobs alone.\n",
+     verb_attach},
     {"status", "ID", "Tells what is known of a job", "", verb_status},
-    {"list", "", "Lists your jobs (root: everybody's), oldest first", "", verb_list},
-    {"cancel", "ID...", "Cancels jobs", "", verb_cancel},
+    {"list", "[OPTION...]", "Lists your jobs (root: everybody's), oldest first",
+     FILTER_HELP
+     "  -n, --limit N         only the newest so many\n"
+     "  -w, --watch           again and again, until Ctrl-C; where stdout is no terminal, or with --json: what has changed\n"
+     "  -d, --delay TIME      between two looks of --watch (1)\n",
+     verb_list},
+    {"cancel", "ID... | [OPTION...]", "Cancels jobs, by id or by what they are",
+     "Of what has not ended, and only what all options together mean; root: everybody's.\n\n"
+     FILTER_HELP
+     "      --all             whatever it is\n"
+     "      --dry-run         only show what would be cancelled\n",
+     verb_cancel},
     {"dead", "list | requeue ID... | drop ID...", "Shows durable jobs that are out of retries, and decides on them",
      "They are kept until requeue (queued again, under the same id, as if never tried) or drop (forgotten).\n", verb_dead},
     {"plugin", "list | show NAME | reload NAME | release NAME[:FUNCTION]", "Tells which plugins and functions there are",

@@ -13,6 +13,7 @@
 
 #include "batch.h"
 #include "progress.h"
+#include "room.h"
 
 struct map {
     struct batch batch;
@@ -26,6 +27,7 @@ struct map {
     struct buffer lines;
     uint64_t n_begun, done_at_refusal;
     uint64_t timeout_usec;
+    struct room room;
     int priority;
     size_t jobs;
     bool placeholder, keep_going, stdin_eof, stopping, interrupted;
@@ -159,11 +161,40 @@ static int submit_item(struct map *map, struct batch_item *item)
     return r;
 }
 
+/* With --wait-for-room: one that was refused says when all of them are tried again; where that is now, the oldest goes first, and
+ * the next turn says whether it was taken. */
+static int wait_for_room(struct map *map)
+{
+    if (map->batch.n_done != map->done_at_refusal) /* there was some */
+        map->room.since_usec = map->room.pause_usec = 0;
+    map->done_at_refusal = map->batch.n_done;
+    list_for_each (l, &map->batch.items) {
+        struct batch_item *item = container_of(l, struct batch_item, link);
+
+        if (!item->refused)
+            continue;
+        if (!map->room.due_usec && !room_refused(&map->room, item->retry_usec)) {
+            item->refused = false;
+            batch_item_fail(item, EXIT_REFUSED, item->error);
+            continue;
+        }
+        if (room_timeout(&map->room) > 0)
+            return 0;
+        map->room.due_usec = 0;
+        item->refused = false;
+        return submit_item(map, item);
+    }
+    return 0;
+}
+
 /* Those that wsd refused: again when another has ended; where none of ours runs it is the end. */
 static int retry(struct map *map)
 {
     bool again = map->batch.n_done != map->done_at_refusal;
     int r = 0;
+
+    if (map->room.wanted)
+        return wait_for_room(map);
 
     list_for_each (l, &map->batch.items) {
         struct batch_item *item = container_of(l, struct batch_item, link);
@@ -189,7 +220,7 @@ static size_t count_refused(struct map *map)
 
     list_for_each (l, &map->batch.items)
         n += container_of(l, struct batch_item, link)->refused;
-    if (n > 0)
+    if (n > 0 && !map->room.wanted)
         map->jobs = MAX(1, MIN(map->jobs, map->batch.n_running));
     return n;
 }
@@ -234,8 +265,8 @@ static int turn(struct map *map)
     };
     int r = 0;
 
-    if (map->batch.n_running > 0 || fds[2].fd >= 0) {
-        if (poll(fds, 3, -1) < 0)
+    if (map->batch.n_running > 0 || fds[2].fd >= 0 || map->room.due_usec) {
+        if (poll(fds, 3, map->room.due_usec && !map->stopping ? room_timeout(&map->room) : -1) < 0)
             return errno == EINTR ? 0 : ctl_error(EXIT_IO, "poll", "%s", strerror(errno));
         if (fds[1].revents && signals_take()) {
             map->stopping = map->interrupted = true;
@@ -276,10 +307,12 @@ static int run(struct map *map)
 /* --- options
  * ---------------------------------------------------------------------------------------------------------- */
 
+enum { OPT_WAIT_FOR_ROOM = 256 };
+
 static const struct option long_options[] = {
     {"jobs", required_argument, NULL, 'j'},     {"unordered", no_argument, NULL, 'u'},
     {"keep-going", no_argument, NULL, 'k'},     {"timeout", required_argument, NULL, 't'},
-    {"priority", required_argument, NULL, 'p'}, {0},
+    {"priority", required_argument, NULL, 'p'}, {"wait-for-room", optional_argument, NULL, OPT_WAIT_FOR_ROOM}, {0},
 };
 
 static int set_option(struct map *map, int c)
@@ -302,6 +335,8 @@ static int set_option(struct map *map, int c)
         return parse_duration(optarg, &map->timeout_usec) == 0
                    ? 0
                    : ctl_error(EXIT_USAGE, optarg, "not a duration; write 30, 1.5s, 500ms, 2min or 1h");
+    case OPT_WAIT_FOR_ROOM:
+        return room_option(&map->room, optarg);
     default:
         if (parse_number(optarg, -100, 100, &number) < 0)
             return ctl_error(EXIT_USAGE, optarg, "not a priority; write -100 to 100");
@@ -348,6 +383,7 @@ int verb_map(struct ctl *ctl, int argc, char **argv)
     struct map map = {.ctl = ctl, .jobs = 64};
     int r, end;
 
+    room_init(&map.room);
     batch_init(&map.batch, ctl, NULL);
     map.batch.named = map.batch.item_key = true;
     if (parse(&map, argc, argv, &r) == CTL_EXIT || (r = ctl_connect(ctl, &map.batch.client)) != 0)

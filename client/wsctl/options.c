@@ -4,6 +4,7 @@
  * Owns nothing but getopt's own state. One thread.
  * Keeps: what is wrong is said in one line, with where to look.
  * Does not know what verbs do. */
+#include <assert.h>
 #include "ctl.h"
 
 #include <ctype.h>
@@ -12,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define OPTIONS_MAX 32
+#define OPTIONS_MAX 64
 
 enum { OPT_SOCKET = 1000, OPT_JSON, OPT_QUIET, OPT_NO_PROGRESS, OPT_HELP };
 
@@ -60,6 +61,7 @@ int ctl_getopt(struct ctl *ctl, int argc, char **argv, const char *letters, cons
 
     for (; own && own[n].name && n < OPTIONS_MAX - sizeof(common) / sizeof(*common) - 1; n++)
         all[n] = own[n];
+    assert(!own || !own[n].name); /* OPTIONS_MAX */
     memcpy(all + n, common, sizeof(common));
     snprintf(short_options, sizeof(short_options), "+:qh%s", letters);
     opterr = 0;

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -28,6 +29,8 @@ struct submit {
     struct buffer gathered; /* with --json */
     struct wsd_id id;
     bool accepted, done, interrupted;
+    struct room room;
+    bool refused;     /* for now: it is to be made again */
     bool lost;        /* durable, and the connection ended: it goes on */
     uint64_t lost_usec, attached_usec; /* CLOCK_MONOTONIC: the first of a row of losses, the last time that it was followed */
     uint64_t written, skip; /* bytes of output; those that come once more */
@@ -100,6 +103,11 @@ static void on_done(struct wsd_call *call, int error, const struct wsd_job_info 
         submit->lost = true;
         return;
     }
+    if (error == -EAGAIN && !submit->accepted && !submit->interrupted &&
+        room_refused(&submit->room, wsd_client_retry_usec(submit->client))) {
+        submit->refused = true;
+        return;
+    }
     if (error) {
         submit->exit = ctl_client_error(submit->client, submit->options->name, submit->options->plugin);
         return;
@@ -127,13 +135,40 @@ static bool may_leave(const struct submit *submit)
            !(wsd_client_events(submit->client) & POLLOUT);
 }
 
+static char leaving[160]; /* what the second Ctrl-C says */
+
+/* In a signal handler. */
+static void say_leaving(void)
+{
+    if (write(STDERR_FILENO, leaving, strlen(leaving)) < 0)
+        return; /* nobody to tell */
+}
+
 static void interrupted(struct submit *submit)
 {
+    char id[WSD_ID_TEXT] = "";
+
+    if (submit->accepted)
+        wsd_id_text(&submit->id, id);
     if (!submit->ctl->quiet)
-        print_message("wsctl", "cancelling; once more to quit at once");
+        snprintf(leaving, sizeof(leaving), "wsctl: detached at once; the job was told to end%s%s\n", *id ? ": wsctl status " : "",
+                 id);
+    signals_before_quitting(say_leaving);
+    if (!submit->ctl->quiet)
+        print_message("wsctl", "cancelling; once more to detach at once");
     submit->interrupted = true;
+    if (submit->refused)
+        submit->exit = EXIT_CANCELLED;
     wsd_call_cancel(submit->call);
     submit->input.ended = submit->input.eof = true;
+}
+
+/* What may be refused and made again must not have had any of the input. */
+static int feed(struct submit *submit)
+{
+    return submit->refused || (submit->room.wanted && !submit->accepted)
+               ? 0
+               : input_feed(&submit->input, submit->client, submit->call);
 }
 
 /* One turn. Returns 0, or what ends the loop. */
@@ -141,7 +176,7 @@ static int turn(struct submit *submit)
 {
     /* Before the wait: the credit for it may have come with what was processed last, and nothing would wake us for it
      * again. What is fed here makes POLLOUT wake us at once. */
-    int r = input_feed(&submit->input, submit->client, submit->call);
+    int r = feed(submit);
     struct pollfd fds[] = {
         {.fd = wsd_client_fd(submit->client), .events = wsd_client_events(submit->client)},
         {.fd = signals_fd(), .events = POLLIN},
@@ -150,7 +185,7 @@ static int turn(struct submit *submit)
 
     if (r != 0)
         return r;
-    if (poll(fds, 3, -1) < 0)
+    if (poll(fds, 3, submit->refused ? room_timeout(&submit->room) : -1) < 0)
         return errno == EINTR ? 0 : ctl_error(EXIT_IO, "poll", "%s", strerror(errno));
     if (fds[1].revents && signals_take())
         interrupted(submit);
@@ -200,8 +235,16 @@ static int start(struct submit *submit)
     if (wsd_client_submit(submit->client, &request, &callbacks, &submit->call) < 0)
         return ctl_client_error(submit->client, o->name, NULL);
     if (wsd_client_process(submit->client) == 0)
-        input_feed(&submit->input, submit->client, submit->call);
+        feed(submit);
     return 0;
+}
+
+/* It is time for another try. */
+static int start_again(struct submit *submit)
+{
+    submit->call = wsd_call_free(submit->call);
+    submit->refused = submit->done = false;
+    return start(submit);
 }
 
 static int print_id(const struct submit *submit)
@@ -259,7 +302,7 @@ static int follow_again(struct submit *submit)
 
 static int submit_remote(const struct ctl *ctl, const struct submit_options *options)
 {
-    struct submit submit = {.ctl = ctl, .options = options, .output = {.fd = -1}};
+    struct submit submit = {.ctl = ctl, .options = options, .output = {.fd = -1}, .room = options->room};
     int r, closed;
 
     if ((r = input_open(&submit.input, options->input)) != 0 || (r = ctl_connect(ctl, &submit.client)) != 0)
@@ -269,8 +312,10 @@ static int submit_remote(const struct ctl *ctl, const struct submit_options *opt
         goto end;
     signals_init();
     r = start(&submit);
-    while (r == 0 && (!submit.done || submit.lost) && submit.exit == 0 && !may_leave(&submit))
-        r = submit.lost ? follow_again(&submit) : turn(&submit);
+    while (r == 0 && (!submit.done || submit.lost || submit.refused) && submit.exit == 0 && !may_leave(&submit))
+        r = submit.lost                                                ? follow_again(&submit)
+            : submit.refused && room_timeout(&submit.room) == 0 ? start_again(&submit)
+                                                                       : turn(&submit);
     if (r == 0)
         r = submit.exit;
     if (r == 0 && options->detach && submit.accepted)
@@ -290,7 +335,7 @@ end:
     return r;
 }
 
-enum { OPT_LOCAL = 256, OPT_WORKERS, OPT_PLUGIN_DIR, OPT_DURABLE, OPT_KEY, OPT_RETRIES, OPT_RETRY_DELAY, OPT_RETRY_ON };
+enum { OPT_WAIT_FOR_ROOM = 255, OPT_LOCAL, OPT_WORKERS, OPT_PLUGIN_DIR, OPT_DURABLE, OPT_KEY, OPT_RETRIES, OPT_RETRY_DELAY, OPT_RETRY_ON };
 
 static const struct option long_options[] = {
     {"input", required_argument, NULL, 'i'},
@@ -303,6 +348,7 @@ static const struct option long_options[] = {
     {"retries", required_argument, NULL, OPT_RETRIES},
     {"retry-delay", required_argument, NULL, OPT_RETRY_DELAY},
     {"retry-on", required_argument, NULL, OPT_RETRY_ON},
+    {"wait-for-room", optional_argument, NULL, OPT_WAIT_FOR_ROOM},
     {"local", no_argument, NULL, OPT_LOCAL},
     {"workers", required_argument, NULL, OPT_WORKERS},
     {"plugin-dir", required_argument, NULL, OPT_PLUGIN_DIR},
@@ -374,6 +420,8 @@ static int set_option(struct submit_options *o, int c)
                    : ctl_error(EXIT_USAGE, optarg, "not a duration of at most a day; write 30, 1.5s, 500ms, 2min or 1h");
     case OPT_RETRY_ON:
         return retry_on(optarg, &o->retry_on);
+    case OPT_WAIT_FOR_ROOM:
+        return room_option(&o->room, optarg);
     case OPT_LOCAL:
         o->local = true;
         return 0;
@@ -410,6 +458,8 @@ static int parse(struct ctl *ctl, int argc, char **argv, struct submit_options *
     if (!o->local && (o->workers || o->n_plugin_dirs))
         return ctl_error(EXIT_USAGE, o->workers ? "--workers" : "--plugin-dir",
                          "only with --local; else it is wsd's to say");
+    if (o->local && o->room.wanted)
+        return ctl_error(EXIT_USAGE, "--wait-for-room", "not with --local");
     if (o->local && (o->durable || o->key || o->retries))
         return ctl_error(EXIT_USAGE, o->durable ? "--durable" : o->key ? "--key" : "--retries", "not with --local");
     if ((o->retry_usec || o->retry_on) && !o->retries)
@@ -427,7 +477,10 @@ static int parse(struct ctl *ctl, int argc, char **argv, struct submit_options *
 int verb_submit(struct ctl *ctl, int argc, char **argv)
 {
     struct submit_options options = {.plugin = NULL};
-    int r = parse(ctl, argc, argv, &options);
+    int r;
+
+    room_init(&options.room);
+    r = parse(ctl, argc, argv, &options);
 
     if (r == 0) {
         progress_init(!ctl->no_progress && !ctl->quiet && !ctl->json && !options.detach);

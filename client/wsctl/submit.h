@@ -5,6 +5,7 @@
 #pragma once
 
 #include "ctl.h"
+#include "room.h"
 
 struct submit_options {
     const char *plugin, *function; /* function NULL: the main one */
@@ -18,6 +19,7 @@ struct submit_options {
     uint32_t retries, retry_on;
     uint64_t retry_usec;
     bool detach, local, durable;
+    struct room room;
     unsigned workers;
     const char *plugin_dirs[16];
     size_t n_plugin_dirs;

@@ -75,6 +75,28 @@ struct hash_link *hash_next(const struct hash_link *link)
     return NULL;
 }
 
+static size_t reversed(size_t x)
+{
+    size_t r = 0;
+
+    for (unsigned i = 0; i < sizeof(x) * 8; i++, x >>= 1)
+        r = r << 1 | (x & 1);
+    return r;
+}
+
+struct hash_link *hash_walk(const struct hash *h, size_t *cursor)
+{
+    struct hash_link *first;
+
+    if (!h->n_buckets)
+        return NULL;
+    first = h->buckets[*cursor & (h->n_buckets - 1)];
+    /* Counted from the highest bit of the index down: a bucket that is split by a doubling has both of its halves on the same
+     * side of the cursor, so that none is met twice or passed over. */
+    *cursor = reversed(reversed(*cursor | ~(h->n_buckets - 1)) + 1);
+    return first;
+}
+
 void hash_deinit(struct hash *h)
 {
     free(h->buckets);

@@ -44,4 +44,8 @@ void hash_remove(struct hash *h, struct hash_link *link);
 /* The first link with the key, and the next one. */
 struct hash_link *hash_first(const struct hash *h, uint64_t key);
 struct hash_link *hash_next(const struct hash_link *link);
+/* Walks a table that may change between two calls, one bucket a call: *cursor begins with 0, and is 0 again behind the last one.
+ * Returns the first link of the bucket, NULL where it is empty; ->next leads through it. What is in the table all the time is met
+ * once, what comes or goes meanwhile once or not at all. */
+struct hash_link *hash_walk(const struct hash *h, size_t *cursor);
 void hash_deinit(struct hash *h);

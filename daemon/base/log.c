@@ -2,8 +2,12 @@
  *
  * log.c: writes log lines.
  * Owns the level and the choice of target, both set once before threads start. [any]
- * Keeps: a line is written with one system call, so lines of several threads do not mix.
- * Does not rotate, filter by rate, or log what jobs say. */
+ * Keeps: a line is written with one system call, so lines of several threads do not mix; nothing in one can look like another
+ * line; whoever makes many of a kind does not fill the log with them.
+ * Does not rotate, or look into jobs: what it is given it writes. */
+/* Before its header: CODE_FILE and the like would be of this file, always. */
+#define SD_JOURNAL_SUPPRESS_LOCATION
+
 #include "base/log.h"
 
 #include <stdarg.h>
@@ -14,6 +18,8 @@
 #include <sys/uio.h>
 #include <systemd/sd-journal.h>
 #include <unistd.h>
+
+#include "base/clock.h"
 
 static const char *program_name = "wsd"; /* [const after init] */
 static bool to_journal;                  /* [const after init] */
@@ -50,6 +56,26 @@ int log_level_parse(const char *text)
     return -EINVAL;
 }
 
+/* Text of clients and plugins may be among it. */
+static void clean(char *line)
+{
+    for (; *line; line++)
+        if ((unsigned char)*line < ' ' || *line == 0x7f)
+            *line = '?';
+}
+
+static void write_line(char *line)
+{
+    struct iovec v[] = {
+        {.iov_base = (void *)(uintptr_t)program_name, .iov_len = strlen(program_name)},
+        {.iov_base = (void *)(uintptr_t) ": ", .iov_len = 2},
+        {.iov_base = line, .iov_len = strlen(line)},
+        {.iov_base = (void *)(uintptr_t) "\n", .iov_len = 1},
+    };
+    if (writev(STDERR_FILENO, v, 4) < 0)
+        return; /* there is nobody left to tell */
+}
+
 void log_write(int level, const char *format, ...)
 {
     char line[1024];
@@ -62,18 +88,117 @@ void log_write(int level, const char *format, ...)
     va_end(args);
     if (n < 0)
         return;
-    if (to_journal) {
+    clean(line);
+    if (to_journal)
         sd_journal_send("PRIORITY=%i", level, "MESSAGE=%s", line, NULL);
-        return;
+    else
+        write_line(line);
+}
+
+/* --- kinds ------------------------------------------------------------------------------------------------------------ */
+
+static const struct {
+    const char *name, *id; /* id: as in packaging/catalog/wsd.catalog, where it stays for ever */
+    bool unlimited;
+} kinds[LOG_KINDS] = {
+    [LOG_KIND_JOB_SAYS] = {"job-says", "60bb89eba2f749aa970f2c6a26a269c8"},
+    [LOG_KIND_JOB_CRASHED] = {"job-crashed", "25d4237c7dfe437fb80a303a58e44770"},
+    [LOG_KIND_JOB_DEAF] = {"job-deaf", "4d79f94878bb4763a3d608bb7e9d1023"},
+    [LOG_KIND_QUARANTINE] = {"quarantine", "aa99d1f1edec41e0891b3afd1cb3bf77"},
+    [LOG_KIND_EXECUTOR_ENDED] = {"executor-ended", "624b1aa846354aa4ae750261ba44bfb0"},
+    [LOG_KIND_EXECUTOR_HANGS] = {"executor-hangs", "3a4a7cae16324444bb52c5f08e2d9c53"},
+    [LOG_KIND_CONFIGURATION] = {"configuration", "394344e63eea457eb278af3225e993df"},
+    [LOG_KIND_PLUGIN_REFUSED] = {"plugin-refused", "3189819c58a24021a334eb6b2c1d2b1c"},
+    [LOG_KIND_ADMINISTRATOR] = {"administrator", "03a8d712fa754f80b1f2442d6f1a56aa", .unlimited = true},
+    [LOG_KIND_LIMIT] = {"limit", "9a8a4606944040ebb76a25587a4e405b"},
+    [LOG_KIND_UNCONFINED] = {"unconfined", "ca02e5e3701e4ff7818fd6d09d74ce1c"},
+    [LOG_KIND_STORE] = {"store", "e3c2eadebbff4397a7117b3df6c0bfb8"},
+};
+
+static struct log_rate rates[LOG_KINDS]; /* [loop] */
+
+bool log_rate_lets(struct log_rate *r, uint64_t now_usec, uint64_t *ret_left_out)
+{
+    if (!r->since_usec || now_usec - r->since_usec >= LOG_RATE_USEC) {
+        r->since_usec = now_usec;
+        r->n = 0;
     }
-    struct iovec v[] = {
-        {.iov_base = (void *)(uintptr_t)program_name, .iov_len = strlen(program_name)},
-        {.iov_base = (void *)(uintptr_t) ": ", .iov_len = 2},
-        {.iov_base = line, .iov_len = strlen(line)},
-        {.iov_base = (void *)(uintptr_t) "\n", .iov_len = 1},
-    };
-    if (writev(STDERR_FILENO, v, 4) < 0)
-        return; /* there is nobody left to tell */
+    if (r->n == LOG_RATE_LINES) {
+        r->n_left_out++;
+        return false;
+    }
+    r->n++;
+    *ret_left_out = r->n_left_out;
+    r->n_left_out = 0;
+    return true;
+}
+
+#define FIELDS 7
+
+struct fields {
+    char text[FIELDS][1280];
+    struct iovec v[FIELDS];
+    int n;
+};
+
+__attribute__((format(printf, 2, 3))) static void add_field(struct fields *f, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(f->text[f->n], sizeof(f->text[f->n]), format, args);
+    va_end(args);
+    f->v[f->n] = (struct iovec){.iov_base = f->text[f->n], .iov_len = strlen(f->text[f->n])};
+    f->n++;
+}
+
+static void write_fields(enum log_kind kind, int level, const struct log_about *about, const char *line)
+{
+    static const struct log_about nothing;
+    struct fields f = {.n = 0};
+    char id[33] = "";
+
+    about = about ? about : &nothing;
+    add_field(&f, "MESSAGE=%s", line);
+    add_field(&f, "PRIORITY=%i", level);
+    if (kinds[kind].id)
+        add_field(&f, "MESSAGE_ID=%s", kinds[kind].id);
+    for (int i = 0; about->job && i < 16; i++)
+        snprintf(id + i * 2, 3, "%02x", about->job[i]);
+    if (*id)
+        add_field(&f, "JOB_ID=%s", id);
+    if (about->plugin)
+        add_field(&f, "PLUGIN=%.200s", about->plugin);
+    if (about->function && *about->function)
+        add_field(&f, "FUNCTION=%.200s", about->function);
+    if (about->uid)
+        add_field(&f, "USER=%u", *about->uid);
+    sd_journal_sendv(f.v, f.n);
+}
+
+bool log_event(enum log_kind kind, int level, const struct log_about *about, const char *format, ...)
+{
+    uint64_t left_out = 0;
+    char line[1024];
+    va_list args;
+
+    if (level > max_level || (kind == LOG_KIND_JOB_SAYS && !to_journal))
+        return false;
+    if (kinds[kind].id && !kinds[kind].unlimited && !log_rate_lets(&rates[kind], clock_monotonic_usec(), &left_out))
+        return false;
+    if (left_out)
+        log_notice("%llu more lines of the kind %s were left out", (unsigned long long)left_out, kinds[kind].name);
+    va_start(args, format);
+    int n = vsnprintf(line, sizeof(line), format, args);
+    va_end(args);
+    if (n < 0)
+        return false;
+    clean(line);
+    if (to_journal)
+        write_fields(kind, level, about, line);
+    else
+        write_line(line);
+    return true;
 }
 
 int error_trace(const char *file, int line, int answer)

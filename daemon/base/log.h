@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <string.h>
 #include <syslog.h>
 
@@ -18,6 +19,46 @@ int log_level(void);
 int log_level_parse(const char *text);
 
 __attribute__((format(printf, 2, 3))) void log_write(int level, const char *format, ...);
+
+/* Kinds of lines that an administrator looks for. Each has its MESSAGE_ID (log.c), which packaging/catalog/wsd.catalog explains. */
+enum log_kind {
+    LOG_KIND_NONE = 0,       /* has no MESSAGE_ID and no limit */
+    LOG_KIND_JOB_SAYS,       /* what a job says by wsd_job_log(): to the journal only */
+    LOG_KIND_JOB_CRASHED,
+    LOG_KIND_JOB_DEAF,       /* heeds no cancel: its executor is replaced */
+    LOG_KIND_QUARANTINE,
+    LOG_KIND_EXECUTOR_ENDED, /* and is replaced */
+    LOG_KIND_EXECUTOR_HANGS,
+    LOG_KIND_CONFIGURATION,  /* was refused */
+    LOG_KIND_PLUGIN_REFUSED,
+    LOG_KIND_ADMINISTRATOR,  /* somebody did something to others, or to all: never left out */
+    LOG_KIND_LIMIT,          /* was reached: something was refused for now */
+    LOG_KIND_UNCONFINED,     /* a sandbox does not hold */
+    LOG_KIND_STORE,          /* takes nothing */
+    LOG_KINDS
+};
+
+/* What a line is about: fields of the journal. */
+struct log_about {
+    const uint8_t *job; /* 16 bytes: JOB_ID; NULL: of none */
+    const char *plugin, *function; /* PLUGIN, FUNCTION; NULL: of none */
+    const uint32_t *uid;           /* USER; NULL: nobody's */
+};
+
+/* So many lines of a kind within so much time; the rest is counted, and their number is told with the next one. */
+#define LOG_RATE_LINES 40u
+#define LOG_RATE_USEC  10000000u
+struct log_rate {
+    uint64_t since_usec; /* 0: nothing yet */
+    uint32_t n;
+    uint64_t n_left_out;
+};
+/* Whether one more may be written now; *ret_left_out: how many were not since the last one that was. */
+bool log_rate_lets(struct log_rate *r, uint64_t now_usec, uint64_t *ret_left_out);
+
+/* A line of a kind; about may be NULL. False: it was left out. [loop] */
+__attribute__((format(printf, 4, 5))) bool log_event(enum log_kind kind, int level, const struct log_about *about,
+                                                     const char *format, ...);
 
 #define log_error(...)   log_write(LOG_ERR, __VA_ARGS__)
 #define log_warning(...) log_write(LOG_WARNING, __VA_ARGS__)

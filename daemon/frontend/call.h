@@ -6,7 +6,7 @@
 
 #include "frontend/peer.h"
 
-enum call_kind { CALL_SUBMIT, CALL_AWAIT, CALL_LIST, CALL_PLUGINS, CALL_RELOAD, CALL_WORKERS, CALL_TRACE, CALL_DEAD, CALL_LANE, CALL_BIND };
+enum call_kind { CALL_SUBMIT, CALL_AWAIT, CALL_LIST, CALL_PLUGINS, CALL_RELOAD, CALL_WORKERS, CALL_TRACE, CALL_DEAD, CALL_LANE, CALL_BIND, CALL_CANCEL };
 
 struct call {
     struct watch watch; /* SUBMIT, AWAIT */
@@ -21,8 +21,9 @@ struct call {
     char *names;                   /* PLUGINS: those to come, each with its NUL; RELOAD: the one */
     uint64_t *owners;              /* RELOAD: whose executors are to come */
     struct dead_query dead;        /* DEAD */
-    uint8_t (*ids)[16];            /* LIST */
-    size_t at, n;                  /* LIST: ids; PLUGINS: bytes of names; RELOAD: owners */
+    struct selection *selection;   /* LIST, CANCEL */
+    uint64_t n_cancelled;          /* CANCEL */
+    size_t at, n;                  /* PLUGINS: bytes of names; RELOAD: owners */
     size_t asked;                  /* PLUGINS: where the name is that was asked for last */
     bool one;                      /* PLUGINS: of this one name */
     struct executor_question question; /* WORKERS, TRACE */
@@ -47,6 +48,8 @@ struct call *call_new(struct peer *p, uint32_t tag, enum call_kind kind);
 void call_free(struct call *c);
 /* It goes on when there is room in the output. */
 void call_stall(struct call *c);
+/* It goes on in another turn of the loop. */
+void call_later(struct call *c);
 /* END, and it is over. */
 void call_end(struct call *c);
 
@@ -58,6 +61,13 @@ void lane_bind(struct peer *p, uint32_t tag, const struct msg_lane_bind *m);
 void lane_waits(struct peer *p, uint32_t tag);
 void lane_close(struct peer *p, uint32_t tag);
 void lane_forget(struct call *c); /* the call goes */
+
+/* list.c: jobs by what they are */
+void list_jobs(struct peer *p, uint32_t tag, const struct jobs_filter *filter);
+void list_where(struct peer *p, uint32_t tag, const struct msg_filter *m);
+void list_cancel(struct peer *p, uint32_t tag, const struct msg_filter *m);
+void list_pump(struct call *c);
+void call_send_job(const struct job_info *info, void *call); /* JOB */
 
 /* ask.c */
 void ask_workers(struct peer *p, uint32_t tag, const struct msg_workers *m);

@@ -130,11 +130,11 @@ void call_free(struct call *c)
     ask_forget(c);
     quota_request_ended(c->peer);
     lane_forget(c);
-    if (c->ids)
+    if (c->selection)
         c->peer->listing = false;
+    jobs_select_free(c->selection);
     free(c->names);
     free(c->owners);
-    free(c->ids);
     leave_spare(c->peer->frontend, c);
 }
 
@@ -142,6 +142,12 @@ void call_stall(struct call *c)
 {
     if (list_empty(&c->stalled))
         list_push_back(&c->peer->stalled, &c->stalled);
+}
+
+void call_later(struct call *c)
+{
+    if (list_empty(&c->stalled))
+        list_push_back(&c->peer->frontend->later, &c->stalled);
 }
 
 void call_end(struct call *c)
@@ -172,12 +178,14 @@ static void on_accepted(struct watch *w, const uint8_t id[16])
     }
 }
 
-static void on_refused(struct watch *w, int code, const char *text)
+static void on_refused(struct watch *w, int code, const char *text, uint64_t retry_usec)
 {
     struct call *c = call_of(w);
+    const struct msg m = {.type = FRAME_ERROR,
+                          .error = {.code = (uint32_t)code, .text = line(text), .retry_usec = retry_usec}};
 
     if (!c->over)
-        peer_error(c->peer, c->tag, (uint32_t)code, text);
+        peer_send(c->peer, &m, c->tag, NULL, 0);
     call_free(c);
 }
 
@@ -547,48 +555,13 @@ static void do_gate(struct peer *p, uint32_t tag, const struct msg_gate *m)
                                   : strerror(-r));
 }
 
-static void send_job(const struct job_info *info, void *userdata)
+void call_send_job(const struct job_info *info, void *userdata)
 {
     struct call *c = userdata;
     struct msg m;
 
     job_msg(&m, FRAME_JOB, info);
     peer_send(c->peer, &m, c->tag, NULL, 0);
-}
-
-static void list_pump(struct call *c)
-{
-    struct peer *p = c->peer;
-
-    while (c->at < c->n && !p->failed) {
-        if (peer_full(p)) {
-            call_stall(c);
-            return;
-        }
-        /* one that has gone meanwhile is not shown */
-        (void)jobs_info(p->frontend->options.jobs, c->ids[c->at++], p->uid, send_job, c);
-    }
-    call_end(c);
-}
-
-static void do_list(struct peer *p, uint32_t tag, bool dead)
-{
-    struct call *c = call_new(p, tag, CALL_LIST);
-
-    if (!c)
-        return;
-    if (p->listing) { /* each holds the ids of all jobs: one at a time */
-        peer_error(p, tag, 75, "another LIST of this connection is under way");
-        call_free(c);
-        return;
-    }
-    if (jobs_ids(p->frontend->options.jobs, p->uid, dead, &c->ids, &c->n) < 0) {
-        peer_error(p, tag, 75, "out of memory");
-        call_free(c);
-        return;
-    }
-    p->listing = true;
-    list_pump(c);
 }
 
 static void on_decided(struct dead_query *q, int code, const char *text)
@@ -608,7 +581,7 @@ static void do_dead(struct peer *p, uint32_t tag, const struct msg_dead *m)
     struct call *c;
 
     if (m->action == DEAD_LIST) {
-        do_list(p, tag, true);
+        list_jobs(p, tag, &(struct jobs_filter){.dead = true});
         return;
     }
     c = call_new(p, tag, CALL_DEAD);
@@ -629,7 +602,7 @@ static void do_status(struct peer *p, uint32_t tag, const struct msg_id *m)
 {
     struct call c = {.peer = p, .tag = tag};
 
-    if (jobs_info(p->frontend->options.jobs, m->id, p->uid, send_job, &c) < 0)
+    if (jobs_info(p->frontend->options.jobs, m->id, p->uid, call_send_job, &c) < 0)
         peer_error(p, tag, 66, "no such job");
 }
 
@@ -665,6 +638,7 @@ static void do_await(struct peer *p, uint32_t tag, const struct msg_id *m)
     if (!c)
         return;
     c->watch.ops = &watch_ops;
+    c->watch.wants_progress = m->flags & SUBMIT_PROGRESS;
     int r = jobs_watch(p->frontend->options.jobs, m->id, p->uid, &c->watch);
     if (r < 0) {
         peer_error(p, tag, r == -EAGAIN ? 75 : 66, r == -EAGAIN ? "wsd is ending: ask the next one" : "no such job");
@@ -811,7 +785,8 @@ static void do_stats(struct peer *p, uint32_t tag)
 
 static void do_hello(struct peer *p, const struct msg_hello *m)
 {
-    uint64_t features = FEATURE_STORE | FEATURE_FORGET | FEATURE_BRIEF | (jobs_lanes_available() ? FEATURE_LANE : 0);
+    uint64_t features = FEATURE_STORE | FEATURE_FORGET | FEATURE_BRIEF | FEATURE_WHERE |
+                        (jobs_lanes_available() ? FEATURE_LANE : 0);
     struct msg answer = {.type = FRAME_WELCOME,
                          .welcome = {.version = 1, .features = features, .program = span("wsd " WSD_VERSION), .window = JOBS_INPUT_WINDOW}};
 
@@ -867,7 +842,9 @@ void dispatch(struct peer *p, const struct frame *frame)
     case FRAME_FORGET: do_forget(p, frame->tag); break;
     case FRAME_AWAIT: do_await(p, frame->tag, &m.id); break;
     case FRAME_STATUS: do_status(p, frame->tag, &m.id); break;
-    case FRAME_LIST: do_list(p, frame->tag, false); break;
+    case FRAME_LIST: list_jobs(p, frame->tag, &(struct jobs_filter){.limit = 0}); break;
+    case FRAME_LIST_WHERE: list_where(p, frame->tag, &m.filter); break;
+    case FRAME_CANCEL_WHERE: list_cancel(p, frame->tag, &m.filter); break;
     case FRAME_PLUGINS: do_plugins(p, frame->tag, &m.plugins); break;
     case FRAME_GATE: do_gate(p, frame->tag, &m.gate); break;
     case FRAME_RELEASE: do_release(p, frame->tag, &m.release); break;
@@ -896,7 +873,7 @@ void dispatch_room(struct peer *p)
         if (c->over)
             call_leave(c);
         else if (c->kind == CALL_LIST)
-            list_pump(c);
+            call_later(c);
         else if (c->kind == CALL_TRACE)
             ask_pump(c);
         else if (c->kind == CALL_PLUGINS)
@@ -904,6 +881,21 @@ void dispatch_room(struct peer *p)
         else
             jobs_output_ready(&c->watch);
     }
+}
+
+bool dispatch_later(struct frontend *f)
+{
+    struct list now;
+
+    if (list_empty(&f->later))
+        return false;
+    f->looks = JOBS_SELECT_LOOKS;
+    now = f->later;
+    now.next->prev = now.prev->next = &now;
+    list_init(&f->later);
+    for (struct list *l; (l = list_pop_front(&now));)
+        list_pump(container_of(l, struct call, stalled));
+    return !list_empty(&f->later);
 }
 
 void dispatch_closed(struct peer *p)

@@ -423,6 +423,7 @@ int frontend_new(struct frontend **ret_frontend, const struct frontend_options *
     f->max_fd = getrlimit(RLIMIT_NOFILE, &l) == 0 ? (int)MIN(l.rlim_cur, (rlim_t)1 << 30) - FDS_SPARED : INT_MAX;
     list_init(&f->peers);
     list_init(&f->dirty);
+    list_init(&f->later);
     list_init(&f->listeners);
     list_init(&f->spare_calls);
     f->scratch = malloc(SCRATCH_SIZE);
@@ -454,8 +455,9 @@ bool frontend_flush(struct frontend *f)
 {
     struct list now;
 
+    bool more = dispatch_later(f);
     if (list_empty(&f->dirty))
-        return false;
+        return more;
     /* what gets dirty meanwhile has its own turn */
     now = f->dirty;
     now.next->prev = now.prev->next = &now;
@@ -467,7 +469,7 @@ bool frontend_flush(struct frontend *f)
         if (p->failed)
             peer_free(p);
     }
-    return !list_empty(&f->dirty);
+    return more || !list_empty(&f->dirty);
 }
 
 void frontend_goodbye(struct frontend *f)

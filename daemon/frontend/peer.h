@@ -19,6 +19,8 @@ struct frontend {
     struct frontend_options options;
     struct codec *codec;
     struct list peers, dirty, listeners;
+    struct list later; /* calls that go on in another turn */
+    uint32_t looks;    /* left to them in this one */
     uint32_t n_peers;
     struct hash users;   /* quota.c: those that have a connection */
     uint64_t n_admitted; /* peers that are counted there; the others are about to be told that they are too many */
@@ -93,3 +95,4 @@ void dispatch(struct peer *p, const struct frame *frame);
 void dispatch_room(struct peer *p);   /* the output has room again */
 void calls_deinit(struct frontend *f); /* none is open */
 void dispatch_closed(struct peer *p); /* every call goes */
+bool dispatch_later(struct frontend *f); /* once a turn: calls that have much to look at; true: there is more */

@@ -102,6 +102,11 @@ static void message(struct domain *d, const struct control *c)
 {
     struct job *job = job_at(d, c->slot, c->generation);
 
+    if (job) {
+        const struct log_about about = job_about(job);
+
+        log_event(LOG_KIND_JOB_SAYS, (int)(c->number & 7), &about, "%s", c->text);
+    }
     for (struct watch *w = job ? job->watches : NULL; w; w = w->next)
         w->ops->message(w, (int)(c->number & 7), c->text);
 }
@@ -110,7 +115,7 @@ void liar(struct domain *d, const char *what)
 {
     if (d->distrusted)
         return; /* said once, and it is ending */
-    log_warning("executor %u: %s: it is replaced", d->executor->number, what);
+    log_event(LOG_KIND_EXECUTOR_ENDED, LOG_WARNING, NULL, "executor %u: %s: it is replaced", d->executor->number, what);
     d->jobs->counters.liars++;
     d->distrusted = true;
     executor_kill(d->executor);
@@ -119,7 +124,8 @@ void liar(struct domain *d, const char *what)
 /* It ends by itself, and none is started again: what waits is told why. */
 static void unsafe(struct domain *d, const struct control *c)
 {
-    log_error("executor %u is not confined as it should be: %s: it runs no jobs; see [sandbox] in wsd.conf(5)",
+    log_event(LOG_KIND_UNCONFINED, LOG_ERR, NULL,
+              "executor %u is not confined as it should be: %s: it runs no jobs; see [sandbox] in wsd.conf(5)",
               d->executor->number, c->text);
     free(d->unsafe);
     if (asprintf(&d->unsafe, "wsd cannot confine its executors (%.128s): see its log, and [sandbox] in wsd.conf",
@@ -611,8 +617,9 @@ static bool plugin_is_there(struct domain *d, struct job *job)
 {
     struct plugin *p = job->plugin;
     char text[JOB_TEXT];
+    uint64_t retry_usec;
 
-    if (poison_refuses(job, text)) {
+    if (poison_refuses(job, text, &retry_usec)) {
         job_unqueue(job);
         job_finish(job, JOB_FAILED, CODE_BUSY, text, NULL);
         return false;

@@ -210,7 +210,7 @@ static void started(struct store_request *r)
         job_unqueue(job);
         job_finish(job, JOB_FAILED, WSD_STATUS_LAST, "its input is not in the store any more", NULL);
     } else if (result < 0) { /* it was taken on, so it waits */
-        log_warning("a durable job waits for the disk: %s", why);
+        log_event(LOG_KIND_STORE, LOG_WARNING, NULL, "a durable job waits for the disk: %s", why);
         p->due_usec = clock_monotonic_usec() + STORE_AGAIN_USEC;
         job_unqueue(job);
         job_move(job, JOB_DELAYED);
@@ -300,7 +300,7 @@ static void ended(struct store_request *r)
 
     p->ending = false;
     if (r->result < 0) {
-        log_error("the end of a durable job cannot be written, and is tried again: %s", r->why);
+        log_event(LOG_KIND_STORE, LOG_ERR, NULL, "the end of a durable job cannot be written, and is tried again: %s", r->why);
         p->unsaved = true;
     }
     free(q);

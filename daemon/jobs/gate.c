@@ -19,9 +19,13 @@
 
 #define MOVES_A_TURN 1024u /* jobs that go to a gate, or from one, before the loop looks at something else */
 
+#define GATES 3 /* at most on the way of a job: its plugin's, its function's, its user's */
+
 struct gate {
     struct hash_link by_name;
     char *plugin, *function; /* function "": all of the plugin */
+    struct user *user;       /* instead of both, there while some of his jobs are too many (max-running-per-user) */
+    struct list link;        /* jobs->user_gates */
     bool paused;
     uint32_t limit;    /* 0: any number */
     uint32_t n_inside; /* handed over */
@@ -29,21 +33,10 @@ struct gate {
     struct queue queue;
 };
 
-/* What is asked for as ./dir/name.so is name here. */
-static size_t name_of(const char *request, const char **ret)
-{
-    const char *slash = strrchr(request, '/');
-    size_t n;
-
-    *ret = slash ? slash + 1 : request;
-    n = strlen(*ret);
-    return n > 3 && strcmp(*ret + n - 3, ".so") == 0 ? n - 3 : n;
-}
-
 static uint64_t key_of(const char *plugin, const char *function)
 {
     const char *name;
-    size_t n = name_of(plugin, &name);
+    size_t n = plugin_base_name(plugin, &name);
 
     return hash_text(hash_text(0, name, n), function, strlen(function));
 }
@@ -51,7 +44,7 @@ static uint64_t key_of(const char *plugin, const char *function)
 static bool is_named(const struct gate *g, const char *plugin, const char *function)
 {
     const char *name;
-    size_t n = name_of(plugin, &name);
+    size_t n = plugin_base_name(plugin, &name);
 
     return strlen(g->plugin) == n && memcmp(g->plugin, name, n) == 0 && strcmp(g->function, function) == 0;
 }
@@ -67,12 +60,13 @@ static struct gate *find(const struct jobs *jobs, const char *plugin, const char
     return NULL;
 }
 
-/* Its plugin's and its function's. Both are looked at only where there is any gate. */
-static void gates_of(const struct job *job, struct gate *ret[static 2])
+/* Its plugin's, its function's, its user's. The first two are looked for only where there is any gate. */
+static void gates_of(const struct job *job, struct gate *ret[static GATES])
 {
     const struct jobs *jobs = job->domain->jobs;
 
     ret[0] = ret[1] = NULL;
+    ret[2] = job->user->gate;
     if (jobs->gates.n == 0)
         return;
     ret[0] = find(jobs, job->plugin->request, "");
@@ -95,35 +89,59 @@ bool gate_known(const struct jobs *jobs, const char *plugin, const char *functio
     return jobs->gates.n && (find(jobs, plugin, "") || find(jobs, plugin, function));
 }
 
-static uint8_t out_of(int i)
-{
-    return i == 0 ? GATE_OUT_PLUGIN : GATE_OUT_FUNCTION;
-}
+static const uint8_t at_of[GATES] = {GATE_AT_PLUGIN, GATE_AT_FUNCTION, GATE_AT_USER};
+static const uint8_t out_of[GATES] = {GATE_OUT_PLUGIN, GATE_OUT_FUNCTION, GATE_OUT_USER};
 
-static void forget_out(struct job *job, struct gate *gates[static 2])
+static void forget_out(struct job *job, struct gate *gates[static GATES])
 {
-    for (int i = 0; i < 2; i++)
-        if (job->gate & out_of(i) && gates[i])
+    for (int i = 0; i < GATES; i++)
+        if (job->gate & out_of[i] && gates[i])
             gates[i]->n_out--;
     job->gate = 0;
 }
 
-static void wait_at(struct job *job, struct gate *gates[static 2], int i)
+static void wait_at(struct job *job, struct gate *gates[static GATES], int i)
 {
     queue_take(&job->domain->queue, job);
     forget_out(job, gates);
-    job->gate = i == 0 ? GATE_AT_PLUGIN : GATE_AT_FUNCTION;
+    job->gate = at_of[i];
     queue_put(&gates[i]->queue, job, false);
     job->domain->jobs->gates_due = true;
 }
 
+static uint32_t user_limit(const struct jobs *jobs)
+{
+    return (uint32_t)MIN(jobs->options.limits.running_per_user, (uint64_t)UINT32_MAX);
+}
+
+/* Where his jobs wait that are too many; made where there is none yet. NULL: no memory. */
+static struct gate *gate_of_user(struct jobs *jobs, struct user *user)
+{
+    struct gate *g = calloc(1, sizeof(*g));
+
+    if (!g)
+        return NULL;
+    g->user = user;
+    g->limit = user_limit(jobs);
+    g->n_inside = user->n_running;
+    queue_init(&g->queue, &jobs->lanes, &jobs->counters.n_queued);
+    list_push_back(&jobs->user_gates, &g->link);
+    user->gate = g;
+    return g;
+}
+
 bool gate_lets(struct job *job)
 {
-    struct gate *gates[2];
+    uint64_t most = job->domain->jobs->options.limits.running_per_user;
+    struct gate *gates[GATES];
 
     gates_of(job, gates);
-    for (int i = 0; i < 2; i++)
-        if (gates[i] && !is_open_for(gates[i], job, out_of(i))) {
+    if (most && !gates[2] && job->user->n_running >= most)
+        gates[2] = gate_of_user(job->domain->jobs, job->user);
+    if (gates[2])
+        gates[2]->limit = user_limit(job->domain->jobs); /* it may just have changed */
+    for (int i = 0; i < GATES; i++)
+        if (gates[i] && !is_open_for(gates[i], job, out_of[i])) {
             wait_at(job, gates, i);
             return false;
         }
@@ -132,14 +150,15 @@ bool gate_lets(struct job *job)
 
 void job_unqueue(struct job *job)
 {
-    struct gate *gates[2];
+    struct gate *gates[GATES];
 
     gates_of(job, gates);
-    if (job->gate & (GATE_AT_PLUGIN | GATE_AT_FUNCTION)) {
-        queue_take(&gates[job->gate & GATE_AT_PLUGIN ? 0 : 1]->queue, job);
-        job->gate = 0;
-        return;
-    }
+    for (int i = 0; i < GATES; i++)
+        if (job->gate & at_of[i]) {
+            queue_take(&gates[i]->queue, job);
+            job->gate = 0;
+            return;
+        }
     queue_take(&job->domain->queue, job);
     if (job->gate)
         job->domain->jobs->gates_due = true;
@@ -148,10 +167,11 @@ void job_unqueue(struct job *job)
 
 static void count(struct job *job, int by)
 {
-    struct gate *gates[2];
+    struct gate *gates[GATES];
 
+    job->user->n_running = (uint32_t)((int)job->user->n_running + by);
     gates_of(job, gates);
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < GATES; i++)
         if (gates[i]) {
             gates[i]->n_inside = (uint32_t)((int)gates[i]->n_inside + by);
             job->domain->jobs->gates_due |= by < 0;
@@ -180,8 +200,17 @@ static struct gate *gate_free(struct gate *g)
     return NULL;
 }
 
+static void user_gate_free(struct gate *g)
+{
+    g->user->gate = NULL;
+    list_remove(&g->link);
+    gate_free(g);
+}
+
 static bool is_needed(const struct gate *g)
 {
+    if (g->user)
+        return g->queue.n || g->n_out;
     return g->paused || g->limit || g->queue.n || g->n_out;
 }
 
@@ -197,7 +226,7 @@ static uint32_t let_go_on(struct gate *g, uint32_t most)
 
         queue_turn(&g->queue, job);
         queue_take(&g->queue, job);
-        job->gate = *g->function ? GATE_OUT_FUNCTION : GATE_OUT_PLUGIN;
+        job->gate = g->user ? GATE_OUT_USER : *g->function ? GATE_OUT_FUNCTION : GATE_OUT_PLUGIN;
         g->n_out++;
         list_push_front(&out, &job->link);
     }
@@ -227,11 +256,23 @@ void gates_turn(struct jobs *jobs)
                 gate_free(g);
             }
         }
+    list_for_each_safe(l, n, &jobs->user_gates)
+    {
+        struct gate *g = container_of(l, struct gate, link);
+
+        g->limit = user_limit(jobs);
+        left -= let_go_on(g, left);
+        if (g->queue.n && is_open(g))
+            jobs->gates_due = true;
+        if (!is_needed(g))
+            user_gate_free(g);
+    }
     list_for_each(l, &jobs->domains) domain_pump(container_of(l, struct domain, link));
 }
 
 void gates_free(struct jobs *jobs)
 {
+    list_for_each_safe(l, n, &jobs->user_gates) user_gate_free(container_of(l, struct gate, link));
     for (size_t i = 0; i < jobs->gates.n_buckets; i++)
         for (struct hash_link *l = jobs->gates.buckets[i], *next; l; l = next) {
             next = l->next;
@@ -251,7 +292,7 @@ static struct gate *make(struct jobs *jobs, const char *plugin, const char *func
 {
     struct gate *g = find(jobs, plugin, function);
     const char *name;
-    size_t n = name_of(plugin, &name);
+    size_t n = plugin_base_name(plugin, &name);
 
     if (g || jobs->gates.n >= JOBS_GATES)
         return g;
@@ -300,7 +341,10 @@ static void log_gate(const struct jobs_gate_request *r)
         snprintf(who, sizeof(who), "user %u", r->uid);
     if (r->limit)
         snprintf(limit, sizeof(limit), " %u", r->limit);
-    log_notice("%s%s%s: %s%s by %s", *r->plugin ? r->plugin : "all functions", *r->function ? ":" : "", r->function,
+    const struct log_about about = {.plugin = *r->plugin ? r->plugin : NULL,
+                                    .function = r->function,
+                                    .uid = r->uid == JOBS_BY_CONFIGURATION ? NULL : &r->uid};
+    log_event(LOG_KIND_ADMINISTRATOR, LOG_NOTICE, &about, "%s%s%s: %s%s by %s", *r->plugin ? r->plugin : "all functions", *r->function ? ":" : "", r->function,
                r->action == JOBS_GATE_LIMIT && !r->limit ? "limited no more" : words[r->action], limit, who);
 }
 

@@ -24,6 +24,14 @@ bool job_final(const struct job *job)
     return job->state >= JOB_SUCCEEDED;
 }
 
+struct log_about job_about(const struct job *job)
+{
+    return (struct log_about){.job = job->id,
+                              .plugin = plugin_title(job->plugin),
+                              .function = job_function(job) ? job_function(job)->name : NULL,
+                              .uid = &job->user->uid};
+}
+
 struct job_more *job_more(struct job *job)
 {
     if (!job->more) {
@@ -146,29 +154,35 @@ void job_free(struct job *job)
     free(job);
 }
 
-void watches_refuse(struct job *job, int code, const char *text)
+void watches_refuse(struct job *job, int code, const char *text, uint64_t retry_usec)
 {
     for (struct watch *w; (w = job->watches);) {
         watch_late(w, false);
         job->watches = w->next;
         w->job = NULL;
         list_remove(&w->progress);
-        w->ops->refused(w, code, text);
+        w->ops->refused(w, code, text, retry_usec);
     }
 }
 
 void job_leave(struct job *job, int code, const char *text)
 {
     list_remove(&job->link);
-    watches_refuse(job, code, text);
+    watches_refuse(job, code, text, 0);
     close_account(job);
     job_free(job);
 }
 
-void job_refuse(struct job *job, int code, const char *text)
+void job_refuse_until(struct job *job, int code, const char *text, uint64_t retry_usec)
 {
     job->domain->jobs->counters.refused++;
-    job_leave(job, code, text); /* only its submitters know of it */
+    watches_refuse(job, code, text, retry_usec);
+    job_leave(job, code, text); /* only its submitters knew of it */
+}
+
+void job_refuse(struct job *job, int code, const char *text)
+{
+    job_refuse_until(job, code, text, 0);
 }
 
 void job_enqueue(struct job *job)
@@ -229,6 +243,7 @@ void job_resolve(struct job *job)
     struct jobs *jobs = job->domain->jobs;
     struct plugin *p = job->plugin;
     char text[JOB_TEXT];
+    uint64_t retry_usec;
 
     list_remove(&job->link);
     if (p->state == PLUGIN_FAILED) {
@@ -256,8 +271,8 @@ void job_resolve(struct job *job)
         job_refuse(job, CODE_BUSY, "out of memory");
         return;
     }
-    if (poison_refuses(job, text)) {
-        job_refuse(job, CODE_BUSY, text);
+    if (poison_refuses(job, text, &retry_usec)) {
+        job_refuse_until(job, CODE_BUSY, text, retry_usec);
         return;
     }
     if (job->flags & JOB_MORE_INPUT) {
@@ -273,12 +288,23 @@ void job_resolve(struct job *job)
     accept_job(job);
 }
 
+enum job_state job_told_state(const struct job *job)
+{
+    const struct promise *p = job_promise(job);
+    uint64_t started;
+
+    if (p && p->ending)
+        return JOB_RUNNING;
+    if (job->state == JOB_RUNNING && !front_running(&job->domain->executor->front, job->slot, &started))
+        return JOB_QUEUED;
+    return (enum job_state)job->state;
+}
+
 void job_describe(const struct job *job, struct job_info *ret)
 {
     const struct job_more *m = job->more;
     uint64_t now = job_final(job) ? 0 : clock_monotonic_usec(), started;
-    bool handed = job->state == JOB_RUNNING;
-    bool running = handed && front_running(&job->domain->executor->front, job->slot, &started);
+    bool running = job->state == JOB_RUNNING && front_running(&job->domain->executor->front, job->slot, &started);
 
     const struct promise *p = job_promise(job);
 
@@ -289,8 +315,7 @@ void job_describe(const struct job *job, struct job_info *ret)
         .status = m && m->status ? m->status : "",
         .worker = m ? m->worker : "",
         .backtrace = m && m->backtrace ? m->backtrace : "",
-        /* handed over but not begun is queued to the world */
-        .state = p && p->ending ? JOB_RUNNING : handed && !running ? JOB_QUEUED : (enum job_state)job->state,
+        .state = job_told_state(job),
         .exit = m ? m->exit : 0,
         .attempts = job->attempts + (p ? p->attempts_before : 0),
         .key = p && p->key ? p->key : "",
@@ -613,8 +638,10 @@ static void on_timer(evutil_socket_t fd, short what, void *userdata)
     } else if (job->state == JOB_RUNNING && job->more->stop == STOP_NONE) {
         check_deadline(job);
     } else if (job->state == JOB_RUNNING) {
-        log_notice("%s:%s does not heed its cancel flag: its executor %u is replaced", plugin_title(job->plugin),
-                   job_function(job)->name, job->domain->executor->number);
+        const struct log_about about = job_about(job);
+
+        log_event(LOG_KIND_JOB_DEAF, LOG_NOTICE, &about, "%s:%s does not heed its cancel flag: its executor %u is replaced",
+                  plugin_title(job->plugin), job_function(job)->name, job->domain->executor->number);
         job->flags |= JOB_KILLED;
         poison_deaf(job);
         executor_kill(job->domain->executor);

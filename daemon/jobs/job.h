@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include <endian.h>
 #include <event2/event.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -14,14 +15,25 @@
 #include "base/buffer.h"
 #include "base/hash.h"
 #include "base/list.h"
+#include "base/log.h"
 #include "jobs/jobs.h"
 #include "jobs/quarantine.h"
 #include "supervisor/executor.h"
 #include "supervisor/helper.h"
 
 #define JOB_TEXT       256u
+#define JOB_ID_FORMAT  "%016llx%016llx" /* for the log */
+#define JOB_ID_ARGS(id) (unsigned long long)job_id_half(id), (unsigned long long)job_id_half((id) + 8)
 #define JOBS_KEPT_PER_USER 10000u
 #define WSD_STATUS_LAST 63 /* WSD_STATUS_MAX of <wsd/plugin.h>: what a job ends with when it is wsd that says no */
+
+static inline uint64_t job_id_half(const uint8_t *bytes)
+{
+    uint64_t half;
+
+    memcpy(&half, bytes, sizeof(half));
+    return be64toh(half);
+}
 
 /* One user, for accounting. */
 struct user {
@@ -33,6 +45,10 @@ struct user {
     uint32_t n_fds;      /* descriptors of inputs */
     uint32_t n_direct;   /* calls that his direct lanes may have under way */
     uint64_t n_bytes;    /* arguments, inputs and kept results */
+    uint32_t n_running;  /* jobs that are handed over */
+    uint64_t rate_nsec;  /* see rate_wait() */
+    struct gate *gate;   /* where those wait that are above running_per_user; NULL: none does */
+    uint64_t n_selected; /* ids that his selections hold */
 };
 
 /* A path that many jobs of one connection share. */
@@ -123,6 +139,8 @@ enum job_gate {
     GATE_AT_FUNCTION = 1u << 1,
     GATE_OUT_PLUGIN = 1u << 2,
     GATE_OUT_FUNCTION = 1u << 3,
+    GATE_AT_USER = 1u << 4,
+    GATE_OUT_USER = 1u << 5,
 };
 
 /* Millions of them may wait: what is here is what each of those needs. */
@@ -276,6 +294,8 @@ struct domain {
 struct jobs {
     struct jobs_options options;
     struct hash by_id, users, by_key, lanes, gates;
+    struct list user_gates;
+    uint64_t rate_nsec; /* of all users: see rate_wait() */
     struct list domains;
     struct list progress; /* watches that want progress */
     struct event *progress_timer;
@@ -309,18 +329,22 @@ void job_move(struct job *job, enum job_state state);
 struct job_more *job_more(struct job *job); /* NULL: no memory */
 void job_resolve(struct job *job);          /* NEW, its plugin is ready or failed: accepts or refuses it */
 void job_refuse(struct job *job, int code, const char *text); /* not accepted yet: ends and frees it */
+void job_refuse_until(struct job *job, int code, const char *text, uint64_t retry_usec); /* worth another try after this */
 void job_leave(struct job *job, int code, const char *text);  /* in no list: those who follow are told this, and it is freed */
-void watches_refuse(struct job *job, int code, const char *text); /* in the place of an end */
+void watches_refuse(struct job *job, int code, const char *text, uint64_t retry_usec); /* in the place of an end */
 void job_ended(struct job *job, const struct job_info *info); /* final: tells it, and keeps it where it is to be kept */
 void job_keep_end(struct job *job, const struct job_info *info); /* what was told, in job->more */
 void job_timer(struct job *job, uint64_t usec);
 int job_limit_run(struct job *job); /* as the configuration says; 0 or -ENOMEM */
 struct job *job_find(struct jobs *jobs, const uint8_t id[16], uint32_t uid); /* whose this user may see; NULL */
+bool job_shown_to(const struct job *job, uint32_t uid); /* it has been accepted, and this user may see it */
+enum job_state job_told_state(const struct job *job); /* handed over but not begun is queued to the world */
 int job_name(struct jobs *jobs, struct job *job); /* puts it under its id; 0 or -ENOMEM */
 void job_enqueue(struct job *job);          /* its input is there */
 /* From any state but NEW that is not final, in no list and no slot any more; c may be NULL. May free the job. */
 void job_finish(struct job *job, enum job_state state, int exit, const char *error, const struct front_completion *c);
 bool job_final(const struct job *job);
+struct log_about job_about(const struct job *job); /* for log_event(); lives as long as the job */
 void job_free(struct job *job);
 void job_stop(struct job *job, enum job_stop why);
 const char *job_time_words(const struct job *job); /* for one whose time was up */
@@ -389,6 +413,8 @@ void plugin_fail_waiting(struct domain *d, int error, const char *text); /* no e
 struct plugin_function *plugin_find_function(struct plugin *p, const char *name);
 /* The function of that name, made by this one's likeness where p is not loaded yet. NULL: it has none, or no memory. */
 struct plugin_function *plugin_function_copy(struct plugin *p, const struct plugin_function *f);
+/* What is asked for as ./dir/name.so is `name` there. Returns its length. */
+size_t plugin_base_name(const char *request, const char **ret_name);
 const char *plugin_title(const struct plugin *p); /* its own name, or what it was asked for as */
 void plugin_free(struct plugin *p);
 
@@ -444,7 +470,7 @@ enum plugin_apart { PLUGIN_TOGETHER = 0, PLUGIN_APART_CONFIGURED = 1, PLUGIN_APA
 enum plugin_apart plugin_apart(const struct jobs *jobs, uint64_t owner, const char *request);
 /* The name by which wsd.conf knows a plugin: its own, or that of its file, in the buffer, as long as nothing else is known. */
 const char *poison_name(const struct jobs *jobs, uint64_t owner, const char *request, char buffer[static 64]);
-bool poison_refuses(struct job *job, char text[static JOB_TEXT]); /* its function is in quarantine */
+bool poison_refuses(struct job *job, char text[static JOB_TEXT], uint64_t *ret_retry_usec); /* its function is in quarantine */
 void poison_try(struct job *job); /* it goes on: perhaps on trial */
 /* QUEUED, where its plugin has to run apart: moves it there. False: it stays. */
 bool poison_move(struct job *job);
@@ -508,5 +534,10 @@ void recover(struct domain *d, int code, int status);
 /* admission.c */
 struct user *user_get(struct jobs *jobs, uint32_t uid);
 bool user_evict(struct user *user); /* drops the oldest kept result that nobody reads */
+/* A limit of events a second, kept as one time, *at (CLOCK_MONOTONIC, ns): when the one before would have been due had they come
+ * evenly. rate_wait() says how long until one more may come, in us, 0: now; rate_take() counts it. rate 0: any number; burst 0: as
+ * many as in a second. */
+uint64_t rate_wait(uint64_t at, uint64_t rate, uint64_t burst, uint64_t now_nsec);
+void rate_take(uint64_t *at, uint64_t rate, uint64_t now_nsec);
 int user_charge(struct jobs *jobs, struct user *user, uint64_t bytes);
 void user_refund(struct jobs *jobs, struct user *user, uint64_t bytes);

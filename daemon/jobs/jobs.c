@@ -58,6 +58,11 @@ static bool is_known(const struct job *job)
     return job->state != JOB_NEW && !durable_unacknowledged(job);
 }
 
+bool job_shown_to(const struct job *job, uint32_t uid)
+{
+    return is_known(job) && (uid == 0 || uid == job->user->uid);
+}
+
 int job_name(struct jobs *jobs, struct job *job)
 {
     return hash_insert(&jobs->by_id, &job->by_id, id_key(job->id));
@@ -71,7 +76,7 @@ struct job *job_find(struct jobs *jobs, const uint8_t id[16], uint32_t uid)
         struct job *job = container_of(l, struct job, by_id);
 
         if (memcmp(job->id, id, 16) == 0)
-            return is_known(job) && (uid == 0 || uid == job->user->uid) ? job : NULL;
+            return job_shown_to(job, uid) ? job : NULL;
     }
     return NULL;
 }
@@ -177,6 +182,7 @@ int jobs_new(struct jobs **ret_jobs, const struct jobs_options *options)
     jobs->max_fd = max_fd();
     list_init(&jobs->domains);
     list_init(&jobs->progress);
+    list_init(&jobs->user_gates);
     jobs->progress_timer = evtimer_new(options->base, on_progress, jobs);
     jobs->program = (struct child_program){.binary_fd = options->executor_fd,
                                            .plugin_dirs = options->plugin_dirs,
@@ -270,6 +276,7 @@ struct jobs *jobs_free(struct jobs *jobs)
     restore_end(jobs);
     each_job(jobs, job_free);
     list_for_each_safe(l, n, &jobs->domains) domain_free(container_of(l, struct domain, link));
+    gates_free(jobs);
     for (size_t i = 0; i < jobs->users.n_buckets; i++)
         for (struct hash_link *l = jobs->users.buckets[i], *next; l; l = next) {
             next = l->next;
@@ -280,7 +287,6 @@ struct jobs *jobs_free(struct jobs *jobs)
     hash_deinit(&jobs->by_id);
     hash_deinit(&jobs->by_key);
     hash_deinit(&jobs->lanes);
-    gates_free(jobs);
     hash_deinit(&jobs->keys);
     kept_deinit(jobs);
     event_free(jobs->progress_timer);
@@ -291,8 +297,26 @@ struct jobs *jobs_free(struct jobs *jobs)
     return NULL;
 }
 
+/* How long until this user may submit another one; it is counted where that is now. */
+static uint64_t rate_limit(struct jobs *jobs, struct user *user)
+{
+    const struct jobs_limits *l = &jobs->options.limits;
+    uint64_t now = clock_monotonic_usec() * 1000, own, all;
+
+    if (!l->rate && !l->rate_per_user)
+        return 0;
+    own = rate_wait(user->rate_nsec, l->rate_per_user, l->rate_burst, now);
+    all = rate_wait(jobs->rate_nsec, l->rate, l->rate_burst, now);
+    if (own || all)
+        return MAX(own, all);
+    rate_take(&user->rate_nsec, l->rate_per_user, now);
+    rate_take(&jobs->rate_nsec, l->rate, now);
+    return 0;
+}
+
 /* The refusals that need no job. NULL: none. */
-static const char *refusal(struct jobs *jobs, const struct job_request *r, const struct user *user, int *ret_code)
+static const char *refusal(struct jobs *jobs, const struct job_request *r, struct user *user, char words[static JOB_TEXT],
+                           int *ret_code, uint64_t *ret_retry_usec)
 {
     const struct jobs_limits *l = &jobs->options.limits;
 
@@ -311,7 +335,12 @@ static const char *refusal(struct jobs *jobs, const struct job_request *r, const
         *ret_code = CODE_DENIED;
         return "plugins by path are for a user's own wsd: install it in the plugin directory, and give its name";
     }
-    return NULL;
+    *ret_retry_usec = rate_limit(jobs, user);
+    if (!*ret_retry_usec)
+        return NULL;
+    snprintf(words, JOB_TEXT, "too many jobs a second (max-rate, max-rate-per-user in wsd.conf): try again in %.3f s",
+             (double)*ret_retry_usec / 1e6);
+    return words;
 }
 
 static struct job *job_new(struct jobs *jobs, const struct job_request *r, struct user *user)
@@ -339,11 +368,18 @@ static struct job *job_new(struct jobs *jobs, const struct job_request *r, struc
     return job;
 }
 
-static int refuse(struct jobs *jobs, struct watch *owner, int code, const char *text)
+static int refuse_until(struct jobs *jobs, uint32_t uid, struct watch *owner, int code, const char *text, uint64_t retry_usec)
 {
     jobs->counters.refused++;
-    owner->ops->refused(owner, code, text);
+    if (code == CODE_BUSY)
+        log_event(LOG_KIND_LIMIT, LOG_INFO, &(struct log_about){.uid = &uid}, "user %u: refused: %s", uid, text);
+    owner->ops->refused(owner, code, text, retry_usec);
     return 0;
+}
+
+static int refuse(struct jobs *jobs, uint32_t uid, struct watch *owner, int code, const char *text)
+{
+    return refuse_until(jobs, uid, owner, code, text, 0);
 }
 
 static int more_init(struct job *job, const struct job_request *r)
@@ -387,6 +423,7 @@ int jobs_submit(struct jobs *jobs, const struct job_request *r, struct watch *ow
 {
     struct user *user = user_get(jobs, r->uid);
     _cleanup_(freep) char *request = NULL;
+    uint64_t retry_usec = 0;
     char words[JOB_TEXT];
     const char *text;
     int code;
@@ -397,22 +434,22 @@ int jobs_submit(struct jobs *jobs, const struct job_request *r, struct watch *ow
     struct job *same = r->key && *r->key ? key_find(jobs, r->uid, r->key) : NULL;
     if (same)
         return join(same, r, owner);
-    text = refusal(jobs, r, user, &code);
+    text = refusal(jobs, r, user, words, &code, &retry_usec);
     if (!text && r->durable)
         text = durable_refuses(jobs, r, &code, words);
     if (text)
-        return refuse(jobs, owner, code, text);
+        return refuse_until(jobs, r->uid, owner, code, text, retry_usec);
     int named = plugin_request(r->plugin, r->directory, &request);
     if (named == -ENAMETOOLONG)
-        return refuse(jobs, owner, CODE_NOT_FOUND, "the path of the plugin is too long");
+        return refuse(jobs, r->uid, owner, CODE_NOT_FOUND, "the path of the plugin is too long");
     if (named < 0)
         return named;
     struct domain *d = domain_for(jobs, r->uid, request);
     struct plugin *p = d ? plugin_get(d, request) : NULL;
     if (!p)
-        return refuse(jobs, owner, CODE_BUSY, "too many plugins in use: try again later");
+        return refuse(jobs, r->uid, owner, CODE_BUSY, "too many plugins in use: try again later");
     if (user_charge(jobs, user, r->args_size + (r->more_input ? 0 : r->input_size)) < 0)
-        return refuse(jobs, owner, CODE_BUSY,
+        return refuse(jobs, r->uid, owner, CODE_BUSY,
                       "too many bytes of this user (max-bytes-per-user in wsd.conf): try again later");
     struct job *job = job_new(jobs, r, user);
     if (!job) {
@@ -507,39 +544,16 @@ int jobs_info(struct jobs *jobs, const uint8_t id[16], uint32_t uid,
     return 0;
 }
 
-static int by_age(const void *a, const void *b)
-{
-    return memcmp(a, b, 16);
-}
-
-int jobs_ids(struct jobs *jobs, uint32_t uid, bool dead, uint8_t (**ret_ids)[16], size_t *ret_n)
-{
-    uint8_t(*ids)[16] = malloc((jobs->by_id.n + 1) * sizeof(*ids));
-    size_t n = 0;
-
-    if (!ids)
-        return -ENOMEM;
-    for (size_t i = 0; i < jobs->by_id.n_buckets; i++)
-        for (struct hash_link *l = jobs->by_id.buckets[i]; l; l = l->next) {
-            struct job *job = container_of(l, struct job, by_id);
-
-            if (dead && !(job_promise(job) && job_promise(job)->dead && job_final(job)))
-                continue;
-            if (is_known(job) && (uid == 0 || uid == job->user->uid))
-                memcpy(ids[n++], job->id, 16);
-        }
-    qsort(ids, n, sizeof(*ids), by_age);
-    *ret_ids = ids;
-    *ret_n = n;
-    return 0;
-}
-
 int jobs_cancel(struct jobs *jobs, const uint8_t id[16], uint32_t uid)
 {
     struct job *job = job_find(jobs, id, uid);
 
     if (!job)
         return -ENOENT;
+    struct log_about about = job_about(job);
+    about.uid = &uid;
+    if (uid != job->user->uid && !job_final(job))
+        log_event(LOG_KIND_ADMINISTRATOR, LOG_NOTICE, &about, "job " JOB_ID_FORMAT " of user %u: cancelled by user %u", JOB_ID_ARGS(job->id), job->user->uid, uid);
     job_stop(job, STOP_CANCEL);
     return 0;
 }
@@ -605,9 +619,23 @@ void jobs_drain(struct jobs *jobs)
     lanes_review(jobs);
 }
 
+/* What was counted by other rates says nothing about these. */
+static void forget_rates(struct jobs *jobs)
+{
+    jobs->rate_nsec = 0;
+    for (size_t i = 0; i < jobs->users.n_buckets; i++)
+        for (struct hash_link *l = jobs->users.buckets[i]; l; l = l->next)
+            container_of(l, struct user, by_uid)->rate_nsec = 0;
+}
+
 void jobs_set_limits(struct jobs *jobs, const struct jobs_limits *limits)
 {
+    const struct jobs_limits *old = &jobs->options.limits;
+
+    if (limits->rate != old->rate || limits->rate_per_user != old->rate_per_user || limits->rate_burst != old->rate_burst)
+        forget_rates(jobs);
     jobs->options.limits = *limits;
+    jobs->gates_due = true;
     lanes_review(jobs);
 }
 

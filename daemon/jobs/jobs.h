@@ -50,6 +50,9 @@ enum {
 struct jobs_limits {
     uint64_t jobs;           /* not final, all users */
     uint64_t jobs_per_user;
+    uint64_t rate, rate_per_user; /* jobs submitted in a second; 0: any number */
+    uint64_t rate_burst;          /* so many at once after a pause; 0: as many as in a second */
+    uint64_t running_per_user;    /* handed over at once; 0: any number */
     uint64_t bytes_per_user; /* arguments, inputs, results kept or not yet read */
     uint64_t input;          /* bytes of one job's whole input */
     uint64_t result;         /* bytes of output kept for a detached job */
@@ -202,7 +205,8 @@ struct watch {
  * a restart, or whose output cannot be read. None may call back into jobs for this watch but from output's return on. */
 struct watch_ops {
     void (*accepted)(struct watch *w, const uint8_t id[16]);
-    void (*refused)(struct watch *w, int code, const char *text);
+    /* retry_usec: worth another try after this; 0: not known */
+    void (*refused)(struct watch *w, int code, const char *text, uint64_t retry_usec);
     /* Takes as much of the output as it can now; returns how much. When it can take more: jobs_output_ready(). */
     size_t (*output)(struct watch *w, const void *data, size_t size);
     /* Whether it takes so many last bytes together with done, as w->rest. */
@@ -258,9 +262,45 @@ void jobs_opened(struct watch *w, uint32_t serial, int error, int fd);
 
 int jobs_info(struct jobs *jobs, const uint8_t id[16], uint32_t uid,
               void (*each)(const struct job_info *info, void *userdata), void *userdata);
-/* The ids of the jobs that this user may see, oldest first, for jobs_info(); dead: only those that are out of retries. The
- * caller frees *ret_ids. */
-int jobs_ids(struct jobs *jobs, uint32_t uid, bool dead, uint8_t (**ret_ids)[16], size_t *ret_n);
+/* --- selections: jobs by what they are, in bounded pieces --------------------------------------------------------- */
+
+#define JOBS_STATES_OPEN  (1u << JOB_HELD | 1u << JOB_DELAYED | 1u << JOB_QUEUED | 1u << JOB_RUNNING)
+#define JOBS_SELECT_LOOKS 4096u       /* a turn of the loop, of all selections together */
+#define JOBS_SELECTED     (8u << 20)  /* ids that the selections of one user may hold */
+
+struct jobs_filter {
+    uint32_t states;        /* 1 << state, as it is told; 0: any */
+    bool by_uid;
+    uint32_t uid;           /* whose */
+    const char *plugin;     /* its own name, or as submitted without directory and .so; "": any */
+    const char *function;   /* "": any */
+    uint64_t newer_usec;    /* submitted within that time; 0: any */
+    uint64_t older_usec;    /* submitted before that time; 0: any */
+    uint32_t limit;         /* only the newest so many; 0: all */
+    bool dead;              /* only those that are out of retries */
+};
+
+struct selection;
+
+enum jobs_selected {
+    JOBS_SELECTED_ONE = 0,
+    JOBS_SELECTED_LATER = 1, /* the looks are used up: go on in another turn */
+    JOBS_SELECTED_END = 2,
+};
+
+/* Among the jobs that this user may see. The filter is copied. 0 or -ENOMEM. */
+int jobs_select(struct jobs *jobs, uint32_t uid, const struct jobs_filter *filter, struct selection **ret_selection);
+/* The next job, oldest first; each look costs one of *looks. An enum jobs_selected; -EDQUOT: the selections of this user are too
+ * large together; -ENOMEM. */
+int jobs_select_next(struct selection *s, uint32_t *looks, uint8_t ret_id[16]);
+/* What is known of it, where it is still there and still matches. */
+void jobs_select_info(struct selection *s, const uint8_t id[16],
+                      void (*each)(const struct job_info *info, void *userdata), void *userdata);
+/* Cancels it, where it still matches: true. */
+bool jobs_select_cancel(struct selection *s, const uint8_t id[16]);
+/* NULL is fine; returns NULL. Says once in the log what was cancelled of other users. */
+struct selection *jobs_select_free(struct selection *s);
+
 /* A job that is out of retries is to be queued again, or forgotten; embedded in the asker's object. */
 struct dead_query {
     struct disk_request *request; /* NULL: answered */

@@ -219,7 +219,7 @@ static void read_back(struct store_request *r)
         snprintf(text, sizeof(text), "too many bytes of this user (max-bytes-per-user in wsd.conf): try again later");
     }
     if (result < 0) {
-        watches_refuse(job, durable_code(result), text);
+        watches_refuse(job, durable_code(result), text, 0);
         return;
     }
     job->more->charged += size;
@@ -241,7 +241,7 @@ bool durable_fetch(struct job *job)
         return true;
     q = disk_request_new(job, STORE_READ, read_back);
     if (!q) {
-        watches_refuse(job, CODE_BUSY, "out of memory");
+        watches_refuse(job, CODE_BUSY, "out of memory", 0);
         return true;
     }
     p->reading = true;
@@ -276,7 +276,7 @@ static void decided(struct store_request *r)
         row.key = key;
         if (key)
             hash_remove(&jobs->keys, &p->by_key);
-        watches_refuse(job, CODE_BUSY, r->op == STORE_DROP ? "it was dropped" : "it was queued again: await it anew");
+        watches_refuse(job, CODE_BUSY, r->op == STORE_DROP ? "it was dropped" : "it was queued again: await it anew", 0);
         uncount(job);
         /* the old one goes last, since the row points into it; a final state is never left */
         if (r->op == STORE_REQUEUE && restore_job(jobs, &row, given, &again) < 0) {

@@ -26,6 +26,16 @@
 #define RETRY_USEC      10000000u /* between loads of a plugin that killed its executor */
 #define CHECK_USEC      1000000u  /* between looks at the file of a plugin that was found by name */
 
+size_t plugin_base_name(const char *request, const char **ret)
+{
+    const char *slash = strrchr(request, '/');
+    size_t n;
+
+    *ret = slash ? slash + 1 : request;
+    n = strlen(*ret);
+    return n > 3 && strcmp(*ret + n - 3, ".so") == 0 ? n - 3 : n;
+}
+
 const char *plugin_title(const struct plugin *p)
 {
     return p->name ? p->name : p->request;
@@ -190,6 +200,11 @@ void plugin_failed(struct plugin *p, int error, const char *text)
     p->error = error;
     free(p->error_text);
     p->error_text = strdup(text);
+    if (error != ENOENT && error != EAGAIN) { /* else somebody only mistyped a name, or comes again */
+        const struct log_about about = {.plugin = p->request};
+
+        log_event(LOG_KIND_PLUGIN_REFUSED, LOG_WARNING, &about, "plugin %s: refused: %s", p->request, text);
+    }
     settled(p);
 }
 

@@ -33,7 +33,7 @@ static void words(const struct job *job, const struct suspect *s, uint64_t now, 
              s->n_all, s->why, when, strlen(name) <= 40 ? name : "PLUGIN", function);
 }
 
-bool poison_refuses(struct job *job, char text[static JOB_TEXT])
+bool poison_refuses(struct job *job, char text[static JOB_TEXT], uint64_t *ret_retry_usec)
 {
     struct suspect *s = suspect_of(job);
     uint64_t now = s ? clock_monotonic_usec() : 0;
@@ -41,6 +41,7 @@ bool poison_refuses(struct job *job, char text[static JOB_TEXT])
     if (quarantine_ask(s, job, now) != QUARANTINE_REFUSED)
         return false;
     words(job, s, now, text);
+    *ret_retry_usec = !s->trial && s->until_usec > now ? s->until_usec - now : 0;
     return true;
 }
 
@@ -96,8 +97,9 @@ static void count(const struct plugin *p, const struct plugin_function *f, const
                  : quarantine_crashed(q, &rules, owner, p->request, f->name, call, why, now)))
         return;
     const struct suspect *s = quarantine_find(q, owner, p->request, f->name);
-    log_warning("%s:%s crashed %u times: in quarantine for %llu s", plugin_title(p), f->name, s->n_all,
-                (unsigned long long)((s->until_usec - now + 999999) / 1000000));
+    const struct log_about about = {.plugin = plugin_title(p), .function = f->name};
+    log_event(LOG_KIND_QUARANTINE, LOG_WARNING, &about, "%s:%s crashed %u times: in quarantine for %llu s", plugin_title(p),
+              f->name, s->n_all, (unsigned long long)((s->until_usec - now + 999999) / 1000000));
 }
 
 void poison_function(const struct plugin *p, const struct plugin_function *f, const void *call, const char *why)
@@ -186,6 +188,8 @@ int jobs_plugin_release(struct jobs *jobs, uint32_t uid, const char *plugin, con
         return r;
     if (quarantine_release(&jobs->quarantine, all, domain_owner(jobs, uid), request, function) == 0)
         return -ENOENT;
-    log_notice("%s%s%s: released by uid %u", plugin, *function ? ":" : "", function, uid);
+    const struct log_about about = {.plugin = plugin, .function = function, .uid = &uid};
+    log_event(all ? LOG_KIND_ADMINISTRATOR : LOG_KIND_NONE, LOG_NOTICE, &about, "%s%s%s: released by uid %u", plugin,
+              *function ? ":" : "", function, uid);
     return 0;
 }

@@ -73,7 +73,8 @@ static void hangs(struct domain *d, const char *how)
     unsigned long long msec = (unsigned long long)d->jobs->options.limits.hang_usec / 1000;
 
     snprintf(d->why, sizeof(d->why), "it %s for %llu%s", how, msec % 1000 ? msec : msec / 1000, msec % 1000 ? " ms" : " s");
-    log_warning("executor %u hangs: %s (executor-answer in wsd.conf): it is replaced", d->executor->number, d->why);
+    log_event(LOG_KIND_EXECUTOR_HANGS, LOG_WARNING, NULL, "executor %u hangs: %s (executor-answer in wsd.conf): it is replaced",
+              d->executor->number, d->why);
     executor_kill(d->executor);
 }
 

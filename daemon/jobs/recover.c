@@ -77,10 +77,12 @@ static void words_of_end(char text[static JOB_TEXT], const struct domain *d)
 
 static void log_lines(const struct job *job, const char *text)
 {
+    const struct log_about about = job_about(job);
+
     for (const char *end; *text; text = *end ? end + 1 : end) {
         end = strchrnul(text, '\n');
-        log_warning("%s:%s: %.*s", plugin_title(job->plugin), job_function(job)->name, (int)MIN(end - text, JOB_TEXT),
-                    text);
+        log_event(LOG_KIND_NONE, LOG_WARNING, &about, "%s:%s: %.*s", plugin_title(job->plugin), job_function(job)->name,
+                  (int)MIN(end - text, JOB_TEXT), text);
     }
 }
 
@@ -102,12 +104,15 @@ static void words_of_fault(char text[static JOB_TEXT], const struct fault_note *
 static void crashed(struct job *job, const struct death *death)
 {
     const struct fault_note *n = &death->note;
+    const struct log_about about = job_about(job);
     char text[JOB_TEXT];
 
     words_of_fault(text, n, job->domain);
-    log_warning("%s:%s crashed: %s", plugin_title(job->plugin), job_function(job)->name, text);
+    bool logged = log_event(LOG_KIND_JOB_CRASHED, LOG_WARNING, &about, "%s:%s crashed: %s", plugin_title(job->plugin),
+                            job_function(job)->name, text);
     if (*n->backtrace && job_more(job)) {
-        log_lines(job, n->backtrace);
+        if (logged)
+            log_lines(job, n->backtrace);
         job->more->backtrace = strdup(n->backtrace);
     }
     poison_crashed(job, text);
@@ -247,7 +252,7 @@ void recover(struct domain *d, int code, int status)
     describe(how, d, &death, code, status);
     death.how = how;
     if (!orderly) {
-        log_warning("executor %u ended: %s", e->number, how);
+        log_event(LOG_KIND_EXECUTOR_ENDED, LOG_WARNING, NULL, "executor %u ended: %s", e->number, how);
         d->jobs->counters.executors_died++;
     }
     /* one that has not got ready has loaded nothing yet */

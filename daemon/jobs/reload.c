@@ -258,6 +258,9 @@ int jobs_plugin_reload(struct jobs *jobs, uint32_t uid, uint64_t owner, const ch
     struct domain *d = domain_for_owner(jobs, owner, request);
     if (!d)
         return -ENOMEM;
+    if (uid == 0 || uid == jobs->options.own_uid)
+        log_event(LOG_KIND_ADMINISTRATOR, LOG_NOTICE, &(struct log_about){.plugin = request, .uid = &uid},
+                  "plugin %s: reload asked for by user %u", request, uid);
     if (reload_under_way(d, request) || count_under_way(d) >= JOBS_RELOADS)
         return -EBUSY;
     struct plugin *p = try_new(d, request);

@@ -109,6 +109,11 @@ WSD_EXPORT const char *wsd_client_error(const struct wsd_client *client);
 /* The exit code of the contract (64 to 130) that goes with the last failure. Since 0.1. */
 WSD_EXPORT int wsd_client_exit(const struct wsd_client *client);
 
+/* Where the last failure was a refusal for now (-EAGAIN): after how many microseconds another try is worth while; 0: not known.
+ * As with the words, a call's can be had in its done callback and after wsd_call_wait(). Who tries again adds some chance to it, so
+ * that many who were refused together do not come back together. Since 0.1. */
+WSD_EXPORT uint64_t wsd_client_retry_usec(const struct wsd_client *client);
+
 /* For event loops: the descriptor, and the poll(2) events to wait for. Since 0.1. */
 WSD_EXPORT int wsd_client_fd(const struct wsd_client *client);
 WSD_EXPORT short wsd_client_events(const struct wsd_client *client);
@@ -189,7 +194,9 @@ struct wsd_callbacks {
 WSD_EXPORT int wsd_client_submit(struct wsd_client *client, const struct wsd_submit *submit,
                                  const struct wsd_callbacks *callbacks, struct wsd_call **ret_call);
 
-/* Follows a job by its id, from any connection of the same user: its output from the start, then done. Since 0.1. */
+/* Follows a job by its id, from any connection of the same user: its output, messages and progress (where there is a callback for
+ * it), then done. Of a job that was detached, is durable or has a key the output comes from its start, as far as it is kept; of
+ * another one from now on. Any number may follow a job; who stops, by wsd_call_free(), stops following only. Since 0.1. */
 WSD_EXPORT int wsd_client_attach(struct wsd_client *client, const struct wsd_id *id,
                                  const struct wsd_callbacks *callbacks, struct wsd_call **ret_call);
 
@@ -285,6 +292,28 @@ WSD_EXPORT int wsd_client_list(struct wsd_client *client, int (*each)(const stru
 
 /* Cancels by id: a queued job at once, a running one by its flag. 0 also where it had already ended. Since 0.1. */
 WSD_EXPORT int wsd_client_cancel(struct wsd_client *client, const struct wsd_id *id);
+
+/* Jobs by what they are, among those that the caller may see. Zero everything that does not matter; set size to sizeof(struct
+ * wsd_filter). Fields are appended. Since 0.1. */
+struct wsd_filter {
+    size_t size;
+    uint32_t states;      /* 1u << state, several together; 0: any */
+    bool by_uid;          /* only jobs of the user `uid` */
+    uint32_t uid;
+    const char *plugin;   /* its name, or the one that it was submitted as; NULL: any */
+    const char *function; /* NULL: any */
+    uint64_t newer_usec;  /* submitted within that time; 0: any */
+    uint64_t older_usec;  /* submitted before that time; 0: any */
+    uint32_t limit;       /* only the newest so many; 0: all. Nothing to wsd_client_cancel_where() */
+};
+
+/* As wsd_client_list(), of the jobs that match; wsd does the looking. -EOPNOTSUPP where wsd is too old for it. Since 0.1. */
+WSD_EXPORT int wsd_client_list_where(struct wsd_client *client, const struct wsd_filter *filter,
+                                     int (*each)(const struct wsd_job_info *info, void *userdata), void *userdata);
+
+/* Cancels every job that matches and has not ended; their number in *ret_n, if wanted. A filter that says nothing is -EINVAL, so
+ * that nobody cancels everything by accident: who means that names the states 1 to 4. -EOPNOTSUPP. Since 0.1. */
+WSD_EXPORT int wsd_client_cancel_where(struct wsd_client *client, const struct wsd_filter *filter, uint64_t *ret_n);
 
 /* Durable jobs that have ended badly and are out of retries. They do not expire. wsd_client_dead() lists them, as
  * wsd_client_list(); the others queue one again, under its id and as if it had never been tried, or forget it. -ENOENT: there

@@ -53,9 +53,25 @@ jobs_are_private() {
     expect_exit 66 as $BOB "$CTL" status "$id" || return 1
     expect_exit 66 as $BOB "$CTL" cancel "$id" || return 1
     expect_exit 66 as $BOB "$CTL" await "$id" || return 1
+    expect_exit 66 as $BOB "$CTL" attach "$id" || return 1
+    [ "$(as $BOB "$CTL" --json list --user $ALICE | wc -l)" = 0 ] || return 1
+    [ "$(as $BOB "$CTL" --json cancel --user $ALICE)" = '{"cancelled":0}' ] || return 1
+    [ "$(as $BOB "$CTL" --json cancel --all)" = '{"cancelled":0}' ] || return 1
+    [ "$("$WSCTL" --json list --user $ALICE | wc -l)" = 1 ] || return 1
+    [ "$("$WSCTL" --json cancel --user $BOB)" = '{"cancelled":0}' ] || return 1
     wait_until sh -c "'$WSCTL' --json list | grep -q '\"running\"'" || return 1
     as $ALICE "$CTL" cancel "$id" || return 1
     expect_exit 130 as $ALICE "$CTL" await "$id"
+}
+
+admin_cancels() { # and the log says who did it
+    local id
+    id=$(as $ALICE "$CTL" submit --detach spin:spin) && "$WSCTL" cancel "$id" && expect_exit 130 as $ALICE "$CTL" await "$id" ||
+        return 1
+    grep -q "job $id of user $ALICE: cancelled by user 0" "$WSD_LOG" || return 1
+    id=$(as $ALICE "$CTL" submit --detach spin:spin) &&
+        [ "$("$WSCTL" --json cancel --user $ALICE)" = '{"cancelled":1}' ] && expect_exit 130 as $ALICE "$CTL" await "$id" &&
+        grep -q "1 jobs of other users: cancelled by user 0" "$WSD_LOG"
 }
 
 several_users() { # WHO
@@ -74,6 +90,7 @@ several_users() { # WHO
         "[ \"\$('$WSCTL' --json stats | grep -o '\"executors\":[0-9]*' | grep -o '[0-9]*')\" -ge 2 ]"
     check "$1: plugins by path are refused" expect_exit 77 in_dir "$WORK/bob" $BOB "$CTL" submit "$WORK/inst/plugins/../plugins/fib.so" 5
     check "$1: jobs of others can be neither seen nor touched" jobs_are_private
+    check "root cancels jobs of others, and that is logged" admin_cancels
     check "$1: exec would need the user's own rights" expect_exit 77 as $ALICE "$CTL" submit exec true
 }
 

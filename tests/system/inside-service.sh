@@ -190,6 +190,51 @@ check "the same process" expect_output "$pid" main_pid
 printf '[daemon]\ndrain-timeout = 60s\n' >"$etc/wsd.conf"
 check "reload with a good one again" systemctl reload wsd.service
 
+# --- the journal ---------------------------------------------------------------------------------------------------------------
+
+fields() { # NAME=VALUE...: some line of wsd has all of them, and none that says where in its source it was written
+  local lines pair
+  journalctl --sync
+  lines=$(journalctl -u wsd.service -o json --no-pager "$1")
+  for pair in "$@"; do
+    lines=$(grep -F "\"${pair%%=*}\":\"${pair#*=}\"" <<<"$lines") || return 1
+  done
+  ! grep -q '"CODE_' <<<"$lines"
+}
+job_fields() {
+  local id alice
+  alice=$(id -u alice)
+  id=$(as alice wsctl submit --detach crash:segv a-Secret-argument) || return 1
+  expect_exit 70 as alice wsctl await "$id" || return 1
+  wait_until fields "JOB_ID=$id" PLUGIN=crash FUNCTION=segv "USER=$alice" MESSAGE_ID=25d4237c7dfe437fb80a303a58e44770 &&
+    ! journalctl -u wsd.service -o json --no-pager | grep -q a-Secret-argument
+}
+check "a crash: id of the job, plugin, function, user; and not its arguments" job_fields
+job_says() {
+  local id
+  id=$(as alice wsctl submit --detach echo:status 0) && as alice wsctl await "$id" &&
+    wait_until fields "JOB_ID=$id" PLUGIN=echo "MESSAGE=ends with 0" MESSAGE_ID=60bb89eba2f749aa970f2c6a26a269c8
+}
+check "what a job says, with its id" job_says
+administrator() {
+  wsctl pause fib && wsctl resume fib &&
+    wait_until fields PLUGIN=fib USER=0 MESSAGE_ID=03a8d712fa754f80b1f2442d6f1a56aa "MESSAGE=fib: paused by user 0"
+}
+check "what an administrator did" administrator
+explained() {
+  local catalog=$PREFIX/lib/systemd/catalog/wsd.catalog
+  [ "$PREFIX" = /usr ] || { mkdir -p /etc/systemd/catalog; ln -sf "$catalog" /etc/systemd/catalog/; }
+  journalctl --update-catalog || return 1
+  journalctl -u wsd.service -x --no-pager MESSAGE_ID=25d4237c7dfe437fb80a303a58e44770 | tee /dev/stderr |
+    grep -q 'It is a defect of the plugin: .wsctl status [0-9a-f]\{32\}. has the backtrace too' &&
+    [ "$(journalctl --dump-catalog 2>/dev/null | grep -c '^Defined-By: wsd$')" = 12 ]
+}
+check "journalctl -x explains it" explained
+refused_configuration() {
+  fields MESSAGE_ID=394344e63eea457eb278af3225e993df PRIORITY=3
+}
+check "the configuration that was refused above" refused_configuration
+
 # --- stop under load -----------------------------------------------------------------------------------------------------------
 
 answered=$WORK/answered

@@ -24,9 +24,11 @@ prefix=$(meson introspect "$BUILD" --buildoptions | python3 -c '
 import json, sys
 print({o["name"]: o["value"] for o in json.load(sys.stdin)}["prefix"])')
 inputs=(--dir "$WORK/dest" --copy "$SRC/tests/support/lib.sh:/box/support/lib.sh"
-  --copy "$SRC/tests/system/inside-service.sh:/box/system/inside-service.sh"
-  --copy "$TEST_PLUGINS/sleep.so:$(PKG_CONFIG_PATH=$(dirname "$(find "$WORK/dest" -name wsd-plugin.pc)") \
-    pkg-config --variable=plugindir wsd-plugin)/sleep.so")
+  --copy "$SRC/tests/system/inside-service.sh:/box/system/inside-service.sh")
+plugindir=$(PKG_CONFIG_PATH=$(dirname "$(find "$WORK/dest" -name wsd-plugin.pc)") pkg-config --variable=plugindir wsd-plugin)
+for plugin in sleep crash echo; do
+  inputs+=(--copy "$TEST_PLUGINS/$plugin.so:$plugindir/$plugin.so")
+done
 for package in libevent-core-2.1-7 libprotobuf-c1 libssl3 libzstd1 libinih1 libhwloc15 libseccomp2 libsqlite3-0; do
   inputs+=(--pkg "$package")
 done

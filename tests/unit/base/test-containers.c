@@ -63,6 +63,31 @@ START_TEST(hash_holds_equal_keys_beside_each_other)
 }
 END_TEST
 
+START_TEST(hash_walk_meets_each_once_while_the_table_grows)
+{
+    enum { N = 4000, LATER = 20000 };
+    static struct hash_link links[N + LATER];
+    static unsigned met[N];
+    struct hash h = {0};
+    size_t cursor = 0, step = 0;
+
+    ck_assert_ptr_null(hash_walk(&h, &cursor));
+    for (uint64_t i = 0; i < N; i++)
+        ck_assert_int_eq(hash_insert(&h, &links[i], hash_mix(i)), 0);
+    do {
+        for (struct hash_link *l = hash_walk(&h, &cursor); l; l = l->next)
+            if (l - links < N)
+                met[l - links]++;
+        for (unsigned k = 0; k < 7 && step < LATER; k++, step++)
+            ck_assert_int_eq(hash_insert(&h, &links[N + step], hash_mix(N + step)), 0);
+    } while (cursor);
+    ck_assert_uint_gt(step, N); /* it has grown meanwhile */
+    for (unsigned i = 0; i < N; i++)
+        ck_assert_uint_eq(met[i], 1);
+    hash_deinit(&h);
+}
+END_TEST
+
 START_TEST(buffer_gives_back_what_was_put_in_however_it_is_cut)
 {
     struct buffer b = {0};
@@ -96,6 +121,7 @@ int main(void)
 
     tcase_add_test(tc, list_keeps_its_order);
     tcase_add_test(tc, hash_finds_what_was_put_in_and_no_more);
+    tcase_add_test(tc, hash_walk_meets_each_once_while_the_table_grows);
     tcase_add_test(tc, hash_holds_equal_keys_beside_each_other);
     tcase_add_test(tc, buffer_gives_back_what_was_put_in_however_it_is_cut);
     suite_add_tcase(s, tc);

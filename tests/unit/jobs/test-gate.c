@@ -30,6 +30,7 @@ static void set_up(void)
 {
     jobs = (struct jobs){.options.own_uid = 7};
     list_init(&jobs.domains);
+    list_init(&jobs.user_gates);
     d = calloc(1, sizeof(*d));
     ck_assert_ptr_nonnull(d);
     d->jobs = &jobs;
@@ -208,6 +209,15 @@ static uint32_t n_running(const struct plugin *plugin, const struct plugin_funct
     return n;
 }
 
+static uint32_t n_running_of(const struct user *user)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < JOBS; i++)
+        n += all[i].state == JOB_RUNNING && all[i].user == user;
+    return n;
+}
+
 /* Whatever happens, in whatever order: no limit is passed, and in the end all run. */
 START_TEST(limits_hold_in_any_order_of_events)
 {
@@ -225,11 +235,11 @@ START_TEST(limits_hold_in_any_order_of_events)
     }
     for (uint32_t step = 0; step < 3000; step++) {
         struct job *job = &all[dice(JOBS)];
-        uint32_t k = dice(3), before[3];
+        uint32_t k = dice(3), before[3], before_of[2] = {n_running_of(&users[0]), n_running_of(&users[1])};
 
         for (uint32_t i = 0; i < 3; i++)
             before[i] = n_running(&plugins[i == 2], i ? &functions[i == 2] : NULL);
-        switch (dice(12)) {
+        switch (dice(13)) {
         case 0:
             limits[k] = dice(4);
             (void)act(JOBS_GATE_LIMIT, of[k][0], of[k][1], limits[k]);
@@ -237,6 +247,10 @@ START_TEST(limits_hold_in_any_order_of_events)
         case 1:
             paused[k] = dice(2);
             (void)act(paused[k] ? JOBS_GATE_PAUSE : JOBS_GATE_RESUME, of[k][0], of[k][1], 0);
+            break;
+        case 12:
+            jobs.options.limits.running_per_user = dice(4);
+            jobs.gates_due = true;
             break;
         case 2:
             if (job->state == JOB_QUEUED) {
@@ -272,7 +286,15 @@ START_TEST(limits_hold_in_any_order_of_events)
             uint32_t now = n_running(&plugins[i == 2], i ? &functions[i == 2] : NULL);
             ck_assert(now <= before[i] || (!paused[i] && (!limits[i] || now <= limits[i])));
         }
+        for (uint32_t i = 0; i < 2; i++) {
+            uint32_t now = n_running_of(&users[i]);
+            ck_assert_uint_eq(now, users[i].n_running);
+            ck_assert(now <= before_of[i] || !jobs.options.limits.running_per_user ||
+                      now <= jobs.options.limits.running_per_user);
+        }
     }
+    jobs.options.limits.running_per_user = 0;
+    jobs.gates_due = true;
     for (uint32_t i = 0; i < 3; i++)
         if (paused[i])
             ck_assert_int_eq(act(JOBS_GATE_RESUME, of[i][0], of[i][1], 0), 0);

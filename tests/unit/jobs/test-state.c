@@ -9,11 +9,12 @@
 #include "jobs/job.h"
 
 static struct jobs jobs;
+static struct user user;
 static struct domain domain = {.jobs = &jobs};
 
 START_TEST(a_final_state_is_never_left)
 {
-    struct job job = {.state = (unsigned)_i & 15u, .domain = &domain};
+    struct job job = {.state = (unsigned)_i & 15u, .domain = &domain, .user = &user};
 
     job_move(&job, JOB_QUEUED);
 }
@@ -21,7 +22,7 @@ END_TEST
 
 START_TEST(every_way_to_the_end_is_there)
 {
-    struct job job = {.state = JOB_NEW, .domain = &domain};
+    struct job job = {.state = JOB_NEW, .domain = &domain, .user = &user};
 
     job_move(&job, JOB_HELD);
     job_move(&job, JOB_QUEUED);
@@ -35,7 +36,7 @@ END_TEST
 
 START_TEST(a_new_job_cannot_run_unaccepted)
 {
-    struct job job = {.state = JOB_NEW, .domain = &domain};
+    struct job job = {.state = JOB_NEW, .domain = &domain, .user = &user};
 
     job_move(&job, JOB_RUNNING);
 }

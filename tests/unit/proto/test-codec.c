@@ -494,6 +494,23 @@ START_TEST(workers_survive)
     assert_span(r.gate.function, "f");
     m.gate.plugin = span("");
     ck_assert_uint_eq(codec_size(&m), 0); /* a function of no plugin */
+    m = (struct msg){.type = FRAME_LIST_WHERE,
+                     .filter = {CODEC_STATES, true, UINT32_MAX, span("p"), span("f"), UINT64_MAX, 1, UINT32_MAX}};
+    r = round_trip(&m, 1, 0);
+    ck_assert(r.filter.states == CODEC_STATES && r.filter.by_uid && r.filter.uid == UINT32_MAX);
+    ck_assert(r.filter.newer_usec == UINT64_MAX && r.filter.older_usec == 1 && r.filter.limit == UINT32_MAX);
+    assert_span(r.filter.plugin, "p");
+    assert_span(r.filter.function, "f");
+    m.filter.states = 1; /* there is no such state */
+    ck_assert_uint_eq(codec_size(&m), 0);
+    m = (struct msg){.type = FRAME_COUNT, .count = {UINT64_MAX}};
+    ck_assert(round_trip(&m, 1, 0).count.n == UINT64_MAX);
+    m = (struct msg){.type = FRAME_AWAIT, .id = {.has_id = true, .flags = SUBMIT_PROGRESS}};
+    ck_assert_uint_eq(round_trip(&m, 1, 0).id.flags, SUBMIT_PROGRESS);
+    m.id.flags = SUBMIT_DETACH;
+    ck_assert_uint_eq(codec_size(&m), 0);
+    m = (struct msg){.type = FRAME_ERROR, .error = {.code = 75, .text = span("why"), .retry_usec = UINT64_MAX}};
+    ck_assert(round_trip(&m, 1, 0).error.retry_usec == UINT64_MAX);
     m = (struct msg){.type = FRAME_GATE};
     ck_assert_uint_eq(codec_size(&m), 0); /* no action */
     m = (struct msg){.type = FRAME_GATE_STATE, .gate_state = {span("p"), span("f"), GATE_DRAINED, 3, 1ull << 40, UINT64_MAX}};
@@ -523,6 +540,8 @@ static const struct text_limit {
     {FRAME_PLUGIN, 4, CODEC_PATH_MAX}, {FRAME_PLUGIN, 5, CODEC_TEXT_MAX},  {FRAME_OPEN, 2, CODEC_PATH_MAX},
     {FRAME_RELEASE, 1, CODEC_PATH_MAX}, {FRAME_RELEASE, 2, CODEC_NAME_MAX},
     {FRAME_GATE, 2, CODEC_PATH_MAX},     {FRAME_GATE, 3, CODEC_NAME_MAX},
+    {FRAME_LIST_WHERE, 4, CODEC_PATH_MAX}, {FRAME_LIST_WHERE, 5, CODEC_NAME_MAX},
+    {FRAME_CANCEL_WHERE, 4, CODEC_PATH_MAX}, {FRAME_CANCEL_WHERE, 5, CODEC_NAME_MAX},
     {FRAME_GATE_STATE, 1, CODEC_PATH_MAX}, {FRAME_GATE_STATE, 2, CODEC_NAME_MAX},
     {FRAME_RELOAD, 1, CODEC_PATH_MAX},   {FRAME_RELOADED, 3, CODEC_NAME_MAX},  {FRAME_RELOADED, 4, CODEC_PATH_MAX},
     {FRAME_RELOADED, 5, CODEC_NAME_MAX}, {FRAME_RELOADED, 6, CODEC_BUILD_MAX}, {FRAME_RELOADED, 7, CODEC_NAME_MAX},

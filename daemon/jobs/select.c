@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * select.c: jobs by what they are: for listing and for cancelling many at once.
+ * Owns the ids that were found, charged to who asks. [loop]
+ * The table is walked a piece a turn, while jobs come and go. What is found is sorted in runs of a bounded length, and the runs are
+ * merged as the ids are taken; so no step takes longer because there are more jobs.
+ * Keeps: whoever is there all the time and matches is found once; an id is no promise: each is looked at anew when it is taken.
+ * Does not send anything. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "jobs/promise.h"
+
+#define RUN 1024u /* ids that are sorted at once */
+
+typedef uint8_t job_id[16];
+
+struct run {
+    size_t at, end;
+};
+
+struct selection {
+    struct jobs *jobs;
+    struct user *asker;
+    struct jobs_filter filter;
+    char *plugin, *function;
+    uint64_t after_usec, before_usec; /* CLOCK_REALTIME; 0: any */
+    size_t cursor;
+    bool begun, gathered;
+    job_id *ids;
+    size_t n, room, n_sorted;
+    struct run *runs; /* a heap: the run with the oldest id is the first */
+    size_t n_runs, runs_room;
+    size_t n_skip;    /* older than the limit lets through */
+    uint64_t n_of_others; /* cancelled */
+};
+
+int jobs_select(struct jobs *jobs, uint32_t uid, const struct jobs_filter *filter, struct selection **ret_selection)
+{
+    struct selection *s = calloc(1, sizeof(*s));
+    uint64_t now = clock_realtime_usec();
+
+    if (!s)
+        return -ENOMEM;
+    s->jobs = jobs;
+    s->asker = user_get(jobs, uid);
+    s->plugin = strdup(filter->plugin ? filter->plugin : "");
+    s->function = strdup(filter->function ? filter->function : "");
+    if (!s->asker || !s->plugin || !s->function) {
+        jobs_select_free(s);
+        return -ENOMEM;
+    }
+    s->filter = *filter;
+    s->filter.plugin = s->plugin;
+    s->filter.function = s->function;
+    s->after_usec = filter->newer_usec && filter->newer_usec < now ? now - filter->newer_usec : 0;
+    s->before_usec = filter->older_usec ? now - MIN(filter->older_usec, now - 1) : 0;
+    *ret_selection = s;
+    return 0;
+}
+
+static void hold(struct selection *s, size_t room)
+{
+    s->asker->n_selected += room - s->room;
+    s->room = room;
+}
+
+struct selection *jobs_select_free(struct selection *s)
+{
+    if (!s)
+        return NULL;
+    if (s->n_of_others)
+        log_event(LOG_KIND_ADMINISTRATOR, LOG_NOTICE, &(struct log_about){.uid = &s->asker->uid},
+                  "%llu jobs of other users: cancelled by user %u", (unsigned long long)s->n_of_others, s->asker->uid);
+    if (s->asker)
+        hold(s, 0);
+    free(s->ids);
+    free(s->runs);
+    free(s->plugin);
+    free(s->function);
+    free(s);
+    return NULL;
+}
+
+static bool plugin_matches(const struct plugin *p, const char *wanted)
+{
+    const char *name;
+    size_t n = plugin_base_name(p->request, &name);
+
+    return strcmp(plugin_title(p), wanted) == 0 || (strlen(wanted) == n && memcmp(name, wanted, n) == 0);
+}
+
+/* What costs least is asked first. */
+static bool matches(const struct selection *s, const struct job *job)
+{
+    const struct jobs_filter *f = &s->filter;
+    const struct promise *p = job_promise(job);
+
+    return job_shown_to(job, s->asker->uid) && (!f->by_uid || f->uid == job->user->uid) &&
+           (!s->after_usec || job_submitted_usec(job) >= s->after_usec) &&
+           (!s->before_usec || job_submitted_usec(job) <= s->before_usec) &&
+           (!f->dead || (p && p->dead && job_final(job))) && (!*f->plugin || plugin_matches(job->plugin, f->plugin)) &&
+           (!*f->function || (job_function(job) && strcmp(job_function(job)->name, f->function) == 0)) &&
+           (!f->states || f->states & 1u << job_told_state(job));
+}
+
+static int by_age(const void *a, const void *b)
+{
+    return memcmp(a, b, sizeof(job_id));
+}
+
+/* --- the heap of runs ------------------------------------------------------------------------------------------------ */
+
+static bool is_older(const struct selection *s, size_t a, size_t b)
+{
+    return by_age(s->ids[s->runs[a].at], s->ids[s->runs[b].at]) < 0;
+}
+
+static void swap(struct selection *s, size_t a, size_t b)
+{
+    struct run t = s->runs[a];
+
+    s->runs[a] = s->runs[b];
+    s->runs[b] = t;
+}
+
+static void sift_down(struct selection *s)
+{
+    for (size_t i = 0, child; (child = 2 * i + 1) < s->n_runs; i = child) {
+        if (child + 1 < s->n_runs && is_older(s, child + 1, child))
+            child++;
+        if (is_older(s, i, child))
+            return;
+        swap(s, i, child);
+    }
+}
+
+/* What was found since the last run becomes one. */
+static int end_run(struct selection *s)
+{
+    if (s->n_sorted == s->n)
+        return 0;
+    if (s->n_runs == s->runs_room) {
+        size_t room = s->runs_room ? s->runs_room * 2 : 16;
+        struct run *runs = reallocarray(s->runs, room, sizeof(*runs));
+
+        if (!runs)
+            return -ENOMEM;
+        s->runs = runs;
+        s->runs_room = room;
+    }
+    qsort(s->ids + s->n_sorted, s->n - s->n_sorted, sizeof(*s->ids), by_age);
+    s->runs[s->n_runs] = (struct run){.at = s->n_sorted, .end = s->n};
+    for (size_t i = s->n_runs++; i > 0 && is_older(s, i, (i - 1) / 2); i = (i - 1) / 2)
+        swap(s, i, (i - 1) / 2);
+    s->n_sorted = s->n;
+    return 0;
+}
+
+static void take_oldest(struct selection *s, uint8_t ret_id[16])
+{
+    struct run *first = &s->runs[0];
+
+    memcpy(ret_id, s->ids[first->at++], sizeof(job_id));
+    if (first->at == first->end)
+        *first = s->runs[--s->n_runs];
+    sift_down(s);
+}
+
+/* --- finding --------------------------------------------------------------------------------------------------------- */
+
+static int add(struct selection *s, const struct job *job)
+{
+    if (s->n == s->room) {
+        size_t room = s->room ? s->room * 2 : 64;
+        job_id *ids;
+
+        if (s->asker->n_selected + (room - s->room) > JOBS_SELECTED)
+            return -EDQUOT;
+        ids = reallocarray(s->ids, room, sizeof(*ids));
+        if (!ids)
+            return -ENOMEM;
+        s->ids = ids;
+        hold(s, room);
+    }
+    memcpy(s->ids[s->n++], job->id, sizeof(job_id));
+    return s->n - s->n_sorted >= RUN ? end_run(s) : 0;
+}
+
+/* 0: all was looked at. */
+static int gather(struct selection *s, uint32_t *looks)
+{
+    while (!s->begun || s->cursor != 0) {
+        int r = 0;
+
+        if (*looks == 0)
+            return JOBS_SELECTED_LATER;
+        s->begun = true;
+        for (struct hash_link *l = hash_walk(&s->jobs->by_id, &s->cursor); l && r == 0; l = l->next) {
+            const struct job *job = container_of(l, struct job, by_id);
+
+            *looks -= *looks > 0;
+            if (matches(s, job))
+                r = add(s, job);
+        }
+        *looks -= *looks > 0; /* an empty bucket is a look, too */
+        if (r < 0)
+            return r;
+    }
+    s->gathered = true;
+    if (s->filter.limit && s->n > s->filter.limit)
+        s->n_skip = s->n - s->filter.limit;
+    return end_run(s);
+}
+
+int jobs_select_next(struct selection *s, uint32_t *looks, uint8_t ret_id[16])
+{
+    int r = s->gathered ? 0 : gather(s, looks);
+
+    if (r != 0)
+        return r;
+    for (; s->n_runs > 0; s->n_skip--) {
+        if (*looks == 0)
+            return JOBS_SELECTED_LATER;
+        --*looks;
+        take_oldest(s, ret_id);
+        if (s->n_skip == 0)
+            return JOBS_SELECTED_ONE;
+    }
+    return JOBS_SELECTED_END;
+}
+
+/* --- what becomes of them --------------------------------------------------------------------------------------------- */
+
+static struct job *still(const struct selection *s, const uint8_t id[16])
+{
+    struct job *job = job_find(s->jobs, id, s->asker->uid);
+
+    return job && matches(s, job) ? job : NULL;
+}
+
+void jobs_select_info(struct selection *s, const uint8_t id[16],
+                      void (*each)(const struct job_info *info, void *userdata), void *userdata)
+{
+    const struct job *job = still(s, id);
+    struct job_info info;
+
+    if (!job)
+        return;
+    job_describe(job, &info);
+    each(&info, userdata);
+}
+
+bool jobs_select_cancel(struct selection *s, const uint8_t id[16])
+{
+    struct job *job = still(s, id);
+
+    if (!job || job_final(job))
+        return false;
+    s->n_of_others += job->user != s->asker;
+    job_stop(job, STOP_CANCEL);
+    return true;
+}

@@ -1,0 +1,62 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# log.sh: what is in wsd's log: who did what to others; no argument, input or output; no line that a client made up; and not more
+# of a kind than anybody reads.
+. "$(dirname "$0")/../support/lib.sh"
+
+logged() { # PATTERN
+  wait_until grep -qE "$1" "$WSD_LOG"
+}
+me=$(id -u)
+
+printf '[limits]\nmax-jobs-per-user = 3\nquarantine-after = 1\n' >"$WSD_CONFIG"
+start_wsd --workers 2 --plugin-dir "$TEST_PLUGINS" || exit 1
+
+actions() {
+  wsctl pause fib && logged "fib: paused by user $me" && wsctl resume fib && logged "fib: resumed by user $me" &&
+    wsctl limit fib:fib 3 && logged "fib:fib: limited to 3 by user $me" && wsctl limit fib:fib none &&
+    logged "fib:fib: limited no more by user $me" && wsctl drain --no-wait && logged "all functions: drained by user $me" &&
+    wsctl resume && logged "all functions: resumed by user $me" && wsctl workers set 1 &&
+    logged "executors have 1 workers: set by user $me" && wsctl plugin reload fib &&
+    logged "plugin fib: reload asked for by user $me"
+}
+check "who paused, limited, drained, reloaded, set the workers" actions
+
+secret=a-Secret-that-nobody-else-may-see
+crash() {
+  expect_exit 70 wsctl submit crash:segv "$secret" || return 1
+  printf %s "input-$secret" | wsctl submit --input - echo >/dev/null
+  wsctl submit echo:status 3 "error-$secret"
+  logged 'crash:segv crashed: ' && wsctl plugin release crash && logged "crash: released by uid $me" && ! grep -q "$secret" "$WSD_LOG"
+}
+check "no argument, input, output or error of a job is in it, also where it crashes" crash
+
+lines() {
+  head -c 100 "$PLUGINS/fib.so" >"$WORK/$(printf 'a\nwsd- forged.so')"
+  expect_exit 66 wsctl submit "$WORK/$(printf 'a\nwsd- forged.so')" && logged 'a\?wsd- forged' &&
+    ! grep -q '^wsd- forged' "$WSD_LOG"
+}
+check "no line of it is made up by a client" lines
+
+told() { # the next one that is written tells how many were not
+  wsctl submit --detach spin
+  wsctl submit --detach spin
+  wsctl submit --detach spin
+  wsctl submit fib 1
+  wsctl cancel --all
+  grep -qE '[0-9]+ more lines of the kind limit were left out' "$WSD_LOG"
+}
+
+flood() { # more refusals than are written, and their number
+  wsctl submit --detach spin && wsctl submit --detach spin && wsctl submit --detach spin || return 1
+  wsctl map -k -j 200 fib ::: {1..200} >/dev/null 2>&1
+  local n
+  n=$(grep -c "user $me: refused: too many jobs of this user" "$WSD_LOG")
+  echo "$n lines"
+  [ "$n" -ge 1 ] && [ "$n" -le $((40 * (1 + SECONDS / 10))) ] || return 1
+  wsctl cancel --all
+  wait_until told
+}
+check "a flood of one kind is cut short, and counted" flood
+stop_wsd

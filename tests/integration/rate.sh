@@ -1,0 +1,207 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# rate.sh: how many jobs a user may submit in a second and run at once; refusals that say when to try again; and
+# `--wait-for-room`, which does so.
+. "$(dirname "$0")/../support/lib.sh"
+
+same() { # WANTED GOT
+  [ "$1" = "$2" ] && return 0
+  printf 'wanted:\n%s\ngot:\n%s\n' "$1" "$2"
+  return 1
+}
+
+configure() { # LINE...
+  { echo '[limits]'; printf '%s\n' "$@"; } >"$WSD_CONFIG"
+}
+
+read_again() { # COUNT-BEFORE
+  [ "$(grep -c 'was read again' "$WSD_LOG")" -gt "$1" ]
+}
+
+reload() {
+  local before
+  before=$(grep -c 'was read again' "$WSD_LOG")
+  kill -HUP "$WSD_PID"
+  wait_until read_again "$before"
+}
+
+count() { # STATE PLUGIN
+  wsctl --json list --state "$1" --plugin "$2" | wc -l
+}
+
+# --- rate: one in a thousand seconds is one that does not come back while this runs ----------------------------------------
+
+configure 'max-rate-per-user = 1' 'rate-burst = 3'
+start_wsd --workers 2 --plugin-dir "$TEST_PLUGINS" || exit 1
+
+burst() { # the fourth at once is refused, wherever in a second we are, unless a second passes meanwhile
+  python3 - "$WSD_SOCKET" <<'END'
+import socket, struct, sys, time
+def varint(b, at):
+    value = shift = 0
+    while True:
+        value |= (b[at] & 0x7f) << shift
+        shift += 7
+        at += 1
+        if not b[at - 1] & 0x80:
+            return value, at
+def fields(b):
+    at, found = 0, {}
+    while at < len(b):
+        key, at = varint(b, at)
+        value, at = varint(b, at)
+        if key & 7 == 2:
+            value, at = b[at:at + value], at + value
+        found[key >> 3] = value
+    return found
+s = socket.socket(socket.AF_UNIX)
+s.settimeout(60)
+s.connect(sys.argv[1])
+def send(kind, tag, header):
+    s.sendall(struct.pack('<BBHIII', 0x57, 1, kind, tag, len(header), 0) + header)
+def receive():
+    magic, version, kind, tag, header, body = struct.unpack('<BBHIII', s.recv(16, socket.MSG_WAITALL))
+    h = s.recv(header, socket.MSG_WAITALL) if header else b''
+    if body:
+        s.recv(body, socket.MSG_WAITALL)
+    return kind, tag, h
+send(1, 0, b'\x08\x01\x10\x01\x30\x80\x80\x04')
+assert receive()[0] == 65
+for attempt in range(20):
+    start = time.monotonic()
+    for tag in range(1, 5):
+        send(2, 10 * attempt + tag, b'\x0a\x03fib\x1a\x011')
+    refused = []
+    ended = 0
+    while ended < 4:
+        kind, tag, header = receive()
+        ended += kind in (70, 71)
+        if kind == 71:
+            refused.append((tag % 10, fields(header)))
+    took = time.monotonic() - start
+    if took < 0.9:
+        assert [tag for tag, _ in refused] == [4], refused
+        e = refused[0][1]
+        assert e[1] == 75 and b'max-rate-per-user' in e[2] and b'try again in' in e[2], e
+        assert 0 < e[55] <= 1000000, e
+        break
+    time.sleep(3)  # all three again
+END
+}
+check "a burst goes through, the next is refused, and told when to try again" burst
+
+waits() { # each of them is refused at first, and all of them succeed
+  local i pids=()
+  for i in 1 2 3 4 5 6; do
+    wsctl submit --wait-for-room fib "$i" >"$WORK/out.$i" 2>"$WORK/err.$i" &
+    pids+=($!)
+  done
+  for i in "${pids[@]}"; do expect_exit 0 wait "$i" || return 1; done
+  same '1 1 2 3 5 8' "$(cat "$WORK"/out.? | tr '\n' ' ' | sed 's/ $//')" && same '' "$(cat "$WORK"/err.?)"
+}
+check "--wait-for-room: waits, and gets in" waits
+
+map_waits() {
+  same "$(printf '1\n1\n2\n3\n5\n8')" "$(wsctl map --wait-for-room fib ::: 1 2 3 4 5 6)"
+}
+check "map --wait-for-room" map_waits
+
+detached_input() { # a detached job with a stream of input, which must not be lost by the first try
+  wsctl submit fib 1 >/dev/null 2>&1
+  local id
+  id=$(head -c 300000 /dev/zero | wsctl submit --wait-for-room --detach --input - checksum) || return 1
+  same "$(head -c 300000 /dev/zero | sha256sum)" "$(wsctl await "$id")"
+}
+check "input is not lost by a refusal" detached_input
+
+by_reload() { # SIGHUP takes effect on the next submit
+  configure 'max-rate-per-user = 1000000'
+  reload && wsctl map fib ::: 1 2 3 4 5 6 7 8 9 >/dev/null || return 1
+  configure 'max-rate = 1' 'rate-burst = 1'
+  reload || return 1
+  # of all users; however slow this machine is, of 40 at once most are refused
+  wsctl map -j 40 -k fib ::: {1..40} >"$WORK/map.out" 2>"$WORK/map.err"
+  grep -q 'max-rate' "$WORK/map.err"
+}
+check "limits that are read again hold from the next submit on" by_reload
+stop_wsd
+
+# --- room: nothing says when ------------------------------------------------------------------------------------------------
+
+configure 'max-jobs-per-user = 2'
+start_wsd --workers 2 --plugin-dir "$TEST_PLUGINS" || exit 1
+
+full() {
+  local one two pid
+  one=$(wsctl submit --detach spin) && two=$(wsctl submit --detach spin) || return 1
+  expect_exit 75 wsctl submit fib 10 || return 1
+  expect_exit 75 wsctl submit --wait-for-room=300ms fib 10 2>"$WORK/err" || return 1
+  grep -q 'max-jobs-per-user' "$WORK/err" || return 1
+  wsctl submit --wait-for-room fib 10 >"$WORK/out" &
+  pid=$!
+  wsctl cancel "$one" && expect_exit 0 wait "$pid" && same 55 "$(cat "$WORK/out")" && wsctl cancel "$two"
+}
+check "--wait-for-room goes on when there is room, or gives up at its time" full
+
+usage() {
+  expect_exit 64 wsctl submit --wait-for-room=soon fib 1 && expect_exit 64 wsctl submit --local --wait-for-room fib 1
+}
+check "what is mistyped is said" usage
+
+refused_often() {
+  wsctl --json stats | grep -q '"jobs_refused":[4-9]'
+}
+
+leave() { # Ctrl-C while it waits: there is no job
+  local one two pid
+  one=$(wsctl submit --detach spin) && two=$(wsctl submit --detach spin) || return 1
+  wsctl submit --wait-for-room fib 10 >"$WORK/out" 2>/dev/null &
+  pid=$!
+  wait_until refused_often || return 1
+  kill -INT "$pid"
+  expect_exit 130 wait "$pid" && same '' "$(wsctl --json list --plugin fib --state queued,running)" && wsctl cancel "$one" "$two"
+}
+set -m
+check "Ctrl-C ends the waiting" leave
+set +m
+stop_wsd
+
+# --- running at once --------------------------------------------------------------------------------------------------------
+
+configure 'max-running-per-user = 2'
+start_wsd --workers 4 --plugin-dir "$TEST_PLUGINS" || exit 1
+
+running_and_queued() { # RUNNING QUEUED
+  [ "$(count running spin)" = "$1" ] && [ "$(count queued spin)" = "$2" ]
+}
+
+running() {
+  local i
+  for i in 1 2 3 4 5; do wsctl submit --detach spin >/dev/null || return 1; done
+  wait_until running_and_queued 2 3 || return 1
+  # what comes behind them waits, and is there to be cancelled
+  i=$(wsctl submit --detach fib 5) && same 4 "$(wsctl --json list --state queued | wc -l)" && wsctl cancel "$i" || return 1
+  same 3 "$(count queued spin)" || return 1
+  wsctl cancel "$(wsctl --json list --state running | head -n 1 | sed 's/.*"id":"\([0-9a-f]*\)".*/\1/')"
+  wait_until running_and_queued 2 2 || return 1
+  configure 'max-running-per-user = 3'
+  reload || return 1
+  wait_until running_and_queued 3 1 || return 1
+  : >"$WSD_CONFIG"
+  reload || return 1
+  wait_until running_and_queued 4 0 && same 'cancelled 4 jobs' "$(wsctl cancel --all)"
+}
+check "so many of a user run at once; changed while they run" running
+
+many() { # all get their turn
+  configure 'max-running-per-user = 1'
+  reload && same "$(seq 200 | sed 's/.*/55/')" "$(seq 200 | sed 's/.*/10/' | wsctl map fib)"
+}
+check "a limit of one passes all of them on" many
+
+direct() { # calls that wsd does not see are not made
+  "$BUILD/tests/support/direct" -n 100 direct:direct >"$WORK/out" && cat "$WORK/out" && grep -q 'direct=0 succeeded=100 ' "$WORK/out"
+}
+check "no direct calls meanwhile" direct
+stop_wsd
