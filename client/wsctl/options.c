@@ -4,9 +4,9 @@
  * Owns nothing but getopt's own state. One thread.
  * Keeps: what is wrong is said in one line, with where to look.
  * Does not know what verbs do. */
-#include <assert.h>
 #include "ctl.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
