@@ -197,7 +197,6 @@ void job_enqueue(struct job *job)
 
 static void accept_job(struct job *job)
 {
-    job->accepted_usec = clock_monotonic_usec();
     if (!durable_unacknowledged(job))
         for (struct watch *w = job->watches; w; w = w->next)
             w->ops->accepted(w, job->id);

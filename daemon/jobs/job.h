@@ -163,7 +163,7 @@ struct job {
         char *function_name;                    /* NEW: as submitted */
         struct { uint32_t slot, generation; };  /* RUNNING */
     };
-    uint64_t accepted_usec; /* CLOCK_MONOTONIC */
+    uint64_t accepted_usec; /* CLOCK_MONOTONIC: when it came */
     uint32_t args_size, input_size; /* of job_given() */
     uint32_t argc : 13;
     uint32_t function : 7; /* job_function() */
@@ -311,6 +311,7 @@ struct jobs {
     struct event *expiry_timer, *save_timer;
     uint64_t last_number;        /* of a job on disk */
     uint64_t seed[2], n_ids;     /* of ids */
+    uint64_t realtime_usec;      /* CLOCK_REALTIME less CLOCK_MONOTONIC, looked at once a turn */
     uint32_t next_executor, next_ask, next_trace;
     uint32_t traced, traced_by; /* all domains, also those to come: number of the trace, 0: none; uid */
     uint32_t max_fd; /* the highest descriptor that an input may have */

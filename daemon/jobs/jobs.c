@@ -23,24 +23,25 @@ static uint64_t id_key(const uint8_t id[16])
     uint64_t low;
 
     memcpy(&low, id + 8, sizeof(low));
-    return low; /* chance already */
+    return low;
 }
 
 #define ID_TIME 6 /* bytes of milliseconds; 10 bits of microseconds follow */
 
 /* 58 bits of time, so that ids sort by age, and 70 of chance, so that machines need not agree (as UUID version 7). Not a
- * secret: who asks by id is asked who he is. The mix is one to one, so that none comes twice in one life of wsd. */
-static void id_make(struct jobs *jobs, uint8_t ret[16])
+ * secret: who asks by id is asked who he is. The last 64 count up from where chance has begun: jobs that come one behind the
+ * other are so in the table too, which saves a cache miss for most of them. */
+static void id_make(struct jobs *jobs, uint64_t now_usec, uint8_t ret[16])
 {
-    uint64_t now = clock_realtime_usec(), ms = now / 1000, chance = hash_mix(jobs->seed[0] ^ jobs->n_ids);
-    uint16_t usec = (uint16_t)(now % 1000 << 6 | (hash_mix(jobs->seed[1] + jobs->n_ids) & 63));
+    uint64_t ms = now_usec / 1000, number = jobs->seed[0] + jobs->n_ids;
+    uint16_t usec = (uint16_t)(now_usec % 1000 << 6 | (hash_mix(jobs->seed[1] + jobs->n_ids) & 63));
 
     jobs->n_ids++;
     for (int i = 0; i < ID_TIME; i++)
         ret[i] = (uint8_t)(ms >> (40 - 8 * i));
     ret[6] = (uint8_t)(usec >> 8);
     ret[7] = (uint8_t)usec;
-    memcpy(ret + 8, &chance, sizeof(chance));
+    memcpy(ret + 8, &number, sizeof(number));
 }
 
 uint64_t job_submitted_usec(const struct job *job)
@@ -179,6 +180,7 @@ int jobs_new(struct jobs **ret_jobs, const struct jobs_options *options)
         free(jobs);
         return -EIO;
     }
+    jobs->realtime_usec = clock_realtime_usec() - clock_monotonic_usec();
     jobs->max_fd = max_fd();
     list_init(&jobs->domains);
     list_init(&jobs->progress);
@@ -349,7 +351,8 @@ static struct job *job_new(struct jobs *jobs, const struct job_request *r, struc
 
     if (!job)
         return NULL;
-    id_make(jobs, job->id);
+    job->accepted_usec = clock_monotonic_usec();
+    id_make(jobs, job->accepted_usec + jobs->realtime_usec, job->id);
     if (job_name(jobs, job) < 0) {
         job_drop_given(job);
         free(job);
@@ -571,6 +574,7 @@ bool jobs_poll(struct jobs *jobs)
     if (jobs->untimed)
         jobs_rearm(jobs);
     gates_turn(jobs);
+    jobs->realtime_usec = clock_realtime_usec() - clock_monotonic_usec();
     list_for_each(l, &jobs->domains)
     {
         struct domain *d = container_of(l, struct domain, link);
