@@ -30,6 +30,9 @@ struct call {
     uint32_t action;                   /* TRACE: enum trace_action */
     bool answered;                     /* TRACE: no more will come */
     struct call_lane *lane;            /* LANE, BIND */
+    uint8_t id[16];                    /* parted */
+    bool parted;                       /* it waits for a durable job that only the next wsd has */
+    bool cancel;                       /* parted: and it is to be cancelled there */
 };
 
 /* What only few calls need. */
