@@ -453,6 +453,11 @@ START_TEST(durable_job_is_not_lost_with_a_wsd_that_ends_in_order)
 {
     struct seen plain = {0}, durable = {0};
 
+    client = wsd_client_free(client);
+    peer_deinit(&peer);
+    peer_init(&peer, PEER_WELCOME, WINDOW);
+    peer.features = FEATURE_STORE;
+    ck_assert_int_eq(peer_open(&peer, &client, 0), 0);
     submit(&plain, true);
     peer_send_accepted(&peer, peer.frame.tag);
     submit_as(&durable, true, (struct wsd_submit){.flags = WSD_SUBMIT_DURABLE});
