@@ -234,25 +234,36 @@ static int take_all(struct frontend *f, struct cursor *c, struct found *found, s
 }
 
 /* The whole of it, where it cannot change any more. */
-static int map(int fd, struct cursor *ret)
+static int read_all(int fd, uint8_t **ret_data, size_t *ret_size)
 {
+    _cleanup_(freep) uint8_t *data = NULL;
     struct stat st;
+    size_t size, done = 0;
 
     if (fcntl(fd, F_GET_SEALS) != SEALS || fstat(fd, &st) < 0 || st.st_size <= 0 || st.st_size > KEPT_MAX)
         return -EBADMSG;
-    void *at = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-    if (at == MAP_FAILED)
-        return -errno;
-    *ret = (struct cursor){at, (size_t)st.st_size};
+    size = (size_t)st.st_size;
+    data = malloc(size);
+    if (!data)
+        return -ENOMEM;
+    while (done < size) {
+        ssize_t n = pread(fd, data + done, size - done, (off_t)done);
+
+        if (n == 0 || (n < 0 && errno != EINTR))
+            return n ? -errno : -EBADMSG;
+        done += n > 0 ? (size_t)n : 0;
+    }
+    *ret_data = TAKE(data);
+    *ret_size = size;
     return 0;
 }
 
 int frontend_take(struct frontend *f, int state, int *fds, size_t n, size_t *ret_taken)
 {
     struct found *found = malloc((n + 1) * sizeof(*found));
-    struct cursor whole = {0}, c;
-    size_t taken = 0;
-    int r = found ? map(state, &whole) : -ENOMEM;
+    _cleanup_(freep) uint8_t *data = NULL;
+    size_t size = 0, taken = 0;
+    int r = found ? read_all(state, &data, &size) : -ENOMEM;
 
     for (size_t i = 0; i < n; i++) {
         if (r == 0)
@@ -262,9 +273,7 @@ int frontend_take(struct frontend *f, int state, int *fds, size_t n, size_t *ret
     }
     if (r == 0) {
         qsort(found, n, sizeof(*found), by_inode);
-        c = whole;
-        r = take_all(f, &c, found, n, &taken);
-        munmap((void *)(uintptr_t)whole.at, whole.left);
+        r = take_all(f, &(struct cursor){data, size}, found, n, &taken);
         for (size_t i = 0; i < n; i++)
             close_fd(found[i].fd);
     }

@@ -6,7 +6,10 @@
 # halves of a frame. What is not a restart says so; memory that is not what was left costs the connections only.
 . "$(dirname "$0")/../support/lib.sh"
 
-export WSD_SOCKET=$WORK/wsd.sock
+ROUNDS=25
+[ -z "${WSD_THOROUGH:-}" ] || ROUNDS=500
+SEED=${WSD_SEED:-$RANDOM}
+export WSD_SOCKET=$WORK/wsd.sock WSD_SEED=$SEED
 SAYS=$WORK/says
 STATE=$WORK/kept.state
 printf '[daemon]\ndrain-timeout = 1s\n' >"$WSD_CONFIG"
@@ -227,18 +230,24 @@ killed() {
   again HUP && expect_output "$inode" stat -c %i "$WSD_SOCKET" && expect_output 6765 wsctl submit fib 20
 }
 check "after a kill -9 the socket is still there" killed
-damaged() {
-  local waits
-  wsctl pause || return 1
-  client wsctl submit --durable echo damaged
-  waits=$CLIENT
-  wait_until shows queued 1 || return 1
-  again USR2 || return 1
-  grep -q 'not all connections' "$WORK/log" || return 1
-  came_back "$waits" 0 damaged || return 1
-  expect_output 6765 wsctl submit fib 20
+damaged() { # ROUNDS
+  local waits i
+  for ((i = 1; i <= $1; i++)); do
+    wsctl pause || return 1
+    client wsctl submit --durable echo damaged "$i"
+    waits=$CLIENT
+    wait_until shows queued 1 || return 1
+    again USR2 || return 1
+    expect_output 6765 wsctl submit fib 20 || return 1
+    # whether its connection could be taken or not; a changed tag leaves it without an answer
+    wait_until shows queued 0 || return 1
+    kill -TERM "$waits"
+    wait_for_exit "$waits"
+    [ $? != 124 ] || return 1
+  done
+  grep -q 'not all connections' "$WORK/log"
 }
-in_this_shell "memory that is not what was left costs the connections only" damaged
+in_this_shell "memory that is not what was left costs the connections only: $ROUNDS rounds, seed $SEED" damaged "$ROUNDS"
 stopped() {
   local waits
   wsctl pause || return 1

@@ -9,10 +9,11 @@ leaves, and gives them to its next life, by the protocols of sd_notify(3) and sd
   --keep N        room for so many descriptors (FileDescriptorStoreMax=); 0: none, which is the default
   SAYS            file with a line for each thing that happened: `started PID`, `notified TEXT`, `ended STATUS`, `kept N`
 
-SIGUSR1 restarts it in order, SIGUSR2 does that and gives it other memory than what it left, SIGHUP kills it and starts it
+SIGUSR1 restarts it in order, SIGUSR2 does that and damages the memory that it left (WSD_SEED says how), SIGHUP kills it and starts it
 again, SIGTERM stops it; then what it left is closed, and the exit status is its own."""
 import fcntl
 import os
+import random
 import select
 import signal
 import socket
@@ -35,6 +36,7 @@ class Service:
             self.listener.bind(listen)
             self.listener.listen(4096)
         self.pid = 0
+        self.random = random.Random(os.environ.get('WSD_SEED', '1'))
 
     def say(self, *words):
         self.says.write(' '.join(str(w) for w in words) + '\n')
@@ -93,10 +95,17 @@ class Service:
     def damage(self):
         for i, (name, fd) in enumerate(self.kept):
             if name == 'kept':
-                size = os.fstat(fd).st_size
+                data = bytearray(os.pread(fd, os.fstat(fd).st_size, 0))
                 os.close(fd)
+                if self.random.randrange(3) == 0:  # cut, with or without saying so
+                    del data[self.random.randrange(1, len(data)):]
+                    if len(data) >= 24 and self.random.randrange(2):
+                        data[16:24] = struct.pack('=Q', len(data))
+                else:
+                    for _ in range(self.random.randrange(1, 4)):
+                        data[self.random.randrange(len(data))] = self.random.choice((0, 1, 0x7f, 0x80, 0xff))
                 other = os.memfd_create('other', os.MFD_ALLOW_SEALING)
-                os.write(other, struct.pack('=QIIQ', 0x7470656b64737731, 1, 0xffffffff, size) + b'\xff' * (size - 24))
+                os.write(other, data)
                 fcntl.fcntl(other, 1033, 0xf)  # F_ADD_SEALS
                 self.kept[i] = (name, other)
 
