@@ -293,10 +293,10 @@ wait_for_durable() { # in this shell, whose children they are
 answered_by_the_next() {
   local i
   for ((i = 0; i < 8; i++)); do
-    wait_for_exit "${clients[i]}" && [ "$(cat "$durable/$i")" = "text $i" ] && [ ! -s "$durable/$i.err" ] || {
+    if ! wait_for_exit "${clients[i]}" || [ "$(cat "$durable/$i")" != "text $i" ] || [ -s "$durable/$i.err" ]; then
       cat "$durable/$i" "$durable/$i.err"
       return 1
-    }
+    fi
   done
   wait_for_exit "$sleeper"
   [ $? = 125 ] || { cat "$durable/sleep.err"; return 1; }
