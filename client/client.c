@@ -169,6 +169,7 @@ static void handle_connection(struct wsd_client *client, const struct msg *msg)
     } else if (msg->type != FRAME_GOODBYE || !client->welcomed) {
         client_break_protocol(client, "unexpected", msg->type);
     }
+    client->leaving |= msg->type == FRAME_GOODBYE;
     /* GOODBYE: open calls end as ever, new ones are refused by wsd with its own words. */
 }
 

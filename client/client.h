@@ -71,7 +71,7 @@ struct wsd_client {
     struct list graveyard; /* calls to be destroyed when nobody looks */
     unsigned depth;        /* callbacks under way, and waits that look at a call */
     uint32_t next_tag;
-    bool welcomed, send_failed;
+    bool welcomed, send_failed, leaving; /* leaving: wsd said GOODBYE */
     uint32_t window; /* of input */
     int broken;      /* negative errno once the connection is over */
     int broken_exit;
@@ -91,7 +91,7 @@ struct wsd_call {
     struct list link, feeding;
     struct wsd_client *client;
     struct wsd_callbacks callbacks;
-    bool attached, detached, stream, accepted, input_ended, cancelled;
+    bool attached, detached, durable, stream, accepted, input_ended, cancelled;
     bool held;       /* the user wants no output now */
     bool delivering; /* the user's output callback is running */
     bool has_job;    /* DONE has come; info is set */

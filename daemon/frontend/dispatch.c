@@ -181,6 +181,18 @@ static void on_refused(struct watch *w, int code, const char *text)
     call_free(c);
 }
 
+/* Its connection will be the next wsd's, which has the job. */
+static bool on_parted(struct watch *w, const uint8_t id[16])
+{
+    struct call *c = call_of(w);
+
+    if (c->over || !c->peer->frontend->options.keeps)
+        return false;
+    memcpy(c->id, id, sizeof(c->id));
+    c->parted = true;
+    return true;
+}
+
 static size_t on_output(struct watch *w, const void *data, size_t size)
 {
     struct call *c = call_of(w);
@@ -325,6 +337,7 @@ static void on_done(struct watch *w, const struct job_info *info)
 static const struct watch_ops watch_ops = {
     .accepted = on_accepted,
     .refused = on_refused,
+    .parted = on_parted,
     .output = on_output,
     .takes_rest = on_takes_rest,
     .input_taken = on_input_taken,
@@ -633,13 +646,19 @@ static void do_status(struct peer *p, uint32_t tag, const struct msg_id *m)
         peer_error(p, tag, 66, "no such job");
 }
 
+static void cancel_watched(struct call *c)
+{
+    c->cancel = c->parted;
+    jobs_cancel_watched(&c->watch);
+}
+
 static void do_cancel(struct peer *p, uint32_t tag, const struct msg_id *m)
 {
     if (!m->has_id) {
         struct call *c = call_find(p, tag);
 
         if (c && (c->kind == CALL_SUBMIT || c->kind == CALL_AWAIT))
-            jobs_cancel_watched(&c->watch);
+            cancel_watched(c);
         return;
     }
     if (jobs_cancel(p->frontend->options.jobs, m->id, p->uid) < 0)
@@ -666,6 +685,8 @@ static void do_await(struct peer *p, uint32_t tag, const struct msg_id *m)
         return;
     c->watch.ops = &watch_ops;
     int r = jobs_watch(p->frontend->options.jobs, m->id, p->uid, &c->watch);
+    if (r == -EAGAIN && on_parted(&c->watch, m->id))
+        return; /* the next one looks whose it is */
     if (r < 0) {
         peer_error(p, tag, r == -EAGAIN ? 75 : 66, r == -EAGAIN ? "wsd is ending: ask the next one" : "no such job");
         call_free(c);
@@ -809,9 +830,14 @@ static void do_stats(struct peer *p, uint32_t tag)
     peer_send(p, &m, tag, NULL, 0);
 }
 
+static uint64_t own_features(void)
+{
+    return FEATURE_STORE | FEATURE_FORGET | FEATURE_BRIEF | (jobs_lanes_available() ? FEATURE_LANE : 0);
+}
+
 static void do_hello(struct peer *p, const struct msg_hello *m)
 {
-    uint64_t features = FEATURE_STORE | FEATURE_FORGET | FEATURE_BRIEF | (jobs_lanes_available() ? FEATURE_LANE : 0);
+    uint64_t features = own_features();
     struct msg answer = {.type = FRAME_WELCOME,
                          .welcome = {.version = 1, .features = features, .program = span("wsd " WSD_VERSION), .window = JOBS_INPUT_WINDOW}};
 
@@ -839,6 +865,47 @@ static void do_hello(struct peer *p, const struct msg_hello *m)
     p->features = m->features & features;
     p->greeted = true;
     peer_send(p, &answer, 0, NULL, 0);
+}
+
+bool dispatch_take(struct peer *p, const struct kept_peer *k, const char *directory)
+{
+    _cleanup_(freep) char *path = NULL;
+
+    if (!(k->flags & KEPT_GREETED))
+        return true;
+    if (k->features & ~own_features() || k->n_opens > PEER_OPENS || k->directory_size >= CODEC_PATH_MAX)
+        return p->failed = true, false;
+    path = k->directory_size ? strndup(directory, k->directory_size) : NULL;
+    p->directory = path && *path == '/' ? directory_new(path) : NULL;
+    if (k->directory_size && !p->directory)
+        return p->failed = true, false;
+    p->window = k->window;
+    p->features = k->features;
+    p->n_opens = k->n_opens;
+    p->greeted = true;
+    return true;
+}
+
+void dispatch_take_call(struct peer *p, const struct kept_call *k)
+{
+    bool submit = k->flags & KEPT_SUBMIT;
+    struct call *c = p->greeted ? call_new(p, k->tag, submit ? CALL_SUBMIT : CALL_AWAIT) : NULL;
+
+    if (!c)
+        return;
+    c->out_allowed = k->out_allowed;
+    c->watch.ops = &watch_ops;
+    c->watch.wants_progress = k->flags & KEPT_PROGRESS;
+    c->watch.owner = submit; /* the job asks this client for its files */
+    int r = jobs_watch(p->frontend->options.jobs, k->id, p->uid, &c->watch);
+    if (r < 0) {
+        peer_error(p, k->tag, 125, "the job is not in the store any more: it is not known how it ended");
+        call_free(c);
+        return;
+    }
+    c = call_find(p, k->tag); /* NULL: it had ended */
+    if (c && k->flags & KEPT_CANCEL)
+        jobs_cancel_watched(&c->watch);
 }
 
 void dispatch(struct peer *p, const struct frame *frame)

@@ -36,6 +36,7 @@ struct frontend_options {
     bool only_own_user; /* a user's own wsd: nobody but him and root */
     uint32_t own_uid;
     struct frontend_limits limits;
+    bool keeps; /* connections outlive this wsd: frontend_leave() */
 };
 
 int frontend_new(struct frontend **ret_frontend, const struct frontend_options *options);
@@ -44,6 +45,8 @@ struct frontend *frontend_free(struct frontend *f);
 
 /* Accepts on a listening socket, whose descriptor becomes the frontend's. 0 or a negative errno. */
 int frontend_listen(struct frontend *f, int fd);
+/* The descriptor of the only listening socket; -1 where there are several, or none. */
+int frontend_listener(const struct frontend *f);
 /* A Unix socket at the path, mode 0660; a dead one there is replaced. -EADDRINUSE where another wsd answers there.
  * group: its owner group, or (gid_t)-1. */
 int frontend_bind(const char *path, uint32_t group, int *ret_fd);
@@ -53,6 +56,13 @@ int frontend_bind(const char *path, uint32_t group, int *ret_fd);
 bool frontend_flush(struct frontend *f);
 /* Tells every client that wsd is draining. */
 void frontend_goodbye(struct frontend *f);
+/* At the end, where options.keeps says so: answers what only this wsd can, and gives what the next one needs to go on with the
+ * connections: a sealed memory file, which becomes the caller's, and their descriptors, which stay the frontend's; the
+ * caller frees the array. */
+int frontend_leave(struct frontend *f, int *ret_state, int **ret_fds, size_t *ret_n);
+/* The same, in the next one, after jobs_start(): takes all descriptors. 0 or a negative errno: what could not be understood
+ * is closed. */
+int frontend_take(struct frontend *f, int state, int *fds, size_t n, size_t *ret_taken);
 /* Everything that was to be said has been written. */
 bool frontend_quiet(const struct frontend *f);
 /* Other limits from now on; connections that are there stay. */

@@ -64,7 +64,7 @@ static void on_accept(evutil_socket_t fd, short what, void *userdata)
         }
         if (peer < 0)
             return; /* none left, or one that has gone already */
-        int r = peer_new(f, peer);
+        int r = peer_new(f, peer, NULL);
         if (r < 0)
             log_warning("cannot serve a connection: %s", strerror(-r));
     }
@@ -95,6 +95,13 @@ int frontend_listen(struct frontend *f, int fd)
         f->accept_timer = evtimer_new(f->options.base, pause_over, f);
     list_push_back(&f->listeners, &l->link);
     return f->accept_timer ? 0 : -ENOMEM;
+}
+
+int frontend_listener(const struct frontend *f)
+{
+    const struct list *first = f->listeners.next;
+
+    return first != &f->listeners && first->next == &f->listeners ? container_of(first, struct listener, link)->fd : -1;
 }
 
 void listeners_close(struct frontend *f)

@@ -353,7 +353,7 @@ static int admit(struct peer *p)
     return 0;
 }
 
-int peer_new(struct frontend *f, int fd)
+int peer_new(struct frontend *f, int fd, struct peer **ret_peer)
 {
     struct peer *p = calloc(1, sizeof(*p));
 
@@ -381,7 +381,19 @@ int peer_new(struct frontend *f, int fd)
     half_watch(p, true);
     if (!p->failed)
         want_reading(p, true);
+    if (ret_peer)
+        *ret_peer = p;
     return 0;
+}
+
+void peer_take_input(struct peer *p, const uint8_t *data, size_t size)
+{
+    if (size > FRAME_MAX) {
+        peer_fail(p, "more than a frame, and not handled");
+        return;
+    }
+    mark(p);
+    parse(p, data, size);
 }
 
 struct peer *peer_free(struct peer *p)

@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "base/list.h"
 #include "frontend/frontend.h"
+#include "frontend/kept.h"
 #include "proto/codec.h"
 #include "proto/frame.h"
 
@@ -66,7 +67,8 @@ struct peer {
     uint32_t n_fds, n_opens; /* n_opens: OPEN sent and not answered */
 };
 
-int peer_new(struct frontend *f, int fd);
+/* Its descriptor is the frontend's, also where that fails. ret_peer may be NULL. */
+int peer_new(struct frontend *f, int fd, struct peer **ret_peer);
 struct peer *peer_free(struct peer *p);
 /* Puts a frame into the output. */
 void peer_send(struct peer *p, const struct msg *msg, uint32_t tag, const void *body, size_t body_size);
@@ -76,6 +78,8 @@ void peer_error(struct peer *p, uint32_t tag, uint32_t code, const char *text);
 /* The connection broke a rule: it is told why, and closed at the end of the turn. */
 __attribute__((format(printf, 2, 3))) void peer_fail(struct peer *p, const char *format, ...);
 bool peer_full(const struct peer *p);
+/* What another wsd had read of a frame that is not whole. */
+void peer_take_input(struct peer *p, const uint8_t *data, size_t size);
 
 void listeners_close(struct frontend *f); /* listener.c */
 
@@ -93,3 +97,6 @@ void dispatch(struct peer *p, const struct frame *frame);
 void dispatch_room(struct peer *p);   /* the output has room again */
 void calls_deinit(struct frontend *f); /* none is open */
 void dispatch_closed(struct peer *p); /* every call goes */
+/* A connection that another wsd has greeted, and a request of it that is open. False: it cannot go on, and is closed. */
+bool dispatch_take(struct peer *p, const struct kept_peer *k, const char *directory);
+void dispatch_take_call(struct peer *p, const struct kept_call *k);

@@ -146,15 +146,30 @@ void job_free(struct job *job)
     free(job);
 }
 
+static struct watch *watch_first(struct job *job)
+{
+    struct watch *w = job->watches;
+
+    if (!w)
+        return NULL;
+    watch_late(w, false);
+    job->watches = w->next;
+    w->job = NULL;
+    list_remove(&w->progress);
+    return w;
+}
+
 void watches_refuse(struct job *job, int code, const char *text)
 {
-    for (struct watch *w; (w = job->watches);) {
-        watch_late(w, false);
-        job->watches = w->next;
-        w->job = NULL;
-        list_remove(&w->progress);
+    for (struct watch *w; (w = watch_first(job));)
         w->ops->refused(w, code, text);
-    }
+}
+
+void watches_part(struct job *job, int code, const char *text)
+{
+    for (struct watch *w; (w = watch_first(job));)
+        if (!w->ops->parted || !w->ops->parted(w, job->id))
+            w->ops->refused(w, code, text);
 }
 
 void job_leave(struct job *job, int code, const char *text)

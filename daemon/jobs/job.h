@@ -311,6 +311,7 @@ void job_resolve(struct job *job);          /* NEW, its plugin is ready or faile
 void job_refuse(struct job *job, int code, const char *text); /* not accepted yet: ends and frees it */
 void job_leave(struct job *job, int code, const char *text);  /* in no list: those who follow are told this, and it is freed */
 void watches_refuse(struct job *job, int code, const char *text); /* in the place of an end */
+void watches_part(struct job *job, int code, const char *text); /* the same for those that do not ask the next wsd */
 void job_ended(struct job *job, const struct job_info *info); /* final: tells it, and keeps it where it is to be kept */
 void job_keep_end(struct job *job, const struct job_info *info); /* what was told, in job->more */
 void job_timer(struct job *job, uint64_t usec);

@@ -611,6 +611,28 @@ void jobs_set_limits(struct jobs *jobs, const struct jobs_limits *limits)
     lanes_review(jobs);
 }
 
+uint64_t jobs_open(const struct jobs *jobs)
+{
+    return jobs->counters.n_open;
+}
+
+void jobs_load(const struct jobs *jobs, uint64_t *ret_running, uint64_t *ret_waiting)
+{
+    uint64_t running = 0, started;
+
+    list_for_each(l, &jobs->domains)
+    {
+        struct domain *d = container_of(l, struct domain, link);
+
+        if (!d->executor)
+            continue;
+        list_for_each(h, &d->handed)
+            running += front_running(&d->executor->front, container_of(h, struct job, link)->slot, &started);
+    }
+    *ret_running = running;
+    *ret_waiting = jobs->counters.n_open - MIN(running, jobs->counters.n_open);
+}
+
 void jobs_counters(struct jobs *jobs, struct jobs_counters *ret)
 {
     *ret = jobs->counters;

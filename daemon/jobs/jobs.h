@@ -203,6 +203,9 @@ struct watch {
 struct watch_ops {
     void (*accepted)(struct watch *w, const uint8_t id[16]);
     void (*refused)(struct watch *w, int code, const char *text);
+    /* wsd ends, and the job, a durable one, goes on in the next: true where the watcher asks that one for it; the watch is no
+     * longer the jobs'. Else, or where this is NULL, refused is called. */
+    bool (*parted)(struct watch *w, const uint8_t id[16]);
     /* Takes as much of the output as it can now; returns how much. When it can take more: jobs_output_ready(). */
     size_t (*output)(struct watch *w, const void *data, size_t size);
     /* Whether it takes so many last bytes together with done, as w->rest. */
@@ -464,9 +467,13 @@ void jobs_awake(struct jobs *jobs);
 void jobs_drain(struct jobs *jobs);
 void jobs_interrupt_all(struct jobs *jobs);
 void jobs_finish_executors(struct jobs *jobs); /* asks each to end; counters.n_executors tells how many are left */
+uint64_t jobs_open(const struct jobs *jobs); /* not final */
+/* For people: how many jobs a worker has begun, and how many are open besides. */
+void jobs_load(const struct jobs *jobs, uint64_t *ret_running, uint64_t *ret_waiting);
 void jobs_set_limits(struct jobs *jobs, const struct jobs_limits *limits);
 void jobs_counters(struct jobs *jobs, struct jobs_counters *ret);
 
 struct directory *directory_new(const char *path);
 struct directory *directory_ref(struct directory *d);
 struct directory *directory_unref(struct directory *d);
+const char *directory_path(const struct directory *d);

@@ -13,7 +13,9 @@
  *
  * Errors are negative errno values; wsd_client_error() has the words. The ones with a meaning of their own:
  *   -ENOENT        no daemon at the socket (also -ECONNREFUSED), or no such job or plugin
- *   -ECONNRESET    the connection ended; every call in flight gets it, once. Connect anew with a new handle.
+ *   -ECONNRESET    the connection ended; every call in flight gets it, once. Connect anew with a new handle. An orderly
+ *                  restart of a wsd that systemd runs does not end it: calls for durable jobs just take longer. Where wsd
+ *                  ended in order and is not back, wsd_client_exit() of those is 75, and the job is in its store.
  *   -EPROTONOSUPPORT  daemon and library have no protocol version in common
  *   -EAGAIN        refused for now: queue full, quota, draining
  *   -EACCES        not permitted
