@@ -192,6 +192,26 @@ static bool plugin_enabled(const char *plugin, bool opt_in, void *context)
     return config_plugin_enabled(&d->config, plugin, opt_in);
 }
 
+static const struct access_list *plugin_users(const char *plugin, void *context)
+{
+    struct daemon *d = context;
+
+    return config_plugin_users(&d->config, plugin);
+}
+
+static bool plugin_restricted(const char *plugin, void *context)
+{
+    return plugin_users(plugin, context) != NULL;
+}
+
+/* They are the configuration's, which has a new one at a reload, in the same place. */
+static void apply_rules(struct daemon *d)
+{
+    d->config.access.plugin = plugin_users;
+    d->config.access.context = d;
+    frontend_set_rules(d->frontend, &d->config.access);
+}
+
 static bool plugin_own(const char *plugin, void *context)
 {
     struct daemon *d = context;
@@ -277,6 +297,7 @@ static void on_reload(void *context)
         log_set_level(fresh.log_level);
         jobs_set_limits(d->jobs, &fresh.limits);
         frontend_set_limits(d->frontend, &fresh.frontend_limits);
+        apply_rules(d);
         limit_plugins(d, &fresh, false);
         log_info("the configuration was read again");
     }
@@ -534,6 +555,7 @@ static int build(struct daemon *d)
         .first_user_id = (uint32_t)d->config.first_user_id,
         .spawner = d->config.spawner,
         .plugin_enabled = plugin_enabled,
+        .plugin_restricted = plugin_restricted,
         .plugin_own = plugin_own,
         .plugin_share = plugin_share,
         .plugin_max_run = plugin_max_run,
@@ -549,8 +571,10 @@ static int build(struct daemon *d)
         return r;
     struct frontend_options frontend = {
         .base = d->base, .jobs = d->jobs, .only_own_user = !is_system, .own_uid = geteuid(),
-        .limits = d->config.frontend_limits};
+        .limits = d->config.frontend_limits, .rules = &d->config.access};
     r = frontend_new(&d->frontend, &frontend);
+    if (r >= 0)
+        apply_rules(d);
     if (r >= 0)
         r = listen_all(d, path, n_inherited);
     if (r >= 0)

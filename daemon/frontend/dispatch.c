@@ -229,7 +229,13 @@ static void on_done(struct watch *w, const struct job_info *info)
     call_free(c);
 }
 
+static bool on_may_use(struct watch *w, const char *plugin)
+{
+    return access_plugin(call_of(w)->peer, plugin);
+}
+
 static const struct watch_ops watch_ops = {
+    .may_use = on_may_use,
     .accepted = on_accepted,
     .refused = on_refused,
     .output = on_output,
@@ -385,7 +391,8 @@ static void do_reload(struct peer *p, uint32_t tag, const struct msg_reload *m)
     if (!c)
         return;
     c->names = strdup(m->name.data);
-    r = c->names ? jobs_plugin_users(p->frontend->options.jobs, p->uid, c->names, p->directory, &c->owners, &c->n) : -ENOMEM;
+    r = c->names ? jobs_plugin_users(p->frontend->options.jobs, p->uid, !access_administer(p), c->names, p->directory, &c->owners, &c->n)
+                 : -ENOMEM;
     if (r == 0) {
         reload_next(c);
         return;
@@ -397,10 +404,13 @@ static void do_reload(struct peer *p, uint32_t tag, const struct msg_reload *m)
 
 static void do_release(struct peer *p, uint32_t tag, const struct msg_release *m)
 {
-    int r = jobs_plugin_release(p->frontend->options.jobs, p->uid, m->name.data, m->function.data, p->directory);
+    int r = jobs_plugin_release(p->frontend->options.jobs, p->uid, !access_administer(p), m->name.data, m->function.data,
+                                p->directory);
 
     if (r == -ENOENT || r == -ENAMETOOLONG)
         peer_error(p, tag, 66, "nothing is known against it: see `wsctl plugin show`");
+    else if (r == -EACCES)
+        peer_error(p, tag, 77, "plugins by path are for a user's own wsd");
     else if (r < 0)
         peer_error(p, tag, 75, strerror(-r));
     else
@@ -434,16 +444,19 @@ static void do_gate(struct peer *p, uint32_t tag, const struct msg_gate *m)
                                               .plugin = m->plugin.data,
                                               .function = m->function.data,
                                               .limit = m->limit};
+    const char *refusal = m->action == GATE_LIST ? NULL : access_administer(p);
     int r = 0;
 
+    if (refusal) {
+        peer_error(p, tag, 77, refusal);
+        return;
+    }
     if (m->action == GATE_LIST)
         jobs_gates(jobs, send_gate, &(struct gate_answer){p, tag});
     else
         r = jobs_gate(jobs, &request);
     if (r == 0)
         peer_send(p, &(struct msg){.type = FRAME_END}, tag, NULL, 0);
-    else if (r == -EACCES)
-        peer_error(p, tag, 77, "only root and the user that wsd runs as may do that");
     else if (r == -ENOENT)
         peer_error(p, tag, 66, "it is neither paused nor limited: see `wsctl limit`");
     else
@@ -472,7 +485,7 @@ static void list_pump(struct call *c)
             return;
         }
         /* one that has gone meanwhile is not shown */
-        (void)jobs_info(p->frontend->options.jobs, c->ids[c->at++], p->uid, send_job, c);
+        (void)jobs_info(p->frontend->options.jobs, c->ids[c->at++], access_sees(p), send_job, c);
     }
     call_end(c);
 }
@@ -488,7 +501,7 @@ static void do_list(struct peer *p, uint32_t tag, bool dead)
         call_free(c);
         return;
     }
-    if (jobs_ids(p->frontend->options.jobs, p->uid, dead, &c->ids, &c->n) < 0) {
+    if (jobs_ids(p->frontend->options.jobs, access_sees(p), dead, &c->ids, &c->n) < 0) {
         peer_error(p, tag, 75, "out of memory");
         call_free(c);
         return;
@@ -521,7 +534,7 @@ static void do_dead(struct peer *p, uint32_t tag, const struct msg_dead *m)
     if (!c)
         return;
     c->dead.answer = on_decided;
-    int r = jobs_dead(p->frontend->options.jobs, m->id.id, p->uid, m->action == DEAD_REQUEUE, &c->dead);
+    int r = jobs_dead(p->frontend->options.jobs, m->id.id, access_cancels(p), m->action == DEAD_REQUEUE, &c->dead);
     if (r == 0)
         return;
     call_free(c);
@@ -535,7 +548,7 @@ static void do_status(struct peer *p, uint32_t tag, const struct msg_id *m)
 {
     struct call c = {.peer = p, .tag = tag};
 
-    if (jobs_info(p->frontend->options.jobs, m->id, p->uid, send_job, &c) < 0)
+    if (jobs_info(p->frontend->options.jobs, m->id, access_sees(p), send_job, &c) < 0)
         peer_error(p, tag, 66, "no such job");
 }
 
@@ -545,10 +558,10 @@ static void do_cancel(struct peer *p, uint32_t tag, const struct msg_id *m)
         struct call *c = call_find(p, tag);
 
         if (c && (c->kind == CALL_SUBMIT || c->kind == CALL_AWAIT))
-            jobs_cancel_watched(&c->watch);
+            jobs_cancel_watched(&c->watch, access_cancels(p)); /* who may see a job may not cancel it yet */
         return;
     }
-    if (jobs_cancel(p->frontend->options.jobs, m->id, p->uid) < 0)
+    if (jobs_cancel(p->frontend->options.jobs, m->id, access_cancels(p)) < 0)
         peer_error(p, tag, 66, "no such job");
     else
         peer_send(p, &(struct msg){.type = FRAME_END}, tag, NULL, 0);
@@ -571,7 +584,7 @@ static void do_await(struct peer *p, uint32_t tag, const struct msg_id *m)
     if (!c)
         return;
     c->watch.ops = &watch_ops;
-    int r = jobs_watch(p->frontend->options.jobs, m->id, p->uid, &c->watch);
+    int r = jobs_watch(p->frontend->options.jobs, m->id, access_sees(p), &c->watch);
     if (r < 0) {
         peer_error(p, tag, r == -EAGAIN ? 75 : 66, r == -EAGAIN ? "wsd is ending: ask the next one" : "no such job");
         call_free(c);
@@ -743,8 +756,16 @@ static void do_hello(struct peer *p, const struct msg_hello *m)
     peer_send(p, &answer, 0, NULL, 0);
 }
 
+/* Those that have plugins loaded or jobs run. Others are about one's own, or ask for a right of their own. */
+static bool wants_submit(uint16_t type)
+{
+    return type == FRAME_SUBMIT || type == FRAME_PLUGINS || type == FRAME_RELOAD || type == FRAME_RELEASE ||
+           type == FRAME_LANE_OPEN || type == FRAME_LANE_BIND;
+}
+
 void dispatch(struct peer *p, const struct frame *frame)
 {
+    const char *refusal;
     struct msg m;
     int r = codec_decode(p->frontend->codec, frame, &m);
 
@@ -758,6 +779,11 @@ void dispatch(struct peer *p, const struct frame *frame)
     }
     if (frame->tag == 0 && frame->type != FRAME_HELLO) {
         peer_fail(p, "a request with tag 0");
+        return;
+    }
+    refusal = wants_submit(frame->type) ? access_submit(p) : NULL;
+    if (refusal) {
+        peer_error(p, frame->tag, 77, refusal);
         return;
     }
     switch (frame->type) {

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "frontend/access.h"
 #include "jobs/jobs.h"
 
 #define FRONTEND_OUT_HIGH    (1024u * 1024u)  /* bytes that a client owes us to read before it is not read from */
@@ -36,6 +37,7 @@ struct frontend_options {
     bool only_own_user; /* a user's own wsd: nobody but him and root */
     uint32_t own_uid;
     struct frontend_limits limits;
+    const struct access_rules *rules; /* the caller's; may change between two turns: frontend_set_rules() */
 };
 
 int frontend_new(struct frontend **ret_frontend, const struct frontend_options *options);
@@ -57,3 +59,5 @@ void frontend_goodbye(struct frontend *f);
 bool frontend_quiet(const struct frontend *f);
 /* Other limits from now on; connections that are there stay. */
 void frontend_set_limits(struct frontend *f, const struct frontend_limits *limits);
+/* Other rules from the next request on, also of connections that are there. The caller's, as those of the options. */
+void frontend_set_rules(struct frontend *f, const struct access_rules *rules);

@@ -326,7 +326,6 @@ static void on_readable(evutil_socket_t fd, short what, void *userdata)
 
 static int admit(struct peer *p)
 {
-    struct frontend *f = p->frontend;
     struct ucred cred;
     socklen_t size = sizeof(cred);
     const char *refusal;
@@ -337,8 +336,10 @@ static int admit(struct peer *p)
     p->gid = cred.gid;
     p->pid = cred.pid;
     log_debug("connection of uid %u gid %u pid %d", p->uid, p->gid, p->pid);
-    if (f->options.only_own_user && p->uid != f->options.own_uid && p->uid != 0) {
-        peer_error(p, 0, 77, "this is another user's wsd");
+    refusal = access_connect(p);
+    if (refusal) {
+        log_info("connection of uid %u pid %d is refused: %s", p->uid, p->pid, refusal);
+        peer_error(p, 0, 77, refusal);
         p->failed = true;
         return 0;
     }
@@ -420,6 +421,7 @@ int frontend_new(struct frontend **ret_frontend, const struct frontend_options *
     if (!f)
         return -ENOMEM;
     f->options = *options;
+    f->n_rules = 1;
     f->max_fd = getrlimit(RLIMIT_NOFILE, &l) == 0 ? (int)MIN(l.rlim_cur, (rlim_t)1 << 30) - FDS_SPARED : INT_MAX;
     list_init(&f->peers);
     list_init(&f->dirty);
@@ -498,4 +500,10 @@ bool frontend_quiet(const struct frontend *f)
 void frontend_set_limits(struct frontend *f, const struct frontend_limits *limits)
 {
     f->options.limits = *limits;
+}
+
+void frontend_set_rules(struct frontend *f, const struct access_rules *rules)
+{
+    f->options.rules = rules;
+    f->n_rules++;
 }

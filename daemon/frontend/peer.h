@@ -27,6 +27,7 @@ struct frontend {
     struct event *accept_timer; /* no descriptors left: a pause before accepting again */
     struct buffer spare; /* for the next connection that writes: one that is idle has none of its own */
     uint8_t *scratch;  /* what is read goes here first; a connection keeps only half frames */
+    uint64_t n_rules; /* how often there were rules of access; 1: those of the start */
     int max_fd; /* the highest descriptor that a connection may have: executors need some too */
 };
 
@@ -44,6 +45,8 @@ struct peer {
     uint64_t number;
     int fd;
     uint32_t uid, gid;
+    uint32_t rights;    /* 1 << enum access_right, */
+    uint64_t rights_of; /* by these rules: access.c */
     int32_t pid;
     bool greeted, reading, failed, listing;
     bool held; /* `in` begins with a frame that waits for room in `out`: nothing is read meanwhile */
