@@ -146,6 +146,47 @@ check "detached, and gone before the answer" eval 'bob submit --detach echo x; [
 read_again "[plugin echo]\nusers =\n"
 check "for nobody: root may" "$WSCTL" submit echo x
 check "and alice may not" says 77 '[plugin echo] users' as $ALICE "$CTL" submit echo x
+
+# --- files that change under the check ---------------------------------------------------------------------------------------
+
+# A file that others could have written, in each of its shapes, must never run, whenever it was put there: what is checked is
+# the open descriptor.
+swapped=$WORK/inst/plugins/file.so
+make_files() {
+    mkdir "$WORK/files" "$WORK/files/bob" && cp "$TEST_PLUGINS/hostile/file-one.so" "$WORK/files/good" &&
+        cp "$TEST_PLUGINS/hostile/file-bad.so" "$WORK/files/bob/his" && cp "$TEST_PLUGINS/hostile/file-bad.so" "$WORK/files/open" &&
+        chown -R $BOB:$BOB "$WORK/files/bob" && chmod 644 "$WORK/files/good" "$WORK/files/bob/his" && chmod 666 "$WORK/files/open" &&
+        cp "$WORK/files/good" "$swapped"
+}
+neither() { # what each file by itself is: a refusal
+    local bad
+    for bad in "$WORK/files/bob/his" "$WORK/files/open"; do
+        ln -sf "$bad" "$swapped" && says 77 'could have written the file' as $ALICE "$CTL" plugin reload file || return 1
+        ln -f "$bad" "$swapped" && says 77 'could have written the file' as $ALICE "$CTL" plugin reload file || return 1
+    done
+}
+under_races() {
+    local n status refused=0 ran=0
+    for ((n = 0; n < ${WSD_THOROUGH:+10}60; n++)); do
+        as $ALICE "$CTL" plugin reload file >>"$WORK/reloads" 2>&1
+        status=0
+        as $ALICE "$CTL" submit file >"$WORK/out" 2>"$WORK/err" || status=$?
+        case "$status $(cat "$WORK/out")" in
+        '0 one') ran=$((ran + 1)) ;;
+        77\ | 66\ ) refused=$((refused + 1)) ;;
+        *) echo "exit $status"; cat "$WORK/out" "$WORK/err"; return 1 ;;
+        esac
+    done
+    gone "$swapping" && { echo "nobody swaps any more"; return 1; }
+    echo "$ran ran, $refused refused, $(grep -c 'could' "$WORK/reloads") reloads refused"
+    [ "$(grep -c 'could' "$WORK/reloads")" -gt 0 ] && [ "$ran" -gt 0 ]
+}
+check "a plugin file that others could have written is refused, by whatever link" eval 'make_files && neither'
+background "$BUILD/tests/support/swap" "$swapped" "$WORK/files/good" "$WORK/files/bob/his" "$WORK/files/open"
+swapping=$BACKGROUND_PID
+check "swapped, linked and opened all the time: only the good one ever runs" under_races
+kill -TERM "$swapping"
+check "and it is there when that is over" eval 'wait_for_exit "$swapping" && as $ALICE "$CTL" plugin reload file && expect_output one as $ALICE "$CTL" submit file'
 stop_wsd
 
 # --- the words --------------------------------------------------------------------------------------------------------------
