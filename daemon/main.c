@@ -50,6 +50,7 @@ struct daemon {
     char *socket; /* that was bound, and is removed at the end */
     int executor_fd;
     bool draining, ending, is_system;
+    bool listens_remote; /* to clients of other machines */
     uint64_t ending_usec;
     int argc;
     char **argv;
@@ -212,6 +213,35 @@ static void apply_rules(struct daemon *d)
     frontend_set_rules(d->frontend, &d->config.access);
 }
 
+/* Files for clients of other machines. 0 with NULL where there are to be none. */
+static int load_remote(const struct config *c, struct remote **ret, char error[REMOTE_ERROR])
+{
+    const struct remote_options o = {.certificate = c->tls_certificate, .key = c->tls_key, .ca = c->tls_ca, .crl = c->tls_crl,
+                                     .user_map = c->tls_user_map};
+
+    *ret = NULL;
+    return c->tls_listen ? remote_load(ret, &o, error) : 0;
+}
+
+static int listen_remote(struct daemon *d)
+{
+    char error[REMOTE_ERROR] = "out of memory";
+    struct remote *remote;
+    int r = load_remote(&d->config, &remote, error);
+
+    if (r == 0 && remote) {
+        frontend_set_remote(d->frontend, remote);
+        r = frontend_listen_remote(d->frontend, d->config.tls_listen, error);
+        d->listens_remote = r >= 0;
+    }
+    if (r < 0)
+        log_error("%s", error);
+    else if (remote)
+        log_info("clients of other machines may connect by TLS at %s%s", d->config.tls_listen,
+                 d->config.tls_crl ? "" : "; no certificate is ever revoked ([tls] crl in wsd.conf)");
+    return r;
+}
+
 static bool plugin_own(const char *plugin, void *context)
 {
     struct daemon *d = context;
@@ -257,6 +287,7 @@ static void on_reload(void *context)
     const char *file = d->config_file;
     enum mode mode = MODE_RUN;
     struct config fresh = {0};
+    struct remote *remote = NULL;
     char error[CONFIG_ERROR] = "";
 
     service_reloading(d->service);
@@ -265,6 +296,8 @@ static void on_reload(void *context)
         r = file ? config_read(&fresh, file, error) : config_read_standard(&fresh, WSD_SYSCONFDIR "/wsd", error);
     if (r == 0 && apply_flags(&fresh, d->argc, d->argv, &file, &mode) != 0)
         r = -EINVAL;
+    if (r == 0)
+        r = load_remote(&fresh, &remote, error);
     if (r < 0) {
         log_error("the configuration stays as it was: %s", *error ? error : strerror(-r));
         config_deinit(&fresh);
@@ -284,6 +317,8 @@ static void on_reload(void *context)
             fresh.cgroups != d->config.cgroups ||
             !config_same_domains(&fresh, &d->config))
             log_notice("sections [domain NAME] and the uids of executors change with the next start");
+        if (strcmp(fresh.tls_listen ? fresh.tls_listen : "", d->config.tls_listen ? d->config.tls_listen : "") != 0)
+            log_notice("[tls] listen changes with the next start");
         /* those are in use by the parts: they stay */
         struct config_domains *domains = fresh.domains;
         fresh.domains = d->config.domains;
@@ -298,6 +333,9 @@ static void on_reload(void *context)
         jobs_set_limits(d->jobs, &fresh.limits);
         frontend_set_limits(d->frontend, &fresh.frontend_limits);
         apply_rules(d);
+        if (remote && d->listens_remote)
+            frontend_set_remote(d->frontend, TAKE(remote));
+        remote_free(remote);
         limit_plugins(d, &fresh, false);
         log_info("the configuration was read again");
     }
@@ -458,7 +496,7 @@ static int listen_all(struct daemon *d, const char *path, int n_inherited)
             log_error("descriptor %d from systemd is no listening Unix stream socket", SD_LISTEN_FDS_START + i);
             return r < 0 ? r : -EINVAL;
         }
-        r = frontend_listen(d->frontend, SD_LISTEN_FDS_START + i);
+        r = frontend_listen(d->frontend, SD_LISTEN_FDS_START + i, false);
         if (r < 0)
             return r;
     }
@@ -476,7 +514,7 @@ static int listen_all(struct daemon *d, const char *path, int n_inherited)
         return r;
     }
     d->socket = strdup(path);
-    return frontend_listen(d->frontend, fd);
+    return frontend_listen(d->frontend, fd, false);
 }
 
 static void raise_descriptors(void)
@@ -578,6 +616,8 @@ static int build(struct daemon *d)
     if (r >= 0)
         r = listen_all(d, path, n_inherited);
     if (r >= 0)
+        r = listen_remote(d);
+    if (r >= 0)
         r = service_new(&d->service, &service);
     if (r >= 0)
         log_info("wsd " WSD_VERSION " is ready at %s, %u workers, %s", n_inherited ? "systemd's socket" : path,
@@ -604,6 +644,19 @@ static void tear_down(struct daemon *d)
     config_deinit(&d->config);
 }
 
+/* Beyond what the lines say by themselves: the files that they name. 0 or the exit code. */
+static int check_remote(const struct config *c)
+{
+    char error[REMOTE_ERROR] = "out of memory";
+    struct remote *remote;
+    int r = load_remote(c, &remote, error);
+
+    if (r < 0)
+        fprintf(stderr, "wsd: %s\n", error);
+    remote_free(remote);
+    return r < 0 ? 64 : 0;
+}
+
 int main(int argc, char **argv)
 {
     struct daemon d = {.executor_fd = -1, .argc = argc, .argv = argv};
@@ -615,6 +668,8 @@ int main(int argc, char **argv)
     if (r != 0 || mode != MODE_RUN) {
         if (r == 0 && mode == MODE_PRINT)
             config_print(&d.config, stdout);
+        if (r == 0 && mode == MODE_CHECK)
+            r = check_remote(&d.config);
         config_deinit(&d.config);
         return r > 0 ? r : fflush(stdout) == 0 ? 0 : 74;
     }

@@ -8,6 +8,7 @@
 #include "frontend/access.h"
 
 #include <limits.h>
+#include <string.h>
 #include <sys/socket.h>
 
 #include "base/cleanup.h"
@@ -34,12 +35,14 @@ bool access_listed(const struct access_list *l, uint32_t uid, const uint32_t *gi
 }
 
 /* The groups of the process that connected, as they were then: the socket remembers them, so that a connection need not.
- * Without its primary group, which comes with its uid. */
+ * The primary one is not among them. */
 static uint32_t groups_of(const struct peer *p, const uint32_t **ret)
 {
     static uint32_t groups[NGROUPS_MAX + 1];
     socklen_t size = sizeof(groups) - sizeof(groups[0]);
 
+    if (p->remote)
+        return remote_groups(p, ret);
     groups[0] = p->gid;
     if (getsockopt(p->fd, SOL_SOCKET, SO_PEERGROUPS, groups + 1, &size) < 0)
         size = 0; /* then he is in none */
@@ -49,7 +52,7 @@ static uint32_t groups_of(const struct peer *p, const uint32_t **ret)
 
 static bool is_listed(const struct peer *p, const struct access_list *l)
 {
-    const uint32_t *groups;
+    const uint32_t *groups = NULL;
     uint32_t n = l->n_gids ? groups_of(p, &groups) : 0;
 
     return access_listed(l, p->uid, groups, n);
@@ -81,6 +84,11 @@ const char *access_connect(struct peer *p)
         if (may(p, i))
             return NULL;
     return "this user has no business here ([access] submit in wsd.conf)";
+}
+
+const char *access_path(const struct peer *p, const char *plugin)
+{
+    return p->remote && strchr(plugin, '/') ? "plugins by path are not for clients of other machines" : NULL;
 }
 
 const char *access_submit(struct peer *p)

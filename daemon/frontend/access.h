@@ -47,6 +47,8 @@ bool access_listed(const struct access_list *list, uint32_t uid, const uint32_t 
 const char *access_connect(struct peer *p);
 const char *access_submit(struct peer *p);
 const char *access_administer(struct peer *p);
+/* A file of this machine must not be named from another one. */
+const char *access_path(const struct peer *p, const char *plugin);
 /* Whether he may use the plugin of this name, beside what access_submit() says. */
 bool access_plugin(struct peer *p, const char *plugin);
 

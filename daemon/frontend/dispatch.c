@@ -185,6 +185,8 @@ static int on_open(struct watch *w, uint32_t serial, const char *path)
 
     if (c->peer->failed)
         return -ENOTCONN;
+    if (c->peer->remote)
+        return -EREMOTE; /* no descriptor comes from there */
     if (peer_full(c->peer) || c->peer->n_opens >= PEER_OPENS)
         return -EMFILE; /* who asks must not make the client owe without end */
     c->peer->n_opens++;
@@ -726,7 +728,7 @@ static void do_stats(struct peer *p, uint32_t tag)
 
 static void do_hello(struct peer *p, const struct msg_hello *m)
 {
-    uint64_t features = FEATURE_STORE | FEATURE_FORGET | (jobs_lanes_available() ? FEATURE_LANE : 0);
+    uint64_t features = FEATURE_STORE | FEATURE_FORGET | (jobs_lanes_available() && !p->remote ? FEATURE_LANE : 0);
     struct msg answer = {.type = FRAME_WELCOME,
                          .welcome = {.version = 1, .features = features, .program = span("wsd " WSD_VERSION), .window = JOBS_INPUT_WINDOW}};
 
@@ -743,7 +745,9 @@ static void do_hello(struct peer *p, const struct msg_hello *m)
             peer_fail(p, "a working directory that is not absolute");
             return;
         }
-        p->directory = directory_new(m->directory.data);
+    }
+    if (m->directory.size || p->remote) {
+        p->directory = directory_new(p->remote ? DIRECTORY_REMOTE : m->directory.data);
         if (!p->directory) {
             peer_fail(p, "out of memory");
             return;
@@ -761,6 +765,17 @@ static bool wants_submit(uint16_t type)
 {
     return type == FRAME_SUBMIT || type == FRAME_PLUGINS || type == FRAME_RELOAD || type == FRAME_RELEASE ||
            type == FRAME_LANE_OPEN || type == FRAME_LANE_BIND;
+}
+
+static const char *plugin_of(const struct msg *m)
+{
+    switch (m->type) {
+    case FRAME_SUBMIT: return m->submit.plugin.data;
+    case FRAME_PLUGINS: return m->plugins.name.data;
+    case FRAME_RELOAD: return m->reload.name.data;
+    case FRAME_RELEASE: return m->release.name.data;
+    default: return "";
+    }
 }
 
 void dispatch(struct peer *p, const struct frame *frame)
@@ -782,6 +797,8 @@ void dispatch(struct peer *p, const struct frame *frame)
         return;
     }
     refusal = wants_submit(frame->type) ? access_submit(p) : NULL;
+    if (!refusal)
+        refusal = access_path(p, plugin_of(&m));
     if (refusal) {
         peer_error(p, frame->tag, 77, refusal);
         return;

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "frontend/access.h"
+#include "frontend/remote.h"
 #include "jobs/jobs.h"
 
 #define FRONTEND_OUT_HIGH    (1024u * 1024u)  /* bytes that a client owes us to read before it is not read from */
@@ -22,13 +23,15 @@ struct frontend_limits {
     uint64_t connections;          /* all users */
     uint64_t connections_per_user; /* the others must still get in */
     uint64_t requests_per_user;    /* open at the same time, over all of his connections */
+    uint64_t handshakes;           /* of clients of other machines, at the same time: nobody is charged for them yet */
+    uint64_t handshake_usec;       /* for each */
     uint64_t unread_per_user;      /* bytes in the outputs of all of his connections; beyond it each has a frame at a time */
 };
 
 #define FRONTEND_LIMITS_DEFAULT                                                                                        \
     {                                                                                                                  \
         .frame_usec = 30ull * 1000000, .connections = 20000, .connections_per_user = 12000,                            \
-        .requests_per_user = 1000000, .unread_per_user = 256ull << 20                                                  \
+        .handshakes = 64, .handshake_usec = 10ull * 1000000, .requests_per_user = 1000000, .unread_per_user = 256ull << 20                                                  \
     }
 
 struct frontend_options {
@@ -44,8 +47,9 @@ int frontend_new(struct frontend **ret_frontend, const struct frontend_options *
 /* Closes every connection; their jobs are cancelled unless detached. NULL is fine; returns NULL. */
 struct frontend *frontend_free(struct frontend *f);
 
-/* Accepts on a listening socket, whose descriptor becomes the frontend's. 0 or a negative errno. */
-int frontend_listen(struct frontend *f, int fd);
+/* Accepts on a listening socket, whose descriptor becomes the frontend's. remote: of other machines, by TLS. 0 or a negative
+ * errno. */
+int frontend_listen(struct frontend *f, int fd, bool remote);
 /* A Unix socket at the path, mode 0660; a dead one there is replaced. -EADDRINUSE where another wsd answers there.
  * group: its owner group, or (gid_t)-1. */
 int frontend_bind(const char *path, uint32_t group, int *ret_fd);

@@ -469,6 +469,8 @@ void jobs_finish_executors(struct jobs *jobs); /* asks each to end; counters.n_e
 void jobs_set_limits(struct jobs *jobs, const struct jobs_limits *limits);
 void jobs_counters(struct jobs *jobs, struct jobs_counters *ret);
 
+/* Of a submitter on another machine, instead of a path: no file of this one is opened for its jobs, by whatever right. */
+#define DIRECTORY_REMOTE "remote:"
 struct directory *directory_new(const char *path);
 struct directory *directory_ref(struct directory *d);
 struct directory *directory_unref(struct directory *d);

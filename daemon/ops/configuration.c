@@ -61,6 +61,14 @@ static const struct key keys[] = {
     {"access", "administer", KIND_PEOPLE, AT(access.lists[ACCESS_ADMINISTER])},
     {"executor", "recycle-jobs", KIND_COUNT, AT(limits.recycle_jobs)},
     {"executor", "recycle-growth", KIND_SIZE, AT(limits.recycle_growth)},
+    {"tls", "listen", KIND_TEXT, AT(tls_listen)},
+    {"tls", "certificate", KIND_TEXT, AT(tls_certificate)},
+    {"tls", "key", KIND_TEXT, AT(tls_key)},
+    {"tls", "ca", KIND_TEXT, AT(tls_ca)},
+    {"tls", "crl", KIND_TEXT, AT(tls_crl)},
+    {"tls", "user-map", KIND_TEXT, AT(tls_user_map)},
+    {"tls", "max-handshakes", KIND_COUNT, AT(frontend_limits.handshakes)},
+    {"tls", "handshake-timeout", KIND_TIME, AT(frontend_limits.handshake_usec)},
     {"limits", "max-connections", KIND_COUNT, AT(frontend_limits.connections)},
     {"limits", "max-connections-per-user", KIND_COUNT, AT(frontend_limits.connections_per_user)},
     {"limits", "max-requests-per-user", KIND_COUNT, AT(frontend_limits.requests_per_user)},
@@ -123,6 +131,12 @@ void config_deinit(struct config *c)
         people_free(&c->access.lists[i]);
     for (uint32_t i = 0; i < c->n_plugins; i++)
         people_free(&c->plugins[i].users);
+    free(c->tls_listen);
+    free(c->tls_certificate);
+    free(c->tls_key);
+    free(c->tls_ca);
+    free(c->tls_crl);
+    free(c->tls_user_map);
     free(c->deny);
     free(c->writable);
     *c = (struct config){0};
@@ -631,7 +645,7 @@ static void unknown(const char *section, const char *key, char error[static CONF
     if (!found) {
         snprintf(error, CONFIG_ERROR,
                  "there is no section [%s]; there are: "
-                 "[daemon] [pool] [plugins] [executor] [sandbox] [domains] [access] [limits] [store] [plugin NAME] [domain NAME]", section);
+                 "[daemon] [pool] [plugins] [executor] [sandbox] [domains] [access] [tls] [limits] [store] [plugin NAME] [domain NAME]", section);
         return;
     }
     n = (size_t)snprintf(error, CONFIG_ERROR, "[%s] has no key `%s`; it has:", section, key);

@@ -77,6 +77,8 @@ struct config {
     struct config_domains *domains;
     uint64_t drain_usec;
     struct access_rules access; /* its lists */
+    char *tls_listen; /* NULL: no clients of other machines */
+    char *tls_certificate, *tls_key, *tls_ca, *tls_crl, *tls_user_map;
     struct frontend_limits frontend_limits;
     struct jobs_limits limits;
     struct config_plugin plugins[CONFIG_PLUGINS_MAX];

@@ -94,10 +94,28 @@ struct wsd_job_info {
 /* --- the connection ------------------------------------------------------------------------------------------- */
 
 /* Connects and shakes hands; blocks for at most timeout_usec (0: 5 seconds). socket NULL: WSD_SOCKET, else a user's own
- * wsd, else the system's (as wsctl does). On failure *ret_client may still be set (else it is NULL), for
+ * wsd, else the system's (as wsctl does); WSD_HOST comes before all of them. On failure *ret_client may still be set (else it is NULL), for
  * wsd_client_error(); free it in either case. 0, -ENOENT, -ECONNREFUSED, -EACCES, -ETIMEDOUT, -EPROTONOSUPPORT,
  * -EPROTO, -EAGAIN, -ENOMEM, -ENAMETOOLONG, -ECONNRESET. Since 0.1. */
 WSD_EXPORT int wsd_client_open(struct wsd_client **ret_client, const char *socket, uint64_t timeout_usec);
+
+/* A wsd on another machine, that listens for TLS ([tls] in wsd.conf(5)). Set size to sizeof(struct wsd_tls), and what is not
+ * used to NULL: then the environment variable holds. Texts are not kept. Fields are appended. Since 0.1. */
+struct wsd_tls {
+    size_t size;
+    const char *host;        /* HOST:PORT or [ADDRESS]:PORT; the server's certificate must name HOST. WSD_HOST */
+    const char *certificate; /* file in PEM: ours, with those between it and the CA behind it. WSD_TLS_CERT */
+    const char *key;         /* file in PEM, without a password, that not everybody can read. WSD_TLS_KEY */
+    const char *ca;          /* file in PEM: who may sign the server's certificate. WSD_TLS_CA */
+};
+
+/* The same as wsd_client_open() for such a one; tls NULL: all by the environment. wsd_client_open() itself does this where
+ * socket is NULL and WSD_HOST is set. Looking up HOST may block for longer than timeout_usec. What differs then: no direct
+ * lanes (wsd_call() goes by the socket), and no file that an argument names is opened, neither here nor there: give it as
+ * input. -EACCES: one side refuses the other's certificate, or it is no user there; -EOPNOTSUPP: the library was built or
+ * installed without TLS; -EINVAL: something is missing, or no certificate, key or CA is in its file; -EHOSTUNREACH. Since
+ * 0.1. */
+WSD_EXPORT int wsd_client_open_tls(struct wsd_client **ret_client, const struct wsd_tls *tls, uint64_t timeout_usec);
 
 /* Closes. Jobs of this connection that were not detached are cancelled by wsd. Calls still open get their done callback
  * with -ECONNRESET first. NULL is fine. Returns NULL. Since 0.1. */
