@@ -271,7 +271,7 @@ ssize_t remote_send(struct peer *p, const void *data, size_t size)
 struct looking {
     const struct remote *in;
     const struct remote_user *found; /* the first in the file */
-    char *name;                      /* that it was found by; or the last */
+    char *name;                      /* that it was found by; or the first */
 };
 
 static bool look_up(const char *name, void *userdata)
@@ -286,7 +286,7 @@ static bool look_up(const char *name, void *userdata)
             snprintf(l->name, TLS_NAME_MAX, "%s", name);
         }
     }
-    if (!l->found)
+    if (!*l->name) /* for the log: the first will do */
         snprintf(l->name, TLS_NAME_MAX, "%s", name);
     return false; /* the order is that of the file, not of the certificate */
 }

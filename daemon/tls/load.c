@@ -20,7 +20,9 @@ static bool in_build_tree(char path[static PATH_MAX])
     char *real, *slash;
     Dl_info info;
 
-    if (!dladdr(&places, &info) || !info.dli_fname || !(real = realpath(info.dli_fname, NULL)))
+    /* of a program it knows only what that was called by */
+    if (!dladdr(&places, &info) || !info.dli_fname ||
+        !(real = realpath(strchr(info.dli_fname, '/') ? info.dli_fname : "/proc/self/exe", NULL)))
         return false;
     slash = strrchr(real, '/');
     for (size_t i = 0; slash && i < sizeof(places) / sizeof(places[0]); i++)

@@ -28,6 +28,7 @@ struct tls_context {
 struct tls {
     SSL *ssl;
     bool waits_to_write, over;
+    int failure; /* errno of what error is about; 0: none */
     char error[TLS_ERROR];
 };
 
@@ -254,6 +255,7 @@ static void failed(struct tls *t)
     } else {
         snprintf(t->error, sizeof(t->error), "TLS: %.200s", reason());
     }
+    t->failure = errno;
 }
 
 /* What the last call of the connection means, as errno; 0: its end. */
@@ -280,6 +282,10 @@ static ssize_t outcome(struct tls *t, int r, bool reading)
 
 static ssize_t tls_recv(struct tls *t, void *data, size_t size)
 {
+    if (t->failure) { /* found by send(): it is told to whoever reads, as what the other side says is */
+        errno = t->failure;
+        return -1;
+    }
     ERR_clear_error();
     errno = 0;
     t->waits_to_write = false;
