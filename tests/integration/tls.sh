@@ -264,6 +264,29 @@ sed -i '/root/d' "$MAP"
 check "a map that others can write is not believed" eval 'chmod 666 "$MAP"; says 64 "could have written it" wsd --config "$WSD_CONFIG" --check-config; r=$?; chmod 644 "$MAP"; (exit $r)'
 check "nor is a key that others can read" eval 'chmod 644 "$WORK/good/server.key"; says 64 "others can read it" wsd --config "$WSD_CONFIG" --check-config; r=$?; chmod 600 "$WORK/good/server.key"; (exit $r)'
 
+names() { # N: a name of so many bytes
+    { echo "CN:$(head -c $(($1 - 3)) /dev/zero | tr '\0' x) = games"; } >"$WORK/names"
+    sed "s#^user-map.*#user-map = $WORK/names#" "$WSD_CONFIG" >"$WORK/names.conf"
+    wsd --config "$WORK/names.conf" --check-config
+}
+lines() { # N: so many of them
+    seq -f 'CN:%g = games' "$1" >"$WORK/names"
+    wsd --config "$WORK/names.conf" --check-config
+}
+check "a name of 255 bytes, and no more" eval 'names 254 && names 255 && says 64 "at most 255 bytes" names 256'
+check "10,000 lines, and no more" eval 'lines 9999 && lines 10000 && says 64 "names:10001: at most 10000 lines" lines 10001'
+
+soon() { # a connection outlives its certificate by no frame
+    ca_sign good soon 'alice = of the lab' "$CLIENT" -startdate 20200101000000Z -enddate "$(date -u -d "+$((3 * TIME_SCALE)) sec" +%Y%m%d%H%M%SZ)" &&
+        (become soon && exec "$WSCTL" top --batch --delay 100ms -n 100000) >/dev/null 2>"$WORK/soon.err" &
+    waiting=$!
+    started+=("$waiting")
+    wait_for_exit "$waiting"
+    cat "$WORK/soon.err"
+    logged 'the certificate CN:alice = of the lab has expired' && says 77 'certificate expired' as soon ping
+}
+check "one that expires ends its connection" soon
+
 # --- the end ------------------------------------------------------------------------------------------------------------------
 
 again() {
@@ -273,4 +296,40 @@ again() {
     start_wsd --workers 2 --state-dir "$(dirname "$WSD_LOG")/state" --plugin-dir "$TEST_PLUGINS" && expect_output 6765 as alice await "$id"
 }
 check "after a restart the next wsd has the durable job, for the same certificate" again
+stop_wsd
+
+# --- a user's own wsd --------------------------------------------------------------------------------------------------------------
+
+# There the executor has the rights of whoever a remote client is, and opens files by itself: for him it must not.
+install_own() {
+    local file
+    mkdir -p "$WORK/own/lib" "$WORK/own/state" &&
+        cp "$WSD" "$EXECUTOR" "$SPAWNER" "$BUILD/daemon/tls/wsd-tls.so" "$WORK/own/" && cp -r "$PLUGINS" "$WORK/own/plugins" &&
+        mkdir "$WORK/own/tls" && mv "$WORK/own/wsd-tls.so" "$WORK/own/tls/" && cp "$WORK"/good/{server.pem,server.key,ca.pem,crl.pem} "$WORK/own/" &&
+        echo 'CN:alice = of the lab = games' >"$WORK/own/users" && chmod 755 "$WORK" && chown -R games "$WORK/own" || return 1
+    sed -e "s#$WORK/good/#$WORK/own/#; s#$MAP#$WORK/own/users#; s/system = yes/system = no/" "$WSD_CONFIG" >"$WORK/own/conf"
+}
+start_own() {
+    export WSD_SOCKET=$WORK/own/wsd.sock
+    WSD_LOG=$WORK/own/log
+    setpriv --reuid=games --regid=games --clear-groups --inh-caps=-all -- "$WORK/own/wsd" --socket "$WSD_SOCKET" --config "$WORK/own/conf" \
+        --executor "$WORK/own/wsd-executor" --spawner "$WORK/own/wsd-spawn" --plugin-dir "$WORK/own/plugins" \
+        --state-dir "$WORK/own/state" --workers 2 >"$WSD_LOG" 2>&1 </dev/null &
+    WSD_PID=$!
+    started+=("$WSD_PID")
+    wait_until "$WSCTL" ping || { show "$WSD_LOG"; return 1; }
+}
+check "a user's own wsd" eval 'install_own && start_own'
+check "opens what its user names on this machine" expect_output "$(sha256sum "$WORK/secret")" \
+    setpriv --reuid=games --regid=games --clear-groups -- env LD_LIBRARY_PATH="$BUILD/client" "$WSCTL" submit checksum "$WORK/secret"
+check "and not what he names on another" no_file
+check "no plugin by path there either" says 77 'not for clients of other machines' as alice submit "$WORK/own/plugins/fib.so" 5
+after_restart() {
+    local id
+    "$WSCTL" pause && id=$(as alice submit --durable --detach checksum "$WORK/secret") && stop_wsd && start_own || return 1
+    expect_exit 1 as alice await "$id" >"$WORK/said" 2>&1
+    cat "$WORK/said"
+    ! grep -q "$(sha256sum <"$WORK/secret" | cut -c1-64)" "$WORK/said"
+}
+check "nor when the next wsd runs what he left" after_restart
 stop_wsd
