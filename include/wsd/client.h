@@ -340,7 +340,7 @@ WSD_EXPORT int wsd_client_plugins(struct wsd_client *client, const char *name,
 /* Lets a function (NULL or "": all of the plugin) out of quarantine. 0; -ENOENT: nothing is known against it. Since 0.1. */
 WSD_EXPORT int wsd_client_plugin_release(struct wsd_client *client, const char *plugin, const char *function);
 
-/* What may be handed to the pool, and how much of it at once. For root and the user that wsd runs as. Since 0.1. */
+/* What may be handed to the pool, and how much of it at once. For administrators ([access] in wsd.conf). Since 0.1. */
 enum wsd_gate_action {
     WSD_GATE_PAUSE = 1,  /* jobs are accepted, and wait; those that run go on */
     WSD_GATE_RESUME = 2, /* ends that; of everything also the drain */
@@ -388,7 +388,7 @@ struct wsd_reload_info {
 };
 
 /* Loads a plugin's file now (a name, or a path), and waits for it: once for each executor that has the plugin, of the
- * caller; of all users for root and the user that wsd runs as. each may be NULL. 0; -ENOENT: there is no such plugin, or it
+ * caller; of all users for administrators. each may be NULL. 0; -ENOENT: there is no such plugin, or it
  * cannot be loaded, and none is in use; -EAGAIN: it is being reloaded by somebody else; -EACCES. A callback that returns
  * non-zero ends it with that value. Since 0.1. */
 WSD_EXPORT int wsd_client_plugin_reload(struct wsd_client *client, const char *plugin,
@@ -433,7 +433,7 @@ struct wsd_executor_info {
     uint64_t lost;     /* events of its trace that newer ones have overwritten */
 };
 
-/* The workers of the caller's executor (root and wsd's own user: of all), one after the other, and each executor behind
+/* The workers of the caller's executor (administrators: of all), one after the other, and each executor behind
  * its workers; either callback may be NULL; each thing is shown for the time of the callback. One that returns non-zero
  * ends it with that value. 0, -EAGAIN. Since 0.1. */
 WSD_EXPORT int wsd_client_workers(struct wsd_client *client,
@@ -442,12 +442,12 @@ WSD_EXPORT int wsd_client_workers(struct wsd_client *client,
                                   void *userdata);
 
 /* Gives every executor n workers (1 to 1024), present and to come; executor (may be NULL) is told of each present one.
- * 0, -EACCES (for root and wsd's own user only), -EINVAL. Since 0.1. */
+ * 0, -EACCES (for administrators only), -EINVAL. Since 0.1. */
 WSD_EXPORT int wsd_client_set_workers(struct wsd_client *client, uint32_t n,
                                       int (*executor)(const struct wsd_executor_info *info, void *userdata),
                                       void *userdata);
 
-/* Begins a trace of the caller's executor, present and to come (root and wsd's own user: of all). It ends with this
+/* Begins a trace of the caller's executor, present and to come (administrators: of all). It ends with this
  * connection, unless keep is set. 0, -EAGAIN (one is under way), -EACCES (the executor is shared with others).
  * Since 0.1. */
 WSD_EXPORT int wsd_client_trace_start(struct wsd_client *client, bool keep);
