@@ -119,7 +119,7 @@ def security():
         if not os.path.exists(path) or check + '"' not in open(path).read():
             print('wsd-security.7: %s has no check "%s"' % (script, check))
             good = False
-    for claim in re.split(r'^\.TP$', text, flags=re.M)[1:]:
+    for claim in re.split(r'^\.IP \\\(bu 2$', text.split('.SH A LOCAL CLIENT')[1], flags=re.M)[1:]:
         if '\n.RI [ ' not in claim.split('\n.SH')[0]:
             print('wsd-security.7: no test shows:%s' % claim.splitlines()[1])
             good = False
