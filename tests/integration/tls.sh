@@ -135,6 +135,14 @@ else
 fi
 check "nobody there" says 69 'refused' env WSD_HOST=localhost:1 WSD_TLS_CERT="$WORK/good/alice.pem" WSD_TLS_KEY="$WORK/good/alice.key" WSD_TLS_CA="$WORK/good/ca.pem" "$WSCTL" ping
 
+as_the_manual_says() { # the example of wsctl(1), as printed, but for the host
+    mkdir "$WORK/example" && cd "$WORK/example" && cp ../good/ca.pem ../good/alice.{pem,key} . && seq 1000 >notes.txt || return 1
+    sed -n '/^.SH A WSD ON ANOTHER MACHINE/,/^.EE/p' "$SRC/packaging/man/wsctl.1" | grep -v '^\.' |
+        sed "s/\\\\-/-/g; s/build.example.org:7373/localhost:$PORT/" >script && [ -s script ] &&
+        (unset WSD_SOCKET && bash -eu -o pipefail script) | cmp - notes.txt
+}
+check "the example of the manual" eval '(as_the_manual_says)'
+
 # --- what they cannot ---------------------------------------------------------------------------------------------------------
 
 echo secret >"$WORK/secret"
