@@ -11,7 +11,7 @@
 #include "tls/tls.h"
 
 #define REMOTE_ERROR       512u
-#define REMOTE_USERS_MAX   10000u /* lines of a user map */
+#define REMOTE_USERS_MAX   4096u  /* lines of a user map */
 #define REMOTE_GROUPS_MAX  1024u  /* of a user */
 
 struct frontend;

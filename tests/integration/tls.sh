@@ -282,7 +282,7 @@ lines() { # N: so many of them
     wsd --config "$WORK/names.conf" --check-config
 }
 check "a name of 255 bytes, and no more" eval 'names 254 && names 255 && says 64 "at most 255 bytes" names 256'
-check "10,000 lines, and no more" eval 'lines 9999 && lines 10000 && says 64 "names:10001: at most 10000 lines" lines 10001'
+check "4,096 lines, and no more" eval 'lines 4095 && lines 4096 && says 64 "names:4097: at most 4096 lines" lines 4097'
 
 soon() { # a connection outlives its certificate by no frame
     ca_sign good soon 'alice = of the lab' "$CLIENT" -startdate 20200101000000Z -enddate "$(date -u -d "+$((3 * TIME_SCALE)) sec" +%Y%m%d%H%M%SZ)" &&
