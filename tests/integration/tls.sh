@@ -310,7 +310,6 @@ stop_wsd
 
 # There the executor has the rights of whoever a remote client is, and opens files by itself: for him it must not.
 install_own() {
-    local file
     mkdir -p "$WORK/own/lib" "$WORK/own/state" &&
         cp "$WSD" "$EXECUTOR" "$SPAWNER" "$BUILD/daemon/tls/wsd-tls.so" "$WORK/own/" && cp -r "$PLUGINS" "$WORK/own/plugins" &&
         mkdir "$WORK/own/tls" && mv "$WORK/own/wsd-tls.so" "$WORK/own/tls/" && cp "$WORK"/good/{server.pem,server.key,ca.pem,crl.pem} "$WORK/own/" &&

@@ -44,10 +44,13 @@ ca_sign() { # CA NAME SUBJECT-CN EXTENSIONS [OPTION OF openssl ca...]
   shift 4
   [ $# -gt 0 ] || set -- "${CA_VALID[@]}"
   printf '[x]\nbasicConstraints = CA:false\n%b\n' "$extensions" >"$dir/x"
-  openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj "/CN=$subject" -config "$dir/conf" \
+  { openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj "/CN=$subject" -config "$dir/conf" \
     -keyout "$dir/$name.key" -out "$dir/$name.csr" 2>/dev/null &&
     openssl ca -batch -notext -config "$dir/conf" -extfile "$dir/x" -extensions x -in "$dir/$name.csr" \
-      -out "$dir/$name.pem" "$@" 2>"$dir/log" && chmod 600 "$dir/$name.key" || { cat "$dir/log"; return 1; }
+      -out "$dir/$name.pem" "$@" 2>"$dir/log" && chmod 600 "$dir/$name.key"; } || {
+    cat "$dir/log"
+    return 1
+  }
 }
 
 ca_list() { # CA: the list of what is revoked is written anew
