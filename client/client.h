@@ -2,7 +2,7 @@
  *
  * client.h: what the files of libwsclient know of each other. One thread a handle; no locks, no globals.
  *
- * client.c owns the connection: bytes, frames, tags. call.c owns jobs in flight. query.c asks and waits. open.c answers
+ * client.c owns the connection: bytes, frames, tags. call.c owns jobs in flight. query.c asks and waits. remote.c goes to other machines. open.c answers
  * wsd's wish for a file. lane.c calls, directly where it can. text.c has names, numbers and copies.
  *
  * Callbacks of the user may come back into the library and process the connection again. What a frame that is being
@@ -19,6 +19,7 @@
 #include "base/hash.h"
 #include "base/list.h"
 #include "proto/codec.h"
+#include "tls/tls.h"
 #include "wsd/client.h"
 
 #define PROTOCOL_VERSION_MIN 1u
@@ -84,6 +85,9 @@ struct wsd_client {
     struct lane *lane;  /* NULL until the first wsd_call() */
     int received[2];    /* descriptors that came for it */
     size_t n_received;
+    const struct tls_ops *tls_ops; /* of a wsd on another machine; else NULL, as are these: */
+    struct tls_context *tls_context;
+    struct tls *tls;
 };
 
 struct wsd_call {
@@ -147,6 +151,13 @@ void client_reap(struct wsd_client *client);
 /* Sends input of calls as far as windows and buffer allow. */
 void call_pump(struct wsd_client *client);
 void call_destroy(struct wsd_call *call);
+
+/* --- remote.c ---------------------------------------------------------------------------------------------------- */
+
+/* What wsd_client_open_tls() says. The handshake comes with the first bytes. */
+int remote_connect(struct wsd_client *client, const struct wsd_tls *tls, uint64_t deadline_usec);
+void remote_disconnect(struct wsd_client *client);
+ssize_t remote_receive(struct wsd_client *client, void *data, size_t size); /* as recv() */
 
 /* --- open.c ------------------------------------------------------------------------------------------------------ */
 

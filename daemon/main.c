@@ -54,6 +54,7 @@ struct daemon {
     struct service_kept kept; /* by the service manager, from the last wsd */
     bool keeps;               /* it keeps ours for the next one */
     bool draining, ending, is_system;
+    bool listens_remote; /* to clients of other machines */
     uint64_t ending_usec;
     int argc;
     char **argv;
@@ -196,6 +197,55 @@ static bool plugin_enabled(const char *plugin, bool opt_in, void *context)
     return config_plugin_enabled(&d->config, plugin, opt_in);
 }
 
+static const struct access_list *plugin_users(const char *plugin, void *context)
+{
+    struct daemon *d = context;
+
+    return config_plugin_users(&d->config, plugin);
+}
+
+static bool plugin_restricted(const char *plugin, void *context)
+{
+    return plugin_users(plugin, context) != NULL;
+}
+
+/* They are the configuration's, which has a new one at a reload, in the same place. */
+static void apply_rules(struct daemon *d)
+{
+    d->config.access.plugin = plugin_users;
+    d->config.access.context = d;
+    frontend_set_rules(d->frontend, &d->config.access);
+}
+
+/* Files for clients of other machines. 0 with NULL where there are to be none. */
+static int load_remote(const struct config *c, struct remote **ret, char error[REMOTE_ERROR])
+{
+    const struct remote_options o = {.certificate = c->tls_certificate, .key = c->tls_key, .ca = c->tls_ca, .crl = c->tls_crl,
+                                     .user_map = c->tls_user_map};
+
+    *ret = NULL;
+    return c->tls_listen ? remote_load(ret, &o, error) : 0;
+}
+
+static int listen_remote(struct daemon *d)
+{
+    char error[REMOTE_ERROR] = "out of memory";
+    struct remote *remote;
+    int r = load_remote(&d->config, &remote, error);
+
+    if (r == 0 && remote) {
+        frontend_set_remote(d->frontend, remote);
+        r = frontend_listen_remote(d->frontend, d->config.tls_listen, error);
+        d->listens_remote = r >= 0;
+    }
+    if (r < 0)
+        log_error("%s", error);
+    else if (remote)
+        log_info("clients of other machines may connect by TLS at %s%s", d->config.tls_listen,
+                 d->config.tls_crl ? "" : "; no certificate is ever revoked ([tls] crl in wsd.conf)");
+    return r;
+}
+
 static bool plugin_own(const char *plugin, void *context)
 {
     struct daemon *d = context;
@@ -241,6 +291,7 @@ static void on_reload(void *context)
     const char *file = d->config_file;
     enum mode mode = MODE_RUN;
     struct config fresh = {0};
+    struct remote *remote = NULL;
     char error[CONFIG_ERROR] = "";
 
     service_reloading(d->service);
@@ -249,6 +300,8 @@ static void on_reload(void *context)
         r = file ? config_read(&fresh, file, error) : config_read_standard(&fresh, WSD_SYSCONFDIR "/wsd", error);
     if (r == 0 && apply_flags(&fresh, d->argc, d->argv, &file, &mode) != 0)
         r = -EINVAL;
+    if (r == 0)
+        r = load_remote(&fresh, &remote, error);
     if (r < 0) {
         log_error("the configuration stays as it was: %s", *error ? error : strerror(-r));
         config_deinit(&fresh);
@@ -268,6 +321,8 @@ static void on_reload(void *context)
             fresh.cgroups != d->config.cgroups ||
             !config_same_domains(&fresh, &d->config))
             log_notice("sections [domain NAME] and the uids of executors change with the next start");
+        if (strcmp(fresh.tls_listen ? fresh.tls_listen : "", d->config.tls_listen ? d->config.tls_listen : "") != 0)
+            log_notice("[tls] listen changes with the next start");
         /* those are in use by the parts: they stay */
         struct config_domains *domains = fresh.domains;
         fresh.domains = d->config.domains;
@@ -281,6 +336,10 @@ static void on_reload(void *context)
         log_set_level(fresh.log_level);
         jobs_set_limits(d->jobs, &fresh.limits);
         frontend_set_limits(d->frontend, &fresh.frontend_limits);
+        apply_rules(d);
+        if (remote && d->listens_remote)
+            frontend_set_remote(d->frontend, TAKE(remote));
+        remote_free(remote);
         limit_plugins(d, &fresh, false);
         log_info("the configuration was read again");
     }
@@ -481,7 +540,7 @@ static int listen_all(struct daemon *d, const char *path)
             log_error("descriptor %d from systemd is no listening Unix stream socket", d->kept.listeners[i]);
             return r < 0 ? r : -EINVAL;
         }
-        r = frontend_listen(d->frontend, TAKE_FD(d->kept.listeners[i]));
+        r = frontend_listen(d->frontend, TAKE_FD(d->kept.listeners[i]), false);
         if (r < 0)
             return r;
     }
@@ -501,7 +560,7 @@ static int listen_all(struct daemon *d, const char *path)
         return r;
     }
     d->socket = strdup(path);
-    return frontend_listen(d->frontend, fd);
+    return frontend_listen(d->frontend, fd, false);
 }
 
 static void raise_descriptors(void)
@@ -581,6 +640,7 @@ static int build(struct daemon *d)
         .first_user_id = (uint32_t)d->config.first_user_id,
         .spawner = d->config.spawner,
         .plugin_enabled = plugin_enabled,
+        .plugin_restricted = plugin_restricted,
         .plugin_own = plugin_own,
         .plugin_share = plugin_share,
         .plugin_max_run = plugin_max_run,
@@ -596,12 +656,16 @@ static int build(struct daemon *d)
         return r;
     struct frontend_options frontend = {
         .base = d->base, .jobs = d->jobs, .only_own_user = !is_system, .own_uid = geteuid(),
-        .limits = d->config.frontend_limits, .keeps = d->keeps};
+        .limits = d->config.frontend_limits, .keeps = d->keeps, .rules = &d->config.access};
     r = frontend_new(&d->frontend, &frontend);
+    if (r >= 0)
+        apply_rules(d);
     if (r >= 0)
         take(d);
     if (r >= 0)
         r = listen_all(d, path);
+    if (r >= 0)
+        r = listen_remote(d);
     if (r >= 0)
         r = service_new(&d->service, &service);
     if (r >= 0)
@@ -630,6 +694,19 @@ static void tear_down(struct daemon *d)
     config_deinit(&d->config);
 }
 
+/* Beyond what the lines say by themselves: the files that they name. 0 or the exit code. */
+static int check_remote(const struct config *c)
+{
+    char error[REMOTE_ERROR] = "out of memory";
+    struct remote *remote;
+    int r = load_remote(c, &remote, error);
+
+    if (r < 0)
+        fprintf(stderr, "wsd: %s\n", error);
+    remote_free(remote);
+    return r < 0 ? 64 : 0;
+}
+
 int main(int argc, char **argv)
 {
     struct daemon d = {.executor_fd = -1, .kept = {.state = -1}, .argc = argc, .argv = argv};
@@ -641,6 +718,8 @@ int main(int argc, char **argv)
     if (r != 0 || mode != MODE_RUN) {
         if (r == 0 && mode == MODE_PRINT)
             config_print(&d.config, stdout);
+        if (r == 0 && mode == MODE_CHECK)
+            r = check_remote(&d.config);
         config_deinit(&d.config);
         return r > 0 ? r : fflush(stdout) == 0 ? 0 : 74;
     }

@@ -44,7 +44,7 @@ static const struct verb verbs[] = {
     {"await", "ID...", "Waits for jobs and gives their output and status",
      "The outputs come in the order of the arguments; the exit code is that of the first that failed.\n", verb_await},
     {"status", "ID", "Tells what is known of a job", "", verb_status},
-    {"list", "", "Lists your jobs (root: everybody's), oldest first", "", verb_list},
+    {"list", "", "Lists your jobs (who may see all: everybody's), oldest first", "", verb_list},
     {"cancel", "ID...", "Cancels jobs", "", verb_cancel},
     {"dead", "list | requeue ID... | drop ID...", "Shows durable jobs that are out of retries, and decides on them",
      "They are kept until requeue (queued again, under the same id, as if never tried) or drop (forgotten).\n", verb_dead},
@@ -65,9 +65,9 @@ static const struct verb verbs[] = {
      verb_bench},
     {"stats", "", "Shows wsd's counters", "", verb_stats},
     {"workers", "[set N]", "Shows what each worker has done; set changes their number",
-     "One line a worker of your executor (root, and the user that wsd runs as: of all): counters since the executor's "
+     "One line a worker of your executor (administrators: of all): counters since the executor's "
      "start.\n"
-     "set N gives every executor N workers, 1 to 1024, present ones at once; for root and wsd's own user.\n",
+     "set N gives every executor N workers, 1 to 1024, present ones at once; for administrators.\n",
      verb_workers},
     {"top", "[OPTION...]", "Shows what wsd does, as it does it",
      "Jobs a second, executors and how busy their workers are, users, what is paused or limited, and jobs.\n"
@@ -80,7 +80,7 @@ static const struct verb verbs[] = {
      "      --json            one object for each look\n",
      verb_top},
     {"trace", "[OPTION...]", "Records what the workers do, for chrome://tracing or ui.perfetto.dev",
-     "Of your executor (root, and the user that wsd runs as: of all), for a second or until Ctrl-C.\n\n"
+     "Of your executor (administrators: of all), for a second or until Ctrl-C.\n\n"
      "  -s, --seconds TIME    how long: 30, 1.5s, 500ms, 2min (1)\n"
      "  -o, --output FILE     where it goes (wsd-trace.json); - is stdout\n"
      "      --start           begin, and leave it running\n"
@@ -89,7 +89,7 @@ static const struct verb verbs[] = {
     {"pause", "[PLUGIN[:FUNCTION]]", "Keeps jobs from running",
      "Of a function, a plugin, or everything: jobs are accepted and wait until `wsctl resume`; those that run go on. Others do "
      "not\n"
-     "wait behind them. For root and wsd's own user, as are resume, drain and limit.\n",
+     "wait behind them. For administrators, as are resume, drain and limit.\n",
      verb_pause},
     {"resume", "[PLUGIN[:FUNCTION]]", "Ends a pause; without an argument also a drain", "", verb_resume},
     {"drain", "[--no-wait]", "Refuses new jobs, and waits for those that are there",

@@ -56,8 +56,8 @@ static void answer(struct peer *p)
 
 static bool can_stay(const struct peer *p)
 {
-    if (p->failed || buffer_size(&p->out) || p->n_fds || p->n_sending)
-        return false;
+    if (p->failed || p->remote || buffer_size(&p->out) || p->n_fds || p->n_sending)
+        return false; /* what TLS knows of a connection stays in this process */
     list_for_each(l, &p->calls) if (!container_of(l, struct call, link)->parted) return false;
     return true;
 }
@@ -205,7 +205,7 @@ static bool take_peer(struct frontend *f, struct cursor *c, struct found *found,
     if (at && at->fd >= 0) {
         int fd = TAKE_FD(at->fd);
 
-        if (peer_new(f, fd, &p) < 0)
+        if (peer_new(f, fd, false, &p) < 0)
             p = NULL;
     }
     if (p && !p->failed)

@@ -31,6 +31,9 @@ struct frontend {
     struct event *accept_timer; /* no descriptors left: a pause before accepting again */
     struct buffer spare; /* for the next connection that writes: one that is idle has none of its own */
     uint8_t *scratch;  /* what is read goes here first; a connection keeps only half frames */
+    uint64_t n_rules; /* how often there were rules of access; 1: those of the start */
+    struct remote *remote; /* NULL: no clients of other machines */
+    uint64_t n_handshakes; /* connections of those that have not proved who they are */
     int max_fd; /* the highest descriptor that a connection may have: executors need some too */
 };
 
@@ -48,7 +51,10 @@ struct peer {
     uint64_t number;
     int fd;
     uint32_t uid, gid;
+    uint32_t rights;    /* 1 << enum access_right, */
+    uint64_t rights_of; /* by these rules: access.c */
     int32_t pid;
+    struct remote_peer *remote; /* NULL: of this machine */
     bool greeted, reading, failed, listing;
     bool held; /* `in` begins with a frame that waits for room in `out`: nothing is read meanwhile */
     struct directory *directory;
@@ -67,8 +73,8 @@ struct peer {
     uint32_t n_fds, n_opens; /* n_opens: OPEN sent and not answered */
 };
 
-/* Its descriptor is the frontend's, also where that fails. ret_peer may be NULL. */
-int peer_new(struct frontend *f, int fd, struct peer **ret_peer);
+/* Its descriptor is the frontend's, also where that fails. remote: of another machine. ret_peer may be NULL. */
+int peer_new(struct frontend *f, int fd, bool remote, struct peer **ret_peer);
 struct peer *peer_free(struct peer *p);
 /* Puts a frame into the output. */
 void peer_send(struct peer *p, const struct msg *msg, uint32_t tag, const void *body, size_t body_size);

@@ -239,6 +239,19 @@ const char *job_time_words(const struct job *job)
     return job->more && job->more->limit ? job->more->limit : "its time was up";
 }
 
+/* A restricted plugin is for whoever is there to be asked. */
+static bool may_use(const struct job *job, const char *plugin)
+{
+    const struct jobs_options *o = &job->domain->jobs->options;
+
+    if (!o->plugin_restricted || !o->plugin_restricted(plugin, o->context))
+        return true;
+    for (struct watch *w = job->watches; w; w = w->next)
+        if (w->owner)
+            return w->ops->may_use(w, plugin);
+    return false;
+}
+
 void job_resolve(struct job *job)
 {
     struct jobs *jobs = job->domain->jobs;
@@ -261,6 +274,11 @@ void job_resolve(struct job *job)
     if (!jobs->options.plugin_enabled(p->name, f->flags & WSD_FN_OPT_IN, jobs->options.context)) {
         snprintf(text, sizeof(text), "%s is off: `[plugin %s]` `enabled = yes` in wsd.conf turns it on", p->name,
                  p->name);
+        job_refuse(job, CODE_DENIED, text);
+        return;
+    }
+    if (!may_use(job, p->name)) {
+        snprintf(text, sizeof(text), "%s is not for this user ([plugin %s] users in wsd.conf)", p->name, p->name);
         job_refuse(job, CODE_DENIED, text);
         return;
     }

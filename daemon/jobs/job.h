@@ -374,8 +374,9 @@ void output_free(struct job *job);
 
 /* plugins.c */
 /* What a plugin is asked for as: a relative path begins at its submitter's working directory (NULL: not known). 0,
- * -ENOMEM, -ENAMETOOLONG (it would not fit a LOAD). */
-int plugin_request(const char *plugin, const struct directory *directory, char **ret_request);
+ * -EACCES (a path, and this is no wsd of this user's own), -ENOMEM, -ENAMETOOLONG (it would not fit a LOAD). */
+int plugin_request(const struct jobs *jobs, uint32_t uid, const char *plugin, const struct directory *directory,
+                   char **ret_request);
 /* The entry for a name or path, made where there is none or the file has changed. NULL: too many, or no memory. */
 struct plugin *plugin_get(struct domain *d, const char *request);
 bool plugin_wanted(const struct plugin *p); /* to be loaded, and somebody waits for it */

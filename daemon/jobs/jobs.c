@@ -307,10 +307,6 @@ static const char *refusal(struct jobs *jobs, const struct job_request *r, const
         return "too many jobs of this user (max-jobs-per-user in wsd.conf): try again later";
     if (!r->more_input && r->input_size > l->input)
         return "the input is larger than a job's may be (max-input in wsd.conf)";
-    if (strchr(r->plugin, '/') && !(jobs->options.user_daemon && r->uid == jobs->options.own_uid)) {
-        *ret_code = CODE_DENIED;
-        return "plugins by path are for a user's own wsd: install it in the plugin directory, and give its name";
-    }
     return NULL;
 }
 
@@ -402,7 +398,10 @@ int jobs_submit(struct jobs *jobs, const struct job_request *r, struct watch *ow
         text = durable_refuses(jobs, r, &code, words);
     if (text)
         return refuse(jobs, owner, code, text);
-    int named = plugin_request(r->plugin, r->directory, &request);
+    int named = plugin_request(jobs, r->uid, r->plugin, r->directory, &request);
+    if (named == -EACCES)
+        return refuse(jobs, owner, CODE_DENIED,
+                      "plugins by path are for a user's own wsd: install it in the plugin directory, and give its name");
     if (named == -ENAMETOOLONG)
         return refuse(jobs, owner, CODE_NOT_FOUND, "the path of the plugin is too long");
     if (named < 0)
@@ -544,9 +543,9 @@ int jobs_cancel(struct jobs *jobs, const uint8_t id[16], uint32_t uid)
     return 0;
 }
 
-void jobs_cancel_watched(struct watch *w)
+void jobs_cancel_watched(struct watch *w, uint32_t uid)
 {
-    if (w->job)
+    if (w->job && (uid == 0 || uid == w->job->user->uid))
         job_stop(w->job, STOP_CANCEL);
 }
 
