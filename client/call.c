@@ -71,8 +71,12 @@ static void call_broken(struct wsd_client *client, struct request *request)
 {
     struct wsd_call *call = call_of(request);
 
-    /* A job that wsd had accepted may be lost half-way: that is not the same as no daemon there. */
-    client_error(client, client->broken, call->accepted && client->broken_exit == 69 ? 125 : client->broken_exit, "%s",
+    /* A job that wsd had accepted may be lost half-way: that is not the same as no daemon there. A durable one is not lost. */
+    if (call->accepted && call->durable && client->leaving && client->broken_exit == 69)
+        client_error(client, client->broken, 75,
+                     "wsd has ended: the job stays in its store, and goes on after the next start; see `wsctl await`");
+    else
+        client_error(client, client->broken, call->accepted && client->broken_exit == 69 ? 125 : client->broken_exit, "%s",
                  client->reason);
     call_finish(call, -ECONNRESET);
 }
@@ -532,6 +536,7 @@ int wsd_client_submit(struct wsd_client *client, const struct wsd_submit *given,
         call_destroy(call);
         return client_error(client, -ENOMEM, 74, "out of memory");
     }
+    call->durable = submit.flags & WSD_SUBMIT_DURABLE;
     call->detached = submit.flags & WSD_SUBMIT_DETACH; /* a durable one is cancelled by wsd_call_free() as any other */
     call->stream = submit.flags & WSD_SUBMIT_STREAM;
     call->leaves = submit.flags & WSD_SUBMIT_LEAVE;

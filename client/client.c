@@ -184,6 +184,7 @@ static void handle_connection(struct wsd_client *client, const struct msg *msg)
     } else if (msg->type != FRAME_GOODBYE || !client->welcomed) {
         client_break_protocol(client, "unexpected", msg->type);
     }
+    client->leaving |= msg->type == FRAME_GOODBYE;
     /* GOODBYE: open calls end as ever, new ones are refused by wsd with its own words. */
 }
 
@@ -310,15 +311,19 @@ static size_t receive_once(struct wsd_client *client)
         client_break(client, -ECONNRESET, 74, "out of memory");
         return 0;
     }
-    n = recvmsg(client->fd, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    n = client->tls ? remote_receive(client, room, READ_SIZE) : recvmsg(client->fd, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     if (n > 0) {
-        close_received(client, &header);
+        if (!client->tls)
+            close_received(client, &header);
         buffer_commit(&client->in, (size_t)n);
         return (size_t)n;
     }
     if (n < 0 && (errno == EAGAIN || errno == EINTR) && !client->send_failed)
         return 0;
-    if (n < 0 && errno != EAGAIN && errno != ECONNRESET && errno != EINTR)
+    if (n < 0 && client->tls && (errno == EACCES || errno == EPROTO))
+        client_break(client, client->welcomed ? -ECONNRESET : -errno, errno == EACCES ? 77 : 76, "connection to wsd: %s",
+                     client->tls_ops->error(client->tls));
+    else if (n < 0 && errno != EAGAIN && errno != ECONNRESET && errno != EINTR)
         client_break(client, -ECONNRESET, 69, "connection to wsd: %s", strerror(errno));
     else
         client_break(client, -ECONNRESET, 69, "wsd closed the connection");
@@ -394,6 +399,8 @@ static ssize_t send_once(struct wsd_client *client)
     size_t next = attach ? 1 : 0;
     ssize_t n;
 
+    if (client->tls)
+        return client->tls_ops->send(client->tls, iov.iov_base, iov.iov_len);
     if (next < client->n_opened)
         iov.iov_len = MIN(iov.iov_len, (size_t)(client->opened[next].at - client->sent));
     if (attach) {
@@ -454,7 +461,10 @@ int wsd_client_fd(const struct wsd_client *client)
 
 short wsd_client_events(const struct wsd_client *client)
 {
-    return (short)(POLLIN | (buffer_size(&client->out) > 0 && !client->send_failed ? POLLOUT : 0));
+    bool writes = (buffer_size(&client->out) > 0 && !client->send_failed) ||
+                  (client->tls && client->tls_ops->recv_waits_to_write(client->tls));
+
+    return (short)(POLLIN | (writes ? POLLOUT : 0));
 }
 
 int wsd_client_process(struct wsd_client *client)
@@ -499,7 +509,7 @@ int client_step(struct wsd_client *client, uint64_t deadline_usec)
         return errno == EINTR ? 0 : client_error(client, -errno, 74, "poll: %s", strerror(errno));
     if (r == 0)
         return client_error(client, -ETIMEDOUT, exit_of_error(-ETIMEDOUT), "no answer from wsd in time");
-    if (poll_fd.revents & ~POLLOUT)
+    if (poll_fd.revents & ~POLLOUT || (client->tls && client->tls_ops->recv_waits_to_write(client->tls)))
         receive(client);
     flush_and_pump(client);
     if (client->send_failed)
@@ -579,7 +589,7 @@ static int send_hello(struct wsd_client *client)
                       .hello = {
                           .version_min = PROTOCOL_VERSION_MIN,
                           .version_max = PROTOCOL_VERSION_MAX,
-                          .features = FEATURES,
+                          .features = client->tls ? FEATURES & ~(uint64_t)FEATURE_LANE : FEATURES,
                           .directory = {.data = client->directory},
                           .window = OUTPUT_WINDOW,
                       }};
@@ -587,7 +597,9 @@ static int send_hello(struct wsd_client *client)
     int n = snprintf(program, sizeof(program), "%.40s libwsclient/%s", program_invocation_short_name, WSD_VERSION);
 
     client->directory_fd = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (!getcwd(client->directory, sizeof(client->directory)) || client->directory[0] != '/')
+    if (client->tls) /* nothing here is anything there */
+        client->directory[0] = 0;
+    else if (!getcwd(client->directory, sizeof(client->directory)) || client->directory[0] != '/')
         client->directory[0] =
             0; /* removed, unreachable or too long: wsd gets no name for it, files open all the same */
     msg.hello.directory.size = strlen(client->directory);
@@ -611,7 +623,9 @@ static struct wsd_client *client_new(void)
     return client;
 }
 
-int wsd_client_open(struct wsd_client **ret_client, const char *socket, uint64_t timeout_usec)
+/* socket: where remote is false. */
+static int open_client(struct wsd_client **ret_client, bool remote, const struct wsd_tls *tls, const char *socket,
+                       uint64_t timeout_usec)
 {
     uint64_t timeout = timeout_usec ? timeout_usec : CONNECT_TIMEOUT_USEC, deadline = client_deadline(timeout);
     struct wsd_client *client = *ret_client = client_new();
@@ -619,7 +633,7 @@ int wsd_client_open(struct wsd_client **ret_client, const char *socket, uint64_t
 
     if (!client)
         return -ENOMEM;
-    r = connect_socket(client, socket, timeout);
+    r = remote ? remote_connect(client, tls, deadline) : connect_socket(client, socket, timeout);
     if (r == 0 && (r = send_hello(client)) < 0)
         client_error(client, r, 74, "%s", strerror(-r));
     while (r == 0 && !client->welcomed)
@@ -632,6 +646,18 @@ int wsd_client_open(struct wsd_client **ret_client, const char *socket, uint64_t
         memcpy(client->reason, client->error, sizeof(client->reason));
     }
     return r;
+}
+
+int wsd_client_open(struct wsd_client **ret_client, const char *socket, uint64_t timeout_usec)
+{
+    const char *host = socket ? NULL : secure_getenv("WSD_HOST");
+
+    return open_client(ret_client, host && *host, NULL, socket, timeout_usec);
+}
+
+int wsd_client_open_tls(struct wsd_client **ret_client, const struct wsd_tls *tls, uint64_t timeout_usec)
+{
+    return open_client(ret_client, true, tls, NULL, timeout_usec);
 }
 
 struct wsd_client *wsd_client_free(struct wsd_client *client)
@@ -654,6 +680,7 @@ struct wsd_client *wsd_client_free(struct wsd_client *client)
     buffer_deinit(&client->out);
     hash_deinit(&client->requests);
     codec_free(client->codec);
+    remote_disconnect(client);
     close_fd(client->directory_fd);
     close_fd(client->fd);
     free(client->job_texts);

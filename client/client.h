@@ -2,7 +2,7 @@
  *
  * client.h: what the files of libwsclient know of each other. One thread a handle; no locks, no globals.
  *
- * client.c owns the connection: bytes, frames, tags. call.c owns jobs in flight. query.c asks and waits. open.c answers
+ * client.c owns the connection: bytes, frames, tags. call.c owns jobs in flight. query.c asks and waits. remote.c goes to other machines. open.c answers
  * wsd's wish for a file. lane.c calls, directly where it can. text.c has names, numbers and copies.
  *
  * Callbacks of the user may come back into the library and process the connection again. What a frame that is being
@@ -19,6 +19,7 @@
 #include "base/hash.h"
 #include "base/list.h"
 #include "proto/codec.h"
+#include "tls/tls.h"
 #include "wsd/client.h"
 
 #define PROTOCOL_VERSION_MIN 1u
@@ -71,7 +72,7 @@ struct wsd_client {
     struct list graveyard; /* calls to be destroyed when nobody looks */
     unsigned depth;        /* callbacks under way, and waits that look at a call */
     uint32_t next_tag;
-    bool welcomed, send_failed;
+    bool welcomed, send_failed, leaving; /* leaving: wsd said GOODBYE */
     uint32_t window; /* of input */
     int broken;      /* negative errno once the connection is over */
     int broken_exit;
@@ -85,6 +86,9 @@ struct wsd_client {
     struct lane *lane;  /* NULL until the first wsd_call() */
     int received[2];    /* descriptors that came for it */
     size_t n_received;
+    const struct tls_ops *tls_ops; /* of a wsd on another machine; else NULL, as are these: */
+    struct tls_context *tls_context;
+    struct tls *tls;
 };
 
 struct wsd_call {
@@ -92,7 +96,7 @@ struct wsd_call {
     struct list link, feeding;
     struct wsd_client *client;
     struct wsd_callbacks callbacks;
-    bool attached, detached, stream, accepted, input_ended, cancelled;
+    bool attached, detached, durable, stream, accepted, input_ended, cancelled;
     bool held;       /* the user wants no output now */
     bool delivering; /* the user's output callback is running */
     bool has_job;    /* DONE has come; info is set */
@@ -151,6 +155,13 @@ void client_reap(struct wsd_client *client);
 /* Sends input of calls as far as windows and buffer allow. */
 void call_pump(struct wsd_client *client);
 void call_destroy(struct wsd_call *call);
+
+/* --- remote.c ---------------------------------------------------------------------------------------------------- */
+
+/* What wsd_client_open_tls() says. The handshake comes with the first bytes. */
+int remote_connect(struct wsd_client *client, const struct wsd_tls *tls, uint64_t deadline_usec);
+void remote_disconnect(struct wsd_client *client);
+ssize_t remote_receive(struct wsd_client *client, void *data, size_t size); /* as recv() */
 
 /* --- open.c ------------------------------------------------------------------------------------------------------ */
 

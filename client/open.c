@@ -80,7 +80,9 @@ void open_answer(struct wsd_client *client, const struct wsd_call *call, uint32_
         client_break_protocol(client, "too many unread answers to", FRAME_OPEN);
         return;
     }
-    if (!call || !call_names(client, call, open->path.data))
+    if (client->tls)
+        fd = -EREMOTE; /* a descriptor does not go there, and a wsd elsewhere has no business with our files */
+    else if (!call || !call_names(client, call, open->path.data))
         fd = -EPERM;
     else if (client->n_opened == OPENED_MAX)
         fd = -ENFILE;

@@ -28,10 +28,12 @@
 #include "ops/configuration.h"
 #include "ops/service.h"
 
-#define SYSTEM_SOCKET  "/run/wsd/wsd.sock"
+#define SYSTEM_SOCKETS "/run/wsd/" /* where only root makes some: who listens there serves all users */
+#define SYSTEM_SOCKET  SYSTEM_SOCKETS "wsd.sock"
 #define SYSTEM_STATE   "/var/lib/wsd"
 #define FLUSH_MAX_USEC  1000000u /* for the last answers to be read, at the end */
 #define FINISH_MAX_USEC 2000000u /* for executors to end in order */
+#define END_MAX_USEC    10000000u /* for all else at the end */
 #define TICK_USEC       50000u
 #define LANDLOCK_LEAST  2 /* as executor/landlock.c */
 
@@ -49,7 +51,10 @@ struct daemon {
     char *state;   /* where durable jobs are */
     char *socket; /* that was bound, and is removed at the end */
     int executor_fd;
+    struct service_kept kept; /* by the service manager, from the last wsd */
+    bool keeps;               /* it keeps ours for the next one */
     bool draining, ending, is_system;
+    bool listens_remote; /* to clients of other machines */
     uint64_t ending_usec;
     int argc;
     char **argv;
@@ -192,6 +197,55 @@ static bool plugin_enabled(const char *plugin, bool opt_in, void *context)
     return config_plugin_enabled(&d->config, plugin, opt_in);
 }
 
+static const struct access_list *plugin_users(const char *plugin, void *context)
+{
+    struct daemon *d = context;
+
+    return config_plugin_users(&d->config, plugin);
+}
+
+static bool plugin_restricted(const char *plugin, void *context)
+{
+    return plugin_users(plugin, context) != NULL;
+}
+
+/* They are the configuration's, which has a new one at a reload, in the same place. */
+static void apply_rules(struct daemon *d)
+{
+    d->config.access.plugin = plugin_users;
+    d->config.access.context = d;
+    frontend_set_rules(d->frontend, &d->config.access);
+}
+
+/* Files for clients of other machines. 0 with NULL where there are to be none. */
+static int load_remote(const struct config *c, struct remote **ret, char error[REMOTE_ERROR])
+{
+    const struct remote_options o = {.certificate = c->tls_certificate, .key = c->tls_key, .ca = c->tls_ca, .crl = c->tls_crl,
+                                     .user_map = c->tls_user_map};
+
+    *ret = NULL;
+    return c->tls_listen ? remote_load(ret, &o, error) : 0;
+}
+
+static int listen_remote(struct daemon *d)
+{
+    char error[REMOTE_ERROR] = "out of memory";
+    struct remote *remote;
+    int r = load_remote(&d->config, &remote, error);
+
+    if (r == 0 && remote) {
+        frontend_set_remote(d->frontend, remote);
+        r = frontend_listen_remote(d->frontend, d->config.tls_listen, error);
+        d->listens_remote = r >= 0;
+    }
+    if (r < 0)
+        log_error("%s", error);
+    else if (remote)
+        log_info("clients of other machines may connect by TLS at %s%s", d->config.tls_listen,
+                 d->config.tls_crl ? "" : "; no certificate is ever revoked ([tls] crl in wsd.conf)");
+    return r;
+}
+
 static bool plugin_own(const char *plugin, void *context)
 {
     struct daemon *d = context;
@@ -237,6 +291,7 @@ static void on_reload(void *context)
     const char *file = d->config_file;
     enum mode mode = MODE_RUN;
     struct config fresh = {0};
+    struct remote *remote = NULL;
     char error[CONFIG_ERROR] = "";
 
     service_reloading(d->service);
@@ -245,6 +300,8 @@ static void on_reload(void *context)
         r = file ? config_read(&fresh, file, error) : config_read_standard(&fresh, WSD_SYSCONFDIR "/wsd", error);
     if (r == 0 && apply_flags(&fresh, d->argc, d->argv, &file, &mode) != 0)
         r = -EINVAL;
+    if (r == 0)
+        r = load_remote(&fresh, &remote, error);
     if (r < 0) {
         log_event(LOG_KIND_CONFIGURATION, LOG_ERR, NULL, "the configuration stays as it was: %s", *error ? error : strerror(-r));
         config_deinit(&fresh);
@@ -264,6 +321,8 @@ static void on_reload(void *context)
             fresh.cgroups != d->config.cgroups ||
             !config_same_domains(&fresh, &d->config))
             log_notice("sections [domain NAME] and the uids of executors change with the next start");
+        if (strcmp(fresh.tls_listen ? fresh.tls_listen : "", d->config.tls_listen ? d->config.tls_listen : "") != 0)
+            log_notice("[tls] listen changes with the next start");
         /* those are in use by the parts: they stay */
         struct config_domains *domains = fresh.domains;
         fresh.domains = d->config.domains;
@@ -277,10 +336,14 @@ static void on_reload(void *context)
         log_set_level(fresh.log_level);
         jobs_set_limits(d->jobs, &fresh.limits);
         frontend_set_limits(d->frontend, &fresh.frontend_limits);
+        apply_rules(d);
+        if (remote && d->listens_remote)
+            frontend_set_remote(d->frontend, TAKE(remote));
+        remote_free(remote);
         limit_plugins(d, &fresh, false);
         log_info("the configuration was read again");
     }
-    service_ready(d->service, "ready");
+    service_ready(d->service);
 }
 
 static void tick(struct daemon *d)
@@ -317,7 +380,7 @@ static void on_drain(void *context)
 
     log_info("draining: running and queued jobs end, new ones are refused");
     d->draining = true;
-    service_stopping(d->service);
+    service_stopping(d->service, d->config.drain_usec + FLUSH_MAX_USEC + FINISH_MAX_USEC + END_MAX_USEC);
     jobs_drain(d->jobs);
     frontend_goodbye(d->frontend);
     evtimer_add(d->drain_timer, &t);
@@ -351,9 +414,17 @@ static bool finished(struct daemon *d)
     return d->ending && clock_monotonic_usec() - d->ending_usec > FLUSH_MAX_USEC;
 }
 
+static void load(void *context, uint64_t *ret_running, uint64_t *ret_waiting)
+{
+    jobs_load(((struct daemon *)context)->jobs, ret_running, ret_waiting);
+}
+
 static void turn(struct daemon *d)
 {
     bool more = jobs_poll(d->jobs);
+
+    if (jobs_open(d->jobs))
+        service_busy(d->service);
 
     more |= frontend_flush(d->frontend);
     if (finished(d))
@@ -374,6 +445,38 @@ static void finish_executors(struct daemon *d)
     jobs_finish_executors(d->jobs);
     for (jobs_counters(d->jobs, &n); n.n_executors && clock_monotonic_usec() < until; jobs_counters(d->jobs, &n))
         event_base_loop(d->base, EVLOOP_ONCE);
+}
+
+/* The clients stay connected: the next wsd goes on with them. */
+static void leave(struct daemon *d)
+{
+    _cleanup_(close_fdp) int state = -1;
+    _cleanup_(freep) int *fds = NULL;
+    size_t n = 0;
+    int r = frontend_leave(d->frontend, &state, &fds, &n);
+
+    if (r == 0)
+        r = service_leave(state, fds, n, d->socket ? frontend_listener(d->frontend) : -1);
+    if (r < 0) {
+        log_warning("the connections do not outlive this wsd: %s", strerror(-r));
+        return;
+    }
+    log_info("%zu connections are left for the next wsd", n);
+    free(TAKE(d->socket)); /* nor is that removed */
+}
+
+/* What the last one left, once the jobs are there that clients wait for. */
+static void take(struct daemon *d)
+{
+    size_t n = 0;
+    int r;
+
+    if (d->kept.state < 0)
+        return;
+    r = frontend_take(d->frontend, TAKE_FD(d->kept.state), d->kept.connections, d->kept.n_connections, &n);
+    if (r < 0)
+        log_warning("not all connections that the last wsd left could be taken: %s", strerror(-r));
+    log_info("%zu connections of the last wsd go on", n);
 }
 
 /* --- start ----------------------------------------------------------------------------------------------------------- */
@@ -425,23 +528,25 @@ static int group_id(const char *name, uint32_t *ret)
     return 0;
 }
 
-static int listen_all(struct daemon *d, const char *path, int n_inherited)
+static int listen_all(struct daemon *d, const char *path)
 {
     uint32_t group;
     int fd;
 
-    for (int i = 0; i < n_inherited; i++) {
-        int r = sd_is_socket_unix(SD_LISTEN_FDS_START + i, SOCK_STREAM, 1, NULL, 0);
+    for (size_t i = 0; i < d->kept.n_listeners; i++) {
+        int r = sd_is_socket_unix(d->kept.listeners[i], SOCK_STREAM, 1, NULL, 0);
 
         if (r <= 0) {
-            log_error("descriptor %d from systemd is no listening Unix stream socket", SD_LISTEN_FDS_START + i);
+            log_error("descriptor %d from systemd is no listening Unix stream socket", d->kept.listeners[i]);
             return r < 0 ? r : -EINVAL;
         }
-        r = frontend_listen(d->frontend, SD_LISTEN_FDS_START + i);
+        r = frontend_listen(d->frontend, TAKE_FD(d->kept.listeners[i]), false);
         if (r < 0)
             return r;
     }
-    if (n_inherited > 0)
+    if (d->kept.own_listener)
+        d->socket = strdup(path);
+    if (d->kept.n_listeners > 0)
         return 0;
     int r = group_id(d->config.socket_group, &group);
     if (r < 0)
@@ -455,7 +560,7 @@ static int listen_all(struct daemon *d, const char *path, int n_inherited)
         return r;
     }
     d->socket = strdup(path);
-    return frontend_listen(d->frontend, fd);
+    return frontend_listen(d->frontend, fd, false);
 }
 
 static void raise_descriptors(void)
@@ -482,9 +587,9 @@ static void tell_of_landlock(void)
 
 static int build(struct daemon *d)
 {
-    struct service_options service = {.reload = on_reload, .drain = on_drain, .end = on_end, .context = d};
+    struct service_options service = {.reload = on_reload, .drain = on_drain, .end = on_end, .load = load, .context = d};
     _cleanup_(freep) char *path = socket_path(&d->config);
-    int n_inherited = sd_listen_fds(1);
+    int taken = service_take(&d->kept);
     uint32_t n_domains;
     bool is_system;
 
@@ -495,9 +600,10 @@ static int build(struct daemon *d)
         log_error("cannot open the executor %s: %s; see --executor", d->config.executor, strerror(-r));
         return r;
     }
-    if (!path || n_inherited < 0)
+    if (!path || taken < 0)
         return -ENOMEM;
-    is_system = d->config.is_system >= 0 ? d->config.is_system : strcmp(path, SYSTEM_SOCKET) == 0;
+    d->keeps = service_keeps();
+    is_system = d->config.is_system >= 0 ? d->config.is_system : strncmp(path, SYSTEM_SOCKETS, strlen(SYSTEM_SOCKETS)) == 0;
     d->is_system = is_system;
     d->sandbox = config_sandbox(&d->config, is_system);
     d->state = state_directory(d);
@@ -534,6 +640,7 @@ static int build(struct daemon *d)
         .first_user_id = (uint32_t)d->config.first_user_id,
         .spawner = d->config.spawner,
         .plugin_enabled = plugin_enabled,
+        .plugin_restricted = plugin_restricted,
         .plugin_own = plugin_own,
         .plugin_share = plugin_share,
         .plugin_max_run = plugin_max_run,
@@ -549,14 +656,20 @@ static int build(struct daemon *d)
         return r;
     struct frontend_options frontend = {
         .base = d->base, .jobs = d->jobs, .only_own_user = !is_system, .own_uid = geteuid(),
-        .limits = d->config.frontend_limits};
+        .limits = d->config.frontend_limits, .keeps = d->keeps, .rules = &d->config.access};
     r = frontend_new(&d->frontend, &frontend);
     if (r >= 0)
-        r = listen_all(d, path, n_inherited);
+        apply_rules(d);
+    if (r >= 0)
+        take(d);
+    if (r >= 0)
+        r = listen_all(d, path);
+    if (r >= 0)
+        r = listen_remote(d);
     if (r >= 0)
         r = service_new(&d->service, &service);
     if (r >= 0)
-        log_info("wsd " WSD_VERSION " is ready at %s, %u workers, %s", n_inherited ? "systemd's socket" : path,
+        log_info("wsd " WSD_VERSION " is ready at %s, %u workers, %s", d->kept.n_listeners ? "systemd's socket" : path,
                  jobs.workers, is_system ? "for all users" : "for its own user");
     return r;
 }
@@ -577,12 +690,26 @@ static void tear_down(struct daemon *d)
     free(d->domains);
     free(d->state);
     close_fd(d->executor_fd);
+    service_kept_deinit(&d->kept);
     config_deinit(&d->config);
+}
+
+/* Beyond what the lines say by themselves: the files that they name. 0 or the exit code. */
+static int check_remote(const struct config *c)
+{
+    char error[REMOTE_ERROR] = "out of memory";
+    struct remote *remote;
+    int r = load_remote(c, &remote, error);
+
+    if (r < 0)
+        fprintf(stderr, "wsd: %s\n", error);
+    remote_free(remote);
+    return r < 0 ? 64 : 0;
 }
 
 int main(int argc, char **argv)
 {
-    struct daemon d = {.executor_fd = -1, .argc = argc, .argv = argv};
+    struct daemon d = {.executor_fd = -1, .kept = {.state = -1}, .argc = argc, .argv = argv};
     enum mode mode = MODE_RUN;
 
     int r = load_config(&d.config, argc, argv, &d.config_file, &mode);
@@ -591,6 +718,8 @@ int main(int argc, char **argv)
     if (r != 0 || mode != MODE_RUN) {
         if (r == 0 && mode == MODE_PRINT)
             config_print(&d.config, stdout);
+        if (r == 0 && mode == MODE_CHECK)
+            r = check_remote(&d.config);
         config_deinit(&d.config);
         return r > 0 ? r : fflush(stdout) == 0 ? 0 : 74;
     }
@@ -599,10 +728,12 @@ int main(int argc, char **argv)
     raise_descriptors();
     r = build(&d);
     if (r >= 0) {
-        service_ready(d.service, "ready");
+        service_ready(d.service);
         while (!finished(&d))
             turn(&d);
         finish_executors(&d);
+        if (d.keeps)
+            leave(&d);
         log_info("ended");
     } else if (r == -ENOMEM) {
         log_error("cannot start: out of memory"); /* of what else it was, has been told */

@@ -7,12 +7,23 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+int ctl_open(const struct ctl *ctl, struct wsd_client **ret_client, uint64_t timeout_usec)
+{
+    const char *host = getenv("WSD_HOST");
+    struct wsd_tls tls = ctl->tls;
+
+    tls.size = sizeof(tls);
+    return tls.host || (!ctl->socket && host && *host) ? wsd_client_open_tls(ret_client, &tls, timeout_usec)
+                                                       : wsd_client_open(ret_client, ctl->socket, timeout_usec);
+}
+
 int ctl_connect(const struct ctl *ctl, struct wsd_client **ret_client)
 {
-    int r = wsd_client_open(ret_client, ctl->socket, 0), exit;
+    int r = ctl_open(ctl, ret_client, 0), exit;
     const char *why = wsd_client_error(*ret_client), *colon = strstr(why, ": ");
     char what[256] = "wsd";
 

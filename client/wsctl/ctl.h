@@ -37,6 +37,7 @@ struct verb {
 struct ctl {
     const struct verb *verb;
     const char *socket;
+    struct wsd_tls tls; /* what was given of a wsd on another machine */
     bool json, quiet, no_progress;
 };
 
@@ -112,6 +113,8 @@ int print_end(void);
 
 /* --- connect.c -------------------------------------------------------------------------------------------------- */
 
+/* Connects to whichever wsd the options and the environment mean: as wsd_client_open(). */
+int ctl_open(const struct ctl *ctl, struct wsd_client **ret_client, uint64_t timeout_usec);
 /* Connects, or says what is wrong and what to do. 0 or the exit code. */
 int ctl_connect(const struct ctl *ctl, struct wsd_client **ret_client);
 /* Says the client's last error; returns its exit code. plugin: where it may be in the working directory only; or NULL.

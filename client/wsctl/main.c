@@ -52,14 +52,14 @@ static const struct verb verbs[] = {
      "else from now on; that of several jobs comes mixed, under headings. Ctrl-C leaves the jobs alone.\n",
      verb_attach},
     {"status", "ID", "Tells what is known of a job", "", verb_status},
-    {"list", "[OPTION...]", "Lists your jobs (root: everybody's), oldest first",
+    {"list", "[OPTION...]", "Lists your jobs (who may see all: everybody's), oldest first",
      FILTER_HELP
      "  -n, --limit N         only the newest so many\n"
      "  -w, --watch           again and again, until Ctrl-C; where stdout is no terminal, or with --json: what has changed\n"
      "  -d, --delay TIME      between two looks of --watch (1)\n",
      verb_list},
     {"cancel", "ID... | [OPTION...]", "Cancels jobs, by id or by what they are",
-     "Of what has not ended, and only what all options together mean; root: everybody's.\n\n"
+     "Of what has not ended, and only what all options together mean; who may cancel all: everybody's.\n\n"
      FILTER_HELP
      "      --all             whatever it is\n"
      "      --dry-run         only show what would be cancelled\n",
@@ -83,9 +83,9 @@ static const struct verb verbs[] = {
      verb_bench},
     {"stats", "", "Shows wsd's counters", "", verb_stats},
     {"workers", "[set N]", "Shows what each worker has done; set changes their number",
-     "One line a worker of your executor (root, and the user that wsd runs as: of all): counters since the executor's "
+     "One line a worker of your executor (administrators: of all): counters since the executor's "
      "start.\n"
-     "set N gives every executor N workers, 1 to 1024, present ones at once; for root and wsd's own user.\n",
+     "set N gives every executor N workers, 1 to 1024, present ones at once; for administrators.\n",
      verb_workers},
     {"top", "[OPTION...]", "Shows what wsd does, as it does it",
      "Jobs a second, executors and how busy their workers are, users, what is paused or limited, and jobs.\n"
@@ -98,7 +98,7 @@ static const struct verb verbs[] = {
      "      --json            one object for each look\n",
      verb_top},
     {"trace", "[OPTION...]", "Records what the workers do, for chrome://tracing or ui.perfetto.dev",
-     "Of your executor (root, and the user that wsd runs as: of all), for a second or until Ctrl-C.\n\n"
+     "Of your executor (administrators: of all), for a second or until Ctrl-C.\n\n"
      "  -s, --seconds TIME    how long: 30, 1.5s, 500ms, 2min (1)\n"
      "  -o, --output FILE     where it goes (wsd-trace.json); - is stdout\n"
      "      --start           begin, and leave it running\n"
@@ -107,7 +107,7 @@ static const struct verb verbs[] = {
     {"pause", "[PLUGIN[:FUNCTION]]", "Keeps jobs from running",
      "Of a function, a plugin, or everything: jobs are accepted and wait until `wsctl resume`; those that run go on. Others do "
      "not\n"
-     "wait behind them. For root and wsd's own user, as are resume, drain and limit.\n",
+     "wait behind them. For administrators, as are resume, drain and limit.\n",
      verb_pause},
     {"resume", "[PLUGIN[:FUNCTION]]", "Ends a pause; without an argument also a drain", "", verb_resume},
     {"drain", "[--no-wait]", "Refuses new jobs, and waits for those that are there",

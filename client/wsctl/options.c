@@ -15,15 +15,21 @@
 
 #define OPTIONS_MAX 64
 
-enum { OPT_SOCKET = 1000, OPT_JSON, OPT_QUIET, OPT_NO_PROGRESS, OPT_HELP };
+enum { OPT_SOCKET = 1000, OPT_HOST, OPT_CERT, OPT_KEY, OPT_CA, OPT_JSON, OPT_QUIET, OPT_NO_PROGRESS, OPT_HELP };
 
 static const struct option common[] = {
     {"socket", required_argument, NULL, OPT_SOCKET}, {"json", no_argument, NULL, OPT_JSON},
     {"quiet", no_argument, NULL, OPT_QUIET},         {"no-progress", no_argument, NULL, OPT_NO_PROGRESS},
+    {"host", required_argument, NULL, OPT_HOST},     {"tls-cert", required_argument, NULL, OPT_CERT},
+    {"tls-key", required_argument, NULL, OPT_KEY},   {"tls-ca", required_argument, NULL, OPT_CA},
     {"help", no_argument, NULL, OPT_HELP},
 };
 
 const char ctl_common_help[] = "      --socket PATH   where wsd is (else WSD_SOCKET, your own wsd, the system's)\n"
+                               "      --host HOST:PORT  a wsd on another machine, by TLS (else WSD_HOST)\n"
+                               "      --tls-cert FILE   your certificate (else WSD_TLS_CERT)\n"
+                               "      --tls-key FILE    its key (else WSD_TLS_KEY)\n"
+                               "      --tls-ca FILE     who signs the certificate of that wsd (else WSD_TLS_CA)\n"
                                "      --json          one JSON object a line on stdout\n"
                                "  -q, --quiet         no messages of jobs, no headings\n"
                                "      --no-progress   no progress bar\n"
@@ -33,7 +39,7 @@ const char ctl_common_help[] = "      --socket PATH   where wsd is (else WSD_SOC
 void ctl_help(const struct verb *verb)
 {
     printf("usage: wsctl [OPTION...] %s %s\n\n%s.\n%s%s\n"
-           "Everywhere: --socket PATH, --json, --quiet, --no-progress, --help\n",
+           "Everywhere: --socket PATH, --host HOST:PORT, --tls-cert FILE, --tls-key FILE, --tls-ca FILE,\n            --json, --quiet, --no-progress, --help\n",
            verb->name, verb->usage, verb->help ? verb->help : "For the completions of shells", verb->details[0] ? "\n" : "", verb->details);
 }
 
@@ -71,6 +77,18 @@ int ctl_getopt(struct ctl *ctl, int argc, char **argv, const char *letters, cons
         switch (c) {
         case OPT_SOCKET:
             ctl->socket = optarg;
+            break;
+        case OPT_HOST:
+            ctl->tls.host = optarg;
+            break;
+        case OPT_CERT:
+            ctl->tls.certificate = optarg;
+            break;
+        case OPT_KEY:
+            ctl->tls.key = optarg;
+            break;
+        case OPT_CA:
+            ctl->tls.ca = optarg;
             break;
         case OPT_JSON:
             ctl->json = true;

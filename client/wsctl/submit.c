@@ -291,7 +291,7 @@ static int follow_again(struct submit *submit)
         submit->client = wsd_client_free(submit->client);
         if (clock_monotonic_usec() - submit->lost_usec > BACK_MAX_USEC || (poll(&fd, 1, BACK_MSEC) > 0 && signals_take()))
             return ctl_error(EXIT_INTERRUPTED, submit->options->name, "wsd is not back; later: wsctl await %s", id);
-    } while (wsd_client_open(&submit->client, submit->ctl->socket, 0) < 0);
+    } while (ctl_open(submit->ctl, &submit->client, 0) < 0);
     submit->attached_usec = clock_monotonic_usec();
     submit->lost = submit->done = false;
     submit->skip = submit->written;

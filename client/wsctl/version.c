@@ -18,7 +18,7 @@ int verb_version(struct ctl *ctl, int argc, char **argv)
     if (ctl_arguments(ctl, argc, argv, 0, 0, &r) == CTL_EXIT)
         return r;
     /* No daemon is an answer here, not an error. */
-    daemon = wsd_client_open(&client, ctl->socket, 0) == 0 ? wsd_client_daemon_version(client) : "";
+    daemon = ctl_open(ctl, &client, 0) == 0 ? wsd_client_daemon_version(client) : "";
     if (ctl->json) {
         json_string(&json, "wsctl", WSD_VERSION);
         json_string(&json, "library", wsd_client_library_version());

@@ -65,14 +65,15 @@ static int ask(struct call *c, enum jobs_ask what, uint32_t argument)
 {
     struct peer *p = c->peer;
     uint32_t tag = c->tag;
-    int r = jobs_ask(p->frontend->options.jobs, p->uid, what, argument, &c->question);
+    const char *refusal = what == JOBS_SET_WORKERS ? access_administer(p) : NULL;
+    int r = refusal ? -EACCES : jobs_ask(p->frontend->options.jobs, access_watches(p), what, argument, &c->question);
 
     if (r == 0)
         return 0;
     call_free(c);
     switch (r) {
     case -EACCES:
-        peer_error(p, tag, 77, "only root and the user that wsd runs as may do that");
+        peer_error(p, tag, 77, refusal ? refusal : "others' jobs run in this executor too ([access] see in wsd.conf)");
         return r;
     case -EBUSY:
         peer_error(p, tag, 75, "a trace is under way already, or somebody still reads it");

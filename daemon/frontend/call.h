@@ -33,6 +33,9 @@ struct call {
     bool quiet;                        /* SUBMIT: wants no ACCEPTED */
     bool left, over;                   /* SUBMIT: wants no more after ACCEPTED; and has had it */
     struct call_lane *lane;            /* LANE, BIND */
+    uint8_t id[16];                    /* parted */
+    bool parted;                       /* it waits for a durable job that only the next wsd has */
+    bool cancel;                       /* parted: and it is to be cancelled there */
 };
 
 /* What only few calls need. */

@@ -189,6 +189,18 @@ static void on_refused(struct watch *w, int code, const char *text, uint64_t ret
     call_free(c);
 }
 
+/* Its connection will be the next wsd's, which has the job. */
+static bool on_parted(struct watch *w, const uint8_t id[16])
+{
+    struct call *c = call_of(w);
+
+    if (c->over || c->peer->remote || !c->peer->frontend->options.keeps)
+        return false;
+    memcpy(c->id, id, sizeof(c->id));
+    c->parted = true;
+    return true;
+}
+
 static size_t on_output(struct watch *w, const void *data, size_t size)
 {
     struct call *c = call_of(w);
@@ -252,6 +264,8 @@ static int on_open(struct watch *w, uint32_t serial, const char *path)
 
     if (c->peer->failed)
         return -ENOTCONN;
+    if (c->peer->remote)
+        return -EREMOTE; /* no descriptor comes from there */
     if (peer_full(c->peer) || c->peer->n_opens >= PEER_OPENS)
         return -EMFILE; /* who asks must not make the client owe without end */
     c->peer->n_opens++;
@@ -330,9 +344,16 @@ static void on_done(struct watch *w, const struct job_info *info)
     call_free(c);
 }
 
+static bool on_may_use(struct watch *w, const char *plugin)
+{
+    return access_plugin(call_of(w)->peer, plugin);
+}
+
 static const struct watch_ops watch_ops = {
+    .may_use = on_may_use,
     .accepted = on_accepted,
     .refused = on_refused,
+    .parted = on_parted,
     .output = on_output,
     .takes_rest = on_takes_rest,
     .input_taken = on_input_taken,
@@ -487,7 +508,8 @@ static void do_reload(struct peer *p, uint32_t tag, const struct msg_reload *m)
     if (!c)
         return;
     c->names = strdup(m->name.data);
-    r = c->names ? jobs_plugin_users(p->frontend->options.jobs, p->uid, c->names, p->directory, &c->owners, &c->n) : -ENOMEM;
+    r = c->names ? jobs_plugin_users(p->frontend->options.jobs, p->uid, !access_administer(p), c->names, p->directory, &c->owners, &c->n)
+                 : -ENOMEM;
     if (r == 0) {
         reload_next(c);
         return;
@@ -499,10 +521,13 @@ static void do_reload(struct peer *p, uint32_t tag, const struct msg_reload *m)
 
 static void do_release(struct peer *p, uint32_t tag, const struct msg_release *m)
 {
-    int r = jobs_plugin_release(p->frontend->options.jobs, p->uid, m->name.data, m->function.data, p->directory);
+    int r = jobs_plugin_release(p->frontend->options.jobs, p->uid, !access_administer(p), m->name.data, m->function.data,
+                                p->directory);
 
     if (r == -ENOENT || r == -ENAMETOOLONG)
         peer_error(p, tag, 66, "nothing is known against it: see `wsctl plugin show`");
+    else if (r == -EACCES)
+        peer_error(p, tag, 77, "plugins by path are for a user's own wsd");
     else if (r < 0)
         peer_error(p, tag, 75, strerror(-r));
     else
@@ -536,16 +561,19 @@ static void do_gate(struct peer *p, uint32_t tag, const struct msg_gate *m)
                                               .plugin = m->plugin.data,
                                               .function = m->function.data,
                                               .limit = m->limit};
+    const char *refusal = m->action == GATE_LIST ? NULL : access_administer(p);
     int r = 0;
 
+    if (refusal) {
+        peer_error(p, tag, 77, refusal);
+        return;
+    }
     if (m->action == GATE_LIST)
         jobs_gates(jobs, send_gate, &(struct gate_answer){p, tag});
     else
         r = jobs_gate(jobs, &request);
     if (r == 0)
         peer_send(p, &(struct msg){.type = FRAME_END}, tag, NULL, 0);
-    else if (r == -EACCES)
-        peer_error(p, tag, 77, "only root and the user that wsd runs as may do that");
     else if (r == -ENOENT)
         peer_error(p, tag, 66, "it is neither paused nor limited: see `wsctl limit`");
     else
@@ -588,7 +616,7 @@ static void do_dead(struct peer *p, uint32_t tag, const struct msg_dead *m)
     if (!c)
         return;
     c->dead.answer = on_decided;
-    int r = jobs_dead(p->frontend->options.jobs, m->id.id, p->uid, m->action == DEAD_REQUEUE, &c->dead);
+    int r = jobs_dead(p->frontend->options.jobs, m->id.id, access_cancels(p), m->action == DEAD_REQUEUE, &c->dead);
     if (r == 0)
         return;
     call_free(c);
@@ -602,8 +630,14 @@ static void do_status(struct peer *p, uint32_t tag, const struct msg_id *m)
 {
     struct call c = {.peer = p, .tag = tag};
 
-    if (jobs_info(p->frontend->options.jobs, m->id, p->uid, call_send_job, &c) < 0)
+    if (jobs_info(p->frontend->options.jobs, m->id, access_sees(p), call_send_job, &c) < 0)
         peer_error(p, tag, 66, "no such job");
+}
+
+static void cancel_watched(struct call *c)
+{
+    c->cancel = c->parted;
+    jobs_cancel_watched(&c->watch, access_cancels(c->peer)); /* who may see a job may not cancel it yet */
 }
 
 static void do_cancel(struct peer *p, uint32_t tag, const struct msg_id *m)
@@ -612,10 +646,10 @@ static void do_cancel(struct peer *p, uint32_t tag, const struct msg_id *m)
         struct call *c = call_find(p, tag);
 
         if (c && (c->kind == CALL_SUBMIT || c->kind == CALL_AWAIT))
-            jobs_cancel_watched(&c->watch);
+            cancel_watched(c);
         return;
     }
-    if (jobs_cancel(p->frontend->options.jobs, m->id, p->uid) < 0)
+    if (jobs_cancel(p->frontend->options.jobs, m->id, access_cancels(p)) < 0)
         peer_error(p, tag, 66, "no such job");
     else
         peer_send(p, &(struct msg){.type = FRAME_END}, tag, NULL, 0);
@@ -639,7 +673,9 @@ static void do_await(struct peer *p, uint32_t tag, const struct msg_id *m)
         return;
     c->watch.ops = &watch_ops;
     c->watch.wants_progress = m->flags & SUBMIT_PROGRESS;
-    int r = jobs_watch(p->frontend->options.jobs, m->id, p->uid, &c->watch);
+    int r = jobs_watch(p->frontend->options.jobs, m->id, access_sees(p), &c->watch);
+    if (r == -EAGAIN && on_parted(&c->watch, m->id))
+        return; /* the next one looks whose it is */
     if (r < 0) {
         peer_error(p, tag, r == -EAGAIN ? 75 : 66, r == -EAGAIN ? "wsd is ending: ask the next one" : "no such job");
         call_free(c);
@@ -783,10 +819,15 @@ static void do_stats(struct peer *p, uint32_t tag)
     peer_send(p, &m, tag, NULL, 0);
 }
 
+static uint64_t own_features(const struct peer *p)
+{
+    return FEATURE_STORE | FEATURE_FORGET | FEATURE_BRIEF | FEATURE_WHERE |
+           (jobs_lanes_available() && !p->remote ? FEATURE_LANE : 0);
+}
+
 static void do_hello(struct peer *p, const struct msg_hello *m)
 {
-    uint64_t features = FEATURE_STORE | FEATURE_FORGET | FEATURE_BRIEF | FEATURE_WHERE |
-                        (jobs_lanes_available() ? FEATURE_LANE : 0);
+    uint64_t features = own_features(p);
     struct msg answer = {.type = FRAME_WELCOME,
                          .welcome = {.version = 1, .features = features, .program = span("wsd " WSD_VERSION), .window = JOBS_INPUT_WINDOW}};
 
@@ -803,7 +844,9 @@ static void do_hello(struct peer *p, const struct msg_hello *m)
             peer_fail(p, "a working directory that is not absolute");
             return;
         }
-        p->directory = directory_new(m->directory.data);
+    }
+    if (m->directory.size || p->remote) {
+        p->directory = directory_new(p->remote ? DIRECTORY_REMOTE : m->directory.data);
         if (!p->directory) {
             peer_fail(p, "out of memory");
             return;
@@ -816,8 +859,68 @@ static void do_hello(struct peer *p, const struct msg_hello *m)
     peer_send(p, &answer, 0, NULL, 0);
 }
 
+bool dispatch_take(struct peer *p, const struct kept_peer *k, const char *directory)
+{
+    _cleanup_(freep) char *path = NULL;
+
+    if (!(k->flags & KEPT_GREETED))
+        return true;
+    if (k->features & ~own_features(p) || k->n_opens > PEER_OPENS || k->directory_size >= CODEC_PATH_MAX)
+        return p->failed = true, false;
+    path = k->directory_size ? strndup(directory, k->directory_size) : NULL;
+    p->directory = path && *path == '/' ? directory_new(path) : NULL;
+    if (k->directory_size && !p->directory)
+        return p->failed = true, false;
+    p->window = k->window;
+    p->features = k->features;
+    p->n_opens = k->n_opens;
+    p->greeted = true;
+    return true;
+}
+
+void dispatch_take_call(struct peer *p, const struct kept_call *k)
+{
+    bool submit = k->flags & KEPT_SUBMIT;
+    struct call *c = p->greeted ? call_new(p, k->tag, submit ? CALL_SUBMIT : CALL_AWAIT) : NULL;
+
+    if (!c)
+        return;
+    c->out_allowed = k->out_allowed;
+    c->watch.ops = &watch_ops;
+    c->watch.wants_progress = k->flags & KEPT_PROGRESS;
+    c->watch.owner = submit; /* the job asks this client for its files */
+    int r = jobs_watch(p->frontend->options.jobs, k->id, submit ? p->uid : access_sees(p), &c->watch);
+    if (r < 0) {
+        peer_error(p, k->tag, 125, "the job is not in the store any more: it is not known how it ended");
+        call_free(c);
+        return;
+    }
+    c = call_find(p, k->tag); /* NULL: it had ended */
+    if (c && k->flags & KEPT_CANCEL)
+        cancel_watched(c);
+}
+
+/* Those that have plugins loaded or jobs run. Others are about one's own, or ask for a right of their own. */
+static bool wants_submit(uint16_t type)
+{
+    return type == FRAME_SUBMIT || type == FRAME_PLUGINS || type == FRAME_RELOAD || type == FRAME_RELEASE ||
+           type == FRAME_LANE_OPEN || type == FRAME_LANE_BIND;
+}
+
+static const char *plugin_of(const struct msg *m)
+{
+    switch (m->type) {
+    case FRAME_SUBMIT: return m->submit.plugin.data;
+    case FRAME_PLUGINS: return m->plugins.name.data;
+    case FRAME_RELOAD: return m->reload.name.data;
+    case FRAME_RELEASE: return m->release.name.data;
+    default: return "";
+    }
+}
+
 void dispatch(struct peer *p, const struct frame *frame)
 {
+    const char *refusal;
     struct msg m;
     int r = codec_decode(p->frontend->codec, frame, &m);
 
@@ -831,6 +934,13 @@ void dispatch(struct peer *p, const struct frame *frame)
     }
     if (frame->tag == 0 && frame->type != FRAME_HELLO) {
         peer_fail(p, "a request with tag 0");
+        return;
+    }
+    refusal = wants_submit(frame->type) ? access_submit(p) : NULL;
+    if (!refusal)
+        refusal = access_path(p, plugin_of(&m));
+    if (refusal) {
+        peer_error(p, frame->tag, 77, refusal);
         return;
     }
     switch (frame->type) {

@@ -8,6 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "frontend/access.h"
+#include "frontend/remote.h"
 #include "jobs/jobs.h"
 
 #define FRONTEND_OUT_HIGH    (1024u * 1024u)  /* bytes that a client owes us to read before it is not read from */
@@ -21,13 +23,15 @@ struct frontend_limits {
     uint64_t connections;          /* all users */
     uint64_t connections_per_user; /* the others must still get in */
     uint64_t requests_per_user;    /* open at the same time, over all of his connections */
+    uint64_t handshakes;           /* of clients of other machines, at the same time: nobody is charged for them yet */
+    uint64_t handshake_usec;       /* for each */
     uint64_t unread_per_user;      /* bytes in the outputs of all of his connections; beyond it each has a frame at a time */
 };
 
 #define FRONTEND_LIMITS_DEFAULT                                                                                        \
     {                                                                                                                  \
         .frame_usec = 30ull * 1000000, .connections = 20000, .connections_per_user = 12000,                            \
-        .requests_per_user = 1000000, .unread_per_user = 256ull << 20                                                  \
+        .handshakes = 64, .handshake_usec = 10ull * 1000000, .requests_per_user = 1000000, .unread_per_user = 256ull << 20                                                  \
     }
 
 struct frontend_options {
@@ -36,14 +40,19 @@ struct frontend_options {
     bool only_own_user; /* a user's own wsd: nobody but him and root */
     uint32_t own_uid;
     struct frontend_limits limits;
+    bool keeps; /* connections outlive this wsd: frontend_leave() */
+    const struct access_rules *rules; /* the caller's; may change between two turns: frontend_set_rules() */
 };
 
 int frontend_new(struct frontend **ret_frontend, const struct frontend_options *options);
 /* Closes every connection; their jobs are cancelled unless detached. NULL is fine; returns NULL. */
 struct frontend *frontend_free(struct frontend *f);
 
-/* Accepts on a listening socket, whose descriptor becomes the frontend's. 0 or a negative errno. */
-int frontend_listen(struct frontend *f, int fd);
+/* Accepts on a listening socket, whose descriptor becomes the frontend's. remote: of other machines, by TLS. 0 or a negative
+ * errno. */
+int frontend_listen(struct frontend *f, int fd, bool remote);
+/* The descriptor of the only listening socket for clients of this machine; -1 where there are several, or none. */
+int frontend_listener(const struct frontend *f);
 /* A Unix socket at the path, mode 0660; a dead one there is replaced. -EADDRINUSE where another wsd answers there.
  * group: its owner group, or (gid_t)-1. */
 int frontend_bind(const char *path, uint32_t group, int *ret_fd);
@@ -53,7 +62,16 @@ int frontend_bind(const char *path, uint32_t group, int *ret_fd);
 bool frontend_flush(struct frontend *f);
 /* Tells every client that wsd is draining. */
 void frontend_goodbye(struct frontend *f);
+/* At the end, where options.keeps says so: answers what only this wsd can, and gives what the next one needs to go on with the
+ * connections: a sealed memory file, which becomes the caller's, and their descriptors, which stay the frontend's; the
+ * caller frees the array. */
+int frontend_leave(struct frontend *f, int *ret_state, int **ret_fds, size_t *ret_n);
+/* The same, in the next one, after jobs_start(): takes all descriptors. 0 or a negative errno: what could not be understood
+ * is closed. */
+int frontend_take(struct frontend *f, int state, int *fds, size_t n, size_t *ret_taken);
 /* Everything that was to be said has been written. */
 bool frontend_quiet(const struct frontend *f);
 /* Other limits from now on; connections that are there stay. */
 void frontend_set_limits(struct frontend *f, const struct frontend_limits *limits);
+/* Other rules from the next request on, also of connections that are there. The caller's, as those of the options. */
+void frontend_set_rules(struct frontend *f, const struct access_rules *rules);

@@ -34,7 +34,12 @@ static void on_gone(struct lane_user *u, int code, const char *text)
     call_free(c);
 }
 
-static const struct lane_ops ops = {.opened = on_opened, .gone = on_gone};
+static bool on_may_use(struct lane_user *u, const char *plugin)
+{
+    return access_plugin(container_of(u, struct call_lane, user)->call->peer, plugin);
+}
+
+static const struct lane_ops ops = {.opened = on_opened, .may_use = on_may_use, .gone = on_gone};
 
 /* NULL: it was answered. */
 static struct call *make(struct peer *p, uint32_t tag, enum call_kind kind)

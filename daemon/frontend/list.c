@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "frontend/access.h"
 #include "frontend/call.h"
 
 #define CANCEL_LOOKS 8u /* what it costs to cancel one */
@@ -52,7 +53,7 @@ static void begin(struct peer *p, uint32_t tag, enum call_kind kind, const struc
 
     if (!c)
         return;
-    if (p->listing || jobs_select(p->frontend->options.jobs, p->uid, filter, &c->selection) < 0) {
+    if (p->listing || jobs_select(p->frontend->options.jobs, p->uid, kind == CALL_CANCEL ? access_cancels(p) : access_sees(p), filter, &c->selection) < 0) {
         peer_error(p, tag, 75, p->listing ? "another LIST of this connection is under way" : "out of memory");
         call_free(c);
         return;

@@ -25,6 +25,7 @@ struct listener {
     struct list link;
     struct frontend *frontend;
     int fd;
+    bool remote;
     struct event *event;
 };
 
@@ -64,13 +65,18 @@ static void on_accept(evutil_socket_t fd, short what, void *userdata)
         }
         if (peer < 0)
             return; /* none left, or one that has gone already */
-        int r = peer_new(f, peer);
+        if (l->remote && f->n_handshakes >= f->options.limits.handshakes) {
+            close_fd(peer); /* before anything was spent on it */
+            log_debug("too many handshakes (max-handshakes in wsd.conf): a connection is closed");
+            continue;
+        }
+        int r = peer_new(f, peer, l->remote, NULL);
         if (r < 0)
             log_warning("cannot serve a connection: %s", strerror(-r));
     }
 }
 
-int frontend_listen(struct frontend *f, int fd)
+int frontend_listen(struct frontend *f, int fd, bool remote)
 {
     struct listener *l = calloc(1, sizeof(*l));
 
@@ -78,6 +84,7 @@ int frontend_listen(struct frontend *f, int fd)
         return -ENOMEM;
     l->frontend = f;
     l->fd = fd;
+    l->remote = remote;
     if (fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK) < 0 || fcntl(fd, F_SETFD, FD_CLOEXEC) < 0) {
         int r = -errno;
 
@@ -95,6 +102,23 @@ int frontend_listen(struct frontend *f, int fd)
         f->accept_timer = evtimer_new(f->options.base, pause_over, f);
     list_push_back(&f->listeners, &l->link);
     return f->accept_timer ? 0 : -ENOMEM;
+}
+
+int frontend_listener(const struct frontend *f)
+{
+    int fd = -1;
+
+    list_for_each(link, &f->listeners)
+    {
+        const struct listener *l = container_of(link, struct listener, link);
+
+        if (l->remote)
+            continue;
+        if (fd >= 0)
+            return -1;
+        fd = l->fd;
+    }
+    return fd;
 }
 
 void listeners_close(struct frontend *f)

@@ -107,6 +107,8 @@ static void drop_sending(struct peer *p)
 /* One send: up to the frame of the next descriptors, or beginning with it and up to the one after. */
 static ssize_t send_once(struct peer *p)
 {
+    if (p->remote)
+        return remote_send(p, buffer_data(&p->out), buffer_size(&p->out));
     union {
         char bytes[CMSG_SPACE(2 * sizeof(int))];
         struct cmsghdr align;
@@ -140,15 +142,17 @@ void peer_error(struct peer *p, uint32_t tag, uint32_t code, const char *text)
 
 void peer_fail(struct peer *p, const char *format, ...)
 {
-    char text[CODEC_TEXT_MAX];
+    char text[CODEC_TEXT_MAX], pid[16] = "";
     va_list args;
 
+    if (!p->remote)
+        snprintf(pid, sizeof(pid), "%d", p->pid);
     if (p->failed)
         return;
     va_start(args, format);
     vsnprintf(text, sizeof(text), format, args);
     va_end(args);
-    log_info("connection of uid %u pid %d is closed: %s", p->uid, p->pid, text);
+    log_info("connection of uid %u %s%s is closed: %s", p->uid, p->remote ? p->remote->address : "pid ", pid, text);
     peer_error(p, 0, 76, text);
     p->failed = true;
 }
@@ -163,6 +167,13 @@ static void add(struct peer *p, struct event *event, const struct timeval *timeo
     mark(p);
 }
 
+/* What TLS has read from the socket already would be waited for in vain. */
+static void read_pending(struct peer *p)
+{
+    if (p->reading && !p->failed && p->remote->ops->pending(p->remote->tls))
+        event_active(p->read_event, EV_READ, 0);
+}
+
 static void want_reading(struct peer *p, bool on)
 {
     if (on == p->reading)
@@ -172,6 +183,8 @@ static void want_reading(struct peer *p, bool on)
         add(p, p->read_event, NULL);
     else
         event_del(p->read_event);
+    if (p->remote)
+        read_pending(p);
 }
 
 static void resume(struct peer *p);
@@ -212,19 +225,30 @@ static void flush(struct peer *p)
 
 static void on_writable(evutil_socket_t fd, short what, void *userdata)
 {
-    mark(userdata);
+    struct peer *p = userdata;
+
+    mark(p);
+    if (p->remote && p->reading && p->remote->ops->recv_waits_to_write(p->remote->tls))
+        event_active(p->read_event, EV_READ, 0);
 }
 
 static void half_is_late(evutil_socket_t fd, short what, void *userdata)
 {
     struct peer *p = userdata;
 
+    mark(p);
+    if (p->remote && !p->remote->user) {
+        log_info("connection of %s is closed: no handshake in time (handshake-timeout in wsd.conf)", p->remote->address);
+        p->failed = true;
+        return;
+    }
     peer_fail(p, p->greeted ? "half a frame, and the rest did not come in time" : "no HELLO in time");
 }
 
 static void half_watch(struct peer *p, bool on)
 {
-    uint64_t usec = p->frontend->options.limits.frame_usec;
+    const struct frontend_limits *l = &p->frontend->options.limits;
+    uint64_t usec = p->remote && !p->remote->user ? l->handshake_usec : l->frame_usec;
     struct timeval t = {.tv_sec = (time_t)(usec / 1000000), .tv_usec = (suseconds_t)(usec % 1000000)};
 
     if (!on)
@@ -296,40 +320,72 @@ static void resume(struct peer *p)
     parse(p, p->frontend->scratch, size);
 }
 
+/* Bytes of a local client, and descriptors with them. */
+static ssize_t receive(struct peer *p, uint8_t *to, size_t size)
+{
+    union {
+        char bytes[CMSG_SPACE(sizeof(int) * PEER_FDS)];
+        struct cmsghdr align;
+    } control;
+    struct iovec v = {.iov_base = to, .iov_len = size};
+    struct msghdr h = {
+        .msg_iov = &v, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof(control.bytes)};
+    ssize_t n = recvmsg(p->fd, &h, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+
+    if (n > 0)
+        take_fds(p, &h);
+    return n;
+}
+
+static int admit(struct peer *p);
+
+/* Bytes of a client of another machine, once it has proved who it is. */
+static ssize_t receive_remote(struct peer *p, uint8_t *to, size_t size)
+{
+    ssize_t n = remote_recv(p, to, size);
+
+    if (!p->remote->user && p->remote->ops->established(p->remote->tls)) {
+        half_watch(p, false); /* from here on it is that of HELLO */
+        if (admit(p) < 0)
+            p->failed = true;
+        half_watch(p, true);
+    }
+    if (p->remote->ops->recv_waits_to_write(p->remote->tls))
+        add(p, p->write_event, NULL);
+    if (n > 0 && !p->failed && remote_expired(p))
+        peer_fail(p, "the certificate %s has expired", p->remote->name);
+    return n;
+}
+
 static void on_readable(evutil_socket_t fd, short what, void *userdata)
 {
     struct peer *p = userdata;
     uint8_t *scratch = p->frontend->scratch;
     size_t half = buffer_size(&p->in);
-    union {
-        char bytes[CMSG_SPACE(sizeof(int) * PEER_FDS)];
-        struct cmsghdr align;
-    } control;
-    struct iovec v = {.iov_base = scratch + half, .iov_len = READ_SIZE};
-    struct msghdr h = {
-        .msg_iov = &v, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof(control.bytes)};
 
     mark(p);
-    ssize_t n = recvmsg(p->fd, &h, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    ssize_t n = p->remote ? receive_remote(p, scratch + half, READ_SIZE) : receive(p, scratch + half, READ_SIZE);
+    if (p->failed)
+        return;
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (n <= 0) {
         p->failed = true;
         return;
     }
-    take_fds(p, &h);
     if (half)
         memcpy(scratch, buffer_data(&p->in), half);
     buffer_deinit(&p->in);
     parse(p, scratch, half + (size_t)n);
+    if (p->remote)
+        read_pending(p);
 }
 
-static int admit(struct peer *p)
+/* Who is there, by the kernel's word. */
+static int identify(struct peer *p)
 {
-    struct frontend *f = p->frontend;
     struct ucred cred;
     socklen_t size = sizeof(cred);
-    const char *refusal;
 
     if (getsockopt(p->fd, SOL_SOCKET, SO_PEERCRED, &cred, &size) < 0)
         return -errno;
@@ -337,8 +393,26 @@ static int admit(struct peer *p)
     p->gid = cred.gid;
     p->pid = cred.pid;
     log_debug("connection of uid %u gid %u pid %d", p->uid, p->gid, p->pid);
-    if (f->options.only_own_user && p->uid != f->options.own_uid && p->uid != 0) {
-        peer_error(p, 0, 77, "this is another user's wsd");
+    return 0;
+}
+
+static int admit(struct peer *p)
+{
+    const char *refusal = NULL;
+    int known = 0;
+
+    if (p->remote)
+        refusal = remote_identify(p);
+    else
+        known = identify(p);
+    if (known < 0)
+        return known;
+    if (!refusal)
+        refusal = access_connect(p);
+    if (refusal) {
+        log_info("connection of %s%suid %u pid %d is refused: %s", p->remote ? p->remote->name : "", p->remote ? ", " : "", p->uid,
+                 p->pid, refusal);
+        peer_error(p, 0, 77, refusal);
         p->failed = true;
         return 0;
     }
@@ -353,7 +427,7 @@ static int admit(struct peer *p)
     return 0;
 }
 
-int peer_new(struct frontend *f, int fd)
+int peer_new(struct frontend *f, int fd, bool remote, struct peer **ret_peer)
 {
     struct peer *p = calloc(1, sizeof(*p));
 
@@ -373,7 +447,9 @@ int peer_new(struct frontend *f, int fd)
     p->read_event = event_new(f->options.base, fd, EV_READ | EV_PERSIST, on_readable, p);
     p->write_event = event_new(f->options.base, fd, EV_WRITE, on_writable, p);
     p->half_timer = evtimer_new(f->options.base, half_is_late, p);
-    int r = p->read_event && p->write_event && p->half_timer ? admit(p) : -ENOMEM;
+    int r = p->read_event && p->write_event && p->half_timer ? 0 : -ENOMEM;
+    if (r == 0)
+        r = remote ? remote_open(p) : admit(p);
     if (r < 0) {
         peer_free(p);
         return r;
@@ -381,7 +457,19 @@ int peer_new(struct frontend *f, int fd)
     half_watch(p, true);
     if (!p->failed)
         want_reading(p, true);
+    if (ret_peer)
+        *ret_peer = p;
     return 0;
+}
+
+void peer_take_input(struct peer *p, const uint8_t *data, size_t size)
+{
+    if (size > FRAME_MAX) {
+        peer_fail(p, "more than a frame, and not handled");
+        return;
+    }
+    mark(p);
+    parse(p, data, size);
 }
 
 struct peer *peer_free(struct peer *p)
@@ -404,6 +492,7 @@ struct peer *peer_free(struct peer *p)
         close_fd(p->fds[i]);
     while (p->n_sending)
         drop_sending(p);
+    remote_close(p);
     close_fd(p->fd);
     buffer_deinit(&p->in);
     buffer_deinit(&p->out);
@@ -420,6 +509,7 @@ int frontend_new(struct frontend **ret_frontend, const struct frontend_options *
     if (!f)
         return -ENOMEM;
     f->options = *options;
+    f->n_rules = 1;
     f->max_fd = getrlimit(RLIMIT_NOFILE, &l) == 0 ? (int)MIN(l.rlim_cur, (rlim_t)1 << 30) - FDS_SPARED : INT_MAX;
     list_init(&f->peers);
     list_init(&f->dirty);
@@ -442,6 +532,7 @@ struct frontend *frontend_free(struct frontend *f)
     listeners_close(f);
     while (!list_empty(&f->peers))
         peer_free(container_of(f->peers.next, struct peer, link));
+    remote_free(f->remote);
     calls_deinit(f);
     hash_deinit(&f->users);
     codec_free(f->codec);
@@ -501,4 +592,10 @@ bool frontend_quiet(const struct frontend *f)
 void frontend_set_limits(struct frontend *f, const struct frontend_limits *limits)
 {
     f->options.limits = *limits;
+}
+
+void frontend_set_rules(struct frontend *f, const struct access_rules *rules)
+{
+    f->options.rules = rules;
+    f->n_rules++;
 }

@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "base/list.h"
 #include "frontend/frontend.h"
+#include "frontend/kept.h"
 #include "proto/codec.h"
 #include "proto/frame.h"
 
@@ -32,6 +33,9 @@ struct frontend {
     struct event *accept_timer; /* no descriptors left: a pause before accepting again */
     struct buffer spare; /* for the next connection that writes: one that is idle has none of its own */
     uint8_t *scratch;  /* what is read goes here first; a connection keeps only half frames */
+    uint64_t n_rules; /* how often there were rules of access; 1: those of the start */
+    struct remote *remote; /* NULL: no clients of other machines */
+    uint64_t n_handshakes; /* connections of those that have not proved who they are */
     int max_fd; /* the highest descriptor that a connection may have: executors need some too */
 };
 
@@ -49,7 +53,10 @@ struct peer {
     uint64_t number;
     int fd;
     uint32_t uid, gid;
+    uint32_t rights;    /* 1 << enum access_right, */
+    uint64_t rights_of; /* by these rules: access.c */
     int32_t pid;
+    struct remote_peer *remote; /* NULL: of this machine */
     bool greeted, reading, failed, listing;
     bool held; /* `in` begins with a frame that waits for room in `out`: nothing is read meanwhile */
     struct directory *directory;
@@ -68,7 +75,8 @@ struct peer {
     uint32_t n_fds, n_opens; /* n_opens: OPEN sent and not answered */
 };
 
-int peer_new(struct frontend *f, int fd);
+/* Its descriptor is the frontend's, also where that fails. remote: of another machine. ret_peer may be NULL. */
+int peer_new(struct frontend *f, int fd, bool remote, struct peer **ret_peer);
 struct peer *peer_free(struct peer *p);
 /* Puts a frame into the output. */
 void peer_send(struct peer *p, const struct msg *msg, uint32_t tag, const void *body, size_t body_size);
@@ -78,6 +86,8 @@ void peer_error(struct peer *p, uint32_t tag, uint32_t code, const char *text);
 /* The connection broke a rule: it is told why, and closed at the end of the turn. */
 __attribute__((format(printf, 2, 3))) void peer_fail(struct peer *p, const char *format, ...);
 bool peer_full(const struct peer *p);
+/* What another wsd had read of a frame that is not whole. */
+void peer_take_input(struct peer *p, const uint8_t *data, size_t size);
 
 void listeners_close(struct frontend *f); /* listener.c */
 
@@ -96,3 +106,6 @@ void dispatch_room(struct peer *p);   /* the output has room again */
 void calls_deinit(struct frontend *f); /* none is open */
 void dispatch_closed(struct peer *p); /* every call goes */
 bool dispatch_later(struct frontend *f); /* once a turn: calls that have much to look at; true: there is more */
+/* A connection that another wsd has greeted, and a request of it that is open. False: it cannot go on, and is closed. */
+bool dispatch_take(struct peer *p, const struct kept_peer *k, const char *directory);
+void dispatch_take_call(struct peer *p, const struct kept_call *k);

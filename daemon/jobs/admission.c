@@ -113,3 +113,8 @@ struct directory *directory_unref(struct directory *d)
         free(d);
     return NULL;
 }
+
+const char *directory_path(const struct directory *d)
+{
+    return d->path;
+}

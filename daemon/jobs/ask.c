@@ -37,11 +37,6 @@ const char *const jobs_counter_names[] = {CONTROL_COUNTERS(NAME_)};
 #undef NAME_
 const size_t jobs_n_counters = ARRAY_SIZE(jobs_counter_names);
 
-static bool is_privileged(const struct jobs *jobs, uint32_t uid)
-{
-    return uid == 0 || uid == jobs->options.own_uid;
-}
-
 static uint32_t uid_of(const struct domain *d)
 {
     return jobs_owner_uid(d->jobs, d->key);
@@ -49,7 +44,7 @@ static uint32_t uid_of(const struct domain *d)
 
 static bool is_own(const struct domain *d, uint32_t uid)
 {
-    return is_privileged(d->jobs, uid) || uid_of(d) == uid;
+    return uid == 0 || uid_of(d) == uid;
 }
 
 /* --- reports ---------------------------------------------------------------------------------------------------- */
@@ -323,7 +318,7 @@ static int trace_start(struct jobs *jobs, uint32_t uid, struct executor_question
     uint32_t number = ++jobs->next_trace ? jobs->next_trace : ++jobs->next_trace;
     struct domain *d;
 
-    if (is_privileged(jobs, uid)) {
+    if (uid == 0) {
         list_for_each (l, &jobs->domains)
             if (!trace_is_free(container_of(l, struct domain, link)))
                 return -EBUSY;
@@ -425,8 +420,6 @@ static int ask_all(struct jobs *jobs, uint32_t uid, enum jobs_ask what, uint32_t
         }
         return 0;
     case JOBS_SET_WORKERS:
-        if (!is_privileged(jobs, uid))
-            return -EACCES;
         if (argument < 1 || argument > JOBS_WORKERS_MAX)
             return -EINVAL;
         log_event(LOG_KIND_ADMINISTRATOR, LOG_NOTICE, &(struct log_about){.uid = &uid}, "executors have %u workers: set by user %u",

@@ -565,7 +565,8 @@ static int send_input(struct domain *d, struct job *job, uint32_t slot, uint32_t
 static int hand_over(struct domain *d, struct job *job)
 {
     bool by_descriptor = job->more && (job->more->input_fd >= 0 || job->more->pipe_fd >= 0);
-    bool same_user = job->user->uid == d->jobs->options.own_uid;
+    bool remote = job->directory && *job->directory->path != '/'; /* DIRECTORY_REMOTE */
+    bool same_user = job->user->uid == d->jobs->options.own_uid && !remote;
     struct front_job f = {
         .id = job->id,
         .plugin = job->plugin->number,
@@ -573,7 +574,7 @@ static int hand_over(struct domain *d, struct job *job)
         .argc = job->argc,
         .flags = (same_user ? DOWN_SAME_USER : 0u) |
                  (job->flags & JOB_PIPE ? DOWN_INPUT_PIPE : by_descriptor ? DOWN_INPUT_FD : 0u),
-        .directory = job->directory ? job->directory->path : NULL,
+        .directory = job->directory && !remote ? job->directory->path : NULL,
         .args = job_given(job),
         .args_size = job->args_size,
         .input = by_descriptor || !job->input_size ? NULL : job_given(job) + job->args_size,

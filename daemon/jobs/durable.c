@@ -434,6 +434,7 @@ bool durable_part(struct job *job, bool running)
         return false;
     }
     d->jobs->has_parted = true;
+    watches_part(job, CODE_BUSY, PARTED);
     job_leave(job, CODE_BUSY, PARTED);
     return true;
 }

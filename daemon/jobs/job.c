@@ -154,15 +154,30 @@ void job_free(struct job *job)
     free(job);
 }
 
+static struct watch *watch_first(struct job *job)
+{
+    struct watch *w = job->watches;
+
+    if (!w)
+        return NULL;
+    watch_late(w, false);
+    job->watches = w->next;
+    w->job = NULL;
+    list_remove(&w->progress);
+    return w;
+}
+
 void watches_refuse(struct job *job, int code, const char *text, uint64_t retry_usec)
 {
-    for (struct watch *w; (w = job->watches);) {
-        watch_late(w, false);
-        job->watches = w->next;
-        w->job = NULL;
-        list_remove(&w->progress);
+    for (struct watch *w; (w = watch_first(job));)
         w->ops->refused(w, code, text, retry_usec);
-    }
+}
+
+void watches_part(struct job *job, int code, const char *text)
+{
+    for (struct watch *w; (w = watch_first(job));)
+        if (!w->ops->parted || !w->ops->parted(w, job->id))
+            w->ops->refused(w, code, text, 0);
 }
 
 void job_leave(struct job *job, int code, const char *text)
@@ -237,6 +252,19 @@ const char *job_time_words(const struct job *job)
     return job->more && job->more->limit ? job->more->limit : "its time was up";
 }
 
+/* A restricted plugin is for whoever is there to be asked. */
+static bool may_use(const struct job *job, const char *plugin)
+{
+    const struct jobs_options *o = &job->domain->jobs->options;
+
+    if (!o->plugin_restricted || !o->plugin_restricted(plugin, o->context))
+        return true;
+    for (struct watch *w = job->watches; w; w = w->next)
+        if (w->owner)
+            return w->ops->may_use(w, plugin);
+    return false;
+}
+
 void job_resolve(struct job *job)
 {
     struct jobs *jobs = job->domain->jobs;
@@ -260,6 +288,11 @@ void job_resolve(struct job *job)
     if (!jobs->options.plugin_enabled(p->name, f->flags & WSD_FN_OPT_IN, jobs->options.context)) {
         snprintf(text, sizeof(text), "%s is off: `[plugin %s]` `enabled = yes` in wsd.conf turns it on", p->name,
                  p->name);
+        job_refuse(job, CODE_DENIED, text);
+        return;
+    }
+    if (!may_use(job, p->name)) {
+        snprintf(text, sizeof(text), "%s is not for this user ([plugin %s] users in wsd.conf)", p->name, p->name);
         job_refuse(job, CODE_DENIED, text);
         return;
     }

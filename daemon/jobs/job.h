@@ -333,6 +333,7 @@ void job_refuse(struct job *job, int code, const char *text); /* not accepted ye
 void job_refuse_until(struct job *job, int code, const char *text, uint64_t retry_usec); /* worth another try after this */
 void job_leave(struct job *job, int code, const char *text);  /* in no list: those who follow are told this, and it is freed */
 void watches_refuse(struct job *job, int code, const char *text, uint64_t retry_usec); /* in the place of an end */
+void watches_part(struct job *job, int code, const char *text); /* the same for those that do not ask the next wsd */
 void job_ended(struct job *job, const struct job_info *info); /* final: tells it, and keeps it where it is to be kept */
 void job_keep_end(struct job *job, const struct job_info *info); /* what was told, in job->more */
 void job_timer(struct job *job, uint64_t usec);
@@ -398,8 +399,9 @@ void output_free(struct job *job);
 
 /* plugins.c */
 /* What a plugin is asked for as: a relative path begins at its submitter's working directory (NULL: not known). 0,
- * -ENOMEM, -ENAMETOOLONG (it would not fit a LOAD). */
-int plugin_request(const char *plugin, const struct directory *directory, char **ret_request);
+ * -EACCES (a path, and this is no wsd of this user's own), -ENOMEM, -ENAMETOOLONG (it would not fit a LOAD). */
+int plugin_request(const struct jobs *jobs, uint32_t uid, const char *plugin, const struct directory *directory,
+                   char **ret_request);
 /* The entry for a name or path, made where there is none or the file has changed. NULL: too many, or no memory. */
 struct plugin *plugin_get(struct domain *d, const char *request);
 bool plugin_wanted(const struct plugin *p); /* to be loaded, and somebody waits for it */

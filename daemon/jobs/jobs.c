@@ -333,10 +333,6 @@ static const char *refusal(struct jobs *jobs, const struct job_request *r, struc
         return "too many jobs of this user (max-jobs-per-user in wsd.conf): try again later";
     if (!r->more_input && r->input_size > l->input)
         return "the input is larger than a job's may be (max-input in wsd.conf)";
-    if (strchr(r->plugin, '/') && !(jobs->options.user_daemon && r->uid == jobs->options.own_uid)) {
-        *ret_code = CODE_DENIED;
-        return "plugins by path are for a user's own wsd: install it in the plugin directory, and give its name";
-    }
     *ret_retry_usec = rate_limit(jobs, user);
     if (!*ret_retry_usec)
         return NULL;
@@ -442,7 +438,10 @@ int jobs_submit(struct jobs *jobs, const struct job_request *r, struct watch *ow
         text = durable_refuses(jobs, r, &code, words);
     if (text)
         return refuse_until(jobs, r->uid, owner, code, text, retry_usec);
-    int named = plugin_request(r->plugin, r->directory, &request);
+    int named = plugin_request(jobs, r->uid, r->plugin, r->directory, &request);
+    if (named == -EACCES)
+        return refuse(jobs, r->uid, owner, CODE_DENIED,
+                      "plugins by path are for a user's own wsd: install it in the plugin directory, and give its name");
     if (named == -ENAMETOOLONG)
         return refuse(jobs, r->uid, owner, CODE_NOT_FOUND, "the path of the plugin is too long");
     if (named < 0)
@@ -561,9 +560,9 @@ int jobs_cancel(struct jobs *jobs, const uint8_t id[16], uint32_t uid)
     return 0;
 }
 
-void jobs_cancel_watched(struct watch *w)
+void jobs_cancel_watched(struct watch *w, uint32_t uid)
 {
-    if (w->job)
+    if (w->job && (uid == 0 || uid == w->job->user->uid))
         job_stop(w->job, STOP_CANCEL);
 }
 
@@ -641,6 +640,28 @@ void jobs_set_limits(struct jobs *jobs, const struct jobs_limits *limits)
     jobs->options.limits = *limits;
     jobs->gates_due = true;
     lanes_review(jobs);
+}
+
+uint64_t jobs_open(const struct jobs *jobs)
+{
+    return jobs->counters.n_open;
+}
+
+void jobs_load(const struct jobs *jobs, uint64_t *ret_running, uint64_t *ret_waiting)
+{
+    uint64_t running = 0, started;
+
+    list_for_each(l, &jobs->domains)
+    {
+        struct domain *d = container_of(l, struct domain, link);
+
+        if (!d->executor)
+            continue;
+        list_for_each(h, &d->handed)
+            running += front_running(&d->executor->front, container_of(h, struct job, link)->slot, &started);
+    }
+    *ret_running = running;
+    *ret_waiting = jobs->counters.n_open - MIN(running, jobs->counters.n_open);
 }
 
 void jobs_counters(struct jobs *jobs, struct jobs_counters *ret)

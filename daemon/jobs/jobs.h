@@ -142,6 +142,8 @@ struct jobs_options {
     enum jobs_cgroups cgroups;
     /* Whether the configuration turns this plugin on; is_opt_in: the function asks to be off by default. */
     bool (*plugin_enabled)(const char *plugin, bool is_opt_in, void *context);
+    /* Whether the configuration says who may use it: watch_ops.may_use knows. NULL: whoever may submit. */
+    bool (*plugin_restricted)(const char *plugin, void *context);
     /* Whether the configuration gives it an executor of its own; NULL: it never does. */
     bool (*plugin_own)(const char *plugin, void *context);
     /* What its own executor has other than those of its user's domain. NULL: nothing. */
@@ -207,6 +209,9 @@ struct watch_ops {
     void (*accepted)(struct watch *w, const uint8_t id[16]);
     /* retry_usec: worth another try after this; 0: not known */
     void (*refused)(struct watch *w, int code, const char *text, uint64_t retry_usec);
+    /* wsd ends, and the job, a durable one, goes on in the next: true where the watcher asks that one for it; the watch is no
+     * longer the jobs'. Else, or where this is NULL, refused is called. */
+    bool (*parted)(struct watch *w, const uint8_t id[16]);
     /* Takes as much of the output as it can now; returns how much. When it can take more: jobs_output_ready(). */
     size_t (*output)(struct watch *w, const void *data, size_t size);
     /* Whether it takes so many last bytes together with done, as w->rest. */
@@ -217,6 +222,8 @@ struct watch_ops {
     void (*progress)(struct watch *w, uint64_t done, uint64_t total);
     /* One of the submitter's files is wanted; answered by jobs_opened(). 0, or a negative errno where it cannot be. */
     int (*open)(struct watch *w, uint32_t serial, const char *path);
+    /* Whether whoever watches may use a plugin that is restricted; asked of the owner, once, before accepted. */
+    bool (*may_use)(struct watch *w, const char *plugin);
     void (*done)(struct watch *w, const struct job_info *info);
 };
 
@@ -251,7 +258,8 @@ int jobs_start(struct jobs *jobs);
 int jobs_submit(struct jobs *jobs, const struct job_request *request, struct watch *owner);
 /* More input; at most JOBS_INPUT_WINDOW ahead of input_taken. 0, or -EPROTO where the client is out of turn. */
 int jobs_input(struct watch *owner, const void *data, size_t size, bool last);
-/* Follows a job. -ENOENT where this user has no such job (uid 0 sees all); -EAGAIN where wsd is ending, and the next one may
+/* Here and below, uid 0 means the jobs of all users: who gets that is the caller's to say.
+ * Follows a job. -ENOENT where this user has no such job; -EAGAIN where wsd is ending, and the next one may
  * have it. */
 int jobs_watch(struct jobs *jobs, const uint8_t id[16], uint32_t uid, struct watch *w);
 /* The watcher goes: no more calls. An owner's job that is not detached is cancelled. */
@@ -288,8 +296,8 @@ enum jobs_selected {
     JOBS_SELECTED_END = 2,
 };
 
-/* Among the jobs that this user may see. The filter is copied. 0 or -ENOMEM. */
-int jobs_select(struct jobs *jobs, uint32_t uid, const struct jobs_filter *filter, struct selection **ret_selection);
+/* For this user, among the jobs of the user `reach`; 0: of all. The filter is copied. 0 or -ENOMEM. */
+int jobs_select(struct jobs *jobs, uint32_t uid, uint32_t reach, const struct jobs_filter *filter, struct selection **ret_selection);
 /* The next job, oldest first; each look costs one of *looks. An enum jobs_selected; -EDQUOT: the selections of this user are too
  * large together; -ENOMEM. */
 int jobs_select_next(struct selection *s, uint32_t *looks, uint8_t ret_id[16]);
@@ -312,7 +320,7 @@ int jobs_dead(struct jobs *jobs, const uint8_t id[16], uint32_t uid, bool requeu
 void jobs_dead_forget(struct dead_query *q);
 /* Cancels: 0 also where it had ended; -ENOENT. */
 int jobs_cancel(struct jobs *jobs, const uint8_t id[16], uint32_t uid);
-void jobs_cancel_watched(struct watch *w);
+void jobs_cancel_watched(struct watch *w, uint32_t uid); /* the same of the job that is followed */
 
 /* A question about plugins, embedded in the asker's object; answered by calls, the last with info NULL. */
 struct plugin_info {
@@ -351,14 +359,14 @@ void jobs_plugin_forget(struct plugin_query *q);
  * JOBS_RELOADS others are. */
 int jobs_plugin_reload(struct jobs *jobs, uint32_t uid, uint64_t owner, const char *plugin,
                        const struct directory *directory, struct plugin_query *q);
-/* Whose executors a reload asked for by uid means: those that have the plugin, of his own, or of all users where he is
- * privileged; his own where nobody has it. The caller frees. As jobs_plugin(). */
-int jobs_plugin_users(struct jobs *jobs, uint32_t uid, const char *plugin, const struct directory *directory,
+/* Whose executors a reload asked for by uid means: those that have the plugin, of his own, or of all users; his own
+ * where nobody has it. The caller frees. As jobs_plugin(). */
+int jobs_plugin_users(struct jobs *jobs, uint32_t uid, bool all, const char *plugin, const struct directory *directory,
                       uint64_t **ret_owners, size_t *ret_n);
 uint32_t jobs_owner_uid(const struct jobs *jobs, uint64_t owner); /* UINT32_MAX: several users share that executor */
-/* Lets a function ("": all of the plugin) out of quarantine, for this user; for all users where he is privileged. 0;
+/* Lets a function ("": all of the plugin) out of quarantine, for this user, or for all. 0;
  * -ENOENT: nothing is known against it; -ENAMETOOLONG, -ENOMEM. */
-int jobs_plugin_release(struct jobs *jobs, uint32_t uid, const char *plugin, const char *function,
+int jobs_plugin_release(struct jobs *jobs, uint32_t uid, bool all, const char *plugin, const char *function,
                         const struct directory *directory);
 /* The names of the plugins in the plugin directories, sorted, one behind the other, each with its NUL. The caller frees. */
 int jobs_plugin_names(struct jobs *jobs, char **ret_names, size_t *ret_size);
@@ -376,7 +384,7 @@ enum jobs_gate_action {
 
 struct jobs_gate_request {
     enum jobs_gate_action action;
-    uint32_t uid;
+    uint32_t uid; /* for the log */
     const char *plugin, *function; /* plugin "": everything; function "": all of the plugin */
     uint32_t limit;
 };
@@ -388,7 +396,7 @@ struct jobs_gate_info {
     uint64_t running, waiting; /* handed over; of plugin "": all that are open and are not */
 };
 
-/* 0; -EACCES: for root and wsd's own user only; -ENOENT: neither paused nor limited; -ENOSPC: JOBS_GATES are; -EINVAL; -ENOMEM. */
+/* For administrators, which the caller sees to. 0; -ENOENT: neither paused nor limited; -ENOSPC: JOBS_GATES are; -EINVAL; -ENOMEM. */
 int jobs_gate(struct jobs *jobs, const struct jobs_gate_request *request);
 /* First plugin "", then each gate. */
 void jobs_gates(struct jobs *jobs, void (*each)(const struct jobs_gate_info *info, void *userdata), void *userdata);
@@ -400,8 +408,8 @@ void jobs_gates(struct jobs *jobs, void (*each)(const struct jobs_gate_info *inf
 
 enum jobs_ask {
     JOBS_WORKERS = 1,     /* the counters of each worker */
-    JOBS_SET_WORKERS = 2, /* argument: so many from now on, in new executors too. Privileged */
-    JOBS_TRACE_START = 3, /* of the user's own executor, present and to come; the privileged: of all. q->trace */
+    JOBS_SET_WORKERS = 2, /* argument: so many from now on, in new executors too. For administrators, which the caller sees to */
+    JOBS_TRACE_START = 3, /* of the user's own executor, present and to come; uid 0: of all. q->trace */
     JOBS_TRACE_STOP = 4,  /* ends what this user has started, and gives it */
 };
 
@@ -465,6 +473,7 @@ struct lane_user {
 struct lane_ops {
     /* It is there; the descriptors are to be sent to the client, and live for the time of the call. */
     void (*opened)(struct lane_user *u, int memory_fd, int grant_fd);
+    bool (*may_use)(struct lane_user *u, const char *plugin); /* as watch_ops has it */
     /* There is none, or no more: the last call. code 0: its executor is gone; there will be another. */
     void (*gone)(struct lane_user *u, int code, const char *text);
 };
@@ -504,9 +513,15 @@ void jobs_awake(struct jobs *jobs);
 void jobs_drain(struct jobs *jobs);
 void jobs_interrupt_all(struct jobs *jobs);
 void jobs_finish_executors(struct jobs *jobs); /* asks each to end; counters.n_executors tells how many are left */
+uint64_t jobs_open(const struct jobs *jobs); /* not final */
+/* For people: how many jobs a worker has begun, and how many are open besides. */
+void jobs_load(const struct jobs *jobs, uint64_t *ret_running, uint64_t *ret_waiting);
 void jobs_set_limits(struct jobs *jobs, const struct jobs_limits *limits);
 void jobs_counters(struct jobs *jobs, struct jobs_counters *ret);
 
+/* Of a submitter on another machine, instead of a path: no file of this one is opened for its jobs, by whatever right. */
+#define DIRECTORY_REMOTE "remote:"
 struct directory *directory_new(const char *path);
 struct directory *directory_ref(struct directory *d);
 struct directory *directory_unref(struct directory *d);
+const char *directory_path(const struct directory *d);

@@ -301,6 +301,9 @@ static const char *unfit(const struct jobs *jobs, const struct direct *l, const 
     *ret_code = CODE_DENIED;
     if (!jobs->options.plugin_enabled(p->name, f->flags & WSD_FN_OPT_IN, jobs->options.context))
         return "it is off in wsd.conf";
+    if (jobs->options.plugin_restricted && jobs->options.plugin_restricted(p->name, jobs->options.context) &&
+        !(l->holder && l->holder->ops->may_use(l->holder, p->name)))
+        return "it is not for this user ([plugin NAME] users in wsd.conf)";
     *ret_code = CODE_BUSY;
     if (f->flags & (WSD_FN_STREAMING | WSD_FN_OPT_IN))
         return "this function is called by the socket only";
@@ -371,7 +374,7 @@ int jobs_lane_bind(struct lane_user *u, const char *plugin, const char *function
     b->query.answer = on_plugin;
     memcpy(b->function, function, strlen(function) + 1);
     b->told = false;
-    int r = plugin_request(plugin, l->directory, &b->request);
+    int r = plugin_request(l->domain->jobs, l->user->uid, plugin, l->directory, &b->request);
     if (r < 0)
         return r;
     list_push_back(&l->binding, &b->link);

@@ -506,11 +506,17 @@ struct plugin_function *plugin_function_copy(struct plugin *p, const struct plug
     return new;
 }
 
-int plugin_request(const char *plugin, const struct directory *directory, char **ret_request)
+int plugin_request(const struct jobs *jobs, uint32_t uid, const char *plugin, const struct directory *directory,
+                   char **ret_request)
 {
     bool relative = is_path(plugin) && plugin[0] != '/' && directory;
     size_t n = strlen(plugin), before = relative ? strlen(directory->path) + 1 : 0;
-    char *request = malloc(before + n + 1);
+    char *request;
+
+    *ret_request = NULL;
+    if (is_path(plugin) && !(jobs->options.user_daemon && uid == jobs->options.own_uid))
+        return -EACCES;
+    request = malloc(before + n + 1);
 
     *ret_request = request;
     if (!request)
@@ -529,9 +535,7 @@ int jobs_plugin(struct jobs *jobs, uint32_t uid, const char *plugin, const struc
     _cleanup_(freep) char *request = NULL;
 
     list_init(&q->link);
-    if (is_path(plugin) && !(jobs->options.user_daemon && uid == jobs->options.own_uid))
-        return -EACCES;
-    int r = plugin_request(plugin, directory, &request);
+    int r = plugin_request(jobs, uid, plugin, directory, &request);
     if (r < 0)
         return r;
     struct domain *d = domain_for(jobs, uid, request);

@@ -177,12 +177,11 @@ void poison_describe(const struct plugin *p, const struct plugin_function *f, st
     ret->quarantine_usec = s->until_usec > now ? s->until_usec - now : 0;
 }
 
-int jobs_plugin_release(struct jobs *jobs, uint32_t uid, const char *plugin, const char *function,
+int jobs_plugin_release(struct jobs *jobs, uint32_t uid, bool all, const char *plugin, const char *function,
                         const struct directory *directory)
 {
-    bool all = uid == 0 || uid == jobs->options.own_uid;
     _cleanup_(freep) char *request = NULL;
-    int r = plugin_request(plugin, directory, &request);
+    int r = plugin_request(jobs, uid, plugin, directory, &request);
 
     if (r < 0)
         return r;

@@ -237,20 +237,11 @@ static struct plugin *try_new(struct domain *d, const char *request)
     return p;
 }
 
-/* What jobs_plugin() says of a name, and the request. */
-static int request_of(struct jobs *jobs, uint32_t uid, const char *plugin, const struct directory *directory,
-                      char **ret_request)
-{
-    if (strchr(plugin, '/') && !(jobs->options.user_daemon && uid == jobs->options.own_uid))
-        return -EACCES;
-    return plugin_request(plugin, directory, ret_request);
-}
-
 int jobs_plugin_reload(struct jobs *jobs, uint32_t uid, uint64_t owner, const char *plugin,
                        const struct directory *directory, struct plugin_query *q)
 {
     _cleanup_(freep) char *request = NULL;
-    int r = request_of(jobs, uid, plugin, directory, &request);
+    int r = plugin_request(jobs, uid, plugin, directory, &request);
 
     list_init(&q->link);
     if (r < 0)
@@ -277,15 +268,14 @@ int jobs_plugin_reload(struct jobs *jobs, uint32_t uid, uint64_t owner, const ch
 
 /* --- who --------------------------------------------------------------------------------------------------------- */
 
-int jobs_plugin_users(struct jobs *jobs, uint32_t uid, const char *plugin, const struct directory *directory,
+int jobs_plugin_users(struct jobs *jobs, uint32_t uid, bool all, const char *plugin, const struct directory *directory,
                       uint64_t **ret_owners, size_t *ret_n)
 {
-    bool all = uid == 0 || uid == jobs->options.own_uid;
     uint64_t own = domain_owner(jobs, uid);
     _cleanup_(freep) uint64_t *owners = NULL;
     _cleanup_(freep) char *request = NULL;
     size_t n = 0, room = 1;
-    int r = request_of(jobs, uid, plugin, directory, &request);
+    int r = plugin_request(jobs, uid, plugin, directory, &request);
 
     if (r < 0)
         return r;

@@ -26,6 +26,7 @@ struct run {
 struct selection {
     struct jobs *jobs;
     struct user *asker;
+    uint32_t reach; /* whose jobs; 0: of all */
     struct jobs_filter filter;
     char *plugin, *function;
     uint64_t after_usec, before_usec; /* CLOCK_REALTIME; 0: any */
@@ -39,7 +40,7 @@ struct selection {
     uint64_t n_of_others; /* cancelled */
 };
 
-int jobs_select(struct jobs *jobs, uint32_t uid, const struct jobs_filter *filter, struct selection **ret_selection)
+int jobs_select(struct jobs *jobs, uint32_t uid, uint32_t reach, const struct jobs_filter *filter, struct selection **ret_selection)
 {
     struct selection *s = calloc(1, sizeof(*s));
     uint64_t now = clock_realtime_usec();
@@ -48,6 +49,7 @@ int jobs_select(struct jobs *jobs, uint32_t uid, const struct jobs_filter *filte
         return -ENOMEM;
     s->jobs = jobs;
     s->asker = user_get(jobs, uid);
+    s->reach = reach;
     s->plugin = strdup(filter->plugin ? filter->plugin : "");
     s->function = strdup(filter->function ? filter->function : "");
     if (!s->asker || !s->plugin || !s->function) {
@@ -100,7 +102,7 @@ static bool matches(const struct selection *s, const struct job *job)
     const struct jobs_filter *f = &s->filter;
     const struct promise *p = job_promise(job);
 
-    return job_shown_to(job, s->asker->uid) && (!f->by_uid || f->uid == job->user->uid) &&
+    return job_shown_to(job, s->reach) && (!f->by_uid || f->uid == job->user->uid) &&
            (!s->after_usec || job_submitted_usec(job) >= s->after_usec) &&
            (!s->before_usec || job_submitted_usec(job) <= s->before_usec) &&
            (!f->dead || (p && p->dead && job_final(job))) && (!*f->plugin || plugin_matches(job->plugin, f->plugin)) &&
@@ -238,7 +240,7 @@ int jobs_select_next(struct selection *s, uint32_t *looks, uint8_t ret_id[16])
 
 static struct job *still(const struct selection *s, const uint8_t id[16])
 {
-    struct job *job = job_find(s->jobs, id, s->asker->uid);
+    struct job *job = job_find(s->jobs, id, s->reach);
 
     return job && matches(s, job) ? job : NULL;
 }

@@ -8,6 +8,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <grp.h>
 #include <ini.h>
 #include <pwd.h>
 #include <seccomp.h>
@@ -22,7 +23,7 @@
 
 enum kind {
     KIND_TEXT, KIND_COUNT, KIND_SIZE, KIND_TIME, KIND_WORKERS, KIND_LEVEL, KIND_BOOL, KIND_TRUST, KIND_STACK,
-    KIND_CORE, KIND_MEMORY, KIND_CALLS, KIND_WRITABLE, KIND_AUTO, KIND_ID, KIND_TASKS
+    KIND_CORE, KIND_MEMORY, KIND_CALLS, KIND_WRITABLE, KIND_AUTO, KIND_ID, KIND_TASKS, KIND_PEOPLE
 };
 
 struct key {
@@ -54,8 +55,20 @@ static const struct key keys[] = {
     {"sandbox", "deny", KIND_CALLS, AT(deny)},
     {"sandbox", "writable", KIND_WRITABLE, AT(writable)},
     {"domains", "trust", KIND_TRUST, AT(one_domain)},
+    {"access", "submit", KIND_PEOPLE, AT(access.lists[ACCESS_SUBMIT])},
+    {"access", "see", KIND_PEOPLE, AT(access.lists[ACCESS_SEE])},
+    {"access", "cancel", KIND_PEOPLE, AT(access.lists[ACCESS_CANCEL])},
+    {"access", "administer", KIND_PEOPLE, AT(access.lists[ACCESS_ADMINISTER])},
     {"executor", "recycle-jobs", KIND_COUNT, AT(limits.recycle_jobs)},
     {"executor", "recycle-growth", KIND_SIZE, AT(limits.recycle_growth)},
+    {"tls", "listen", KIND_TEXT, AT(tls_listen)},
+    {"tls", "certificate", KIND_TEXT, AT(tls_certificate)},
+    {"tls", "key", KIND_TEXT, AT(tls_key)},
+    {"tls", "ca", KIND_TEXT, AT(tls_ca)},
+    {"tls", "crl", KIND_TEXT, AT(tls_crl)},
+    {"tls", "user-map", KIND_TEXT, AT(tls_user_map)},
+    {"tls", "max-handshakes", KIND_COUNT, AT(frontend_limits.handshakes)},
+    {"tls", "handshake-timeout", KIND_TIME, AT(frontend_limits.handshake_usec)},
     {"limits", "max-connections", KIND_COUNT, AT(frontend_limits.connections)},
     {"limits", "max-connections-per-user", KIND_COUNT, AT(frontend_limits.connections_per_user)},
     {"limits", "max-requests-per-user", KIND_COUNT, AT(frontend_limits.requests_per_user)},
@@ -90,6 +103,7 @@ static const struct key keys[] = {
 int config_init(struct config *c)
 {
     *c = (struct config){
+        .access.lists[ACCESS_SUBMIT].all = true, /* whom the socket lets in */
         .log_level = LOG_INFO, .sandbox_required = 1, .is_system = -1, .drain_usec = 90ull * 1000000,
         .first_user_id = JOBS_FIRST_USER_ID, .frontend_limits = FRONTEND_LIMITS_DEFAULT, .stack_size = JOBS_STACK_DEFAULT, .limits = JOBS_LIMITS_DEFAULT};
     c->plugin_dirs = strdup(WSD_PLUGIN_DIR);
@@ -97,6 +111,13 @@ int config_init(struct config *c)
     c->spawner = strdup(WSD_SPAWNER);
     c->domains = calloc(1, sizeof(*c->domains));
     return c->plugin_dirs && c->executor && c->spawner && c->domains ? 0 : -ENOMEM;
+}
+
+static void people_free(struct access_list *l)
+{
+    free(l->uids);
+    free(l->gids);
+    *l = (struct access_list){0};
 }
 
 void config_deinit(struct config *c)
@@ -110,6 +131,16 @@ void config_deinit(struct config *c)
     for (uint32_t i = 0; c->domains && i < c->domains->n; i++)
         free(c->domains->list[i].uids);
     free(c->domains);
+    for (unsigned i = 0; i < ACCESS_RIGHTS; i++)
+        people_free(&c->access.lists[i]);
+    for (uint32_t i = 0; i < c->n_plugins; i++)
+        people_free(&c->plugins[i].users);
+    free(c->tls_listen);
+    free(c->tls_certificate);
+    free(c->tls_key);
+    free(c->tls_ca);
+    free(c->tls_crl);
+    free(c->tls_user_map);
     free(c->deny);
     free(c->writable);
     *c = (struct config){0};
@@ -345,7 +376,8 @@ static const char *set(struct config *c, const struct key *key, const char *valu
             return "auto, yes or no";
         *(int *)at = r;
         return NULL;
-    case KIND_CALLS: break; /* set_calls() */
+    case KIND_CALLS:
+    case KIND_PEOPLE: break; /* set_calls(), set_people() */
     case KIND_WRITABLE:
         copy = is_writable_list(value) ? strdup(value) : NULL;
         if (!copy)
@@ -396,6 +428,86 @@ static bool set_share(struct config_share *s, const char *key, const char *value
     return true;
 }
 
+static int number_of(const char *text, uint32_t *ret)
+{
+    char *end;
+
+    errno = 0;
+    unsigned long long number = strtoull(text, &end, 10);
+    if (errno || *end || end == text || text[0] < '0' || text[0] > '9' || number >= UINT32_MAX)
+        return -ENOENT;
+    *ret = (uint32_t)number;
+    return 0;
+}
+
+static int uid_of(const char *user, uint32_t *ret)
+{
+    struct passwd *p = number_of(user, ret) == 0 ? NULL : getpwnam(user);
+
+    if (p)
+        *ret = p->pw_uid;
+    return p || number_of(user, ret) == 0 ? 0 : -ENOENT;
+}
+
+static int gid_of(const char *group, uint32_t *ret)
+{
+    struct group *g = number_of(group, ret) == 0 ? NULL : getgrnam(group);
+
+    if (g)
+        *ret = g->gr_gid;
+    return g || number_of(group, ret) == 0 ? 0 : -ENOENT;
+}
+
+static int id_add(uint32_t **ids, uint32_t *n, uint32_t id)
+{
+    uint32_t *more = *n < CONFIG_USERS_MAX ? realloc(*ids, (*n + 1) * sizeof(*more)) : NULL;
+
+    if (!more)
+        return *n < CONFIG_USERS_MAX ? -ENOMEM : -E2BIG;
+    *ids = more;
+    more[(*n)++] = id;
+    return 0;
+}
+
+static int person_add(struct access_list *l, const char *who, const char *key, char error[static CONFIG_ERROR])
+{
+    bool is_group = *who == '@';
+    uint32_t id;
+    int r = 0;
+
+    if (strcmp(who, "*") == 0)
+        l->all = true;
+    else if (is_group ? gid_of(who + 1, &id) < 0 : uid_of(who, &id) < 0)
+        r = -ENOENT;
+    else if (is_group)
+        r = id_add(&l->gids, &l->n_gids, id);
+    else
+        r = id_add(&l->uids, &l->n_uids, id);
+    if (r == -ENOENT)
+        snprintf(error, CONFIG_ERROR, "%s: %.64s: there is no such %s; wanted are users, @groups, or * for everybody", key,
+                 who, is_group ? "group" : "user");
+    if (r == -E2BIG)
+        snprintf(error, CONFIG_ERROR, "%s: at most %u users and as many groups", key, CONFIG_USERS_MAX);
+    return r;
+}
+
+/* The first line comes instead of the default, and each other adds to it; one that is empty takes all back. */
+static int set_people(struct access_list *l, const char *key, const char *value, char error[static CONFIG_ERROR])
+{
+    _cleanup_(freep) char *copy = strdup(value);
+    char *save = NULL;
+    int r = 0;
+
+    if (!copy)
+        return -ENOMEM;
+    if (!l->said || !*value)
+        people_free(l);
+    l->said = true;
+    for (char *who = strtok_r(copy, " \t", &save); who && r == 0; who = strtok_r(NULL, " \t", &save))
+        r = person_add(l, who, key, error);
+    return r == -ENOMEM ? r : r < 0 ? -EINVAL : 0;
+}
+
 static int set_plugin(struct config *c, const char *plugin, const char *key, const char *value,
                       char error[static CONFIG_ERROR])
 {
@@ -405,7 +517,12 @@ static int set_plugin(struct config *c, const char *plugin, const char *key, con
     uint64_t usec = 0, running = 0;
     int enabled = -1;
 
-    if (strcmp(key, "enabled") == 0) {
+    if (strcmp(key, "users") == 0) {
+        struct config_plugin *p = plugin_get(c, plugin);
+
+        if (p)
+            return set_people(&p->users, key, value, error);
+    } else if (strcmp(key, "enabled") == 0) {
         enabled = parse_bool(value);
         wanted = enabled < 0 ? "yes or no" : NULL;
     } else if (strcmp(key, "isolation") == 0) {
@@ -419,7 +536,7 @@ static int set_plugin(struct config *c, const char *plugin, const char *key, con
                      : NULL;
     } else if (!set_share(&share, key, value, &wanted)) {
         snprintf(error, CONFIG_ERROR,
-                 "[plugin %s] has no key `%s`; it has: enabled isolation max-run max-running " SHARE_KEYS, plugin, key);
+                 "[plugin %s] has no key `%s`; it has: users enabled isolation max-run max-running " SHARE_KEYS, plugin, key);
         return -EINVAL;
     }
     if (wanted) {
@@ -470,23 +587,6 @@ static const char *domain_of(const struct config *c, uint32_t uid)
     return NULL;
 }
 
-static int uid_of(const char *user, uint32_t *ret)
-{
-    char *end;
-
-    errno = 0;
-    unsigned long long number = strtoull(user, &end, 10);
-    if (!errno && !*end && end != user && user[0] >= '0' && user[0] <= '9' && number < UINT32_MAX) {
-        *ret = (uint32_t)number;
-        return 0;
-    }
-    struct passwd *p = getpwnam(user);
-    if (!p)
-        return -ENOENT;
-    *ret = p->pw_uid;
-    return 0;
-}
-
 /* Each line adds to those before it. */
 static int set_users(struct config *c, struct config_domain *d, const char *value, char error[static CONFIG_ERROR])
 {
@@ -510,11 +610,8 @@ static int set_users(struct config *c, struct config_domain *d, const char *valu
             snprintf(error, CONFIG_ERROR, "users: at most %u in a domain", CONFIG_USERS_MAX);
             return -EINVAL;
         }
-        uint32_t *more = realloc(d->uids, (d->n_uids + 1) * sizeof(*more));
-        if (!more)
+        if (id_add(&d->uids, &d->n_uids, uid) < 0)
             return -ENOMEM;
-        d->uids = more;
-        d->uids[d->n_uids++] = uid;
     }
     return copy ? 0 : -ENOMEM;
 }
@@ -552,7 +649,7 @@ static void unknown(const char *section, const char *key, char error[static CONF
     if (!found) {
         snprintf(error, CONFIG_ERROR,
                  "there is no section [%s]; there are: "
-                 "[daemon] [pool] [plugins] [executor] [sandbox] [domains] [limits] [store] [plugin NAME] [domain NAME]", section);
+                 "[daemon] [pool] [plugins] [executor] [sandbox] [domains] [access] [tls] [limits] [store] [plugin NAME] [domain NAME]", section);
         return;
     }
     n = (size_t)snprintf(error, CONFIG_ERROR, "[%s] has no key `%s`; it has:", section, key);
@@ -573,6 +670,8 @@ int config_set(struct config *c, const char *section, const char *key, const cha
             continue;
         if (keys[i].kind == KIND_CALLS)
             return set_calls((char **)(void *)((char *)c + keys[i].at), key, value, error);
+        if (keys[i].kind == KIND_PEOPLE)
+            return set_people((struct access_list *)(void *)((char *)c + keys[i].at), key, value, error);
         const char *wanted = set(c, &keys[i], value);
         if (!wanted)
             return 0;
@@ -725,6 +824,23 @@ static void print_bound(uint64_t bytes, FILE *to)
         fprintf(to, "%llu", (unsigned long long)bytes);
 }
 
+/* A line for each: those of a file have their limit. The first has its key already. */
+static void print_people(const struct access_list *l, const char *key, FILE *to)
+{
+    const char *between = "";
+    char next[64];
+
+    snprintf(next, sizeof(next), "\n%s = ", key);
+    if (l->all) {
+        fputs("*", to);
+        between = next;
+    }
+    for (uint32_t i = 0; i < l->n_uids; i++, between = next)
+        fprintf(to, "%s%u", between, l->uids[i]);
+    for (uint32_t i = 0; i < l->n_gids; i++, between = next)
+        fprintf(to, "%s@%u", between, l->gids[i]);
+}
+
 static void print_value(const struct config *c, const struct key *key, FILE *to)
 {
     const void *at = (const char *)c + key->at;
@@ -742,6 +858,7 @@ static void print_value(const struct config *c, const struct key *key, FILE *to)
     case KIND_BOOL: fprintf(to, "%s", *(const int *)at ? "yes" : "no"); break;
     case KIND_TRUST: fprintf(to, "%s", *(const bool *)at ? "all" : "user"); break;
     case KIND_AUTO: fprintf(to, "%s", autos[*(const int *)at]); break;
+    case KIND_PEOPLE: print_people(at, key->name, to); break;
     case KIND_CALLS:
     case KIND_WRITABLE: fprintf(to, "%s", *(char *const *)at ? *(char *const *)at : ""); break;
     case KIND_CORE:
@@ -758,6 +875,8 @@ static bool is_unset(const struct config *c, const struct key *key)
     case KIND_CALLS:
     case KIND_WRITABLE:
         return !*(char *const *)at;
+    case KIND_PEOPLE:
+        return !((const struct access_list *)at)->said;
     case KIND_WORKERS:
         return !*(const uint32_t *)at;
     case KIND_BOOL:
@@ -818,6 +937,11 @@ void config_print(const struct config *c, FILE *to)
             fprintf(to, "max-run = %llums\n", (unsigned long long)p->max_run_usec / 1000);
         if (p->max_running)
             fprintf(to, "max-running = %u\n", p->max_running);
+        if (p->users.said) {
+            fputs("users = ", to);
+            print_people(&p->users, "users", to);
+            fputc('\n', to);
+        }
         print_share(&p->share, to);
     }
     for (uint32_t i = 0; i < c->domains->n; i++)
@@ -884,6 +1008,13 @@ static const struct config_plugin *plugin_find(const struct config *c, const cha
         if (strcmp(c->plugins[i].name, name) == 0)
             return &c->plugins[i];
     return NULL;
+}
+
+const struct access_list *config_plugin_users(const struct config *c, const char *name)
+{
+    const struct config_plugin *p = plugin_find(c, name);
+
+    return p && p->users.said ? &p->users : NULL;
 }
 
 bool config_plugin_enabled(const struct config *c, const char *name, bool opt_in)

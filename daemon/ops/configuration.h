@@ -17,7 +17,7 @@
 #define CONFIG_MEMORY_MAX  (1ull << 50)
 #define CONFIG_DENY_MAX    4096u
 #define CONFIG_DOMAINS_MAX 64u
-#define CONFIG_USERS_MAX   1024u /* of a domain */
+#define CONFIG_USERS_MAX   1024u /* of a domain; of a list of who may do something, and as many groups */
 
 /* What an executor has, where [domain NAME] or [plugin NAME] says so. */
 struct config_share {
@@ -35,6 +35,7 @@ struct config_plugin {
     uint64_t max_run_usec; /* 0: not said */
     uint32_t max_running;  /* jobs at once; 0: not said */
     struct config_share share; /* where it has an executor of its own */
+    struct access_list users;  /* who may use it, where it is said */
 };
 
 /* [domain NAME] */
@@ -75,6 +76,9 @@ struct config {
     uint64_t executor_tasks; /* 0: without limit */
     struct config_domains *domains;
     uint64_t drain_usec;
+    struct access_rules access; /* its lists */
+    char *tls_listen; /* NULL: no clients of other machines */
+    char *tls_certificate, *tls_key, *tls_ca, *tls_crl, *tls_user_map;
     struct frontend_limits frontend_limits;
     struct jobs_limits limits;
     struct config_plugin plugins[CONFIG_PLUGINS_MAX];
@@ -101,6 +105,8 @@ struct jobs_domain *config_domains(const struct config *c, uint32_t *ret_n);
 bool config_same_domains(const struct config *a, const struct config *b);
 /* What executors are told of their sandbox, as ring/control.h says, but for the memory. The caller frees; NULL: no memory. */
 char *config_sandbox(const struct config *c, bool is_system);
+/* Who may use a plugin; NULL: whoever may submit. */
+const struct access_list *config_plugin_users(const struct config *c, const char *name);
 /* Whether a plugin is on; opt_in: it is off unless named. */
 bool config_plugin_enabled(const struct config *c, const char *name, bool opt_in);
 /* Whether it has an executor of its own. */

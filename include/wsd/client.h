@@ -13,7 +13,9 @@
  *
  * Errors are negative errno values; wsd_client_error() has the words. The ones with a meaning of their own:
  *   -ENOENT        no daemon at the socket (also -ECONNREFUSED), or no such job or plugin
- *   -ECONNRESET    the connection ended; every call in flight gets it, once. Connect anew with a new handle.
+ *   -ECONNRESET    the connection ended; every call in flight gets it, once. Connect anew with a new handle. An orderly
+ *                  restart of a wsd that systemd runs does not end it: calls for durable jobs just take longer. Where wsd
+ *                  ended in order and is not back, wsd_client_exit() of those is 75, and the job is in its store.
  *   -EPROTONOSUPPORT  daemon and library have no protocol version in common
  *   -EAGAIN        refused for now: queue full, quota, draining
  *   -EACCES        not permitted
@@ -94,10 +96,28 @@ struct wsd_job_info {
 /* --- the connection ------------------------------------------------------------------------------------------- */
 
 /* Connects and shakes hands; blocks for at most timeout_usec (0: 5 seconds). socket NULL: WSD_SOCKET, else a user's own
- * wsd, else the system's (as wsctl does). On failure *ret_client may still be set (else it is NULL), for
+ * wsd, else the system's (as wsctl does); WSD_HOST comes before all of them. On failure *ret_client may still be set (else it is NULL), for
  * wsd_client_error(); free it in either case. 0, -ENOENT, -ECONNREFUSED, -EACCES, -ETIMEDOUT, -EPROTONOSUPPORT,
  * -EPROTO, -EAGAIN, -ENOMEM, -ENAMETOOLONG, -ECONNRESET. Since 0.1. */
 WSD_EXPORT int wsd_client_open(struct wsd_client **ret_client, const char *socket, uint64_t timeout_usec);
+
+/* A wsd on another machine, that listens for TLS ([tls] in wsd.conf(5)). Set size to sizeof(struct wsd_tls), and what is not
+ * used to NULL: then the environment variable holds. Texts are not kept. Fields are appended. Since 0.1. */
+struct wsd_tls {
+    size_t size;
+    const char *host;        /* HOST:PORT or [ADDRESS]:PORT; the server's certificate must name HOST. WSD_HOST */
+    const char *certificate; /* file in PEM: ours, with those between it and the CA behind it. WSD_TLS_CERT */
+    const char *key;         /* file in PEM, without a password, that not everybody can read. WSD_TLS_KEY */
+    const char *ca;          /* file in PEM: who may sign the server's certificate. WSD_TLS_CA */
+};
+
+/* The same as wsd_client_open() for such a one; tls NULL: all by the environment. wsd_client_open() itself does this where
+ * socket is NULL and WSD_HOST is set. Looking up HOST may block for longer than timeout_usec. What differs then: no direct
+ * lanes (wsd_call() goes by the socket), and no file that an argument names is opened, neither here nor there: give it as
+ * input. -EACCES: one side refuses the other's certificate, or it is no user there; -EOPNOTSUPP: the library was built or
+ * installed without TLS; -EINVAL: something is missing, or no certificate, key or CA is in its file; -EHOSTUNREACH. Since
+ * 0.1. */
+WSD_EXPORT int wsd_client_open_tls(struct wsd_client **ret_client, const struct wsd_tls *tls, uint64_t timeout_usec);
 
 /* Closes. Jobs of this connection that were not detached are cancelled by wsd. Calls still open get their done callback
  * with -ECONNRESET first. NULL is fine. Returns NULL. Since 0.1. */
@@ -355,7 +375,7 @@ WSD_EXPORT int wsd_client_plugins(struct wsd_client *client, const char *name,
 /* Lets a function (NULL or "": all of the plugin) out of quarantine. 0; -ENOENT: nothing is known against it. Since 0.1. */
 WSD_EXPORT int wsd_client_plugin_release(struct wsd_client *client, const char *plugin, const char *function);
 
-/* What may be handed to the pool, and how much of it at once. For root and the user that wsd runs as. Since 0.1. */
+/* What may be handed to the pool, and how much of it at once. For administrators ([access] in wsd.conf). Since 0.1. */
 enum wsd_gate_action {
     WSD_GATE_PAUSE = 1,  /* jobs are accepted, and wait; those that run go on */
     WSD_GATE_RESUME = 2, /* ends that; of everything also the drain */
@@ -403,7 +423,7 @@ struct wsd_reload_info {
 };
 
 /* Loads a plugin's file now (a name, or a path), and waits for it: once for each executor that has the plugin, of the
- * caller; of all users for root and the user that wsd runs as. each may be NULL. 0; -ENOENT: there is no such plugin, or it
+ * caller; of all users for administrators. each may be NULL. 0; -ENOENT: there is no such plugin, or it
  * cannot be loaded, and none is in use; -EAGAIN: it is being reloaded by somebody else; -EACCES. A callback that returns
  * non-zero ends it with that value. Since 0.1. */
 WSD_EXPORT int wsd_client_plugin_reload(struct wsd_client *client, const char *plugin,
@@ -448,7 +468,7 @@ struct wsd_executor_info {
     uint64_t lost;     /* events of its trace that newer ones have overwritten */
 };
 
-/* The workers of the caller's executor (root and wsd's own user: of all), one after the other, and each executor behind
+/* The workers of the caller's executor (administrators: of all), one after the other, and each executor behind
  * its workers; either callback may be NULL; each thing is shown for the time of the callback. One that returns non-zero
  * ends it with that value. 0, -EAGAIN. Since 0.1. */
 WSD_EXPORT int wsd_client_workers(struct wsd_client *client,
@@ -457,12 +477,12 @@ WSD_EXPORT int wsd_client_workers(struct wsd_client *client,
                                   void *userdata);
 
 /* Gives every executor n workers (1 to 1024), present and to come; executor (may be NULL) is told of each present one.
- * 0, -EACCES (for root and wsd's own user only), -EINVAL. Since 0.1. */
+ * 0, -EACCES (for administrators only), -EINVAL. Since 0.1. */
 WSD_EXPORT int wsd_client_set_workers(struct wsd_client *client, uint32_t n,
                                       int (*executor)(const struct wsd_executor_info *info, void *userdata),
                                       void *userdata);
 
-/* Begins a trace of the caller's executor, present and to come (root and wsd's own user: of all). It ends with this
+/* Begins a trace of the caller's executor, present and to come (administrators: of all). It ends with this
  * connection, unless keep is set. 0, -EAGAIN (one is under way), -EACCES (the executor is shared with others).
  * Since 0.1. */
 WSD_EXPORT int wsd_client_trace_start(struct wsd_client *client, bool keep);

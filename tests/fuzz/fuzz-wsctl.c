@@ -22,6 +22,7 @@
 int wsctl_main(int argc, char **argv);
 int __wrap_ctl_connect(const struct ctl *ctl, struct wsd_client **ret_client);
 int __wrap_wsd_client_open(struct wsd_client **ret_client, const char *socket, uint64_t timeout_usec);
+int __wrap_wsd_client_open_tls(struct wsd_client **ret_client, const struct wsd_tls *tls, uint64_t timeout_usec);
 int __wrap_submit_local(const struct ctl *ctl, const struct submit_options *options);
 int __wrap_input_open(struct input *input, const char *path);
 ssize_t __wrap_write(int fd, const void *data, size_t size);
@@ -48,6 +49,12 @@ int __wrap_ctl_connect(const struct ctl *ctl, struct wsd_client **ret_client)
 }
 
 int __wrap_wsd_client_open(struct wsd_client **ret_client, const char *socket, uint64_t timeout_usec)
+{
+    *ret_client = NULL;
+    return -ENOENT;
+}
+
+int __wrap_wsd_client_open_tls(struct wsd_client **ret_client, const struct wsd_tls *tls, uint64_t timeout_usec)
 {
     *ret_client = NULL;
     return -ENOENT;

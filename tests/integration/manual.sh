@@ -94,7 +94,7 @@ def daemon():
 
 def configuration():
     with open(os.environ['WSD_CONFIG'], 'w') as f:
-        f.write('[plugin x]\nenabled = yes\nisolation = own\nmax-run = 1s\nmax-running = 1\nworkers = 1\nexecutor-memory = 1G\nexecutor-tasks = 9\ncpu-weight = 9\n'
+        f.write('[plugin x]\nusers = root\nenabled = yes\nisolation = own\nmax-run = 1s\nmax-running = 1\nworkers = 1\nexecutor-memory = 1G\nexecutor-tasks = 9\ncpu-weight = 9\n'
                 '[domain x]\nusers = root\nworkers = 1\nexecutor-memory = 1G\nexecutor-tasks = 9\ncpu-weight = 9\n')
     program, manual, section = set(), set(), ''
     for line in said('wsd', '--config', os.environ['WSD_CONFIG'], '--print-config').splitlines():
@@ -108,6 +108,23 @@ def configuration():
             manual |= {heading + ' ' + key for key in re.findall(r'[a-z-]+', tags)}
     return len(program) > 20 and same('wsd.conf', program, manual)
 
+def security():
+    """Each line of wsd-security(7) stands before the checks that show it, and those are there."""
+    good, n = True, 0
+    with open(SRC + '/packaging/man/wsd-security.7') as f:
+        text = f.read()
+    for script, check in re.findall(r'^\.RI \[ (\S+) ": (.*)" \]$', text, re.M):
+        script, check = (re.sub(r'\\(-|aq)', lambda m: {'-': '-', 'aq': "'"}[m.group(1)], x) for x in (script, check))
+        path, n = SRC + '/tests/integration/' + script, n + 1
+        if not os.path.exists(path) or check + '"' not in open(path).read():
+            print('wsd-security.7: %s has no check "%s"' % (script, check))
+            good = False
+    for claim in re.split(r'^\.IP \\\(bu 2$', text.split('.SH A LOCAL CLIENT')[1], flags=re.M)[1:]:
+        if '\n.RI [ ' not in claim.split('\n.SH')[0]:
+            print('wsd-security.7: no test shows:%s' % claim.splitlines()[1])
+            good = False
+    return good and n > 40
+
 def exits():
     said_by_help = set(re.findall(r'\b(\d+)(?:-\d+)? [a-zA-Z]', said('wsctl', '--help').split('Exit codes:')[1].replace('\n', ' ')))
     (text,) = [text for heading, text, _ in page('wsctl.1') if heading == 'EXIT STATUS']
@@ -120,6 +137,7 @@ check "wsctl.1: verbs and their options" python3 "$WORK/manual.py" verbs
 check "wsctl takes the options of --help, and no others" python3 "$WORK/manual.py" taken
 check "wsctl.1: exit codes" python3 "$WORK/manual.py" exits
 check "wsd.8: options" python3 "$WORK/manual.py" daemon
+check "wsd-security.7: each line has a test that is there" python3 "$WORK/manual.py" security
 check "wsd.conf.5: sections and keys" python3 "$WORK/manual.py" configuration
 clean() { # PAGE
   local warnings

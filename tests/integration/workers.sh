@@ -138,7 +138,7 @@ if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
     check "another's" expect_output 6765 as 1002 submit fib 20
     check "a user sees his own workers only" sh -c 'test "$('"$(declare -f as)"'; as 1001 --json workers | wc -l)" = 2'
     check "root sees all" sh -c 'test "$(wsctl --json workers | wc -l)" = 4'
-    check "a user may not change the number: 77" says "only root" 77 as 1001 workers set 3
+    check "a user may not change the number: 77" says "administrator" 77 as 1001 workers set 3
     check "nor does it change" sh -c 'test "$(wsctl --json workers | wc -l)" = 4'
     stop_wsd
     : >"$WSD_CONFIG"

@@ -22,7 +22,7 @@ there() {
   [ -e "$dest$1" ]
 }
 for file in "$prefix/sbin/wsd" "$prefix/libexec/wsd-executor" "$prefix/libexec/wsd-spawn" "$prefix/bin/wsctl" "$libdir/libwsclient.so.0" \
-  "$libdir/libwsclient.so" "$libdir/wsd/wsctl-local.so" "$libdir/wsd/wsctl-top.so" "$libdir/pkgconfig/wsclient.pc" \
+  "$libdir/libwsclient.so" "$libdir/wsd/wsctl-local.so" "$libdir/wsd/wsctl-top.so" "$libdir/wsd/wsd-tls.so" "$libdir/pkgconfig/wsclient.pc" \
   "$libdir/pkgconfig/wsd-plugin.pc" "$prefix/include/wsd/plugin.h" "$prefix/include/wsd/task.h" \
   "$prefix/include/wsd/forms.h" "$prefix/include/wsd/future.h" "$prefix/include/wsd/graph.h" "$prefix/include/wsd/client.h" \
   "$prefix/share/bash-completion/completions/wsctl" "$prefix/share/zsh/site-functions/_wsctl" \
@@ -167,6 +167,18 @@ documented_symbols() { # what the header declares is what the library has
   }
 }
 check "what it exports is in the header" documented_symbols
+if ! command -v abidiff >/dev/null; then
+  skip "what was compiled before still fits" "there is no abidiff here (abigail-tools)"
+elif [ "$(uname -m)" != x86_64 ]; then
+  skip "what was compiled before still fits" "the files are of x86-64"
+else
+  check "what was compiled before still fits" "$SRC/tests/abi/watch" "$dest$prefix/include" "$dest$libdir/libwsclient.so.0"
+fi
+debian_symbols() { # what the symbols file of the package promises, and nothing that it has not been told of
+  diff <(sed -n 's/^ \(wsd_[a-z_]*\)@\([A-Z0-9_]*\) .*/\1@@\2/p' "$SRC/packaging/debian/libwsclient0.symbols" | sort) \
+    <(nm -D --with-symbol-versions --defined-only "$dest$libdir/libwsclient.so.0" | awk '$2 == "T" { print $3 }' | sort)
+}
+check "the symbols file of the Debian package is up to date" debian_symbols
 plain_submit() { # neither the pool nor ncurses for a plain `wsctl submit`
   ! readelf -d "$dest$prefix/bin/wsctl" | grep NEEDED | grep -E 'ncurses|libevent|systemd|wsctl-local'
 }
@@ -183,6 +195,26 @@ plugins_export_one() {
   return $bad
 }
 check "plugins export wsd_ names only" plugins_export_one
+
+# --- units -------------------------------------------------------------------------------------------------------------------
+
+units=$dest$prefix/lib/systemd/system
+for file in wsd.service wsd.socket wsd@.service wsd@.socket; do
+  check "installs $file" there "$prefix/lib/systemd/system/$file"
+done
+check "the user's pair too" there "$prefix/lib/systemd/user/wsd.socket"
+if command -v systemd-analyze >/dev/null; then
+  for file in wsd.service wsd@.service; do # the box of the suite system has them verified, too, where they are installed
+    check "$file is no more exposed than 0.8" systemd-analyze security --offline=yes --threshold=8 --no-pager "$units/$file"
+  done
+else
+  skip "exposure" "there is no systemd-analyze here"
+fi
+if command -v apparmor_parser >/dev/null; then
+  check "the AppArmor profile is one" apparmor_parser --skip-kernel-load --skip-cache --warn=all "$SRC/packaging/apparmor/usr.sbin.wsd"
+else
+  skip "the AppArmor profile" "there is no apparmor_parser here"
+fi
 
 # --- hardening ---------------------------------------------------------------------------------------------------------------
 

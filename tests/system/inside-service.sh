@@ -1,18 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# inside-service.sh: runs inside the box that service.sh boots. Starts wsd as an administrator would and looks at what
-# systemctl, journalctl and users see.
+# inside-service.sh: runs inside the box that service.sh boots, where the packages have been installed with a lower version.
+# Uses wsd as an administrator would, and looks at what dpkg, systemctl, journalctl and users see.
 SRC=/box BUILD=/box
-WSD=$PREFIX/sbin/wsd WSCTL=$PREFIX/bin/wsctl EXECUTOR=$PREFIX/libexec/wsd-executor
+WSD=/usr/sbin/wsd WSCTL=/usr/bin/wsctl EXECUTOR=/usr/libexec/wsd-executor
 . "$(dirname "$0")/../support/lib.sh"
 set +o pipefail # grep -q ends before journalctl does
 chmod 755 "$WORK"
 
-units=$PREFIX/lib/systemd/system
 etc=/etc/wsd
-[ "$PREFIX" = /usr ] || etc=$PREFIX/etc/wsd
-
 show_property() { # PROPERTY [UNIT]
   systemctl show --value -p "$1" "${2:-wsd.service}"
 }
@@ -40,14 +37,27 @@ said() { # PRIORITY PATTERN: wsd itself has written such a line to the journal
 
 # --- installed ---------------------------------------------------------------------------------------------------------
 
-ldconfig
-check "sysusers makes the user" systemd-sysusers
-check "tmpfiles makes the directory" systemd-tmpfiles --create
-check "the user is there" id wsd
-systemctl daemon-reload
-for unit in wsd.socket wsd.service; do
-  check "systemd finds no fault with $unit" systemd-analyze verify --man=no "$units/$unit"
+check "the package made the user" id wsd
+nobody_logs_in() {
+  [ "$(getent passwd wsd | cut -d : -f 7)" = /usr/sbin/nologin ] && passwd -S wsd | grep -q '^wsd L'
+}
+check "who cannot log in" nobody_logs_in
+check "the socket listens" is ActiveState active wsd.socket
+check "and will after the next boot" expect_output enabled systemctl is-enabled wsd.socket
+check "which starts the service, not the boot" expect_exit 1 systemctl is-enabled --quiet wsd.service
+conffiles() {
+  dpkg-query -W -f '${Conffiles}' wsd | grep -q ' /etc/wsd/wsd.conf '
+}
+check "the configuration is the administrator's" conffiles
+check "and right" wsd --check-config
+for unit in wsd.socket wsd.service wsd@more.socket wsd@more.service; do
+  check "systemd finds no fault with $unit" systemd-analyze verify --man=no "$unit"
 done
+exposed() { # UNIT, at most 0.8; the threshold counts offline only
+  systemd-analyze security --offline=yes --threshold=8 --no-pager "/lib/systemd/system/$1"
+}
+check "systemd finds wsd.service no more exposed than 0.8" exposed wsd.service
+check "nor wsd@.service" exposed wsd@.service
 for user in alice bob mallory; do
   useradd -m -s /bin/bash "$user"
   chmod 700 "/home/$user"
@@ -57,15 +67,18 @@ usermod -aG wsd bob
 
 # --- socket activation ---------------------------------------------------------------------------------------------------
 
-check "wsd.socket starts" systemctl start wsd.socket
+systemctl stop wsd.service
 check "the socket is for root and the group" expect_output "660 root wsd" stat -c '%a %U %G' /run/wsd/wsd.sock
 check "its directory is root's" expect_output "755 root root" stat -c '%a %U %G' /run/wsd
 check "the service is not running yet" is ActiveState inactive
 check "the first submit starts it" expect_output 6765 wsctl submit fib 20
 check "now it is running" is ActiveState active
-check "it says that it is ready" is StatusText ready
+says_ready() {
+  [[ $(show_property StatusText) == ready* ]]
+}
+check "it says that it is ready" says_ready
 status_words() {
-  systemctl status wsd.service --no-pager | tee /dev/stderr | grep -F 'Status: "ready"'
+  systemctl status wsd.service --no-pager | tee /dev/stderr | grep -F 'Status: "ready'
 }
 check "systemctl status shows that" status_words
 runs_as() { # USER
@@ -182,9 +195,28 @@ pid=$(main_pid)
 printf '[daemon]\nlog-level = debug\n' >"$etc/wsd.conf"
 check "reload" systemctl reload wsd.service
 check "the journal tells of it" wait_until said 6 'configuration was read again'
+in_force() { # the level is that of the file when the command returns
+  local i level
+  for i in {1..5}; do
+    for level in debug info; do
+      printf '[daemon]\nlog-level = %s\n' "$level" >"$etc/wsd.conf"
+      systemctl reload wsd.service || return 1
+      journalctl --sync
+      wsctl ping && journalctl --sync
+      [ "$(journalctl -u wsd.service --no-pager -o cat | grep -E 'connection of uid|was read again' | tail -n 1 |
+        grep -c 'connection of uid')" = "$([ "$level" = debug ] && echo 1 || echo 0)" ] || { echo "$i: not $level"; return 1; }
+    done
+  done
+}
+check "when it returns, the new configuration is in force" in_force
 printf '[daemon]\nno-such-key = 1\n' >"$etc/wsd.conf"
-check "reload with a bad file" systemctl reload wsd.service
-check "the journal names file and line, as an error" wait_until said 3 'wsd.conf:2:'
+check "reload with a bad file fails" expect_exit 1 systemctl reload wsd.service
+names_it() {
+  journalctl --sync
+  journalctl -u wsd.service --no-pager -o cat | grep -F 'wsd.conf:2:'
+}
+check "the journal names file and line" names_it
+check "the unit is active still" is ActiveState active
 check "it runs on" expect_output 6765 wsctl submit fib 20
 check "the same process" expect_output "$pid" main_pid
 printf '[daemon]\ndrain-timeout = 60s\n' >"$etc/wsd.conf"
@@ -279,15 +311,72 @@ if every_client_answered >"$WORK/said"; then ok "every client got its answer or 
 fi
 check "the socket still starts it" expect_output 6765 wsctl submit fib 20
 
-# --- restart, crash ------------------------------------------------------------------------------------------------------------
+# --- a restart keeps clients ---------------------------------------------------------------------------------------------------
 
-pid=$(main_pid)
-check "restart" systemctl restart wsd.service
+printf '[daemon]\ndrain-timeout = 2s\n' >"$etc/wsd.conf"
+check "a short drain" systemctl reload wsd.service
+status_counts() {
+  [[ $(show_property StatusText) =~ :\ 1\ jobs\ running,\ 8\ waiting ]]
+}
+listed() { # STATE N
+  [ "$(wsctl --json list | grep -c "\"state\":\"$1\"")" = "$2" ]
+}
+durable=$WORK/durable
+mkdir -m 777 "$durable"
+wait_for_durable() { # in this shell, whose children they are
+  local i
+  clients=()
+  wsctl pause echo || return 1
+  for ((i = 0; i < 8; i++)); do
+    as alice wsctl submit --durable echo "text $i" >"$durable/$i" 2>"$durable/$i.err" &
+    clients+=($!)
+  done
+  as alice wsctl submit sleep 60000 >"$durable/sleep" 2>"$durable/sleep.err" &
+  sleeper=$!
+  wait_until listed queued 8 && wait_until listed running 1
+}
+answered_by_the_next() {
+  local i
+  for ((i = 0; i < 8; i++)); do
+    if ! wait_for_exit "${clients[i]}" || [ "$(cat "$durable/$i")" != "text $i" ] || [ -s "$durable/$i.err" ]; then
+      cat "$durable/$i" "$durable/$i.err"
+      return 1
+    fi
+  done
+  wait_for_exit "$sleeper"
+  [ $? = 125 ] || { cat "$durable/sleep.err"; return 1; }
+}
+kept_over() { # NAME COMMAND...: clients wait, the command restarts wsd
+  local name=$1
+  shift
+  if wait_for_durable >"$WORK/said" 2>&1; then ok "$name: 8 clients wait for durable jobs"; else
+    fail "$name: 8 clients wait for durable jobs" "$(cat "$WORK/said")"
+  fi
+  check "$name: the status line counts jobs" wait_until status_counts
+  pid=$(main_pid)
+  check "$name" "$@"
+  check "$name: it is another process" another_pid
+  if answered_by_the_next >"$WORK/said" 2>&1; then ok "$name: they have their answers on the same connections, others an end"; else
+    fail "$name: they have their answers on the same connections, others an end" "$(cat "$WORK/said")"
+  fi
+  check "$name: and systemd keeps none of those" wait_until is NFileDescriptorStore 0
+}
 another_pid() {
   local now
   now=$(main_pid)
   [ "$now" != 0 ] && [ "$now" != "$pid" ] && is ActiveState active
 }
+kept_over "restart" systemctl restart wsd.service
+as_is=$(stat -c %i /run/wsd/wsd.sock)
+kept_over "upgrade" dpkg --force-confold -i /box/debs-new/wsd_*.deb /box/debs-new/libwsclient0_*.deb
+check "it is the new version" expect_output "$(dpkg-deb -f /box/debs-new/wsd_*.deb Version)" dpkg-query -W -f '${Version}' wsd
+check "the socket has been there all the time" expect_output "$as_is" stat -c %i /run/wsd/wsd.sock
+check "the administrator's configuration is untouched" grep -q 'drain-timeout = 2s' "$etc/wsd.conf"
+
+# --- restart, crash ------------------------------------------------------------------------------------------------------------
+
+pid=$(main_pid)
+check "restart" systemctl restart wsd.service
 check "it is another process" another_pid
 check "that works" expect_output 6765 wsctl submit fib 20
 pid=$(main_pid)
@@ -336,8 +425,38 @@ else
   skip "a user's own wsd" "no user manager in this box"
 fi
 
+# --- another one for all users ---------------------------------------------------------------------------------------------------
+
+cp "$etc/wsd.conf" "$etc/more.conf"
+check "wsd@more starts" systemctl start wsd@more.socket
+check "and serves another user" expect_output 6765 as alice wsctl --socket /run/wsd/more.sock submit fib 20
+check "which one outside of the group is not" expect_exit 77 as mallory wsctl --socket /run/wsd/more.sock submit fib 20
+check "its state is its own" test -d /var/lib/wsd/more
+check "it reloads" systemctl reload wsd@more.service
+check "and stops" systemctl stop wsd@more.socket wsd@more.service
+rm "$etc/more.conf"
+
 # --- the end ---------------------------------------------------------------------------------------------------------------------
 
+check "the package's own test" env PATH=/usr/sbin:/usr/bin:/sbin:/bin sh /box/autopkgtest/service
 check "both stop" systemctl stop wsd.socket wsd.service
 check "and the socket is gone" test ! -e /run/wsd/wsd.sock
 check "the last end was a success" is Result success
+systemctl start wsd.socket
+as alice wsctl submit --durable fib 20 >/dev/null
+rm -f "$PLUGINS"/{sleep,ledger,echo}.so
+check "remove" dpkg --remove wsd
+check "nothing of it runs" expect_exit 1 pgrep -u wsd
+check "what was configured and stored stays" test -e /etc/wsd/wsd.conf -a -d /var/lib/wsd
+check "purge" dpkg --purge wsd libwsclient0
+nothing_left() {
+  local left
+  left=$(find / -xdev \( -path /proc -o -path /box -o -path "$WORK" -o -path /sys -o -path /var/cache/apt \) -prune -o \
+    \( -name '*wsd*' -o -name '*wsclient*' -o -user wsd -o -group wsd \) -print)
+  [ -z "$left" ] || {
+    echo "$left"
+    return 1
+  }
+}
+check "purge leaves nothing" nothing_left
+check "but the user, as the policy of Debian has it" id wsd

@@ -1,15 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# service.sh: wsd as a service of a real systemd: installs the build into a box, boots it, and runs inside-service.sh
-# there, which does the testing.
+# service.sh: wsd as a service of a real systemd: builds the Debian packages, boots a box, installs them there with a lower
+# version, and runs inside-service.sh, which does the testing: also the upgrade, and the removal.
 . "$(dirname "$0")/../support/lib.sh"
 
 if [ "$(id -u)" != 0 ]; then
   skip service "needs root"
   exit
 fi
-if ! "$SRC/packaging/install-deps" system >"$WORK/deps" 2>&1; then
+if ! "$SRC/packaging/install-deps" system build package >"$WORK/deps" 2>&1; then
   skip service "packages are missing: $(tail -n 1 "$WORK/deps")"
   exit
 fi
@@ -19,21 +19,45 @@ if ! "$box" --timeout 60 -- true >"$WORK/box" 2>&1; then
   exit
 fi
 
-check "meson install" env DESTDIR="$WORK/dest" meson install -C "$BUILD" --no-rebuild --quiet || exit
-prefix=$(meson introspect "$BUILD" --buildoptions | python3 -c '
-import json, sys
-print({o["name"]: o["value"] for o in json.load(sys.stdin)}["prefix"])')
-inputs=(--dir "$WORK/dest" --copy "$SRC/tests/support/lib.sh:/box/support/lib.sh"
-  --copy "$SRC/tests/system/inside-service.sh:/box/system/inside-service.sh")
-plugindir=$(PKG_CONFIG_PATH=$(dirname "$(find "$WORK/dest" -name wsd-plugin.pc)") pkg-config --variable=plugindir wsd-plugin)
-for plugin in sleep crash echo; do
-  inputs+=(--copy "$TEST_PLUGINS/$plugin.so:$plugindir/$plugin.so")
-done
-for package in libevent-core-2.1-7 libprotobuf-c1 libssl3 libzstd1 libinih1 libhwloc15 libseccomp2 libsqlite3-0; do
-  inputs+=(--pkg "$package")
-done
+debs=$WORK/debs old=$WORK/old
+check "packaging/build-deb" "$SRC/packaging/build-deb" --quick --output "$debs" || exit
+if command -v lintian >/dev/null; then
+  check "lintian finds nothing, pedantic" lintian --pedantic --display-info --allow-root --no-tag-display-limit \
+    --fail-on error,warning,info,pedantic "$debs"/*.changes
+else
+  skip "lintian" "there is none here"
+fi
+# The same packages with a lower version: what dpkg and the maintainer scripts do in an upgrade does not hang on more.
+lower() { # DEB
+  local tree=$WORK/lower
+  rm -rf "$tree"
+  dpkg-deb --raw-extract "$1" "$tree" &&
+    sed -i -E 's/^Version: .*/Version: 0.0.1/; /^Depends:/s/(libwsclient0 \()[>=]+ [^)]*/\1>= 0.0.1/' "$tree/DEBIAN/control" &&
+    dpkg-deb --root-owner-group --build "$tree" "$old/$(basename "${1%%_*}")_0.0.1.deb"
+}
+all_lower() {
+  local deb
+  mkdir "$old"
+  for deb in "$debs"/*.deb; do lower "$deb" || return 1; done
+}
+check "the same with a lower version" all_lower || exit
+if [ -n "${WSD_THOROUGH:-}" ]; then
+  another_time() { # another directory, other names, another user's mask
+    mkdir -p "$WORK/elsewhere/deeper" &&
+      (umask 077 && cd / && TMPDIR=$WORK/elsewhere/deeper TZ=Asia/Kathmandu "$SRC/packaging/build-deb" --quick --output "$WORK/debs-2") &&
+      (cd "$debs" && sha256sum ./*.deb) | (cd "$WORK/debs-2" && sha256sum --check)
+  }
+  check "two builds, the same bytes" another_time
+fi
+
+plugins=/usr/lib/$(dpkg-architecture -qDEB_HOST_MULTIARCH)/wsd/plugins
+inputs=(--copy "$debs:/box/debs-new" --copy "$SRC/tests/support/lib.sh:/box/support/lib.sh"
+  --copy "$SRC/tests/system/inside-service.sh:/box/system/inside-service.sh"
+  --copy "$SRC/packaging/debian/tests:/box/autopkgtest")
+for plugin in sleep ledger echo crash; do inputs+=(--copy "$TEST_PLUGINS/$plugin.so:$plugins/$plugin.so"); done
+for deb in "$old"/wsd_*.deb "$old"/libwsclient0_*.deb; do inputs+=(--deb "$deb"); done
 status=0
-"$box" "${inputs[@]}" --out "$WORK/out" --timeout $((240 * TIME_SCALE)) --env "PREFIX=$prefix" \
+"$box" "${inputs[@]}" --out "$WORK/out" --timeout $((240 * TIME_SCALE)) --env "PLUGINS=$plugins" \
   --env "TIME_SCALE=$TIME_SCALE" -- bash /box/system/inside-service.sh >"$WORK/said" 2>&1 || status=$?
 cat "$WORK/said"
 n_failed=$(grep -c '^FAIL ' "$WORK/said")

@@ -597,6 +597,31 @@ static void break_it(enum breakage how, uint32_t tag)
     }
 }
 
+/* Two that were accepted, one of them durable, and wsd says that it ends, or not. */
+START_TEST(durable_job_is_not_lost_with_a_wsd_that_ends_in_order)
+{
+    struct seen plain = {0}, durable = {0};
+
+    client = wsd_client_free(client);
+    peer_deinit(&peer);
+    peer_init(&peer, PEER_WELCOME, WINDOW);
+    peer.features = FEATURE_STORE;
+    ck_assert_int_eq(peer_open(&peer, &client, 0), 0);
+    submit(&plain, true);
+    peer_send_accepted(&peer, peer.frame.tag);
+    submit_as(&durable, true, (struct wsd_submit){.flags = WSD_SUBMIT_DURABLE});
+    peer_send_accepted(&peer, peer.frame.tag);
+    process_until(&durable.accepted, 1);
+    if (_i)
+        peer_send(&peer, &(struct msg){.type = FRAME_GOODBYE, .error = {.code = 75}}, 0, NULL, 0);
+    peer_close(&peer);
+    process_until(&durable.done, 1);
+    ck_assert_int_eq(plain.exit, 125);
+    ck_assert_int_eq(durable.exit, _i ? 75 : 125);
+    ck_assert(!_i || strstr(durable.text, "wsctl await"));
+}
+END_TEST
+
 START_TEST(every_open_call_ends_once_however_it_breaks)
 {
     struct seen seen[5] = {{.hold = 1}, {.free_in_done = true}, {.submit_in_done = true}, {0}, {0}}, ended = {0};
@@ -1269,6 +1294,7 @@ int main(void)
     tcase_add_loop_test(tcase, refusal_is_told_with_its_code, 0, (int)ARRAY_SIZE(refusals));
     tcase_add_test(tcase, limits_are_held_before_anything_is_sent);
     tcase_add_loop_test(tcase, every_open_call_ends_once_however_it_breaks, 0, N_BREAKAGES);
+    tcase_add_loop_test(tcase, durable_job_is_not_lost_with_a_wsd_that_ends_in_order, 0, 2);
     tcase_add_test(tcase, call_may_be_freed_in_its_callbacks);
     tcase_add_test(tcase, wait_survives_a_call_that_its_callback_frees);
     tcase_add_test(tcase, wait_in_the_own_output_callback_is_refused);

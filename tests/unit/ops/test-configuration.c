@@ -220,6 +220,64 @@ START_TEST(users_of_a_domain_are_limited_at_and_above)
 }
 END_TEST
 
+static const struct access_list *submitters(void)
+{
+    return &config.access.lists[ACCESS_SUBMIT];
+}
+
+START_TEST(the_first_line_of_people_replaces_the_default_and_others_add)
+{
+    const uint32_t groups[] = {5, 77};
+
+    ck_assert(access_listed(submitters(), 1234, NULL, 0));
+    ck_assert(!access_listed(&config.access.lists[ACCESS_SEE], 1234, groups, 2));
+    ck_assert_int_eq(read_text("[access]\nsubmit = 1001  root\t@77\nsubmit = 1002\nsee = *\n"), 0);
+    ck_assert(access_listed(submitters(), 1001, NULL, 0) && access_listed(submitters(), 1002, NULL, 0));
+    ck_assert(access_listed(submitters(), 0, NULL, 0));
+    ck_assert(!access_listed(submitters(), 77, groups, 1)); /* a group is no user */
+    ck_assert(access_listed(submitters(), 1003, groups, 2));
+    ck_assert(access_listed(&config.access.lists[ACCESS_SEE], 1003, NULL, 0));
+    ck_assert_int_eq(config_set(&config, "access", "submit", "", error), 0);
+    ck_assert(!access_listed(submitters(), 1001, groups, 2));
+    ck_assert_int_eq(config_set(&config, "access", "submit", "1004", error), 0);
+    ck_assert(access_listed(submitters(), 1004, NULL, 0));
+    ck_assert(!access_listed(&config.access.lists[ACCESS_CANCEL], 1004, groups, 2));
+}
+END_TEST
+
+START_TEST(a_plugin_is_for_everybody_until_it_is_said)
+{
+    ck_assert_ptr_null(config_plugin_users(&config, "x"));
+    ck_assert_int_eq(config_set(&config, "plugin x", "enabled", "yes", error), 0);
+    ck_assert_ptr_null(config_plugin_users(&config, "x"));
+    ck_assert_int_eq(config_set(&config, "plugin x", "users", "", error), 0);
+    ck_assert(!access_listed(config_plugin_users(&config, "x"), 1001, NULL, 0));
+    ck_assert_int_eq(config_set(&config, "plugin x", "users", "1001", error), 0);
+    ck_assert(access_listed(config_plugin_users(&config, "x"), 1001, NULL, 0));
+    ck_assert_ptr_null(config_plugin_users(&config, "y"));
+}
+END_TEST
+
+START_TEST(people_are_limited_at_and_above)
+{
+    char text[16];
+
+    for (unsigned i = 0; i < CONFIG_USERS_MAX; i++) {
+        snprintf(text, sizeof(text), "%u @%u", 5000 + i, 5000 + i);
+        ck_assert_int_eq(config_set(&config, "access", "see", text, error), 0);
+    }
+    ck_assert_int_eq(config_set(&config, "access", "see", "1", error), -EINVAL);
+    ck_assert_ptr_nonnull(strstr(error, "at most 1024"));
+    ck_assert_int_eq(config_set(&config, "access", "see", "@1", error), -EINVAL);
+    ck_assert_int_eq(config_set(&config, "access", "see", "@no-such-group", error), -EINVAL);
+    ck_assert_ptr_nonnull(strstr(error, "@no-such-group: there is no such group"));
+    ck_assert_int_eq(config_set(&config, "access", "see", "no-such-user", error), -EINVAL);
+    ck_assert_ptr_nonnull(strstr(error, "no-such-user: there is no such user"));
+    ck_assert_int_eq(config_set(&config, "access", "see", "4294967295", error), -EINVAL);
+    ck_assert_int_eq(config_set(&config, "access", "see", "@", error), -EINVAL);
+}
+END_TEST
+
 START_TEST(first_user_and_switches_have_their_words)
 {
     ck_assert_uint_eq(config.first_user_id, JOBS_FIRST_USER_ID);
@@ -436,6 +494,8 @@ START_TEST(what_is_printed_reads_back_as_the_same)
                                "[domain a b]\nusers = 1001 0\nworkers = 7\nexecutor-tasks = 1\ncpu-weight = 10000\n"
                                "executor-memory = none\n[domain c]\nusers = 1003\n"
                                "[executor]\nuser-ids = yes\nfirst-user-id = 1\ncgroups = no\n"
+                               "[access]\nsubmit = 0 1001 @77\nsee =\nadminister = *\n[plugin b]\nusers =\n[plugin c]\nusers = @9 8\n"
+                               "[tls]\nlisten = :1\ncrl = /x\nmax-handshakes = 3\nhandshake-timeout = 4s\n"
                                "[plugin a]\nisolation = own\nmax-run = 1500ms\n[limits]\nmax-run = 2h\n"),
                      0);
     snprintf(path, sizeof(path), "%s/printed.conf", directory);
@@ -467,6 +527,9 @@ int main(void)
     tcase_add_test(tc, a_plugin_apart_has_what_it_says_and_else_what_its_domain_has);
     tcase_add_test(tc, what_a_domain_cannot_be_is_refused);
     tcase_add_test(tc, users_of_a_domain_are_limited_at_and_above);
+    tcase_add_test(tc, the_first_line_of_people_replaces_the_default_and_others_add);
+    tcase_add_test(tc, a_plugin_is_for_everybody_until_it_is_said);
+    tcase_add_test(tc, people_are_limited_at_and_above);
     tcase_add_test(tc, first_user_and_switches_have_their_words);
     tcase_add_test(tc, stacks_are_limited_below_at_and_above);
     tcase_add_test(tc, executors_are_told_of_their_sandbox);

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * remote.c: the way to a wsd on another machine: TCP, and TLS over it.
+ * Owns the context; the connection is the handle's. One thread a handle.
+ * Keeps: nothing is said in the clear, and nothing before the other side has proved that it is the host that was named.
+ * No file of ours is opened for it: see open.c. */
+#include "client.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/clock.h"
+
+static const char *or_environment(const char *given, const char *variable)
+{
+    const char *value = given ? given : secure_getenv(variable);
+
+    return value && *value ? value : NULL;
+}
+
+/* HOST:PORT in two; the brackets of an address go. False: it is none. */
+static bool split(const char *where, char host[static 256], char port[static 16])
+{
+    const char *colon = strrchr(where, ':');
+    size_t n = colon ? (size_t)(colon - where) : 0;
+    bool brackets = n > 2 && where[0] == '[' && where[n - 1] == ']';
+
+    if (n == 0 || !colon[1] || (!brackets && memchr(where, ':', n)))
+        return false;
+    return snprintf(host, 256, "%.*s", (int)(brackets ? n - 2 : n), where + brackets) < 256 &&
+           snprintf(port, 16, "%s", colon + 1) < 16;
+}
+
+/* 0 or a negative errno. */
+static int await_connected(int fd, uint64_t deadline_usec)
+{
+    struct pollfd p = {.fd = fd, .events = POLLOUT};
+    socklen_t size = sizeof(int);
+    int error = 0, r;
+
+    do {
+        uint64_t now = clock_monotonic_usec(), left = deadline_usec > now ? deadline_usec - now : 0;
+
+        r = poll(&p, 1, (int)MIN(left / 1000 + 1, (uint64_t)INT32_MAX));
+    } while (r < 0 && errno == EINTR);
+    if (r == 0)
+        return -ETIMEDOUT;
+    return getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) < 0 ? -errno : -error;
+}
+
+static int connect_one(const struct addrinfo *a, uint64_t deadline_usec)
+{
+    _cleanup_(close_fdp) int fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int on = 1, r = 0;
+
+    if (fd < 0)
+        return -errno;
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+    if (connect(fd, a->ai_addr, a->ai_addrlen) < 0)
+        r = errno == EINPROGRESS || errno == EINTR ? await_connected(fd, deadline_usec) : -errno;
+    return r < 0 ? r : TAKE_FD(fd);
+}
+
+/* The first address that answers. */
+static int connect_host(struct wsd_client *client, const char *where, const char *host, const char *port, uint64_t deadline_usec)
+{
+    struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM}, *all;
+    int r = getaddrinfo(host, port, &hints, &all);
+
+    if (r != 0)
+        return client_error(client, -EHOSTUNREACH, 69, "%s: %s", where, gai_strerror(r));
+    r = -EHOSTUNREACH;
+    for (const struct addrinfo *a = all; a && client->fd < 0; a = a->ai_next) {
+        r = connect_one(a, deadline_usec);
+        client->fd = r;
+    }
+    freeaddrinfo(all);
+    return client->fd < 0 ? client_error(client, r, 69, "%s: %s", where, strerror(-r)) : 0;
+}
+
+int remote_connect(struct wsd_client *client, const struct wsd_tls *tls, uint64_t deadline_usec)
+{
+    struct wsd_tls t = {0};
+    char host[256], port[16], error[TLS_ERROR] = "";
+
+    if (tls)
+        memcpy(&t, tls, MIN(tls->size, sizeof(t)));
+    const char *where = or_environment(t.host, "WSD_HOST");
+    const struct tls_options o = {.certificate = or_environment(t.certificate, "WSD_TLS_CERT"),
+                                  .key = or_environment(t.key, "WSD_TLS_KEY"),
+                                  .ca = or_environment(t.ca, "WSD_TLS_CA")};
+
+    if (!where || !split(where, host, port))
+        return client_error(client, -EINVAL, 64, "%s: HOST:PORT or [ADDRESS]:PORT is wanted", where ? where : "host");
+    if (!o.certificate || !o.key || !o.ca)
+        return client_error(client, -EINVAL, 64, "%s: a certificate, its key and a CA are wanted: "
+                            "--tls-cert, --tls-key and --tls-ca, or WSD_TLS_CERT, WSD_TLS_KEY and WSD_TLS_CA", where);
+    client->tls_ops = tls_load(error);
+    if (!client->tls_ops)
+        return client_error(client, -EOPNOTSUPP, 69, "%s: %s", where, error);
+    int r = client->tls_ops->context_new(&client->tls_context, &o, error);
+    if (r < 0)
+        return client_error(client, r, r == -ENOMEM ? 74 : 66, "%s", error);
+    r = connect_host(client, where, host, port, deadline_usec);
+    if (r < 0)
+        return r;
+    r = client->tls_ops->open(&client->tls, client->tls_context, client->fd, host);
+    return r < 0 ? client_error(client, r, 74, "%s: out of memory", where) : 0;
+}
+
+void remote_disconnect(struct wsd_client *client)
+{
+    if (!client->tls_ops)
+        return;
+    client->tls_ops->free(TAKE(client->tls));
+    client->tls_ops->context_free(TAKE(client->tls_context));
+}
+
+ssize_t remote_receive(struct wsd_client *client, void *data, size_t size)
+{
+    ssize_t n = 0, all = 0;
+
+    /* a record at a time; what ends it after some bytes comes back with the next call */
+    while ((size_t)all < size && (n = client->tls_ops->recv(client->tls, (char *)data + all, size - (size_t)all)) > 0)
+        all += n;
+    return all ? all : n;
+}

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * keep.c: connections outlive wsd: the last one leaves them with its service manager, the next one takes them from there.
+ * Owns nothing that lasts. [loop]
+ * Keeps: a connection is left only between two frames to its client, with nothing unsaid; each open request is one for a durable
+ * job, or was answered before. Who the client is, the kernel says again. What the memory says is checked as if anybody
+ * had written it: a connection that does not fit is closed, no other.
+ * Does not know who keeps the descriptors meanwhile. */
+#include "frontend/kept.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "frontend/call.h"
+
+#define SEALS (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
+
+static uint64_t inode_of(int fd)
+{
+    struct stat st;
+
+    return fstat(fd, &st) == 0 && S_ISSOCK(st.st_mode) ? (uint64_t)st.st_ino : 0;
+}
+
+/* --- leaving ------------------------------------------------------------------------------------------------------- */
+
+/* What the next wsd cannot answer is answered now. */
+static void answer(struct peer *p)
+{
+    list_for_each_safe(l, n, &p->calls)
+    {
+        struct call *c = container_of(l, struct call, link);
+
+        if (c->parted)
+            continue;
+        if (c->over) { /* it has had its last frame */
+            jobs_unwatch(&c->watch);
+            call_free(c);
+            continue;
+        }
+        if (c->watch.job) { /* its client has not read what there is */
+            p->failed = true;
+            return;
+        }
+        peer_error(p, c->tag, 75, "wsd is being restarted: ask again");
+        call_free(c);
+    }
+}
+
+static bool can_stay(const struct peer *p)
+{
+    if (p->failed || p->remote || buffer_size(&p->out) || p->n_fds || p->n_sending)
+        return false; /* what TLS knows of a connection stays in this process */
+    list_for_each(l, &p->calls) if (!container_of(l, struct call, link)->parted) return false;
+    return true;
+}
+
+static int put_peer(struct buffer *b, const struct peer *p)
+{
+    size_t directory = p->directory ? strlen(directory_path(p->directory)) : 0;
+    struct kept_peer k = {.inode = inode_of(p->fd),
+                          .features = p->features,
+                          .flags = p->greeted ? KEPT_GREETED : 0,
+                          .window = p->window,
+                          .n_opens = p->n_opens,
+                          .directory_size = (uint32_t)directory,
+                          .in_size = (uint32_t)buffer_size(&p->in)};
+    int r;
+
+    list_for_each(l, &p->calls) k.n_calls++;
+    r = buffer_put(b, &k, sizeof(k));
+    r |= buffer_put(b, directory ? directory_path(p->directory) : NULL, directory);
+    r |= buffer_put(b, buffer_size(&p->in) ? buffer_data(&p->in) : NULL, buffer_size(&p->in));
+    list_for_each(l, &p->calls)
+    {
+        const struct call *c = container_of(l, struct call, link);
+        struct kept_call kc = {.tag = c->tag,
+                               .out_allowed = c->out_allowed,
+                               .flags = (c->kind == CALL_SUBMIT ? KEPT_SUBMIT : 0u) |
+                                        (c->watch.wants_progress ? KEPT_PROGRESS : 0u) | (c->cancel ? KEPT_CANCEL : 0u)};
+
+        memcpy(kc.id, c->id, sizeof(kc.id));
+        r |= buffer_put(b, &kc, sizeof(kc));
+    }
+    return r < 0 ? -ENOMEM : 0;
+}
+
+static int seal(const struct buffer *b)
+{
+    _cleanup_(close_fdp) int fd = memfd_create("wsd-kept", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    size_t done = 0, size = buffer_size(b);
+
+    if (fd < 0)
+        return -errno;
+    while (done < size) {
+        ssize_t n = pwrite(fd, buffer_data(b) + done, size - done, (off_t)done);
+
+        if (n < 0 && errno != EINTR)
+            return -errno;
+        done += n > 0 ? (size_t)n : 0;
+    }
+    if (fcntl(fd, F_ADD_SEALS, SEALS) < 0)
+        return -errno;
+    return TAKE_FD(fd);
+}
+
+int frontend_leave(struct frontend *f, int *ret_state, int **ret_fds, size_t *ret_n)
+{
+    struct kept_head head = {.magic = KEPT_MAGIC, .version = KEPT_VERSION};
+    struct buffer b = {0};
+    int *fds, r;
+
+    list_for_each(l, &f->peers) answer(container_of(l, struct peer, link));
+    (void)frontend_flush(f);
+    fds = malloc((f->n_peers + 1) * sizeof(*fds));
+    r = fds && buffer_put(&b, &head, sizeof(head)) == 0 ? 0 : -ENOMEM;
+    list_for_each(l, &f->peers)
+    {
+        struct peer *p = container_of(l, struct peer, link);
+
+        if (r < 0 || !can_stay(p))
+            continue;
+        r = put_peer(&b, p);
+        fds[head.n_peers++] = p->fd;
+    }
+    if (r == 0) {
+        head.size = buffer_size(&b);
+        memcpy(b.data + b.start, &head, sizeof(head));
+        r = seal(&b);
+    }
+    buffer_deinit(&b);
+    if (r < 0) {
+        free(fds);
+        return r;
+    }
+    *ret_state = r;
+    *ret_fds = fds;
+    *ret_n = head.n_peers;
+    return 0;
+}
+
+/* --- taking --------------------------------------------------------------------------------------------------------- */
+
+struct cursor {
+    const uint8_t *at;
+    size_t left;
+};
+
+static const void *take(struct cursor *c, uint64_t size)
+{
+    const uint8_t *at = c->at;
+
+    if (size > c->left)
+        return NULL;
+    c->at += size;
+    c->left -= size;
+    return at;
+}
+
+static bool take_copy(struct cursor *c, void *to, size_t size)
+{
+    const void *from = take(c, size);
+
+    if (from)
+        memcpy(to, from, size);
+    return from;
+}
+
+struct found {
+    uint64_t inode;
+    int fd;
+};
+
+static int by_inode(const void *a, const void *b)
+{
+    const struct found *x = a, *y = b;
+
+    return (x->inode > y->inode) - (x->inode < y->inode);
+}
+
+/* One connection and its requests. False: nothing behind it can be read. */
+static bool take_peer(struct frontend *f, struct cursor *c, struct found *found, size_t n_found, size_t *taken)
+{
+    struct kept_peer k;
+    struct kept_call kc;
+    struct found *at;
+    struct peer *p = NULL;
+    const char *directory;
+    const uint8_t *in;
+
+    if (!take_copy(c, &k, sizeof(k)))
+        return false;
+    directory = take(c, k.directory_size);
+    in = take(c, k.in_size);
+    if (!directory || !in || k.n_calls > c->left / sizeof(kc))
+        return false;
+    at = bsearch(&(struct found){.inode = k.inode}, found, n_found, sizeof(*found), by_inode);
+    if (at && at->fd >= 0) {
+        int fd = TAKE_FD(at->fd);
+
+        if (peer_new(f, fd, false, &p) < 0)
+            p = NULL;
+    }
+    if (p && !p->failed)
+        (void)dispatch_take(p, &k, directory);
+    for (uint32_t i = 0; i < k.n_calls; i++) {
+        if (!take_copy(c, &kc, sizeof(kc)))
+            return false;
+        if (p && !p->failed)
+            dispatch_take_call(p, &kc);
+    }
+    if (p && !p->failed) {
+        peer_take_input(p, in, k.in_size);
+        (*taken)++;
+    }
+    return true;
+}
+
+/* 0 or a negative errno. */
+static int take_all(struct frontend *f, struct cursor *c, struct found *found, size_t n_found, size_t *taken)
+{
+    struct kept_head head;
+
+    if (!take_copy(c, &head, sizeof(head)) || head.magic != KEPT_MAGIC || head.size != c->left + sizeof(head))
+        return -EBADMSG;
+    if (head.version != KEPT_VERSION)
+        return -EPROTONOSUPPORT;
+    for (uint32_t i = 0; i < head.n_peers; i++)
+        if (!take_peer(f, c, found, n_found, taken))
+            return -EBADMSG;
+    return c->left ? -EBADMSG : 0;
+}
+
+/* The whole of it, where it cannot change any more. */
+static int read_all(int fd, uint8_t **ret_data, size_t *ret_size)
+{
+    _cleanup_(freep) uint8_t *data = NULL;
+    struct stat st;
+    size_t size, done = 0;
+
+    if (fcntl(fd, F_GET_SEALS) != SEALS || fstat(fd, &st) < 0 || st.st_size <= 0 || st.st_size > KEPT_MAX)
+        return -EBADMSG;
+    size = (size_t)st.st_size;
+    data = malloc(size);
+    if (!data)
+        return -ENOMEM;
+    while (done < size) {
+        ssize_t n = pread(fd, data + done, size - done, (off_t)done);
+
+        if (n == 0 || (n < 0 && errno != EINTR))
+            return n ? -errno : -EBADMSG;
+        done += n > 0 ? (size_t)n : 0;
+    }
+    *ret_data = TAKE(data);
+    *ret_size = size;
+    return 0;
+}
+
+int frontend_take(struct frontend *f, int state, int *fds, size_t n, size_t *ret_taken)
+{
+    struct found *found = malloc((n + 1) * sizeof(*found));
+    _cleanup_(freep) uint8_t *data = NULL;
+    size_t size = 0, taken = 0;
+    int r = found ? read_all(state, &data, &size) : -ENOMEM;
+
+    for (size_t i = 0; i < n; i++) {
+        if (r == 0)
+            found[i] = (struct found){.inode = inode_of(fds[i]), .fd = TAKE_FD(fds[i])};
+        else
+            close_fd(fds[i]);
+    }
+    if (r == 0) {
+        qsort(found, n, sizeof(*found), by_inode);
+        r = take_all(f, &(struct cursor){data, size}, found, n, &taken);
+        for (size_t i = 0; i < n; i++)
+            close_fd(found[i].fd);
+    }
+    close_fd(state);
+    free(found);
+    *ret_taken = taken;
+    return r;
+}

@@ -1,0 +1,434 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * remote.c: clients of other machines: TCP, never without TLS, and which local user each of them is.
+ * Owns certificates and user map as they were read last, and what connections of other machines have beside the common. [loop]
+ * Keeps: nothing that came before the handshake was over is dispatched; who has no line in the map is nobody; nobody is root;
+ * what is revoked, expired or taken out of the map ends with the next reading of the files, on open connections too.
+ * The bytes go through peer.c's own buffers, as those of local clients do: a bufferevent would be a second pair of
+ * buffers, with limits of its own, behind every one of them.
+ * Does not say what a user may do (access.c). */
+#include "frontend/remote.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "frontend/peer.h"
+
+#define LINE_MAX_BYTES 1024u
+#define KEEPALIVE_SEC  60     /* a machine that went without a word is noticed after this, and a minute more */
+#define UNACKED_MSEC   120000 /* so is one that takes nothing any more */
+
+struct remote_user {
+    char certificate[TLS_NAME_MAX]; /* a name as tls_ops.names() gives it */
+    uint32_t uid, gid, n_gids;
+    uint32_t *gids;
+};
+
+static const struct remote_user nobody = {.uid = UINT32_MAX, .gid = UINT32_MAX};
+
+struct remote {
+    const struct tls_ops *ops;
+    struct tls_context *context;
+    uint64_t number; /* of this reading */
+    struct remote_user *users; /* in the order of the file */
+    uint32_t n_users;
+};
+
+/* --- the user map -------------------------------------------------------------------------------------------------- */
+
+__attribute__((format(printf, 4, 5))) static int refuse(char error[REMOTE_ERROR], const char *file, unsigned line,
+                                                        const char *format, ...)
+{
+    size_t n = (size_t)snprintf(error, REMOTE_ERROR, line ? "%.200s:%u: " : "%.200s: ", file, line);
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(error + n, REMOTE_ERROR - n, format, args);
+    va_end(args);
+    return -EINVAL;
+}
+
+static int groups_load(struct remote_user *u, const char *name)
+{
+    int n = (int)REMOTE_GROUPS_MAX;
+
+    u->gids = calloc(REMOTE_GROUPS_MAX, sizeof(*u->gids));
+    if (!u->gids)
+        return -ENOMEM;
+    if (getgrouplist(name, u->gid, u->gids, &n) < 0)
+        n = (int)REMOTE_GROUPS_MAX; /* as many as there is room for */
+    uint32_t *fitting = realloc(u->gids, (size_t)MAX(n, 1) * sizeof(*u->gids));
+    u->gids = fitting ? fitting : u->gids;
+    u->n_gids = (uint32_t)n;
+    return 0;
+}
+
+static char *trim(char *text)
+{
+    char *end;
+
+    text += strspn(text, " \t");
+    for (end = text + strlen(text); end > text && strchr(" \t\r\n", end[-1]);)
+        *--end = 0;
+    return text;
+}
+
+static bool is_certificate_name(const char *name)
+{
+    static const char *const kinds[] = {"CN:", "DNS:", "URI:", "email:"};
+
+    for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
+        if (strncmp(name, kinds[i], strlen(kinds[i])) == 0)
+            return name[strlen(kinds[i])] && strlen(name) < TLS_NAME_MAX;
+    return false;
+}
+
+/* NAME = USER, the last `=` counts: a name may have some. */
+static int add_line(struct remote *r, const char *file, unsigned number, char *line, char error[REMOTE_ERROR])
+{
+    struct remote_user u = {.uid = 0}, *more;
+    char *equal, *name, *user;
+
+    line = trim(line);
+    if (!*line || *line == '#')
+        return 0;
+    equal = strrchr(line, '=');
+    if (equal)
+        *equal = 0;
+    name = trim(line);
+    user = equal ? trim(equal + 1) : line;
+    if (!equal || !is_certificate_name(name))
+        return refuse(error, file, number, "not `NAME = USER`, with CN:, DNS:, URI: or email: before NAME, of at most %u bytes",
+                      TLS_NAME_MAX - 1);
+    struct passwd *p = getpwnam(user);
+    if (!p)
+        return refuse(error, file, number, "%.64s: there is no such user", user);
+    if (p->pw_uid == 0)
+        return refuse(error, file, number, "%.64s: nobody is root from another machine", user);
+    if (r->n_users == REMOTE_USERS_MAX)
+        return refuse(error, file, number, "at most %u lines", REMOTE_USERS_MAX);
+    more = realloc(r->users, (r->n_users + 1) * sizeof(*more));
+    if (more)
+        r->users = more;
+    snprintf(u.certificate, sizeof(u.certificate), "%s", name);
+    u.uid = p->pw_uid;
+    u.gid = p->pw_gid;
+    if (!more || groups_load(&u, user) < 0)
+        return refuse(error, file, number, "out of memory"), -ENOMEM;
+    r->users[r->n_users++] = u;
+    return 0;
+}
+
+/* Who can write it can be anybody. */
+static int check_map(FILE *f, const char *file, char error[REMOTE_ERROR])
+{
+    struct stat st;
+
+    if (fstat(fileno(f), &st) < 0)
+        return refuse(error, file, 0, "%s", strerror(errno));
+    if ((st.st_uid != 0 && st.st_uid != geteuid()) || st.st_mode & (S_IWGRP | S_IWOTH))
+        return refuse(error, file, 0, "others than root and the user of wsd could have written it");
+    return 0;
+}
+
+static int read_map(struct remote *r, const char *file, char error[REMOTE_ERROR])
+{
+    FILE *f = fopen(file, "re");
+    char line[LINE_MAX_BYTES];
+    int result;
+
+    if (!f)
+        return refuse(error, file, 0, "%s", strerror(errno));
+    result = check_map(f, file, error);
+    for (unsigned n = 1; result == 0 && fgets(line, sizeof(line), f); n++)
+        result = strlen(line) == sizeof(line) - 1 && line[sizeof(line) - 2] != '\n'
+                     ? refuse(error, file, n, "the line is longer than %u bytes", LINE_MAX_BYTES - 2)
+                     : add_line(r, file, n, line, error);
+    if (result == 0 && ferror(f))
+        result = refuse(error, file, 0, "cannot be read");
+    fclose(f);
+    return result;
+}
+
+struct remote *remote_free(struct remote *r)
+{
+    if (!r)
+        return NULL;
+    for (uint32_t i = 0; i < r->n_users; i++)
+        free(r->users[i].gids);
+    free(r->users);
+    if (r->ops)
+        r->ops->context_free(r->context);
+    free(r);
+    return NULL;
+}
+DEFINE_CLEANUP(struct remote, remote_free)
+
+int remote_load(struct remote **ret, const struct remote_options *o, char error[REMOTE_ERROR])
+{
+    const struct tls_options files = {
+        .server = true, .certificate = o->certificate, .key = o->key, .ca = o->ca, .crl = o->crl};
+    _cleanup_(remote_freep) struct remote *r = calloc(1, sizeof(*r));
+    static uint64_t n_readings;
+    int result;
+
+    if (!r)
+        return -ENOMEM;
+    if (!o->certificate || !o->key || !o->ca || !o->user_map) {
+        snprintf(error, REMOTE_ERROR, "[tls] listen needs certificate, key, ca and user-map");
+        return -EINVAL;
+    }
+    r->ops = tls_load(error);
+    if (!r->ops)
+        return -EOPNOTSUPP;
+    r->number = ++n_readings;
+    result = r->ops->context_new(&r->context, &files, error);
+    if (result == 0)
+        result = read_map(r, o->user_map, error);
+    if (result < 0)
+        return result;
+    *ret = TAKE(r);
+    return 0;
+}
+
+/* --- connections ----------------------------------------------------------------------------------------------------- */
+
+int remote_open(struct peer *p)
+{
+    const struct remote *r = p->frontend->remote;
+    struct remote_peer *q = calloc(1, sizeof(*q));
+    struct sockaddr_storage a;
+    socklen_t size = sizeof(a);
+    char host[48], port[8];
+
+    if (!q)
+        return -ENOMEM;
+    q->ops = r->ops;
+    q->reading = r->number;
+    if (getpeername(p->fd, (struct sockaddr *)&a, &size) == 0 &&
+        getnameinfo((struct sockaddr *)&a, size, host, sizeof(host), port, sizeof(port), NI_NUMERICHOST | NI_NUMERICSERV) == 0)
+        snprintf(q->address, sizeof(q->address), "%s port %s", host, port);
+    if (r->ops->open(&q->tls, r->context, p->fd, NULL) < 0) {
+        free(q);
+        return -ENOMEM;
+    }
+    p->uid = p->gid = UINT32_MAX; /* nobody, as yet */
+    p->pid = 0;
+    p->remote = q;
+    p->frontend->n_handshakes++;
+    return 0;
+}
+
+void remote_close(struct peer *p)
+{
+    struct remote_peer *q = TAKE(p->remote);
+
+    if (!q)
+        return;
+    if (!q->user)
+        p->frontend->n_handshakes--;
+    q->ops->free(q->tls);
+    free(q);
+}
+
+ssize_t remote_recv(struct peer *p, void *data, size_t size)
+{
+    const struct tls_ops *ops = p->remote->ops;
+    struct tls *t = p->remote->tls;
+    ssize_t n = 0, all = 0;
+
+    /* a record at a time; what ends it after some bytes comes back with the next call */
+    while ((size_t)all < size && (n = ops->recv(t, (char *)data + all, size - (size_t)all)) > 0)
+        all += n;
+    if (n < 0 && errno != EAGAIN && errno != EINTR && all == 0) {
+        int e = errno;
+
+        log_info("connection of %s%s%s: %s", p->remote->address, *p->remote->name ? ", " : "", p->remote->name,
+                 e == EACCES || e == EPROTO ? ops->error(t) : strerror(e));
+        errno = e;
+    }
+    return all ? all : n;
+}
+
+ssize_t remote_send(struct peer *p, const void *data, size_t size)
+{
+    return p->remote->ops->send(p->remote->tls, data, size);
+}
+
+struct looking {
+    const struct remote *in;
+    const struct remote_user *found; /* the first in the file */
+    char *name;                      /* that it was found by; or the first */
+};
+
+static bool look_up(const char *name, void *userdata)
+{
+    struct looking *l = userdata;
+
+    for (uint32_t i = 0; i < l->in->n_users; i++) {
+        const struct remote_user *u = &l->in->users[i];
+
+        if (strcmp(u->certificate, name) == 0 && (!l->found || u < l->found)) {
+            l->found = u;
+            snprintf(l->name, TLS_NAME_MAX, "%s", name);
+        }
+    }
+    if (!*l->name) /* for the log: the first will do */
+        snprintf(l->name, TLS_NAME_MAX, "%s", name);
+    return false; /* the order is that of the file, not of the certificate */
+}
+
+static const struct remote_user *user_of(struct remote_peer *q, const struct remote *r)
+{
+    struct looking l = {.in = r, .name = q->name};
+
+    (void)q->ops->names(q->tls, look_up, &l);
+    return l.found;
+}
+
+const char *remote_identify(struct peer *p)
+{
+    struct remote_peer *q = p->remote;
+    const struct remote *r = p->frontend->remote;
+    const struct remote_user *u = user_of(q, r);
+    char error[TLS_ERROR];
+
+    p->frontend->n_handshakes--;
+    q->user = u ? u : &nobody;
+    p->uid = q->user->uid;
+    p->gid = q->user->gid;
+    q->expires = q->ops->expires(q->tls);
+    log_debug("connection of %s is %s, uid %u", q->address, q->name, p->uid);
+    /* shaken hands by files that were read again meanwhile */
+    if (q->reading != r->number && q->ops->recheck(q->tls, r->context, error) < 0)
+        return "this certificate is good no more";
+    return u ? NULL : "this certificate is no user here ([tls] user-map in wsd.conf)";
+}
+
+uint32_t remote_groups(const struct peer *p, const uint32_t **ret)
+{
+    *ret = p->remote->user->gids;
+    return p->remote->user->n_gids;
+}
+
+bool remote_expired(const struct peer *p)
+{
+    return clock_realtime_usec() / 1000000 > (uint64_t)p->remote->expires;
+}
+
+/* By the files that hold from now on. */
+static void recheck(struct peer *p, const struct remote *r)
+{
+    struct remote_peer *q = p->remote;
+    char error[TLS_ERROR] = "";
+
+    if (q->ops->recheck(q->tls, r->context, error) < 0) {
+        peer_fail(p, "the certificate %s is refused: %s", q->name, error);
+        return;
+    }
+    const struct remote_user *u = user_of(q, r);
+    if (!u || u->uid != p->uid) {
+        peer_fail(p, "the certificate %s is %s here any more", q->name, u ? "not this user" : "no user");
+        return;
+    }
+    q->user = u;
+    p->gid = u->gid;
+    p->rights_of = 0; /* its groups may be others */
+}
+
+void frontend_set_remote(struct frontend *f, struct remote *r)
+{
+    list_for_each(l, &f->peers)
+    {
+        struct peer *p = container_of(l, struct peer, link);
+
+        if (!p->remote || !p->remote->user)
+            continue; /* a handshake that goes on is by the old files, and is looked up in the new map */
+        if (!p->failed)
+            recheck(p, r);
+        if (p->failed)
+            p->remote->user = &nobody; /* what it points to goes now */
+    }
+    remote_free(f->remote);
+    f->remote = r;
+}
+
+/* --- listening ------------------------------------------------------------------------------------------------------- */
+
+static int bind_one(const struct addrinfo *a)
+{
+    _cleanup_(close_fdp) int fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int on = 1, idle = KEEPALIVE_SEC, count = 4, between = KEEPALIVE_SEC / 4, unacked = UNACKED_MSEC;
+
+    /* connections have these from it */
+    if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0 ||
+        (a->ai_family == AF_INET6 && setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on)) < 0) ||
+        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)) < 0 ||
+        setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on)) < 0 ||
+        setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof(idle)) < 0 ||
+        setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &between, sizeof(between)) < 0 ||
+        setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof(count)) < 0 ||
+        setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &unacked, sizeof(unacked)) < 0 ||
+        bind(fd, a->ai_addr, a->ai_addrlen) < 0 || listen(fd, SOMAXCONN) < 0)
+        return -errno;
+    return TAKE_FD(fd);
+}
+
+/* HOST:PORT in two; the brackets of an address go. NULL: it is none. */
+static char *split(char *where, char **ret_port)
+{
+    char *colon = strrchr(where, ':');
+    size_t n;
+
+    if (!colon || !colon[1])
+        return NULL;
+    *colon = 0;
+    *ret_port = colon + 1;
+    n = strlen(where);
+    if (*where == '[' && where[n - 1] == ']') {
+        where[n - 1] = 0;
+        return where + 1;
+    }
+    return strchr(where, ':') ? NULL : where;
+}
+
+int frontend_listen_remote(struct frontend *f, const char *where, char error[REMOTE_ERROR])
+{
+    struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE}, *all;
+    _cleanup_(freep) char *copy = strdup(where);
+    char *port, *host = copy ? split(copy, &port) : NULL;
+    bool any = false;
+    int r;
+
+    if (!host)
+        return refuse(error, "[tls] listen", 0, "%.200s is no HOST:PORT, [ADDRESS]:PORT or :PORT", where);
+    r = getaddrinfo(*host ? host : NULL, port, &hints, &all);
+    if (r != 0)
+        return refuse(error, "[tls] listen", 0, "%.200s: %s", where, gai_strerror(r));
+    r = 0;
+    for (const struct addrinfo *a = all; a && r >= 0; a = a->ai_next) {
+        int fd = bind_one(a);
+
+        if (fd == -EAFNOSUPPORT)
+            continue; /* a machine without IPv6 */
+        r = fd < 0 ? fd : frontend_listen(f, fd, true);
+        any |= r >= 0;
+    }
+    freeaddrinfo(all);
+    if (r >= 0 && !any)
+        r = -EADDRNOTAVAIL;
+    return r < 0 ? refuse(error, "[tls] listen", 0, "%.200s: %s", where, strerror(-r)), r : 0;
+}

@@ -1,0 +1,203 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# access.sh: who may do what. A user who is in no rule reaches nothing of another's, by wsctl and by hand-written frames;
+# rules of users and groups say otherwise; they are read again, and hold for the next request of an open connection.
+. "$(dirname "$0")/../support/lib.sh"
+. "$(dirname "$0")/../support/users.sh"
+
+[ "$(id -u)" = 0 ] || { skip "several users" "only root can act as them"; exit 0; }
+command -v setpriv >/dev/null || { skip "several users" "no setpriv here"; exit 0; }
+
+FRIENDS=2077 # a group of nobody but who is given it
+install_for_all echo spin crash
+cp "$BUILD/tests/support/trespass" "$BUILD/tests/support/direct" "$WORK/inst/"
+TRESPASS=$WORK/inst/trespass
+
+rules() { # LINES: the configuration
+    printf '[daemon]\nsystem = yes\n%b' "$1" >"$WSD_CONFIG"
+}
+n_read() {
+    grep -c 'the configuration was read again' "$WSD_LOG"
+}
+read_again() { # LINES
+    local before
+    before=$(n_read)
+    rules "$1"
+    kill -HUP "$WSD_PID"
+    wait_until eval '[ "$(n_read)" -gt '"$before"' ]'
+}
+says() { # CODE WORDS COMMAND...
+    local code=$1 words=$2
+    shift 2
+    expect_exit "$code" "$@" 2>"$WORK/err" || { cat "$WORK/err"; return 1; }
+    cat "$WORK/err"
+    [ "$(wc -l <"$WORK/err")" = 1 ] && grep -qF -e "$words" "$WORK/err"
+}
+with_groups() { # GROUPS COMMAND...
+    local GROUP_ID=$1
+    shift
+    "$@"
+}
+bob() {
+    as $BOB "$CTL" "$@"
+}
+by_hand() { # REQUEST=CODE...: bob's frames about alice's job
+    as $BOB "$TRESPASS" "$id" "$@"
+}
+still_runs() {
+    "$WSCTL" --json status "$id" | grep -q '"running"'
+}
+
+rules ''
+start_wsd --workers 2 || exit 1
+chmod 755 "$(dirname "$WSD_SOCKET")"
+chmod 666 "$WSD_SOCKET"
+id=$(as $ALICE "$CTL" submit --detach spin:spin)
+check "alice's job runs" wait_until still_runs
+
+# --- a stranger ----------------------------------------------------------------------------------------------------------
+
+stranger_by_wsctl() {
+    says 66 "no such job" bob status "$id" && says 66 "no such job" bob cancel "$id" && says 66 "no such job" bob await "$id" &&
+        [ -z "$(bob --json list)" ] && ! bob --json workers | grep "\"uid\":$ALICE"
+}
+nothing_to_administer() {
+    local key='[access] administer in wsd.conf'
+    says 77 "$key" bob pause && says 77 "$key" bob resume && says 77 "$key" bob drain && says 77 "$key" bob pause spin &&
+        says 77 "$key" bob limit spin 1 && says 77 "$key" bob workers set 3
+}
+check "a stranger sees, cancels and awaits nothing of alice's" stranger_by_wsctl
+check "and administers nothing; each refusal names the key" nothing_to_administer
+check "the same by hand-written frames" by_hand status=66 await=66 cancel=66 requeue=66 drop=66 list=66 dead=66 \
+    pause=77 resume=77 drain=77 limit=77 set-workers=77 submit=0 stats=0 ping=0
+check "the tag of an AWAIT that was refused cancels nothing" by_hand cancel-by-tag=0 ping=0
+check "and the job runs on" still_runs
+
+# --- rights, each by itself ------------------------------------------------------------------------------------------------
+
+read_again "[access]\nsee = $BOB\n"
+check "see: bob sees all jobs" bob status "$id"
+seer() {
+    [ "$(bob --json list | grep -c "$id")" = 1 ] && by_hand status=0 cancel-by-tag=0 ping=0 cancel=66 pause=77
+}
+check "who may see may await, and not cancel: neither by id nor by the tag of his AWAIT" seer
+check "and the job runs on" still_runs
+read_again "[access]\nadminister = @$FRIENDS\n"
+check "administer: not without the group" by_hand pause=77 status=66
+check "with it: pause and resume, others' jobs stay hidden" with_groups $FRIENDS by_hand pause=0 resume=0 status=66 cancel=66
+check "a group of which bob's process was no more when it connected" with_groups 101 by_hand pause=77
+check "his primary group counts, too" eval 'read_again "[access]\nadminister = @$BOB\n" && by_hand pause=0 resume=0'
+read_again "[access]\ncancel = $BOB\n"
+check "cancel: without seeing" by_hand status=66 cancel=0
+check "alice's job is cancelled" expect_exit 130 as $ALICE "$CTL" await "$id"
+
+# --- submit ---------------------------------------------------------------------------------------------------------------
+
+read_again "[access]\nsubmit = $ALICE @$FRIENDS\n"
+check "submit: who is in no rule is told at once, with the key" says 77 '[access] submit in wsd.conf' bob submit echo x
+check "by frames, too" by_hand ping=77
+check "with the group he may" with_groups $FRIENDS bob submit echo x
+check "alice may" as $ALICE "$CTL" submit echo x
+check "root always" "$WSCTL" submit echo x
+
+# an open connection, under rules that change
+mkfifo "$WORK/go"
+open_connection() { # REQUEST... stop REQUEST...: runs until it has stopped
+    as $BOB "$TRESPASS" "$id" "$@" <"$WORK/go" >"$WORK/said" 2>&1 &
+    open=$!
+    started+=("$open")
+    exec 7>"$WORK/go"
+    wait_until grep -q stopped "$WORK/said"
+}
+goes_on() {
+    echo >&7
+    exec 7>&-
+    wait "$open" || { cat "$WORK/said"; return 1; }
+}
+read_again "[access]\nsubmit = $BOB\n"
+taken_away() {
+    open_connection submit=0 plugins=0 lane=0 stop submit=77 plugins=77 reload=77 release=77 lane=77 list=66 ping=0 &&
+        read_again "[access]\nsubmit = $ALICE\nsee =\n" && goes_on
+}
+check "a right that is taken away is gone with the next request of an open connection" taken_away
+read_again "[access]\nsubmit = $BOB\n"
+given() {
+    open_connection pause=77 stop pause=0 resume=0 && read_again "[access]\nsubmit = $BOB\nadminister = $BOB\n" && goes_on
+}
+check "one that is given is there" given
+kept() {
+    local before
+    before=$(grep -c 'stays as it was' "$WSD_LOG")
+    rules '[access]\nsubmit = nobody-has-this-name\n'
+    kill -HUP "$WSD_PID"
+    wait_until eval '[ "$(grep -c "stays as it was" "$WSD_LOG")" -gt '"$before"' ]' && bob submit echo x
+}
+check "rules that are wrong change nothing" kept
+
+# --- plugins ----------------------------------------------------------------------------------------------------------------
+
+read_again "[plugin echo]\nusers = $ALICE\n"
+check "a plugin for alice alone: bob is refused with the key" says 77 '[plugin echo] users in wsd.conf' bob submit echo x
+check "by frames, too" by_hand submit=77 plugins=0
+check "others he may use" expect_output 5 bob submit fib 5
+check "alice may" as $ALICE "$CTL" submit echo x
+check "detached, and gone before the answer" eval 'bob submit --detach echo x; [ $? = 77 ]'
+read_again "[plugin echo]\nusers =\n"
+check "for nobody: root may" "$WSCTL" submit echo x
+check "and alice may not" says 77 '[plugin echo] users' as $ALICE "$CTL" submit echo x
+
+# --- files that change under the check ---------------------------------------------------------------------------------------
+
+# A file that others could have written, in each of its shapes, must never run, whenever it was put there: what is checked is
+# the open descriptor.
+swapped=$WORK/inst/plugins/file.so
+make_files() {
+    mkdir "$WORK/files" "$WORK/files/bob" && cp "$TEST_PLUGINS/hostile/file-one.so" "$WORK/files/good" &&
+        cp "$TEST_PLUGINS/hostile/file-bad.so" "$WORK/files/bob/his" && cp "$TEST_PLUGINS/hostile/file-bad.so" "$WORK/files/open" &&
+        chown -R $BOB:$BOB "$WORK/files/bob" && chmod 644 "$WORK/files/good" "$WORK/files/bob/his" && chmod 666 "$WORK/files/open" &&
+        cp "$WORK/files/good" "$swapped"
+}
+neither() { # what each file by itself is: a refusal
+    local bad
+    for bad in "$WORK/files/bob/his" "$WORK/files/open"; do
+        ln -sf "$bad" "$swapped" && says 77 'could have written the file' as $ALICE "$CTL" plugin reload file || return 1
+        ln -f "$bad" "$swapped" && says 77 'could have written the file' as $ALICE "$CTL" plugin reload file || return 1
+    done
+}
+under_races() {
+    local n status refused=0 ran=0
+    for ((n = 0; n < ${WSD_THOROUGH:+10}60; n++)); do
+        as $ALICE "$CTL" plugin reload file >>"$WORK/reloads" 2>&1
+        status=0
+        as $ALICE "$CTL" submit file >"$WORK/out" 2>"$WORK/err" || status=$?
+        case "$status $(cat "$WORK/out")" in
+        '0 one') ran=$((ran + 1)) ;;
+        77\ | 66\ ) refused=$((refused + 1)) ;;
+        *) echo "exit $status"; cat "$WORK/out" "$WORK/err"; return 1 ;;
+        esac
+    done
+    gone "$swapping" && { echo "nobody swaps any more"; return 1; }
+    echo "$ran ran, $refused refused, $(grep -c 'could' "$WORK/reloads") reloads refused"
+    [ "$(grep -c 'could' "$WORK/reloads")" -gt 0 ] && [ "$ran" -gt 0 ]
+}
+check "a plugin file that others could have written is refused, by whatever link" eval 'make_files && neither'
+background "$BUILD/tests/support/swap" "$swapped" "$WORK/files/good" "$WORK/files/bob/his" "$WORK/files/open"
+swapping=$BACKGROUND_PID
+check "swapped, linked and opened all the time: only the good one ever runs" under_races
+kill -TERM "$swapping"
+check "and it is there when that is over" eval 'wait_for_exit "$swapping" && as $ALICE "$CTL" plugin reload file && expect_output one as $ALICE "$CTL" submit file'
+stop_wsd
+
+# --- the words --------------------------------------------------------------------------------------------------------------
+
+wrong() { # LINES WORDS
+    rules "$1"
+    expect_exit 64 wsd --config "$WSD_CONFIG" --check-config 2>"$WORK/err"
+    cat "$WORK/err"
+    grep -qF -e "$WSD_CONFIG:$2" "$WORK/err"
+}
+check "--check-config names a user that is not there" wrong '[access]\nsee = root nobody-has-this-name\n' \
+    '4: see: nobody-has-this-name: there is no such user'
+check "and a group" wrong '[access]\nsubmit = @no-such-group\n' '4: submit: @no-such-group: there is no such group'
+check "and those of a plugin" wrong '[plugin x]\nusers = @no-such-group\n' '4: users: @no-such-group: there is no such group'
