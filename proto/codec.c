@@ -173,6 +173,12 @@ static const char *check_submit(const struct msg_submit *m)
         return "key";
     if (m->retries > CODEC_RETRIES_MAX || m->retry_usec > CODEC_RETRY_MAX || m->retry_on & ~CODEC_RETRY_ON)
         return "retries";
+    if (m->delay_usec > CODEC_SPAN_MAX)
+        return "delay";
+    if (m->at_usec > CODEC_AT_MAX || (m->at_usec && m->delay_usec))
+        return "time";
+    if (m->queue_usec > CODEC_SPAN_MAX)
+        return "time in the queue";
     return check_args(m->args, m->argc);
 }
 
@@ -404,6 +410,9 @@ static const char *submit_of(struct codec *codec, const Wsd__Pb__Submit *pb, str
         .retries = pb->retries,
         .retry_usec = pb->retry_usec,
         .retry_on = pb->retry_on,
+        .delay_usec = pb->delay_usec,
+        .at_usec = pb->at_usec,
+        .queue_usec = pb->queue_usec,
     };
     return args_of(codec, pb, ret);
 }
@@ -762,6 +771,9 @@ static void put_submit(const struct msg_submit *m, Wsd__Pb__Submit *ret)
     ret->retries = m->retries;
     ret->retry_usec = m->retry_usec;
     ret->retry_on = m->retry_on;
+    ret->delay_usec = m->delay_usec;
+    ret->at_usec = m->at_usec;
+    ret->queue_usec = m->queue_usec;
 }
 
 static void put_handshake(const struct msg *msg, union any *ret)

@@ -32,6 +32,8 @@
 #define CODEC_KEY_MAX      256u           /* of a job: bytes, with NUL */
 #define CODEC_RETRIES_MAX  1000u
 #define CODEC_RETRY_MAX    86400000000u   /* microseconds of a first pause */
+#define CODEC_SPAN_MAX     315576000000000u   /* microseconds of a delay, or in the queue: ten years */
+#define CODEC_AT_MAX       253402300799999999u /* the last microsecond of the year 9999 */
 #define CODEC_RETRY_ON     (1u << 6 | 1u << 8 | 1u << 9 | 1u << 10) /* failed, timed-out, crashed, interrupted */
 #define CODEC_STATE_FINAL  5u             /* of a job: from here on it has ended (enum wsd_job_state of client.h) */
 #define CODEC_STATE_MAX    10u
@@ -40,6 +42,7 @@
 #define FEATURE_LANE   1u  /* direct lanes */
 #define FEATURE_FORGET 2u  /* FORGET */
 #define FEATURE_STORE  16u /* durable jobs, keys, retries, DEAD */
+#define FEATURE_TIME   32u /* delays, times, the longest time in the queue, SCHEDULE */
 
 struct span {
     const char *data; /* followed by a NUL that is not counted; never NULL in a decoded message */
@@ -70,6 +73,7 @@ struct msg_submit {
     struct span key;
     uint32_t retries, retry_on;
     uint64_t retry_usec;
+    uint64_t delay_usec, at_usec, queue_usec;
 };
 struct msg_id { bool has_id; uint8_t id[16]; };
 struct msg_chunk { uint64_t offset; bool last; };

@@ -17,6 +17,7 @@ struct submit_options {
     const char *key;
     uint32_t retries, retry_on;
     uint64_t retry_usec;
+    uint64_t delay_usec, at_usec, queue_usec;
     bool detach, local, durable;
     unsigned workers;
     const char *plugin_dirs[16];

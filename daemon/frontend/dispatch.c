@@ -599,6 +599,9 @@ static void do_submit(struct peer *p, uint32_t tag, const struct msg_submit *m, 
         .retries = m->retries,
         .retry_on = m->retry_on,
         .retry_usec = m->retry_usec,
+        .delay_usec = m->delay_usec,
+        .at_usec = m->at_usec,
+        .queue_usec = m->queue_usec,
         .directory = p->directory,
         .uid = p->uid,
     };
@@ -713,7 +716,7 @@ static void do_stats(struct peer *p, uint32_t tag)
 
 static void do_hello(struct peer *p, const struct msg_hello *m)
 {
-    uint64_t features = FEATURE_STORE | FEATURE_FORGET | (jobs_lanes_available() ? FEATURE_LANE : 0);
+    uint64_t features = FEATURE_STORE | FEATURE_FORGET | FEATURE_TIME | (jobs_lanes_available() ? FEATURE_LANE : 0);
     struct msg answer = {.type = FRAME_WELCOME,
                          .welcome = {.version = 1, .features = features, .program = span("wsd " WSD_VERSION), .window = JOBS_INPUT_WINDOW}};
 

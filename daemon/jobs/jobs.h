@@ -60,6 +60,7 @@ struct jobs_limits {
     uint64_t recycle_jobs;   /* an executor makes room for a fresh one after so many; 0: never */
     uint64_t recycle_growth; /* and after it has grown by so many bytes; 0: never */
     uint64_t max_run_usec;   /* of a job; 0: any. The configuration may say otherwise for a plugin */
+    uint64_t max_wait_usec;  /* of a job in the queue; 0: any */
     uint64_t quarantine_after;    /* crashes of a function until it is refused for a while */
     uint64_t quarantine_max_usec; /* the longest pause */
     uint64_t store_keep_usec;     /* how long the end of a durable job is kept */
@@ -226,6 +227,9 @@ struct job_request {
     const char *key;      /* NULL or "": none */
     uint32_t retries, retry_on; /* retry_on: 1 << state, 0: the default */
     uint64_t retry_usec;  /* the first pause, 0: the default */
+    uint64_t delay_usec;  /* not before so long, 0: at once */
+    uint64_t at_usec;     /* not before (CLOCK_REALTIME), 0: at once */
+    uint64_t queue_usec;  /* the longest time in the queue, 0: any */
     struct directory *directory; /* NULL: none; a reference is taken */
     uint32_t uid;
 };

@@ -80,7 +80,7 @@ static struct job *make(struct jobs *jobs, const struct store_row *row)
                                 .flags = row->function_flags};
     const struct job_request r = {
         .uid = row->uid, .durable = true, .key = row->key, .timeout_usec = row->timeout_usec, .retries = row->retries,
-        .retry_usec = row->retry_usec, .retry_on = row->retry_on};
+        .retry_usec = row->retry_usec, .retry_on = row->retry_on, .delay_usec = row->delay_usec, .queue_usec = row->wait_usec};
     struct user *user = user_get(jobs, row->uid);
     struct domain *d = domain_for(jobs, row->uid, row->plugin);
     struct plugin *p = user && d ? plugin_get(d, row->plugin) : NULL;
@@ -105,7 +105,7 @@ static struct job *make(struct jobs *jobs, const struct store_row *row)
         return NULL;
     }
     p->n_jobs++;
-    if (promise_make(job, &r) < 0 || (row->directory && !(job->directory = directory_new(row->directory)))) {
+    if (time_wanted(job, &r) < 0 || promise_make(job, &r) < 0 || (row->directory && !(job->directory = directory_new(row->directory)))) {
         job_free(job);
         return NULL;
     }
@@ -128,7 +128,7 @@ static void restore_open(struct job *job, const struct store_row *row)
 {
     struct jobs *jobs = job->domain->jobs;
     struct promise *p = job_promise(job);
-    uint64_t now = clock_realtime_usec(), left = row->due_usec > now ? row->due_usec - now : 0;
+    uint64_t now = clock_realtime_usec(), since = MAX(row->submitted_usec, row->due_usec);
 
     /* it was admitted once: no quota is asked again */
     job->charged = job->args_size + (p->input_away ? 0 : job->input_size);
@@ -139,13 +139,12 @@ static void restore_open(struct job *job, const struct store_row *row)
     if (p->marked) {
         job_move(job, JOB_QUEUED); /* in no queue: interrupt_marked() */
     } else if (row->state == JOB_DELAYED) {
-        left = MIN(left, MAX(RETRY_MAX_USEC, p->retry_usec)); /* whatever has become of the clock */
-        p->due_usec = clock_monotonic_usec() + left;
         job_move(job, JOB_DELAYED);
-        job_timer(job, left);
+        time_resume(job, row->due_usec, row->due_at);
     } else {
         job_move(job, JOB_QUEUED);
         queue_put(&job->domain->queue, job, false);
+        time_queued(job, now > since ? now - since : 0);
     }
 }
 
@@ -160,7 +159,7 @@ int restore_job(struct jobs *jobs, const struct store_row *row, const void *give
     if (!job)
         return -ENOMEM;
     fill_more(job, row);
-    if (!final && (fill_given(job, row, given) < 0 || job_limit_run(job) < 0)) {
+    if (!final && (fill_given(job, row, given) < 0 || job_limit_run(job) < 0 || time_limit_wait(job) < 0)) {
         job_free(job);
         return -ENOMEM;
     }

@@ -73,6 +73,7 @@ static const struct key keys[] = {
     {"limits", "executor-tasks", KIND_TASKS, AT(executor_tasks)},
     {"limits", "executor-answer", KIND_TIME, AT(limits.hang_usec)},
     {"limits", "max-run", KIND_TIME, AT(limits.max_run_usec)},
+    {"limits", "max-wait", KIND_TIME, AT(limits.max_wait_usec)},
     {"limits", "quarantine-after", KIND_COUNT, AT(limits.quarantine_after)},
     {"limits", "quarantine-max", KIND_TIME, AT(limits.quarantine_max_usec)},
     {"store", "keep", KIND_TIME, AT(limits.store_keep_usec)},

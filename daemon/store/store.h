@@ -40,6 +40,9 @@ struct store_row {
     uint32_t state, exit; /* enum job_state of jobs.h; the store knows no more of it than STORE_FINAL */
     uint32_t started, dead;
     uint64_t submitted_usec, due_usec, ended_usec; /* CLOCK_REALTIME */
+    uint32_t due_at;     /* due_usec is a time of day that was asked for, and no span */
+    uint64_t delay_usec; /* asked for */
+    uint64_t wait_usec;  /* the longest time in the queue; 0: any */
     uint64_t queued_usec, run_usec, cpu_usec, done, total;
     const char *error, *status, *worker, *backtrace;
     const void *output;

@@ -83,7 +83,7 @@ struct wsd_job_info {
     bool durable;
     bool dead;         /* durable, ended badly, and out of retries: see wsd_client_dead() */
     uint32_t retries;  /* that it was given */
-    uint64_t due_usec; /* delayed: so long until it is tried again */
+    uint64_t due_usec; /* delayed: so long until it goes on, or is tried again */
 };
 
 /* Files: a job may want to read a file that its arguments name. Where wsd cannot open it by the submitter's rights, it
@@ -158,6 +158,14 @@ struct wsd_submit {
      * WSD_JOB_CRASHED and WSD_JOB_INTERRUPTED. Only the last try's output is told, when it has ended. Since 0.1. */
     uint32_t retries, retry_on;
     uint64_t retry_usec;
+    /* When it goes on, at the earliest; WSD_JOB_DELAYED until then. At most one of the two. delay_usec: so long after it was
+     * accepted, at most ten years; the time that the machine sleeps counts, and setting its clock changes nothing. at_usec:
+     * at that time, in microseconds since the epoch, by the machine's clock, also where that is set meanwhile; in the past: at
+     * once. A durable one waits on after the end of wsd. It counts for its user's limits. Since 0.1. */
+    uint64_t delay_usec, at_usec;
+    /* The longest time in the queue once it may go on, 0: any; of each try anew. Beyond it the job ends as WSD_JOB_TIMED_OUT
+     * without having run, and is not tried again. -EOPNOTSUPP where wsd is too old for any of these. Since 0.1. */
+    uint64_t queue_usec;
 };
 
 /* What happens to a call, told on the thread that made one of the calls which process the connection:
