@@ -460,6 +460,8 @@ void job_settle(struct job *job)
 
 static void stop_unbegun(struct job *job, enum job_stop why)
 {
+    if (job->state == JOB_RUNNING)
+        job->attempts--;
     if (why == STOP_WAITED)
         time_out(job);
     else
