@@ -293,9 +293,6 @@ end:
     return r;
 }
 
-enum { OPT_LOCAL = 256, OPT_WORKERS, OPT_PLUGIN_DIR, OPT_DURABLE, OPT_KEY, OPT_RETRIES, OPT_RETRY_DELAY, OPT_RETRY_ON,
-       OPT_DELAY, OPT_AT, OPT_MAX_WAIT };
-
 static const struct option long_options[] = {
     {"input", required_argument, NULL, 'i'},
     {"output", required_argument, NULL, 'o'},
@@ -345,8 +342,7 @@ static int span(const char *text, uint64_t *ret)
                : ctl_error(EXIT_USAGE, text, "not a duration of at most ten years; write 30, 1.5s, 500ms, 2min, 1h or 7d");
 }
 
-/* Returns 0 or the exit code, said. */
-static int set_option(struct submit_options *o, int c)
+int submit_option(struct submit_options *o, int c)
 {
     long long number;
 
@@ -419,14 +415,14 @@ static int parse(struct ctl *ctl, int argc, char **argv, struct submit_options *
     int c, r;
 
     while ((c = ctl_getopt(ctl, argc, argv, "i:o:dt:p:", long_options, &r)) != CTL_END)
-        if (c == CTL_EXIT || (r = set_option(o, c)) != 0)
+        if (c == CTL_EXIT || (r = submit_option(o, c)) != 0)
             return c == CTL_EXIT && r == 0 ? -1 : r;
     if (optind == argc)
         return ctl_error(EXIT_USAGE, "submit", "no plugin is named; usage: wsctl submit %s", ctl->verb->usage);
     ended = strcmp(argv[optind - 1], "--") == 0;
     o->name = argv[optind++];
     while (!ended && (c = ctl_getopt_behind(ctl, argc, argv, "i:o:dt:p:", long_options, &r)) != CTL_END)
-        if (c == CTL_EXIT || (r = set_option(o, c)) != 0)
+        if (c == CTL_EXIT || (r = submit_option(o, c)) != 0)
             return c == CTL_EXIT && r == 0 ? -1 : r;
     o->args = argv + optind;
     o->n_args = (size_t)(argc - optind);

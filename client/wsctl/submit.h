@@ -24,5 +24,13 @@ struct submit_options {
     size_t n_plugin_dirs;
 };
 
+enum {
+    OPT_LOCAL = 256, OPT_WORKERS, OPT_PLUGIN_DIR, OPT_DURABLE, OPT_KEY, OPT_RETRIES, OPT_RETRY_DELAY, OPT_RETRY_ON,
+    OPT_DELAY, OPT_AT, OPT_MAX_WAIT
+};
+
+/* Takes one of the options of submit. Returns 0 or the exit code, said. */
+int submit_option(struct submit_options *o, int c);
+
 /* local.c: runs it inside this process. Returns the exit code. */
 int submit_local(const struct ctl *ctl, const struct submit_options *options);

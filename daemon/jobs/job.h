@@ -18,6 +18,8 @@
 #include "supervisor/executor.h"
 #include "supervisor/helper.h"
 
+struct store_row;
+
 #define JOB_TEXT       256u
 #define JOBS_KEPT_PER_USER 10000u
 #define WSD_STATUS_LAST 63 /* WSD_STATUS_MAX of <wsd/plugin.h>: what a job ends with when it is wsd that says no */
@@ -30,6 +32,7 @@ struct user {
     struct list kept;    /* jobs in a final state whose result is kept, oldest first */
     uint32_t n_kept;
     uint32_t n_fds;      /* descriptors of inputs */
+    uint32_t n_schedules; /* but for those of the configuration */
     uint32_t n_direct;   /* calls that his direct lanes may have under way */
     uint64_t n_bytes;    /* arguments, inputs and kept results */
 };
@@ -247,6 +250,8 @@ struct jobs {
     struct event *store_event;
     struct hash keys;            /* of promises */
     struct due_clock boot, wall; /* what waits for a span, and for a time of day */
+    struct hash schedules;
+    uint64_t last_schedule;      /* number on disk */
     struct list stored, dead;    /* promises of durable jobs that have ended; the first one goes first */
     struct event *expiry_timer, *save_timer;
     uint64_t last_number;        /* of a job on disk */
@@ -312,6 +317,14 @@ void time_queued(struct job *job, uint64_t waited_usec); /* it waits, and may ha
 void time_begun(struct job *job); /* it has an end, or waits no more */
 void time_out(struct job *job);   /* in no list: it has waited too long */
 uint64_t time_due(const struct job *job); /* CLOCK_REALTIME, for the disk; 0: it is not delayed */
+
+/* schedule.c */
+int schedule_restore(const struct store_row *row, void *userdata); /* the jobs: one that is on disk; 0 or -ENOMEM */
+void schedules_start(struct jobs *jobs); /* all were read */
+void schedules_stop(struct jobs *jobs);  /* no more runs */
+void schedules_were_set(void *context);  /* the clock was */
+void schedules_free(struct jobs *jobs);
+void schedule_unanswered(struct schedule *s); /* a request to the store will not be */
 
 /* queue.c */
 void queue_init(struct queue *q, struct hash *others, uint64_t *n_all);

@@ -159,7 +159,7 @@ static int start_clocks(struct jobs *jobs)
     int r = due_init(&jobs->boot, jobs->options.base, CLOCK_BOOTTIME, NULL, NULL);
 
     if (r == 0)
-        r = due_init(&jobs->wall, jobs->options.base, CLOCK_REALTIME, NULL, NULL);
+        r = due_init(&jobs->wall, jobs->options.base, CLOCK_REALTIME, schedules_were_set, jobs);
     if (r < 0 && r != -ENOMEM)
         log_error("cannot make a timer: %s", strerror(-r));
     return r;
@@ -244,6 +244,7 @@ static void interrupt(struct job *job)
 void jobs_interrupt_all(struct jobs *jobs)
 {
     jobs->draining = true;
+    schedules_stop(jobs);
     list_for_each(l, &jobs->domains)
     {
         struct domain *d = container_of(l, struct domain, link);
@@ -272,6 +273,7 @@ struct jobs *jobs_free(struct jobs *jobs)
         return NULL;
     jobs_interrupt_all(jobs);
     restore_end(jobs);
+    schedules_free(jobs);
     each_job(jobs, job_free);
     list_for_each_safe(l, n, &jobs->domains) domain_free(container_of(l, struct domain, link));
     for (size_t i = 0; i < jobs->users.n_buckets; i++)
@@ -609,6 +611,7 @@ static void drain(struct job *job)
 void jobs_drain(struct jobs *jobs)
 {
     jobs->draining = true;
+    schedules_stop(jobs);
     each_job(jobs, drain);
     lanes_review(jobs);
 }

@@ -51,6 +51,7 @@ struct disk_request {
     struct jobs *jobs;
     struct job *job;          /* NULL: it has gone */
     struct dead_query *query; /* NULL: none, or gone */
+    struct schedule *schedule; /* NULL: it is of a job */
     char error[JOB_TEXT];
 };
 

@@ -226,6 +226,9 @@ int jobs_start(struct jobs *jobs)
         return r;
     }
     jobs->store = store;
+    r = store_schedules(store, schedule_restore, jobs);
+    if (r < 0)
+        return r;
     jobs->store_event = event_new(jobs->options.base, store_fd(store), EV_READ | EV_PERSIST, on_answers, jobs);
     if (!jobs->store_event || event_add(jobs->store_event, NULL) < 0)
         return -ENOMEM;
@@ -235,6 +238,7 @@ int jobs_start(struct jobs *jobs)
         log_info("%llu durable jobs are on disk, %llu of them to be done", (unsigned long long)reading.n,
                  (unsigned long long)jobs->counters.n_open);
     interrupt_marked(jobs);
+    schedules_start(jobs);
     list_for_each(l, &jobs->domains) domain_pump(container_of(l, struct domain, link));
     return 0;
 }
@@ -244,6 +248,8 @@ static void unanswered(struct store_request *r)
     struct disk_request *q = container_of(r, struct disk_request, r);
 
     (void)disk_request_done(q);
+    if (q->schedule)
+        schedule_unanswered(q->schedule);
     free(r->reply);
     close_fd(r->reply_fd);
     free(q);

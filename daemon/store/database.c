@@ -24,7 +24,7 @@
 
 enum statement {
     BEGIN, COMMIT, ROLLBACK, ADD_JOB, ADD_INPUT, START, INPUT, RETRY, END, DROP_INPUT, ADD_RESULT, DROP_RESULT, RESULT,
-    REQUEUE, GIVEN, DROP_JOB, N_STATEMENTS
+    REQUEUE, GIVEN, DROP_JOB, ADD_SCHEDULE, NOTE_SCHEDULE, DROP_SCHEDULE, N_STATEMENTS
 };
 
 static const char *const sql[N_STATEMENTS] = {
@@ -52,6 +52,12 @@ static const char *const sql[N_STATEMENTS] = {
     [GIVEN] = "SELECT args, CASE WHEN length(input) <= ?2 THEN input END, ifnull(length(input), 0) FROM inputs "
               "WHERE number = ?1",
     [DROP_JOB] = "DELETE FROM jobs WHERE number = ?1",
+    [ADD_SCHEDULE] = "INSERT INTO schedules (number, uid, name, calendar, plugin, function, directory, args, argc, priority, "
+                     "timeout_usec, retries, retry_on, retry_usec, wait_usec, durable, persistent, configured, due_usec) "
+                     "VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19)",
+    [NOTE_SCHEDULE] = "UPDATE schedules SET due_usec = ?2, id = ?3, ran_usec = ?4, runs = ?5, skipped = ?6, state = ?7, exit = ?8, "
+                      "error = ?9 WHERE number = ?1",
+    [DROP_SCHEDULE] = "DELETE FROM schedules WHERE number = ?1",
 };
 
 /* Before anything is read: nobody else writes what we believe to know, and two daemons never share a store. */
@@ -84,6 +90,13 @@ static const char *const upgrades[VERSION] = {
           "ALTER TABLE jobs ADD COLUMN due_at INTEGER NOT NULL DEFAULT 0;"
           "ALTER TABLE jobs ADD COLUMN delay_usec INTEGER NOT NULL DEFAULT 0;"
           "ALTER TABLE jobs ADD COLUMN wait_usec INTEGER NOT NULL DEFAULT 0;"
+          "CREATE TABLE schedules (number INTEGER PRIMARY KEY, uid INTEGER NOT NULL, name BLOB NOT NULL, calendar BLOB NOT NULL, "
+          "plugin BLOB NOT NULL, function BLOB NOT NULL, directory BLOB, args BLOB, argc INTEGER NOT NULL, "
+          "priority INTEGER NOT NULL, timeout_usec INTEGER NOT NULL, retries INTEGER NOT NULL, retry_on INTEGER NOT NULL, "
+          "retry_usec INTEGER NOT NULL, wait_usec INTEGER NOT NULL, durable INTEGER NOT NULL, persistent INTEGER NOT NULL, "
+          "configured INTEGER NOT NULL, due_usec INTEGER NOT NULL, id BLOB, ran_usec INTEGER NOT NULL DEFAULT 0, "
+          "runs INTEGER NOT NULL DEFAULT 0, skipped INTEGER NOT NULL DEFAULT 0, state INTEGER NOT NULL DEFAULT 0, "
+          "exit INTEGER NOT NULL DEFAULT 0, error BLOB);"
           "PRAGMA user_version = 2;"
           "COMMIT;",
 };
@@ -309,6 +322,64 @@ int database_each(struct database *db, int (*each)(const struct store_row *row, 
     return r;
 }
 
+static const char schedules[] =
+    "SELECT number, uid, name, calendar, plugin, function, directory, args, length(args), argc, priority, timeout_usec, retries, "
+    "retry_on, retry_usec, wait_usec, durable, persistent, configured, due_usec, id, ran_usec, runs, skipped, state, exit, error "
+    "FROM schedules ORDER BY number";
+
+static void schedule_of(sqlite3_stmt *st, struct store_row *row)
+{
+    int at = 0;
+
+    *row = (struct store_row){.input_fd = -1};
+    row->number = number(st, &at);
+    row->uid = small(st, &at);
+    row->key = text(st, &at);
+    row->calendar = text(st, &at);
+    row->plugin = text(st, &at);
+    row->function = text(st, &at);
+    row->directory = text(st, &at);
+    row->args = sqlite3_column_blob(st, at++);
+    row->args_size = number(st, &at);
+    row->argc = small(st, &at);
+    row->priority = (int)sqlite3_column_int(st, at++);
+    row->timeout_usec = number(st, &at);
+    row->retries = small(st, &at);
+    row->retry_on = small(st, &at);
+    row->retry_usec = number(st, &at);
+    row->wait_usec = number(st, &at);
+    row->durable = small(st, &at);
+    row->persistent = small(st, &at);
+    row->configured = small(st, &at);
+    row->due_usec = number(st, &at);
+    if (sqlite3_column_bytes(st, at) == sizeof(row->id))
+        memcpy(row->id, sqlite3_column_blob(st, at), sizeof(row->id));
+    at++;
+    row->submitted_usec = number(st, &at);
+    row->done = number(st, &at);
+    row->total = number(st, &at);
+    row->state = small(st, &at);
+    row->exit = small(st, &at);
+    row->error = text(st, &at);
+}
+
+int database_schedules(struct database *db, int (*each)(const struct store_row *row, void *userdata), void *userdata,
+                       char why[static STORE_WHY])
+{
+    sqlite3_stmt *st = NULL;
+    struct store_row row;
+    int r = 0, code = sqlite3_prepare_v2(db->sqlite, schedules, -1, &st, NULL);
+
+    while (code == SQLITE_OK && r == 0 && sqlite3_step(st) == SQLITE_ROW) {
+        schedule_of(st, &row);
+        r = row.key && row.calendar && row.plugin && row.function ? each(&row, userdata) : 0;
+    }
+    if (code != SQLITE_OK)
+        r = failed(db->sqlite, code, why);
+    sqlite3_finalize(st);
+    return r;
+}
+
 /* --- into the tables ---------------------------------------------------------------------------------------------- */
 
 static int run(struct database *db, enum statement which)
@@ -462,6 +533,46 @@ static int end(struct database *db, const struct store_row *row)
     return code;
 }
 
+static int add_schedule(struct database *db, const struct store_row *row)
+{
+    sqlite3_stmt *st = of(db, ADD_SCHEDULE, row->number);
+
+    put(st, 2, row->uid);
+    put_text(st, 3, row->key);
+    put_text(st, 4, row->calendar);
+    put_text(st, 5, row->plugin);
+    put_text(st, 6, row->function);
+    put_text(st, 7, row->directory);
+    put_bytes(st, 8, row->args, row->args_size);
+    put(st, 9, row->argc);
+    sqlite3_bind_int(st, 10, row->priority);
+    put(st, 11, row->timeout_usec);
+    put(st, 12, row->retries);
+    put(st, 13, row->retry_on);
+    put(st, 14, row->retry_usec);
+    put(st, 15, row->wait_usec);
+    put(st, 16, row->durable);
+    put(st, 17, row->persistent);
+    put(st, 18, row->configured);
+    put(st, 19, row->due_usec);
+    return run(db, ADD_SCHEDULE);
+}
+
+static int note_schedule(struct database *db, const struct store_row *row)
+{
+    sqlite3_stmt *st = of(db, NOTE_SCHEDULE, row->number);
+
+    put(st, 2, row->due_usec);
+    sqlite3_bind_blob(st, 3, row->id, sizeof(row->id), SQLITE_STATIC);
+    put(st, 4, row->submitted_usec);
+    put(st, 5, row->done);
+    put(st, 6, row->total);
+    put(st, 7, row->state);
+    put(st, 8, row->exit);
+    put_text(st, 9, row->error);
+    return run(db, NOTE_SCHEDULE);
+}
+
 static int drop(struct database *db, uint64_t row)
 {
     static const enum statement which[] = {DROP_JOB, DROP_INPUT, DROP_RESULT};
@@ -609,6 +720,13 @@ static int act(struct database *db, struct store_request *r)
         return requeue(db, r);
     case STORE_DROP:
         return drop(db, r->row.number);
+    case STORE_SCHEDULE_ADD:
+        return add_schedule(db, &r->row);
+    case STORE_SCHEDULE_NOTE:
+        return note_schedule(db, &r->row);
+    case STORE_SCHEDULE_DROP:
+        of(db, DROP_SCHEDULE, r->row.number);
+        return run(db, DROP_SCHEDULE);
     }
     return SQLITE_MISUSE;
 }

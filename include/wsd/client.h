@@ -298,6 +298,48 @@ WSD_EXPORT int wsd_client_dead(struct wsd_client *client, int (*each)(const stru
 WSD_EXPORT int wsd_client_dead_requeue(struct wsd_client *client, const struct wsd_id *id);
 WSD_EXPORT int wsd_client_dead_drop(struct wsd_client *client, const struct wsd_id *id);
 
+/* --- schedules: jobs that wsd submits again and again; these block for at most 30 seconds ---------------------- */
+
+/* Zero everything that is not used; set size to sizeof(struct wsd_schedule). Fields are appended. Since 0.1. */
+struct wsd_schedule {
+    size_t size;
+    const char *name;     /* 1 to 63 letters, digits and _-.@+, not - first; its user's own */
+    const char *calendar; /* when, as systemd.time(7) has it: "Mon..Fri 08:00", "*:0/15", "daily Europe/Berlin" */
+    bool persistent;      /* runs that were missed while there was no wsd are made up for by one at its start */
+    /* What: plugin, function, arguments, timeout, priority, retries, queue_usec, and of the flags WSD_SUBMIT_DURABLE. A job of
+     * its own each time, detached; no client is there to open files that arguments name. */
+    const struct wsd_submit *job;
+};
+
+/* Fields are appended. Since 0.1. */
+struct wsd_schedule_info {
+    size_t size;
+    const char *name, *calendar, *plugin, *function;
+    uint32_t uid;
+    bool persistent;
+    bool configured; /* it stands in wsd.conf */
+    bool running;    /* the last run's job is not done: what comes due meanwhile is skipped */
+    uint64_t next_usec, ran_usec; /* since the epoch; 0: never, not yet */
+    uint64_t runs, skipped;
+    struct wsd_id id;         /* the job of the last run; zeros before the first */
+    enum wsd_job_state state; /* its end; 0: it has none yet, or was refused with exit and error */
+    int exit;
+    const char *error;
+};
+
+/* 0: it is on disk, and runs as the caller when its time comes, until it is removed. -EINVAL: no such name or time, or there is
+ * one of that name; -EAGAIN: too many, or no room; -EIO; -EOPNOTSUPP. Since 0.1. */
+WSD_EXPORT int wsd_client_schedule_add(struct wsd_client *client, const struct wsd_schedule *schedule);
+/* The caller's (root: everybody's), by user and name; each is shown for the time of the callback. A callback that returns
+ * non-zero ends the listing with that value. -EOPNOTSUPP. Since 0.1. */
+WSD_EXPORT int wsd_client_schedules(struct wsd_client *client, int (*each)(const struct wsd_schedule_info *info, void *userdata),
+                                    void *userdata);
+/* Forgets one of the caller's; a run that is under way goes on. -ENOENT; -EACCES: it stands in wsd.conf; -EOPNOTSUPP. Since 0.1. */
+WSD_EXPORT int wsd_client_schedule_remove(struct wsd_client *client, const char *name);
+/* Runs one of the caller's now, beside its times; 0 when the job was accepted: its id, if wanted. -ENOENT; -EAGAIN: its last
+ * run is not done; others as for wsd_client_submit(). -EOPNOTSUPP. Since 0.1. */
+WSD_EXPORT int wsd_client_schedule_run(struct wsd_client *client, const char *name, struct wsd_id *ret_id);
+
 /* Does not grow: it stands in arrays. Since 0.1. */
 struct wsd_function_info {
     const char *name, *help;
