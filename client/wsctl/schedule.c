@@ -27,24 +27,39 @@ static const struct option long_options[] = {
     {0},
 };
 
-static int add(struct ctl *ctl, int argc, char **argv, const char *name)
+struct add_options {
+    const char *on;
+    bool persistent;
+    int n; /* given */
+    struct submit_options submit;
+};
+
+/* They stand before `add`, or behind the name. CTL_END, or CTL_EXIT with the exit code. */
+static int take_options(struct ctl *ctl, int argc, char **argv, struct add_options *o, int *ret_exit)
 {
-    struct wsd_schedule schedule = {.size = sizeof(schedule), .name = name};
-    struct submit_options o = {.plugin = NULL};
+    int c;
+
+    for (; (c = ctl_getopt(ctl, argc, argv, "t:p:", long_options, ret_exit)) != CTL_END; o->n++) {
+        if (c == CTL_EXIT)
+            return c;
+        if (c == OPT_ON)
+            o->on = optarg;
+        else if (c == OPT_PERSISTENT)
+            o->persistent = true;
+        else if ((*ret_exit = submit_option(&o->submit, c)) != 0)
+            return CTL_EXIT;
+    }
+    return CTL_END;
+}
+
+static int add(struct ctl *ctl, int argc, char **argv, const char *name, const struct add_options *options)
+{
+    struct wsd_schedule schedule = {.size = sizeof(schedule), .name = name, .calendar = options->on, .persistent = options->persistent};
+    const struct submit_options o = options->submit;
     struct wsd_client *client = NULL;
     const char *function;
-    int c, r;
+    int r;
 
-    while ((c = ctl_getopt(ctl, argc, argv, "t:p:", long_options, &r)) != CTL_END) {
-        if (c == CTL_EXIT)
-            return r;
-        if (c == OPT_ON)
-            schedule.calendar = optarg;
-        else if (c == OPT_PERSISTENT)
-            schedule.persistent = true;
-        else if ((r = submit_option(&o, c)) != 0)
-            return r;
-    }
     if (!schedule.calendar)
         return ctl_error(EXIT_USAGE, "schedule add", "no time is given: --on, such as --on 'Mon..Fri 08:00'");
     if (optind == argc)
@@ -170,18 +185,19 @@ static int change(struct ctl *ctl, const char *name, bool run)
 
 int verb_schedule(struct ctl *ctl, int argc, char **argv)
 {
+    struct add_options o = {.n = 0};
     int r;
 
-    if (ctl_arguments(ctl, argc, argv, 1, -1, &r) == CTL_EXIT)
+    if (take_options(ctl, argc, argv, &o, &r) == CTL_EXIT)
         return r;
-    const char *action = argv[optind++], *name = optind < argc ? argv[optind] : NULL;
-    if (strcmp(action, "list") == 0 && !name)
-        return list(ctl);
+    const char *action = optind < argc ? argv[optind++] : "", *name = optind < argc ? argv[optind] : NULL;
     if (name && strcmp(action, "add") == 0 && name[0] != '-') {
         optind++;
-        return add(ctl, argc, argv, name);
+        return take_options(ctl, argc, argv, &o, &r) == CTL_EXIT ? r : add(ctl, argc, argv, name, &o);
     }
-    if (name && optind + 1 == argc && (strcmp(action, "run") == 0 || strcmp(action, "remove") == 0))
+    if (strcmp(action, "list") == 0 && !name && o.n == 0)
+        return list(ctl);
+    if (name && o.n == 0 && optind + 1 == argc && (strcmp(action, "run") == 0 || strcmp(action, "remove") == 0))
         return change(ctl, name, strcmp(action, "run") == 0);
     return ctl_error(EXIT_USAGE, "schedule", "usage: wsctl schedule %s", ctl->verb->usage);
 }
