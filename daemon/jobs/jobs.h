@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/list.h"
 
@@ -309,7 +310,12 @@ void jobs_schedule_forget(struct schedule_query *q);
 int jobs_schedules(struct jobs *jobs, uint32_t uid, void (*each)(const struct schedule_info *info, void *userdata), void *userdata);
 /* Those of the configuration: what it no longer has goes. */
 void jobs_schedules_configure(struct jobs *jobs, const struct schedule_request *list, size_t n);
-bool jobs_schedule_is_name(const char *name);
+static inline bool jobs_schedule_is_name(const char *name)
+{
+    size_t n = strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-.@+");
+
+    return n > 0 && n < SCHEDULE_NAME_MAX && !name[n] && *name != '-';
+}
 
 /* Cancels: 0 also where it had ended; -ENOENT. */
 int jobs_cancel(struct jobs *jobs, const uint8_t id[16], uint32_t uid);

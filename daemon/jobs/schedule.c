@@ -3,8 +3,8 @@
  * schedule.c: jobs that are submitted again and again, when their calendar says so.
  * Owns the schedules, and the watch that follows the last run of each. [loop]
  * Keeps: a schedule runs as its user, within his limits; one run at a time: what comes due meanwhile is skipped and counted; what
- * was missed while there was no wsd is one run at the start, or none. It is on disk before whoever added it is told, and each
- * run is on disk when its job is accepted.
+ * was missed while there was no wsd is one run at the start, or none. It is on disk before whoever added it is told; what becomes
+ * of its runs follows.
  * Does not know calendars (base/calendar.c), or what a run does: that is a job like any other. */
 #include <errno.h>
 #include <stdio.h>
@@ -58,13 +58,6 @@ static struct schedule *find(const struct jobs *jobs, uint32_t uid, const char *
             return s;
     }
     return NULL;
-}
-
-bool jobs_schedule_is_name(const char *name)
-{
-    size_t n = strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-.@+");
-
-    return n > 0 && n < SCHEDULE_NAME_MAX && !name[n] && *name != '-';
 }
 
 /* --- life ------------------------------------------------------------------------------------------------------------- */
