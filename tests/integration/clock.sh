@@ -32,7 +32,10 @@ runs() { # NAME
   wsctl --json schedule list | grep "\"name\":\"$1\"" | sed 's/.*"runs":\([0-9]*\).*/\1/'
 }
 within() { # N LOW HIGH
-  [ "$1" -ge "$2" ] && [ "$1" -le "$3" ] || { echo "$1 where $2 to $3 was expected"; return 1; }
+  if [ "$1" -lt "$2" ] || [ "$1" -gt "$3" ]; then
+    echo "$1 where $2 to $3 was expected"
+    return 1
+  fi
 }
 in_hours() { # N: as --at has it
   date -u +%Y-%m-%dT%H:%M:%SZ --date="$1 hours"
