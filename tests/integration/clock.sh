@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
+# shellcheck disable=SC2015,SC2016 # `A && B || { say; return 1; }` is meant; what is quoted is for the inner shell
 #
 # clock.sh: the clock is set, or the machine has slept, while jobs and schedules wait: spans are spans, and times are times of
 # the clock as it is. wsd runs on support/clocks.c, which sets its clocks and nobody else's.

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
+# shellcheck disable=SC2015,SC2016 # `A && B || { say; return 1; }` is meant; what is quoted is for the inner shell
 #
 # time.sh: jobs that go on later, after a span or at a time, and jobs that may wait only so long: also when wsd is killed
 # meanwhile.
@@ -45,10 +46,11 @@ is_shown() { # OPTION...
   wsctl cancel "$id" && expect_exit 130 wsctl await "$id"
 }
 in_order_of_time() { # not of submitting
-  local i ids=()
+  local i ids=() base
+  base=$(($(date +%s) + 3 * TIME_SCALE)) # all are there before the first is due
   rm -f "$WORK/ledger"
   for i in 5 3 1 4 2; do
-    ids+=("$(wsctl submit --detach --delay "$((i * 100))ms" ledger:once "$WORK/ledger" "$i")")
+    ids+=("$(wsctl submit --detach --at "@$base.$i" ledger:once "$WORK/ledger" "$i")")
   done
   wsctl await "${ids[@]}" >/dev/null && expect_output "1 2 3 4 5" sh -c 'sed "s/.* //" "$1" | tr "\n" " " | sed "s/ $//"' - "$WORK/ledger"
 }
