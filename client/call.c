@@ -452,10 +452,19 @@ static int make_submit(const struct wsd_submit *submit, const struct wsd_call *c
             .retries = submit->retries,
             .retry_on = submit->retry_on,
             .retry_usec = submit->retry_usec,
+            .delay_usec = submit->delay_usec,
+            .at_usec = submit->at_usec,
+            .queue_usec = submit->queue_usec,
         }};
     problem = codec_problem(ret);
     if (problem)
         return client_error(call->client, -EINVAL, 64, "%s: above the limit", problem);
+    if (submit->delay_usec || submit->at_usec || submit->queue_usec) {
+        int r = client_wants_time(call->client);
+
+        if (r < 0)
+            return r;
+    }
     return promised ? client_wants_store(call->client) : 0;
 }
 

@@ -19,7 +19,7 @@
 #include "config.h"
 
 #define READ_SIZE (128u * 1024u)
-#define FEATURES  (FEATURE_LANE | FEATURE_FORGET | FEATURE_BRIEF | FEATURE_STORE)
+#define FEATURES  (FEATURE_LANE | FEATURE_FORGET | FEATURE_BRIEF | FEATURE_STORE | FEATURE_TIME)
 #define READ_MAX  16 /* receives before the caller gets its turn again */
 
 /* --- words -------------------------------------------------------------------------------------------------------- */
@@ -51,6 +51,13 @@ int client_wants_store(struct wsd_client *client)
     if (client->features & FEATURE_STORE)
         return 0;
     return client_error(client, -EOPNOTSUPP, 76, "%s has no durable jobs, keys and retries", client->daemon_version);
+}
+
+int client_wants_time(struct wsd_client *client)
+{
+    if (client->features & FEATURE_TIME)
+        return 0;
+    return client_error(client, -EOPNOTSUPP, 76, "%s has no delays, times in the queue and schedules", client->daemon_version);
 }
 
 int client_remote_error(struct wsd_client *client, const struct msg_error *error)

@@ -173,6 +173,8 @@ static int load_config(struct config *c, int argc, char **argv, const char **ret
     if (config_init(c) < 0)
         return 70;
     r = *ret_file ? config_read(c, *ret_file, error) : config_read_standard(c, WSD_SYSCONFDIR "/wsd", error);
+    if (r == 0)
+        r = config_check(c, error);
     if (r < 0) {
         fprintf(stderr, "wsd: %s\n", *error ? error : strerror(-r));
         return r == -ENOENT ? 66 : 64;
@@ -229,6 +231,31 @@ static void limit_plugins(struct daemon *d, const struct config *c, bool off)
     }
 }
 
+static void configure_schedules(struct daemon *d, const struct config *c)
+{
+    struct schedule_request *list = calloc(c->n_schedules + 1, sizeof(*list));
+
+    if (!list) {
+        log_error("no memory for the schedules of the configuration");
+        return;
+    }
+    for (uint32_t i = 0; i < c->n_schedules; i++) {
+        const struct config_schedule *s = &c->schedules[i];
+
+        list[i] = (struct schedule_request){.name = s->name,
+                                            .calendar = s->on,
+                                            .persistent = s->persistent,
+                                            .job = {.plugin = s->plugin,
+                                                    .function = s->function,
+                                                    .args = s->args,
+                                                    .args_size = s->args_size,
+                                                    .argc = s->argc,
+                                                    .uid = s->has_uid ? s->uid : geteuid()}};
+    }
+    jobs_schedules_configure(d->jobs, list, c->n_schedules);
+    free(list);
+}
+
 /* --- signals ------------------------------------------------------------------------------------------------------- */
 
 static void on_reload(void *context)
@@ -243,6 +270,8 @@ static void on_reload(void *context)
     int r = config_init(&fresh);
     if (r == 0)
         r = file ? config_read(&fresh, file, error) : config_read_standard(&fresh, WSD_SYSCONFDIR "/wsd", error);
+    if (r == 0)
+        r = config_check(&fresh, error);
     if (r == 0 && apply_flags(&fresh, d->argc, d->argv, &file, &mode) != 0)
         r = -EINVAL;
     if (r < 0) {
@@ -278,6 +307,7 @@ static void on_reload(void *context)
         jobs_set_limits(d->jobs, &fresh.limits);
         frontend_set_limits(d->frontend, &fresh.frontend_limits);
         limit_plugins(d, &fresh, false);
+        configure_schedules(d, &fresh);
         log_info("the configuration was read again");
     }
     service_ready(d->service, "ready");
@@ -547,6 +577,7 @@ static int build(struct daemon *d)
     r = jobs_start(d->jobs);
     if (r < 0)
         return r;
+    configure_schedules(d, &d->config);
     struct frontend_options frontend = {
         .base = d->base, .jobs = d->jobs, .only_own_user = !is_system, .own_uid = geteuid(),
         .limits = d->config.frontend_limits};

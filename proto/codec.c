@@ -102,6 +102,8 @@ static const struct type_info types[] = {
     [FRAME_WORKERS] = {"WORKERS", &wsd__pb__workers__descriptor},
     [FRAME_TRACE] = {"TRACE", &wsd__pb__trace__descriptor},
     [FRAME_DEAD] = {"DEAD", &wsd__pb__dead__descriptor},
+    [FRAME_SCHEDULE] = {"SCHEDULE", &wsd__pb__schedule__descriptor},
+    [FRAME_SCHEDULED] = {"SCHEDULED", &wsd__pb__scheduled__descriptor},
     [FRAME_RELEASE] = {"RELEASE", &wsd__pb__release__descriptor},
     [FRAME_RELOAD] = {"RELOAD", &wsd__pb__reload__descriptor},
     [FRAME_RELOADED] = {"RELOADED", &wsd__pb__reloaded__descriptor},
@@ -175,7 +177,37 @@ static const char *check_submit(const struct msg_submit *m)
         return "key";
     if (m->retries > CODEC_RETRIES_MAX || m->retry_usec > CODEC_RETRY_MAX || m->retry_on & ~CODEC_RETRY_ON)
         return "retries";
+    if (m->delay_usec > CODEC_SPAN_MAX)
+        return "delay";
+    if (m->at_usec > CODEC_AT_MAX || (m->at_usec && m->delay_usec))
+        return "time";
+    if (m->queue_usec > CODEC_SPAN_MAX)
+        return "time in the queue";
     return check_args(m->args, m->argc);
+}
+
+static const char *check_schedule(const struct msg_schedule *m)
+{
+    if (m->action < SCHEDULE_ADD || m->action > SCHEDULE_RUN)
+        return "action";
+    if (!span_fits(m->name, CODEC_NAME_MAX) || !m->name.size != (m->action == SCHEDULE_LIST))
+        return "name";
+    if (!span_fits(m->calendar, CODEC_CALENDAR_MAX))
+        return "calendar";
+    return m->job.flags & ~(uint32_t)SUBMIT_DURABLE ? "flags" : check_submit(&m->job);
+}
+
+static const char *check_scheduled(const struct msg_scheduled *m)
+{
+    if (!span_fits(m->name, CODEC_NAME_MAX))
+        return "name";
+    if (!span_fits(m->calendar, CODEC_CALENDAR_MAX))
+        return "calendar";
+    if (!span_fits(m->plugin, CODEC_PATH_MAX) || !span_fits(m->function, CODEC_NAME_MAX))
+        return "plugin";
+    if (m->state > CODEC_STATE_MAX || m->exit > EXIT_MAX)
+        return "state";
+    return span_fits(m->error, CODEC_TEXT_MAX) ? NULL : "error";
 }
 
 static const char *check_hello(const struct msg_hello *m)
@@ -357,6 +389,10 @@ static const char *check_message(const struct msg *msg, size_t body_size)
         if (msg->dead.action < DEAD_LIST || msg->dead.action > DEAD_DROP)
             return "action";
         return msg->dead.id.has_id == (msg->dead.action != DEAD_LIST) ? NULL : "id";
+    case FRAME_SCHEDULE:
+        return check_schedule(&msg->schedule);
+    case FRAME_SCHEDULED:
+        return check_scheduled(&msg->scheduled);
     case FRAME_LANE_BIND:
         return !span_fits(msg->lane_bind.plugin, CODEC_PATH_MAX) || !msg->lane_bind.plugin.size ? "plugin"
                : span_fits(msg->lane_bind.function, CODEC_NAME_MAX)                               ? NULL
@@ -377,17 +413,17 @@ static struct span span_of(ProtobufCBinaryData b)
 }
 
 /* Arguments one behind the other. The frame bounds the sum, so it cannot overflow. */
-static const char *args_of(struct codec *codec, const Wsd__Pb__Submit *pb, struct msg_submit *ret)
+static const char *args_of(struct codec *codec, const ProtobufCBinaryData *args, size_t n, struct msg_submit *ret)
 {
     size_t size = 0;
 
-    if (pb->n_args > CODEC_ARGS_MAX)
+    if (n > CODEC_ARGS_MAX)
         return "number of arguments";
-    for (size_t i = 0; i < pb->n_args; i++)
-        size += pb->args[i].len + 1;
+    for (size_t i = 0; i < n; i++)
+        size += args[i].len + 1;
     if (size > CODEC_ARGS_SIZE)
         return "size of the arguments";
-    ret->argc = (uint32_t)pb->n_args;
+    ret->argc = (uint32_t)n;
     ret->args = (struct span){.data = "", .size = size};
     if (size == 0)
         return NULL;
@@ -397,9 +433,9 @@ static const char *args_of(struct codec *codec, const Wsd__Pb__Submit *pb, struc
     if (!p)
         return "size of the arguments";
     ret->args.data = p;
-    for (size_t i = 0; i < pb->n_args; i++) {
-        if (pb->args[i].len > 0)
-            p = (char *)memcpy(p, pb->args[i].data, pb->args[i].len) + pb->args[i].len;
+    for (size_t i = 0; i < n; i++) {
+        if (args[i].len > 0)
+            p = (char *)memcpy(p, args[i].data, args[i].len) + args[i].len;
         *p++ = 0;
     }
     return NULL;
@@ -417,8 +453,32 @@ static const char *submit_of(struct codec *codec, const Wsd__Pb__Submit *pb, str
         .retries = pb->retries,
         .retry_usec = pb->retry_usec,
         .retry_on = pb->retry_on,
+        .delay_usec = pb->delay_usec,
+        .at_usec = pb->at_usec,
+        .queue_usec = pb->queue_usec,
     };
-    return args_of(codec, pb, ret);
+    return args_of(codec, pb->args, pb->n_args, ret);
+}
+
+static const char *schedule_of(struct codec *codec, const Wsd__Pb__Schedule *pb, struct msg_schedule *ret)
+{
+    *ret = (struct msg_schedule){
+        .action = pb->action,
+        .name = span_of(pb->name),
+        .calendar = span_of(pb->calendar),
+        .persistent = pb->persistent,
+        .job = {.plugin = span_of(pb->plugin),
+                .function = span_of(pb->function),
+                .timeout_usec = pb->timeout_usec,
+                .priority = pb->priority,
+                .flags = pb->flags,
+                .retries = pb->retries,
+                .retry_usec = pb->retry_usec,
+                .retry_on = pb->retry_on,
+                .queue_usec = pb->queue_usec,
+                .key = {.data = ""}},
+    };
+    return args_of(codec, pb->args, pb->n_args, &ret->job);
 }
 
 static const char *id_of(ProtobufCBinaryData id, struct msg_id *ret)
@@ -429,6 +489,26 @@ static const char *id_of(ProtobufCBinaryData id, struct msg_id *ret)
     if (ret->has_id)
         memcpy(ret->id, id.data, sizeof(ret->id));
     return NULL;
+}
+
+static const char *scheduled_of(const Wsd__Pb__Scheduled *pb, struct msg_scheduled *ret)
+{
+    *ret = (struct msg_scheduled){
+        .name = span_of(pb->name),
+        .calendar = span_of(pb->calendar),
+        .plugin = span_of(pb->plugin),
+        .function = span_of(pb->function),
+        .error = span_of(pb->error),
+        .uid = pb->uid,
+        .flags = pb->flags,
+        .state = pb->state,
+        .exit = pb->exit,
+        .next_usec = pb->next_usec,
+        .ran_usec = pb->ran_usec,
+        .runs = pb->runs,
+        .skipped = pb->skipped,
+    };
+    return id_of(pb->id, &ret->id);
 }
 
 static const char *job_of(const Wsd__Pb__Job *pb, struct msg_job *ret)
@@ -575,6 +655,8 @@ union any {
     Wsd__Pb__Worker worker;
     Wsd__Pb__Trace trace;
     Wsd__Pb__Dead dead;
+    Wsd__Pb__Schedule schedule;
+    Wsd__Pb__Scheduled scheduled;
     Wsd__Pb__LaneBind lane_bind;
     Wsd__Pb__LaneBound lane_bound;
     Wsd__Pb__Empty empty;
@@ -708,6 +790,10 @@ static const char *message_of(struct codec *codec, const ProtobufCMessage *base,
         return NULL;
     case FRAME_WORKER:
         return worker_of(codec, &pb->worker, &ret->worker);
+    case FRAME_SCHEDULE:
+        return schedule_of(codec, &pb->schedule, &ret->schedule);
+    case FRAME_SCHEDULED:
+        return scheduled_of(&pb->scheduled, &ret->scheduled);
     case FRAME_DEAD:
         ret->dead = (struct msg_dead){.action = pb->dead.action};
         return id_of(pb->dead.id, &ret->dead.id);
@@ -799,7 +885,46 @@ static void put_finished(const struct msg_finished *m, Wsd__Pb__Finished *ret)
     ret->submitted_usec = m->submitted_usec;
 }
 
-/* The arguments are not in it: see args_put(). */
+/* The arguments are not in it: see put_args(). */
+static void put_schedule(const struct msg_schedule *m, Wsd__Pb__Schedule *ret)
+{
+    wsd__pb__schedule__init(ret);
+    ret->action = m->action;
+    ret->name = bytes_of(m->name);
+    ret->calendar = bytes_of(m->calendar);
+    ret->persistent = m->persistent;
+    ret->plugin = bytes_of(m->job.plugin);
+    ret->function = bytes_of(m->job.function);
+    ret->timeout_usec = m->job.timeout_usec;
+    ret->priority = m->job.priority;
+    ret->flags = m->job.flags;
+    ret->retries = m->job.retries;
+    ret->retry_usec = m->job.retry_usec;
+    ret->retry_on = m->job.retry_on;
+    ret->queue_usec = m->job.queue_usec;
+}
+
+static void put_scheduled(const struct msg_scheduled *m, Wsd__Pb__Scheduled *ret)
+{
+    wsd__pb__scheduled__init(ret);
+    ret->name = bytes_of(m->name);
+    ret->calendar = bytes_of(m->calendar);
+    ret->plugin = bytes_of(m->plugin);
+    ret->function = bytes_of(m->function);
+    ret->error = bytes_of(m->error);
+    ret->uid = m->uid;
+    ret->flags = m->flags;
+    ret->state = m->state;
+    ret->exit = m->exit;
+    ret->next_usec = m->next_usec;
+    ret->ran_usec = m->ran_usec;
+    ret->runs = m->runs;
+    ret->skipped = m->skipped;
+    if (m->id.has_id)
+        ret->id = id_bytes(m->id.id);
+}
+
+/* The arguments are not in it: see put_args(). */
 static void put_submit(const struct msg_submit *m, Wsd__Pb__Submit *ret)
 {
     wsd__pb__submit__init(ret);
@@ -812,6 +937,9 @@ static void put_submit(const struct msg_submit *m, Wsd__Pb__Submit *ret)
     ret->retries = m->retries;
     ret->retry_usec = m->retry_usec;
     ret->retry_on = m->retry_on;
+    ret->delay_usec = m->delay_usec;
+    ret->at_usec = m->at_usec;
+    ret->queue_usec = m->queue_usec;
 }
 
 static void put_handshake(const struct msg *msg, union any *ret)
@@ -967,6 +1095,12 @@ static void put_flat(const struct msg *msg, union any *ret)
         if (msg->dead.id.has_id)
             ret->dead.id = id_bytes(msg->dead.id.id);
         break;
+    case FRAME_SCHEDULE:
+        put_schedule(&msg->schedule, &ret->schedule);
+        break;
+    case FRAME_SCHEDULED:
+        put_scheduled(&msg->scheduled, &ret->scheduled);
+        break;
     case FRAME_EXECUTOR:
         wsd__pb__executor__init(&ret->executor);
         ret->executor.executor = msg->executor.executor;
@@ -1056,7 +1190,7 @@ static size_t put_worker(const struct msg_worker *m, uint8_t *ret)
     return pack(&pb.base, ret);
 }
 
-/* Submit.args by hand, behind the packed rest: protobuf-c wants an array of 16 bytes for each argument, which is 64 KiB
+/* The arguments by hand, behind the packed rest: protobuf-c wants an array of 16 bytes for each argument, which is 64 KiB
  * of stack or a malloc. Fields may come in any order. ret NULL: only counts. */
 static size_t put_args(struct span args, uint8_t *ret)
 {
@@ -1096,8 +1230,8 @@ static size_t put_message(const struct msg *msg, uint8_t *ret)
         return put_worker(&msg->worker, ret);
     put_flat(msg, &pb);
     n = pack(&pb.base, ret);
-    if (msg->type == FRAME_SUBMIT)
-        n += put_args(msg->submit.args, ret ? ret + n : NULL);
+    if (msg->type == FRAME_SUBMIT || msg->type == FRAME_SCHEDULE) /* the same field of both */
+        n += put_args(msg->type == FRAME_SUBMIT ? msg->submit.args : msg->schedule.job.args, ret ? ret + n : NULL);
     return n;
 }
 

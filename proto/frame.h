@@ -44,6 +44,7 @@ enum frame_type {
     FRAME_GATE = 17,    /* Gate -> GATE_STATE.., END | ERROR */
     FRAME_FORGET = 18,  /* Empty -> END; the call with this tag is followed no more */
     FRAME_DEAD = 20,    /* Dead -> JOB.., END | ERROR */
+    FRAME_SCHEDULE = 21, /* Schedule -> SCHEDULED.., END | ERROR */
     FRAME_LANE_OPEN = 30,  /* Empty -> LANE, and at the end LANE_LOST or END | ERROR */
     FRAME_LANE_BIND = 31,  /* LaneBind -> LANE_BOUND | ERROR */
     FRAME_LANE_WAITS = 32, /* Empty, tag of the LANE_OPEN: a call has been waiting for long */
@@ -68,6 +69,7 @@ enum frame_type {
     FRAME_PIECE = 81,    /* Chunk + body: the next bytes of a trace, of the EXECUTOR before it */
     FRAME_RELOADED = 82, /* Reloaded */
     FRAME_GATE_STATE = 83, /* GateState */
+    FRAME_SCHEDULED = 84,  /* Scheduled */
     FRAME_LANE = 100,       /* Empty (+ two descriptors: memory, grant) */
     FRAME_LANE_BOUND = 101, /* LaneBound */
     FRAME_LANE_LOST = 102,  /* Error: the last frame of the LANE_OPEN: its executor is gone */

@@ -47,6 +47,7 @@ int verb_status(struct ctl *ctl, int argc, char **argv);
 int verb_list(struct ctl *ctl, int argc, char **argv);
 int verb_cancel(struct ctl *ctl, int argc, char **argv);
 int verb_dead(struct ctl *ctl, int argc, char **argv);
+int verb_schedule(struct ctl *ctl, int argc, char **argv);
 int verb_plugin(struct ctl *ctl, int argc, char **argv);
 int verb_bench(struct ctl *ctl, int argc, char **argv);
 int verb_ping(struct ctl *ctl, int argc, char **argv);
@@ -89,6 +90,8 @@ extern const char ctl_common_help[]; /* a line an option */
 /* 0 or -1. `10`, `1.5s`, `500ms`, `1min 30s`, `2h`. */
 int parse_duration(const char *text, uint64_t *ret_usec);
 int parse_number(const char *text, long long min, long long max, long long *ret);
+/* A time of day or a date, after now (microseconds since the epoch): see when.c. 0 or -1. */
+int parse_when(const char *text, uint64_t now_usec, uint64_t *ret_usec);
 /* Splits PLUGIN[:FUNCTION] in place: *ret_function is NULL where there is none. 0 or -1. */
 int parse_plugin(char *text, const char **ret_function);
 

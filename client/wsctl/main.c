@@ -20,6 +20,9 @@ static const struct verb verbs[] = {
      "  -d, --detach          print the job's id and leave; see wsctl await\n"
      "  -t, --timeout TIME    of its run time: 30, 1.5s, 500ms, 2min, 1h\n"
      "  -p, --priority N      -100 to 100, higher first\n"
+     "      --delay TIME      not before so long\n"
+     "      --at WHEN         not before: 18:30, tomorrow 08:00, '2031-05-17 08:00', 2031-05-17T08:00:00Z, @SECONDS\n"
+     "      --max-wait TIME   the longest time in the queue; beyond it the job ends (124) and has not run\n"
      "      --durable         accepted when it is on disk; it and its result outlive wsd\n"
      "      --key KEY         a second submit with the same key is the same job\n"
      "      --retries N       tried again so often after it ended badly, with growing pauses\n"
@@ -48,6 +51,21 @@ static const struct verb verbs[] = {
     {"cancel", "ID...", "Cancels jobs", "", verb_cancel},
     {"dead", "list | requeue ID... | drop ID...", "Shows durable jobs that are out of retries, and decides on them",
      "They are kept until requeue (queued again, under the same id, as if never tried) or drop (forgotten).\n", verb_dead},
+    {"schedule", "add NAME --on WHEN [OPTION...] PLUGIN[:FUNCTION] [ARG...] | list | remove NAME | run NAME",
+     "Has wsd submit a job again and again",
+     "WHEN is a calendar expression of systemd.time(7): 'Mon..Fri 08:00', '*:0/15', daily, 'Sun 03:00 Europe/Berlin'. What is\n"
+     "added is kept on disk, and runs with your rights until it is removed; run does it now, and prints the job's id. A run that\n"
+     "comes due while the one before is not done is skipped, and counted.\n\n"
+     "      --on WHEN         when\n"
+     "      --persistent      runs missed while wsd was not there: one at its start\n"
+     "  -t, --timeout TIME    as for submit, and so are the others\n"
+     "  -p, --priority N      -100 to 100, higher first\n"
+     "      --max-wait TIME   the longest time in the queue\n"
+     "      --durable         each run's job and its result outlive wsd\n"
+     "      --retries N       tried again so often after it ended badly\n"
+     "      --retry-delay TIME  the first pause before that (1s)\n"
+     "      --retry-on LIST   what counts as badly (failed,timed-out,crashed,interrupted)\n",
+     verb_schedule},
     {"plugin", "list | show NAME | reload NAME | release NAME[:FUNCTION]", "Tells which plugins and functions there are",
      "reload loads the plugin's file now: new jobs get it, those before end on the old one, which also stays in use where "
      "the\n"

@@ -192,6 +192,9 @@ static int start(struct submit *submit)
         .retries = o->retries,
         .retry_on = o->retry_on,
         .retry_usec = o->retry_usec,
+        .delay_usec = o->delay_usec,
+        .at_usec = o->at_usec,
+        .queue_usec = o->queue_usec,
         .flags = (o->detach ? WSD_SUBMIT_DETACH : 0) | (o->durable ? WSD_SUBMIT_DURABLE : 0) | (stream ? WSD_SUBMIT_STREAM : 0) |
                  (progress_on() ? WSD_SUBMIT_PROGRESS : 0),
     };
@@ -290,8 +293,6 @@ end:
     return r;
 }
 
-enum { OPT_LOCAL = 256, OPT_WORKERS, OPT_PLUGIN_DIR, OPT_DURABLE, OPT_KEY, OPT_RETRIES, OPT_RETRY_DELAY, OPT_RETRY_ON };
-
 static const struct option long_options[] = {
     {"input", required_argument, NULL, 'i'},
     {"output", required_argument, NULL, 'o'},
@@ -303,6 +304,9 @@ static const struct option long_options[] = {
     {"retries", required_argument, NULL, OPT_RETRIES},
     {"retry-delay", required_argument, NULL, OPT_RETRY_DELAY},
     {"retry-on", required_argument, NULL, OPT_RETRY_ON},
+    {"delay", required_argument, NULL, OPT_DELAY},
+    {"at", required_argument, NULL, OPT_AT},
+    {"max-wait", required_argument, NULL, OPT_MAX_WAIT},
     {"local", no_argument, NULL, OPT_LOCAL},
     {"workers", required_argument, NULL, OPT_WORKERS},
     {"plugin-dir", required_argument, NULL, OPT_PLUGIN_DIR},
@@ -331,8 +335,14 @@ static int retry_on(const char *text, uint32_t *ret)
     return 0;
 }
 
-/* Returns 0 or the exit code, said. */
-static int set_option(struct submit_options *o, int c)
+static int span(const char *text, uint64_t *ret)
+{
+    return parse_duration(text, ret) == 0 && *ret <= CODEC_SPAN_MAX
+               ? 0
+               : ctl_error(EXIT_USAGE, text, "not a duration of at most ten years; write 30, 1.5s, 500ms, 2min, 1h or 7d");
+}
+
+int submit_option(struct submit_options *o, int c)
 {
     long long number;
 
@@ -374,6 +384,15 @@ static int set_option(struct submit_options *o, int c)
                    : ctl_error(EXIT_USAGE, optarg, "not a duration of at most a day; write 30, 1.5s, 500ms, 2min or 1h");
     case OPT_RETRY_ON:
         return retry_on(optarg, &o->retry_on);
+    case OPT_DELAY:
+        return span(optarg, &o->delay_usec);
+    case OPT_MAX_WAIT:
+        return span(optarg, &o->queue_usec);
+    case OPT_AT:
+        return parse_when(optarg, clock_realtime_usec(), &o->at_usec) == 0
+                   ? 0
+                   : ctl_error(EXIT_USAGE, optarg,
+                               "not a time; write 18:30, tomorrow 08:00, 2031-05-17 08:00, 2031-05-17T08:00:00Z or @1937001600");
     case OPT_LOCAL:
         o->local = true;
         return 0;
@@ -396,20 +415,24 @@ static int parse(struct ctl *ctl, int argc, char **argv, struct submit_options *
     int c, r;
 
     while ((c = ctl_getopt(ctl, argc, argv, "i:o:dt:p:", long_options, &r)) != CTL_END)
-        if (c == CTL_EXIT || (r = set_option(o, c)) != 0)
+        if (c == CTL_EXIT || (r = submit_option(o, c)) != 0)
             return c == CTL_EXIT && r == 0 ? -1 : r;
     if (optind == argc)
         return ctl_error(EXIT_USAGE, "submit", "no plugin is named; usage: wsctl submit %s", ctl->verb->usage);
     ended = strcmp(argv[optind - 1], "--") == 0;
     o->name = argv[optind++];
     while (!ended && (c = ctl_getopt_behind(ctl, argc, argv, "i:o:dt:p:", long_options, &r)) != CTL_END)
-        if (c == CTL_EXIT || (r = set_option(o, c)) != 0)
+        if (c == CTL_EXIT || (r = submit_option(o, c)) != 0)
             return c == CTL_EXIT && r == 0 ? -1 : r;
     o->args = argv + optind;
     o->n_args = (size_t)(argc - optind);
     if (!o->local && (o->workers || o->n_plugin_dirs))
         return ctl_error(EXIT_USAGE, o->workers ? "--workers" : "--plugin-dir",
                          "only with --local; else it is wsd's to say");
+    if (o->local && (o->delay_usec || o->at_usec || o->queue_usec))
+        return ctl_error(EXIT_USAGE, o->delay_usec ? "--delay" : o->at_usec ? "--at" : "--max-wait", "not with --local");
+    if (o->delay_usec && o->at_usec)
+        return ctl_error(EXIT_USAGE, "--at", "not with --delay");
     if (o->local && (o->durable || o->key || o->retries))
         return ctl_error(EXIT_USAGE, o->durable ? "--durable" : o->key ? "--key" : "--retries", "not with --local");
     if ((o->retry_usec || o->retry_on) && !o->retries)

@@ -17,11 +17,20 @@ struct submit_options {
     const char *key;
     uint32_t retries, retry_on;
     uint64_t retry_usec;
+    uint64_t delay_usec, at_usec, queue_usec;
     bool detach, local, durable;
     unsigned workers;
     const char *plugin_dirs[16];
     size_t n_plugin_dirs;
 };
+
+enum {
+    OPT_LOCAL = 256, OPT_WORKERS, OPT_PLUGIN_DIR, OPT_DURABLE, OPT_KEY, OPT_RETRIES, OPT_RETRY_DELAY, OPT_RETRY_ON,
+    OPT_DELAY, OPT_AT, OPT_MAX_WAIT
+};
+
+/* Takes one of the options of submit. Returns 0 or the exit code, said. */
+int submit_option(struct submit_options *o, int c);
 
 /* local.c: runs it inside this process. Returns the exit code. */
 int submit_local(const struct ctl *ctl, const struct submit_options *options);

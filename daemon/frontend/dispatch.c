@@ -127,6 +127,7 @@ void call_free(struct call *c)
     list_remove(&c->stalled);
     jobs_plugin_forget(&c->query);
     jobs_dead_forget(&c->dead);
+    jobs_schedule_forget(&c->schedule);
     ask_forget(c);
     quota_request_ended(c->peer);
     lane_forget(c);
@@ -625,6 +626,94 @@ static void do_dead(struct peer *p, uint32_t tag, const struct msg_dead *m)
         peer_error(p, tag, 75, r == -EAGAIN ? "wsd is draining" : r == -EBUSY ? "it is being read or changed: try again" : strerror(-r));
 }
 
+static void on_scheduled(struct schedule_query *q, int code, const char *text, const uint8_t *id)
+{
+    struct call *c = container_of(q, struct call, schedule);
+    struct msg m = {.type = FRAME_SCHEDULED, .scheduled = {.id = {.has_id = true}}};
+
+    if (code != 0) {
+        peer_error(c->peer, c->tag, (uint32_t)code, text);
+        call_free(c);
+        return;
+    }
+    if (c->action == SCHEDULE_RUN) {
+        memcpy(m.scheduled.id.id, id, sizeof(m.scheduled.id.id));
+        peer_send(c->peer, &m, c->tag, NULL, 0);
+    }
+    call_end(c);
+}
+
+static void send_schedule(const struct schedule_info *info, void *userdata)
+{
+    struct call *c = userdata;
+    struct msg m = {.type = FRAME_SCHEDULED,
+                    .scheduled = {.name = span(info->name),
+                                  .calendar = span(info->calendar),
+                                  .plugin = span(info->plugin),
+                                  .function = span(info->function),
+                                  .error = line(info->error),
+                                  .uid = info->uid,
+                                  .flags = (info->persistent ? SCHEDULED_PERSISTENT : 0u) |
+                                           (info->configured ? SCHEDULED_CONFIGURED : 0u) | (info->running ? SCHEDULED_RUNNING : 0u),
+                                  .state = info->state,
+                                  .exit = info->exit,
+                                  .next_usec = info->next_usec,
+                                  .ran_usec = info->ran_usec,
+                                  .runs = info->runs,
+                                  .skipped = info->skipped,
+                                  .id = {.has_id = info->ran_usec != 0}}};
+
+    memcpy(m.scheduled.id.id, info->id, sizeof(m.scheduled.id.id));
+    peer_send(c->peer, &m, c->tag, NULL, 0);
+}
+
+static void schedule_add(struct call *c, const struct msg_schedule *m)
+{
+    const struct schedule_request r = {.name = m->name.data,
+                                       .calendar = m->calendar.data,
+                                       .persistent = m->persistent,
+                                       .job = {.plugin = m->job.plugin.data,
+                                               .function = m->job.function.data,
+                                               .args = m->job.args.data,
+                                               .args_size = m->job.args.size,
+                                               .argc = m->job.argc,
+                                               .timeout_usec = m->job.timeout_usec,
+                                               .priority = m->job.priority,
+                                               .durable = m->job.flags & SUBMIT_DURABLE,
+                                               .retries = m->job.retries,
+                                               .retry_on = m->job.retry_on,
+                                               .retry_usec = m->job.retry_usec,
+                                               .queue_usec = m->job.queue_usec,
+                                               .directory = c->peer->directory,
+                                               .uid = c->peer->uid}};
+
+    if (m->job.plugin.size)
+        jobs_schedule_add(c->peer->frontend->options.jobs, &r, &c->schedule);
+    else
+        on_scheduled(&c->schedule, 64, "no plugin named", NULL);
+}
+
+static void do_schedule(struct peer *p, uint32_t tag, const struct msg_schedule *m)
+{
+    struct jobs *jobs = p->frontend->options.jobs;
+    struct call *c = call_new(p, tag, CALL_SCHEDULE);
+
+    if (!c)
+        return;
+    c->schedule.answer = on_scheduled;
+    c->action = m->action;
+    switch (m->action) {
+    case SCHEDULE_ADD: schedule_add(c, m); break;
+    case SCHEDULE_REMOVE: jobs_schedule_remove(jobs, p->uid, m->name.data, &c->schedule); break;
+    case SCHEDULE_RUN: jobs_schedule_run(jobs, p->uid, m->name.data, &c->schedule); break;
+    default:
+        if (jobs_schedules(jobs, p->uid, send_schedule, c) == 0)
+            call_end(c);
+        else
+            on_scheduled(&c->schedule, 75, "out of memory", NULL);
+    }
+}
+
 static void do_status(struct peer *p, uint32_t tag, const struct msg_id *m)
 {
     struct call c = {.peer = p, .tag = tag};
@@ -693,6 +782,9 @@ static void do_submit(struct peer *p, uint32_t tag, const struct msg_submit *m, 
         .retries = m->retries,
         .retry_on = m->retry_on,
         .retry_usec = m->retry_usec,
+        .delay_usec = m->delay_usec,
+        .at_usec = m->at_usec,
+        .queue_usec = m->queue_usec,
         .directory = p->directory,
         .uid = p->uid,
     };
@@ -811,7 +903,7 @@ static void do_stats(struct peer *p, uint32_t tag)
 
 static void do_hello(struct peer *p, const struct msg_hello *m)
 {
-    uint64_t features = FEATURE_STORE | FEATURE_FORGET | FEATURE_BRIEF | (jobs_lanes_available() ? FEATURE_LANE : 0);
+    uint64_t features = FEATURE_STORE | FEATURE_FORGET | FEATURE_BRIEF | FEATURE_TIME | (jobs_lanes_available() ? FEATURE_LANE : 0);
     struct msg answer = {.type = FRAME_WELCOME,
                          .welcome = {.version = 1, .features = features, .program = span("wsd " WSD_VERSION), .window = JOBS_INPUT_WINDOW}};
 
@@ -879,6 +971,7 @@ void dispatch(struct peer *p, const struct frame *frame)
     case FRAME_OPENED: do_opened(p, frame->tag, &m.opened); break;
     case FRAME_WORKERS: ask_workers(p, frame->tag, &m.workers); break;
     case FRAME_DEAD: do_dead(p, frame->tag, &m.dead); break;
+    case FRAME_SCHEDULE: do_schedule(p, frame->tag, &m.schedule); break;
     case FRAME_LANE_OPEN: lane_open(p, frame->tag); break;
     case FRAME_LANE_BIND: lane_bind(p, frame->tag, &m.lane_bind); break;
     case FRAME_LANE_WAITS: lane_waits(p, frame->tag); break;

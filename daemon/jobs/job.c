@@ -65,6 +65,7 @@ static void more_free(struct job *job)
     if (!m)
         return;
     promise_free(job);
+    time_free(job);
     input_free(job);
     output_free(job);
     if (m->timer)
@@ -173,10 +174,11 @@ void job_refuse(struct job *job, int code, const char *text)
 
 void job_enqueue(struct job *job)
 {
-    if (durable_add(job))
+    if (durable_add(job) || time_delays(job))
         return;
     job_move(job, JOB_QUEUED);
     queue_put(&job->domain->queue, job, false);
+    time_queued(job, 0);
     fair_came(job->domain, job);
     domain_pump(job->domain);
 }
@@ -252,7 +254,7 @@ void job_resolve(struct job *job)
     free(job->function_name);
     job->function_name = NULL;
     job_set_function(job, f);
-    if (job_limit_run(job) < 0) {
+    if (job_limit_run(job) < 0 || time_limit_wait(job) < 0) {
         job_refuse(job, CODE_BUSY, "out of memory");
         return;
     }
@@ -297,7 +299,7 @@ void job_describe(const struct job *job, struct job_info *ret)
         .durable = p && p->durable,
         .dead = p && p->dead && !p->ending,
         .retries = p ? p->retries : 0,
-        .due_usec = p && job->state == JOB_DELAYED && p->due_usec > now ? p->due_usec - now : 0,
+        .due_usec = job->state == JOB_DELAYED && job_time(job) ? due_left(&job_time(job)->due) : 0,
         .uid = job->user->uid,
         .submitted_usec = job_submitted_usec(job),
         .queued_usec = !job_final(job) ? now - job->accepted_usec : m ? m->queued_usec : 0,
@@ -454,6 +456,7 @@ void job_finish(struct job *job, enum job_state state, int exit, const char *err
     if (retry_again(job, state, exit, error, c))
         return;
     job_move(job, state);
+    time_begun(job);
     durable_closing(job);
     count_end(job);
     if (state != JOB_CRASHED)
@@ -506,6 +509,16 @@ void job_settle(struct job *job)
         job_free(job);
 }
 
+static void stop_unbegun(struct job *job, enum job_stop why)
+{
+    if (job->state == JOB_RUNNING)
+        job->attempts--;
+    if (why == STOP_WAITED)
+        time_out(job);
+    else
+        job_finish(job, JOB_CANCELLED, CODE_CANCELLED, NULL, NULL);
+}
+
 static void stop_running(struct job *job, enum job_stop why)
 {
     struct domain *d = job->domain;
@@ -514,11 +527,11 @@ static void stop_running(struct job *job, enum job_stop why)
     /* one whose output came has begun, whatever its slot says now: it must not end under whoever takes that output */
     if (why != STOP_OUTPUT && front_recall(&d->executor->front, job->slot)) {
         d->slots[job->slot] = NULL; /* its completion RECALLED gives the slot back */
-        job_finish(job, JOB_CANCELLED, CODE_CANCELLED, NULL, NULL);
+        stop_unbegun(job, why);
         return;
     }
-    if (m && m->stop != STOP_NONE)
-        return; /* already on its way */
+    if (why == STOP_WAITED || (m && m->stop != STOP_NONE))
+        return; /* it waits no more; already on its way */
     if (m)
         m->stop = (uint8_t)why;
     front_cancel(&d->executor->front, job->slot);
@@ -535,7 +548,7 @@ void job_stop(struct job *job, enum job_stop why)
         return;
     case JOB_QUEUED:
         job_unqueue(job);
-        job_finish(job, JOB_CANCELLED, CODE_CANCELLED, NULL, NULL);
+        stop_unbegun(job, why);
         return;
     case JOB_HELD:
     case JOB_DELAYED:
@@ -588,8 +601,6 @@ void jobs_rearm(struct jobs *jobs)
                 continue;
             if (job_final(job) && job->flags & JOB_KEPT)
                 job_timer(job, limits->keep_usec);
-            else if (job->state == JOB_DELAYED)
-                job_timer(job, 1);
             else if (job->state == JOB_RUNNING && m && m->stop != STOP_NONE)
                 job_timer(job, limits->grace_usec);
             else if (job->state == JOB_RUNNING && m && m->timeout_usec)
@@ -608,8 +619,6 @@ static void on_timer(evutil_socket_t fd, short what, void *userdata)
             job_timer(job, job->domain->jobs->options.limits.keep_usec);
         else
             job_free(job);
-    } else if (job->state == JOB_DELAYED) {
-        job_enqueue(job);
     } else if (job->state == JOB_RUNNING && job->more->stop == STOP_NONE) {
         check_deadline(job);
     } else if (job->state == JOB_RUNNING) {

@@ -14,10 +14,13 @@
 #include "base/buffer.h"
 #include "base/hash.h"
 #include "base/list.h"
+#include "jobs/due.h"
 #include "jobs/jobs.h"
 #include "jobs/quarantine.h"
 #include "supervisor/executor.h"
 #include "supervisor/helper.h"
+
+struct store_row;
 
 #define JOB_TEXT       256u
 #define JOBS_KEPT_PER_USER 10000u
@@ -31,6 +34,7 @@ struct user {
     struct list kept;    /* jobs in a final state whose result is kept, oldest first */
     uint32_t n_kept;
     uint32_t n_fds;      /* descriptors of inputs */
+    uint32_t n_schedules; /* but for those of the configuration */
     uint32_t n_direct;   /* calls that his direct lanes may have under way */
     uint64_t n_bytes;    /* arguments, inputs and kept results */
 };
@@ -94,6 +98,7 @@ struct job_more {
     uint32_t held_chunks;
     char *error, *status, *backtrace;
     struct promise *promise; /* durable, with a key, or with retries (promise.h); NULL */
+    struct job_time *time;   /* it is not to go on at once, or may not wait for long; NULL */
     char *limit; /* timeout_usec is not the submitter's: whose */
     uint64_t timeout_usec, queued_usec, run_usec, cpu_usec;
     uint64_t done, total;
@@ -104,7 +109,18 @@ struct job_more {
     bool input_last, input_broken;
 };
 
-enum job_stop { STOP_NONE = 0, STOP_CANCEL, STOP_TIMEOUT, STOP_OUTPUT };
+enum job_stop { STOP_NONE = 0, STOP_CANCEL, STOP_TIMEOUT, STOP_OUTPUT, STOP_WAITED };
+
+/* When a job goes on, and how long it may wait then. */
+struct job_time {
+    struct due due; /* DELAYED: until it goes on; after that: until it has waited too long */
+    struct job *job;
+    uint64_t delay_usec, at_usec; /* the submitter's; 0: none */
+    uint64_t wait_usec;           /* the longest time in the queue, of each try; 0: any */
+    bool by_configuration;        /* wait_usec is not the submitter's */
+    bool delayed;                 /* delay_usec and at_usec have had their effect */
+    bool waited;                  /* it has waited too long, and ends */
+};
 
 enum job_flags {
     JOB_DETACHED = 1u << 0,
@@ -287,6 +303,9 @@ struct jobs {
     struct store *store;         /* NULL: not there yet */
     struct event *store_event;
     struct hash keys;            /* of promises */
+    struct due_clock boot, wall; /* what waits for a span, and for a time of day */
+    struct hash schedules;
+    uint64_t last_schedule;      /* number on disk */
     struct list stored, dead;    /* promises of durable jobs that have ended; the first one goes first */
     struct event *expiry_timer, *save_timer;
     uint64_t last_number;        /* of a job on disk */
@@ -332,6 +351,33 @@ void jobs_rearm(struct jobs *jobs); /* tries again the timers that there was no 
 void job_settle(struct job *job); /* final: tells the watches that have all output, frees what nobody wants */
 void watch_late(struct watch *w, bool late); /* counted while its job has ended without it */
 void job_describe(const struct job *job, struct job_info *ret);
+
+/* time.c */
+static inline struct job_time *job_time(const struct job *job)
+{
+    return job->more ? job->more->time : NULL;
+}
+struct job_time *time_make(struct job *job); /* or the one that it has; NULL: no memory */
+int time_wanted(struct job *job, const struct job_request *r); /* what its submitter says; 0 or -ENOMEM */
+void time_free(struct job *job);
+int time_limit_wait(struct job *job); /* as the configuration says; 0 or -ENOMEM */
+/* It is not to go on yet: DELAYED, and comes back to job_enqueue(). */
+bool time_delays(struct job *job);
+/* It waits for a span, whatever was asked for: has a job_time, is DELAYED or about to be. */
+void time_pause(struct job *job, uint64_t usec);
+void time_resume(struct job *job, uint64_t due_usec, bool at); /* DELAYED on disk, until then (CLOCK_REALTIME) */
+void time_queued(struct job *job, uint64_t waited_usec); /* it waits, and may have waited before a restart */
+void time_begun(struct job *job); /* it has an end, or waits no more */
+void time_out(struct job *job);   /* in no list: it has waited too long */
+uint64_t time_due(const struct job *job); /* CLOCK_REALTIME, for the disk; 0: it is not delayed */
+
+/* schedule.c */
+int schedule_restore(const struct store_row *row, void *userdata); /* the jobs: one that is on disk; 0 or -ENOMEM */
+void schedules_start(struct jobs *jobs); /* all were read */
+void schedules_stop(struct jobs *jobs);  /* no more runs */
+void schedules_were_set(void *context);  /* the clock was */
+void schedules_free(struct jobs *jobs);
+void schedule_unanswered(struct schedule *s); /* a request to the store will not be */
 
 /* queue.c */
 void queue_init(struct queue *q, struct hash *others, uint64_t *n_all);

@@ -163,6 +163,17 @@ static int start_cgroups(struct jobs *jobs)
     return wanted == JOBS_CGROUPS_YES || r == -ENOMEM ? r : 0;
 }
 
+static int start_clocks(struct jobs *jobs)
+{
+    int r = due_init(&jobs->boot, jobs->options.base, CLOCK_BOOTTIME, NULL, NULL);
+
+    if (r == 0)
+        r = due_init(&jobs->wall, jobs->options.base, CLOCK_REALTIME, schedules_were_set, jobs);
+    if (r < 0 && r != -ENOMEM)
+        log_error("cannot make a timer: %s", strerror(-r));
+    return r;
+}
+
 int jobs_new(struct jobs **ret_jobs, const struct jobs_options *options)
 {
     struct jobs *jobs = calloc(1, sizeof(*jobs));
@@ -185,13 +196,18 @@ int jobs_new(struct jobs **ret_jobs, const struct jobs_options *options)
                                            .log_level = options->log_level,
                                            .stack_size = options->stack_size,
                                            .sandbox = options->sandbox};
-    int r = kept_init(jobs) == 0 && jobs->progress_timer ? start_cgroups(jobs) : -ENOMEM;
+    jobs->boot.fd = jobs->wall.fd = -1;
+    int r = kept_init(jobs) == 0 && jobs->progress_timer ? start_clocks(jobs) : -ENOMEM;
+    if (r == 0)
+        r = start_cgroups(jobs);
     if (r == 0)
         r = start_helper(jobs);
     if (r < 0) {
         kept_deinit(jobs);
         if (jobs->progress_timer)
             event_free(jobs->progress_timer);
+        due_deinit(&jobs->boot);
+        due_deinit(&jobs->wall);
         cgroups_free(jobs->cgroups);
         free(jobs);
         return r;
@@ -240,6 +256,7 @@ static void interrupt(struct job *job)
 void jobs_interrupt_all(struct jobs *jobs)
 {
     jobs->draining = true;
+    schedules_stop(jobs);
     list_for_each(l, &jobs->domains)
     {
         struct domain *d = container_of(l, struct domain, link);
@@ -268,6 +285,7 @@ struct jobs *jobs_free(struct jobs *jobs)
         return NULL;
     jobs_interrupt_all(jobs);
     restore_end(jobs);
+    schedules_free(jobs);
     each_job(jobs, job_free);
     list_for_each_safe(l, n, &jobs->domains) domain_free(container_of(l, struct domain, link));
     for (size_t i = 0; i < jobs->users.n_buckets; i++)
@@ -283,6 +301,8 @@ struct jobs *jobs_free(struct jobs *jobs)
     gates_free(jobs);
     hash_deinit(&jobs->keys);
     kept_deinit(jobs);
+    due_deinit(&jobs->boot);
+    due_deinit(&jobs->wall);
     event_free(jobs->progress_timer);
     child_forget_remains();
     helper_free(jobs->helper);
@@ -350,7 +370,7 @@ static int more_init(struct job *job, const struct job_request *r)
 {
     bool promised = r->durable || r->retries || (r->key && *r->key);
 
-    if (promised && promise_make(job, r) < 0)
+    if (time_wanted(job, r) < 0 || (promised && promise_make(job, r) < 0))
         return -ENOMEM;
     if (!r->more_input && !r->timeout_usec)
         return 0;
@@ -601,6 +621,7 @@ static void drain(struct job *job)
 void jobs_drain(struct jobs *jobs)
 {
     jobs->draining = true;
+    schedules_stop(jobs);
     each_job(jobs, drain);
     lanes_review(jobs);
 }

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/list.h"
 
@@ -60,8 +61,10 @@ struct jobs_limits {
     uint64_t recycle_jobs;   /* an executor makes room for a fresh one after so many; 0: never */
     uint64_t recycle_growth; /* and after it has grown by so many bytes; 0: never */
     uint64_t max_run_usec;   /* of a job; 0: any. The configuration may say otherwise for a plugin */
+    uint64_t max_wait_usec;  /* of a job in the queue; 0: any */
     uint64_t quarantine_after;    /* crashes of a function until it is refused for a while */
     uint64_t quarantine_max_usec; /* the longest pause */
+    uint64_t schedules_per_user;
     uint64_t store_keep_usec;     /* how long the end of a durable job is kept */
     uint64_t store_bytes;         /* of all durable jobs, on disk: then the oldest ends go, then none is taken */
 };
@@ -71,6 +74,7 @@ struct jobs_limits {
         .jobs = 10000000, .jobs_per_user = 1000000, .bytes_per_user = 4ull << 30, .input = 1ull << 30,                 \
         .result = 64ull << 20, .keep_usec = 300ull * 1000000, .grace_usec = 2000000, .idle_usec = 300ull * 1000000,    \
         .hang_usec = 30000000, .quarantine_after = 3, .quarantine_max_usec = 300ull * 1000000,                           \
+        .schedules_per_user = 100,                                                                                     \
         .store_keep_usec = 7ull * 86400 * 1000000, .store_bytes = 1ull << 30                                           \
     }
 
@@ -230,6 +234,9 @@ struct job_request {
     const char *key;      /* NULL or "": none */
     uint32_t retries, retry_on; /* retry_on: 1 << state, 0: the default */
     uint64_t retry_usec;  /* the first pause, 0: the default */
+    uint64_t delay_usec;  /* not before so long, 0: at once */
+    uint64_t at_usec;     /* not before (CLOCK_REALTIME), 0: at once */
+    uint64_t queue_usec;  /* the longest time in the queue, 0: any */
     struct directory *directory; /* NULL: none; a reference is taken */
     uint32_t uid;
 };
@@ -270,6 +277,50 @@ struct dead_query {
  * draining; -ENOMEM. */
 int jobs_dead(struct jobs *jobs, const uint8_t id[16], uint32_t uid, bool requeue, struct dead_query *q);
 void jobs_dead_forget(struct dead_query *q);
+
+/* --- schedules: jobs that are submitted again and again (schedule.c) --- */
+
+#define SCHEDULE_NAME_MAX 64u /* bytes, with NUL */
+
+struct schedule;
+
+struct schedule_request {
+    const char *name, *calendar; /* calendar: as base/calendar.h has it */
+    bool persistent;             /* a run that was missed while there was no wsd is made up for by one at the start */
+    struct job_request job;      /* without input, key and delay */
+};
+
+struct schedule_info {
+    const char *name, *calendar, *plugin, *function, *error; /* error: of the last run */
+    uint32_t uid;
+    bool persistent, configured, running;
+    uint64_t next_usec, ran_usec;  /* CLOCK_REALTIME; ran_usec 0: it has not run */
+    uint64_t runs, skipped;        /* skipped: due while the run before was not done */
+    uint8_t id[16];                /* of the last run's job, where ran_usec */
+    uint32_t state, exit;          /* of it; state 0: it has not ended, or was refused with exit and error */
+};
+
+/* Embedded in the asker's object. */
+struct schedule_query {
+    struct schedule *schedule; /* NULL: answered */
+    void (*answer)(struct schedule_query *q, int code, const char *text, const uint8_t *id); /* 0: done; id: of run's job */
+};
+/* Each is answered, now or later; forgotten by jobs_schedule_forget(). The name is the user's own. */
+void jobs_schedule_add(struct jobs *jobs, const struct schedule_request *r, struct schedule_query *q);
+void jobs_schedule_remove(struct jobs *jobs, uint32_t uid, const char *name, struct schedule_query *q);
+void jobs_schedule_run(struct jobs *jobs, uint32_t uid, const char *name, struct schedule_query *q);
+void jobs_schedule_forget(struct schedule_query *q);
+/* Those of this user (root: of all), by user and name. 0 or -ENOMEM. */
+int jobs_schedules(struct jobs *jobs, uint32_t uid, void (*each)(const struct schedule_info *info, void *userdata), void *userdata);
+/* Those of the configuration: what it no longer has goes. */
+void jobs_schedules_configure(struct jobs *jobs, const struct schedule_request *list, size_t n);
+static inline bool jobs_schedule_is_name(const char *name)
+{
+    size_t n = strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-.@+");
+
+    return n > 0 && n < SCHEDULE_NAME_MAX && !name[n] && *name != '-';
+}
+
 /* Cancels: 0 also where it had ended; -ENOENT. */
 int jobs_cancel(struct jobs *jobs, const uint8_t id[16], uint32_t uid);
 void jobs_cancel_watched(struct watch *w);

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "base/buffer.h"
+#include "base/calendar.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "config.h"
@@ -62,6 +63,7 @@ static const struct key keys[] = {
     {"limits", "max-unread-per-user", KIND_SIZE, AT(frontend_limits.unread_per_user)},
     {"limits", "max-jobs", KIND_COUNT, AT(limits.jobs)},
     {"limits", "max-jobs-per-user", KIND_COUNT, AT(limits.jobs_per_user)},
+    {"limits", "max-schedules-per-user", KIND_COUNT, AT(limits.schedules_per_user)},
     {"limits", "max-bytes-per-user", KIND_SIZE, AT(limits.bytes_per_user)},
     {"limits", "max-input", KIND_SIZE, AT(limits.input)},
     {"limits", "max-result", KIND_SIZE, AT(limits.result)},
@@ -73,6 +75,7 @@ static const struct key keys[] = {
     {"limits", "executor-tasks", KIND_TASKS, AT(executor_tasks)},
     {"limits", "executor-answer", KIND_TIME, AT(limits.hang_usec)},
     {"limits", "max-run", KIND_TIME, AT(limits.max_run_usec)},
+    {"limits", "max-wait", KIND_TIME, AT(limits.max_wait_usec)},
     {"limits", "quarantine-after", KIND_COUNT, AT(limits.quarantine_after)},
     {"limits", "quarantine-max", KIND_TIME, AT(limits.quarantine_max_usec)},
     {"store", "keep", KIND_TIME, AT(limits.store_keep_usec)},
@@ -95,6 +98,14 @@ int config_init(struct config *c)
     return c->plugin_dirs && c->executor && c->spawner && c->domains ? 0 : -ENOMEM;
 }
 
+static void schedule_clear(struct config_schedule *s)
+{
+    free(s->on);
+    free(s->plugin);
+    free(s->function);
+    free(s->args);
+}
+
 void config_deinit(struct config *c)
 {
     free(c->socket);
@@ -106,6 +117,9 @@ void config_deinit(struct config *c)
     for (uint32_t i = 0; c->domains && i < c->domains->n; i++)
         free(c->domains->list[i].uids);
     free(c->domains);
+    for (uint32_t i = 0; i < c->n_schedules; i++)
+        schedule_clear(&c->schedules[i]);
+    free(c->schedules);
     free(c->deny);
     free(c->writable);
     *c = (struct config){0};
@@ -538,6 +552,150 @@ static int set_domain(struct config *c, const char *name, const char *key, const
     return -EINVAL;
 }
 
+/* NULL: too many, a bad name, or no memory. */
+static struct config_schedule *schedule_get(struct config *c, const char *name)
+{
+    for (uint32_t i = 0; i < c->n_schedules; i++)
+        if (strcmp(c->schedules[i].name, name) == 0)
+            return &c->schedules[i];
+    if (c->n_schedules == CONFIG_SCHEDULES_MAX || !jobs_schedule_is_name(name))
+        return NULL;
+    struct config_schedule *more = realloc(c->schedules, (c->n_schedules + 1) * sizeof(*more));
+    if (!more)
+        return NULL;
+    c->schedules = more;
+    struct config_schedule *s = &more[c->n_schedules++];
+    *s = (struct config_schedule){.persistent = false};
+    snprintf(s->name, sizeof(s->name), "%s", name);
+    return s;
+}
+
+/* The words of a line: blanks are between them, and within "..." part of one. The caller frees. NULL: a quote is open, or no
+ * memory. */
+static char *split(const char *line, size_t *ret_size, uint32_t *ret_n)
+{
+    char *words = malloc(strlen(line) + 2), *to = words;
+    bool quoted = false, in = false;
+
+    *ret_n = 0;
+    for (const char *p = line; words && (*p || in); p++) {
+        if (*p && (quoted || !strchr(" \t", *p))) {
+            *ret_n += !in;
+            in = true;
+            if (*p == '"')
+                quoted = !quoted;
+            else
+                *to++ = *p;
+        } else if (in && !quoted) {
+            *to++ = 0;
+            in = false;
+        }
+        if (!*p)
+            break;
+    }
+    if (!words || quoted) {
+        free(words);
+        return NULL;
+    }
+    *ret_size = (size_t)(to - words);
+    return words;
+}
+
+/* PLUGIN[:FUNCTION] ARG... */
+static int set_job(struct config_schedule *s, const char *value)
+{
+    size_t size;
+    uint32_t n;
+    _cleanup_(freep) char *words = split(value, &size, &n);
+
+    if (!words || n == 0 || !*words)
+        return -EINVAL;
+    size_t first = strlen(words) + 1;
+    char *colon = strrchr(words, ':');
+    if (colon && !strchr(colon, '/'))
+        *colon++ = 0;
+    else
+        colon = NULL;
+    if (!*words || (colon && !*colon))
+        return -EINVAL;
+    char *plugin = strdup(words), *function = strdup(colon ? colon : ""), *args = malloc(size - first + 1);
+    if (!plugin || !function || !args) {
+        free(plugin);
+        free(function);
+        free(args);
+        return -ENOMEM;
+    }
+    memcpy(args, words + first, size - first);
+    free(s->plugin);
+    free(s->function);
+    free(s->args);
+    s->plugin = plugin;
+    s->function = function;
+    s->args = args;
+    s->args_size = size - first;
+    s->argc = n - 1;
+    return 0;
+}
+
+static int set_on(struct config_schedule *s, const char *value)
+{
+    struct calendar *calendar;
+    int r = calendar_parse(&calendar, value);
+    char *copy;
+
+    if (r < 0)
+        return r;
+    calendar_free(calendar);
+    copy = strdup(value);
+    if (!copy)
+        return -ENOMEM;
+    free(s->on);
+    s->on = copy;
+    return 0;
+}
+
+static int set_schedule(struct config *c, const char *name, const char *key, const char *value, char error[static CONFIG_ERROR])
+{
+    struct config_schedule *s = schedule_get(c, name);
+    const char *wanted = NULL;
+    int flag;
+
+    if (!s) {
+        snprintf(error, CONFIG_ERROR, "[schedule %s]: at most %u schedules, with names of letters, digits and _-.@+", name,
+                 CONFIG_SCHEDULES_MAX);
+        return -EINVAL;
+    }
+    if (strcmp(key, "on") == 0) {
+        wanted = set_on(s, value) < 0 ? "a calendar expression of systemd.time(7), such as Mon..Fri 08:00," : NULL;
+    } else if (strcmp(key, "job") == 0) {
+        wanted = set_job(s, value) < 0 ? "PLUGIN[:FUNCTION] ARGUMENT..." : NULL;
+    } else if (strcmp(key, "persistent") == 0) {
+        flag = parse_bool(value);
+        wanted = flag < 0 ? "yes or no" : NULL;
+        s->persistent = flag > 0;
+    } else if (strcmp(key, "user") == 0) {
+        wanted = uid_of(value, &s->uid) < 0 ? "the name or number of a user" : NULL;
+        s->has_uid = true;
+    } else {
+        snprintf(error, CONFIG_ERROR, "[schedule %s] has no key `%s`; it has: on job persistent user", name, key);
+        return -EINVAL;
+    }
+    if (!wanted)
+        return 0;
+    snprintf(error, CONFIG_ERROR, "%s = %s: %s is wanted", key, value, wanted);
+    return -EINVAL;
+}
+
+int config_check(const struct config *c, char error[static CONFIG_ERROR])
+{
+    for (uint32_t i = 0; i < c->n_schedules; i++)
+        if (!c->schedules[i].on || !c->schedules[i].plugin) {
+            snprintf(error, CONFIG_ERROR, "[schedule %s] has no `%s`", c->schedules[i].name, c->schedules[i].on ? "job" : "on");
+            return -EINVAL;
+        }
+    return 0;
+}
+
 static void unknown(const char *section, const char *key, char error[static CONFIG_ERROR])
 {
     bool found = false;
@@ -548,7 +706,8 @@ static void unknown(const char *section, const char *key, char error[static CONF
     if (!found) {
         snprintf(error, CONFIG_ERROR,
                  "there is no section [%s]; there are: "
-                 "[daemon] [pool] [plugins] [executor] [sandbox] [domains] [limits] [store] [plugin NAME] [domain NAME]", section);
+                 "[daemon] [pool] [plugins] [executor] [sandbox] [domains] [limits] [store] [plugin NAME] [domain NAME] "
+                 "[schedule NAME]", section);
         return;
     }
     n = (size_t)snprintf(error, CONFIG_ERROR, "[%s] has no key `%s`; it has:", section, key);
@@ -564,6 +723,8 @@ int config_set(struct config *c, const char *section, const char *key, const cha
         return set_plugin(c, section + 7, key, value, error);
     if (strncmp(section, "domain ", 7) == 0)
         return set_domain(c, section + 7, key, value, error);
+    if (strncmp(section, "schedule ", 9) == 0)
+        return set_schedule(c, section + 9, key, value, error);
     for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
         if (strcmp(keys[i].section, section) != 0 || strcmp(keys[i].name, key) != 0)
             continue;
@@ -791,6 +952,27 @@ static void print_domain(const struct config_domain *d, FILE *to)
     print_share(&d->share, to);
 }
 
+static void print_word(const char *word, FILE *to)
+{
+    const char *quote = !*word || strpbrk(word, " \t") ? "\"" : "";
+
+    fprintf(to, "%s%s%s", quote, word, quote);
+}
+
+static void print_schedule(const struct config_schedule *s, FILE *to)
+{
+    fprintf(to, "\n[schedule %s]\non = %s\njob = ", s->name, s->on ? s->on : "");
+    print_word(s->plugin ? s->plugin : "", to);
+    fprintf(to, "%s%s", s->function && *s->function ? ":" : "", s->function ? s->function : "");
+    for (size_t at = 0; at < s->args_size; at += strlen(s->args + at) + 1) {
+        fputc(' ', to);
+        print_word(s->args + at, to);
+    }
+    fprintf(to, "\npersistent = %s\n", s->persistent ? "yes" : "no");
+    if (s->has_uid)
+        fprintf(to, "user = %u\n", s->uid);
+}
+
 void config_print(const struct config *c, FILE *to)
 {
     const char *section = "";
@@ -818,6 +1000,8 @@ void config_print(const struct config *c, FILE *to)
     }
     for (uint32_t i = 0; i < c->domains->n; i++)
         print_domain(&c->domains->list[i], to);
+    for (uint32_t i = 0; i < c->n_schedules; i++)
+        print_schedule(&c->schedules[i], to);
 }
 
 static bool same_share(const struct config_share *x, const struct config_share *y)

@@ -17,6 +17,7 @@
 #define CONFIG_MEMORY_MAX  (1ull << 50)
 #define CONFIG_DENY_MAX    4096u
 #define CONFIG_DOMAINS_MAX 64u
+#define CONFIG_SCHEDULES_MAX 256u
 #define CONFIG_USERS_MAX   1024u /* of a domain */
 
 /* What an executor has, where [domain NAME] or [plugin NAME] says so. */
@@ -43,6 +44,17 @@ struct config_domain {
     uint32_t *uids;
     uint32_t n_uids;
     struct config_share share;
+};
+
+/* [schedule NAME] */
+struct config_schedule {
+    char name[SCHEDULE_NAME_MAX];
+    char *on;
+    char *plugin, *function, *args; /* of job; args: each with its NUL */
+    size_t args_size;
+    uint32_t argc, uid;
+    bool has_uid; /* else wsd's own */
+    bool persistent;
 };
 
 /* In a place of its own: jobs go on with that of the start when the files are read again. */
@@ -79,6 +91,8 @@ struct config {
     struct jobs_limits limits;
     struct config_plugin plugins[CONFIG_PLUGINS_MAX];
     uint32_t n_plugins;
+    struct config_schedule *schedules;
+    uint32_t n_schedules;
 };
 
 /* Defaults. 0 or -ENOMEM. */
@@ -93,6 +107,8 @@ int config_read_standard(struct config *c, const char *directory, char error[sta
 /* One key, as on the command line. 0 or -EINVAL with the words. */
 int config_set(struct config *c, const char *section, const char *key, const char *value,
                char error[static CONFIG_ERROR]);
+/* What can be seen only when all of it was read. 0 or -EINVAL with the words. */
+int config_check(const struct config *c, char error[static CONFIG_ERROR]);
 /* All of it, in the syntax of the file. */
 void config_print(const struct config *c, FILE *to);
 /* What holds for each trust domain: the first for all who are in no other. It points into the configuration. The caller frees; NULL: no

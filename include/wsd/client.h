@@ -83,7 +83,7 @@ struct wsd_job_info {
     bool durable;
     bool dead;         /* durable, ended badly, and out of retries: see wsd_client_dead() */
     uint32_t retries;  /* that it was given */
-    uint64_t due_usec; /* delayed: so long until it is tried again */
+    uint64_t due_usec; /* delayed: so long until it goes on, or is tried again */
 };
 
 /* Files: a job may want to read a file that its arguments name. Where wsd cannot open it by the submitter's rights, it
@@ -162,6 +162,14 @@ struct wsd_submit {
      * WSD_JOB_CRASHED and WSD_JOB_INTERRUPTED. Only the last try's output is told, when it has ended. Since 0.1. */
     uint32_t retries, retry_on;
     uint64_t retry_usec;
+    /* When it goes on, at the earliest; WSD_JOB_DELAYED until then. At most one of the two. delay_usec: so long after it was
+     * accepted, at most ten years; the time that the machine sleeps counts, and setting its clock changes nothing. at_usec:
+     * at that time, in microseconds since the epoch, by the machine's clock, also where that is set meanwhile; in the past: at
+     * once. A durable one waits on after the end of wsd. It counts for its user's limits. Since 0.1. */
+    uint64_t delay_usec, at_usec;
+    /* The longest time in the queue once it may go on, 0: any; of each try anew. Beyond it the job ends as WSD_JOB_TIMED_OUT
+     * without having run, and is not tried again. -EOPNOTSUPP where wsd is too old for any of these. Since 0.1. */
+    uint64_t queue_usec;
 };
 
 /* What happens to a call, told on the thread that made one of the calls which process the connection:
@@ -293,6 +301,48 @@ WSD_EXPORT int wsd_client_dead(struct wsd_client *client, int (*each)(const stru
                                void *userdata);
 WSD_EXPORT int wsd_client_dead_requeue(struct wsd_client *client, const struct wsd_id *id);
 WSD_EXPORT int wsd_client_dead_drop(struct wsd_client *client, const struct wsd_id *id);
+
+/* --- schedules: jobs that wsd submits again and again; these block for at most 30 seconds ---------------------- */
+
+/* Zero everything that is not used; set size to sizeof(struct wsd_schedule). Fields are appended. Since 0.1. */
+struct wsd_schedule {
+    size_t size;
+    const char *name;     /* 1 to 63 letters, digits and _-.@+, not - first; its user's own */
+    const char *calendar; /* when, as systemd.time(7) has it: "Mon..Fri 08:00", "*:0/15", "daily Europe/Berlin" */
+    bool persistent;      /* runs that were missed while there was no wsd are made up for by one at its start */
+    /* What: plugin, function, arguments, timeout, priority, retries, queue_usec, and of the flags WSD_SUBMIT_DURABLE. A job of
+     * its own each time, detached; no client is there to open files that arguments name. */
+    const struct wsd_submit *job;
+};
+
+/* Fields are appended. Since 0.1. */
+struct wsd_schedule_info {
+    size_t size;
+    const char *name, *calendar, *plugin, *function;
+    uint32_t uid;
+    bool persistent;
+    bool configured; /* it stands in wsd.conf */
+    bool running;    /* the last run's job is not done: what comes due meanwhile is skipped */
+    uint64_t next_usec, ran_usec; /* since the epoch; 0: never, not yet */
+    uint64_t runs, skipped;
+    struct wsd_id id;         /* the job of the last run; zeros before the first */
+    enum wsd_job_state state; /* its end; 0: it has none yet, or was refused with exit and error */
+    int exit;
+    const char *error;
+};
+
+/* 0: it is on disk, and runs as the caller when its time comes, until it is removed. -EINVAL: no such name or time, or there is
+ * one of that name; -EAGAIN: too many, or no room; -EIO; -EOPNOTSUPP. Since 0.1. */
+WSD_EXPORT int wsd_client_schedule_add(struct wsd_client *client, const struct wsd_schedule *schedule);
+/* The caller's (root: everybody's), by user and name; each is shown for the time of the callback. A callback that returns
+ * non-zero ends the listing with that value. -EOPNOTSUPP. Since 0.1. */
+WSD_EXPORT int wsd_client_schedules(struct wsd_client *client, int (*each)(const struct wsd_schedule_info *info, void *userdata),
+                                    void *userdata);
+/* Forgets one of the caller's; a run that is under way goes on. -ENOENT; -EACCES: it stands in wsd.conf; -EOPNOTSUPP. Since 0.1. */
+WSD_EXPORT int wsd_client_schedule_remove(struct wsd_client *client, const char *name);
+/* Runs one of the caller's now, beside its times; 0 when the job was accepted: its id, if wanted. -ENOENT; -EAGAIN: its last
+ * run is not done; others as for wsd_client_submit(). -EOPNOTSUPP. Since 0.1. */
+WSD_EXPORT int wsd_client_schedule_run(struct wsd_client *client, const char *name, struct wsd_id *ret_id);
 
 /* Does not grow: it stands in arrays. Since 0.1. */
 struct wsd_function_info {
