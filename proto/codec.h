@@ -33,12 +33,17 @@
 #define CODEC_RETRIES_MAX  1000u
 #define CODEC_RETRY_MAX    86400000000u   /* microseconds of a first pause */
 #define CODEC_RETRY_ON     (1u << 6 | 1u << 8 | 1u << 9 | 1u << 10) /* failed, timed-out, crashed, interrupted */
+#define CODEC_AFTER_MAX    1024u          /* jobs that one may wait for */
+#define CODEC_TAG_MAX      64u            /* of a tag: bytes, with NUL */
+#define CODEC_TAGS         3u             /* of a job */
+#define CODEC_TAGS_MAX     (CODEC_TAGS * CODEC_TAG_MAX) /* all of them with commas between: bytes, with NUL */
 #define CODEC_STATE_FINAL  5u             /* of a job: from here on it has ended (enum wsd_job_state of client.h) */
 #define CODEC_STATE_MAX    10u
 
 /* Features, in HELLO and WELCOME: what both have set may be used. */
 #define FEATURE_LANE   1u  /* direct lanes */
 #define FEATURE_FORGET 2u  /* FORGET */
+#define FEATURE_ORDER  64u /* Submit.after, after_any and tags, Gate.tag */
 #define FEATURE_STORE  16u /* durable jobs, keys, retries, DEAD */
 
 struct span {
@@ -70,6 +75,8 @@ struct msg_submit {
     struct span key;
     uint32_t retries, retry_on;
     uint64_t retry_usec;
+    struct span after, after_any; /* ids, 16 bytes each */
+    struct span tags;             /* names with commas between */
 };
 struct msg_id { bool has_id; uint8_t id[16]; };
 struct msg_chunk { uint64_t offset; bool last; };
@@ -85,6 +92,8 @@ struct msg_job {
     bool durable, dead;
     uint32_t retries;
     uint64_t due_usec;
+    uint32_t waits_for;
+    struct span tags;
 };
 struct msg_error { uint32_t code; struct span text; };
 struct msg_plugins { struct span name; };
@@ -117,8 +126,8 @@ struct msg_worker {
     size_t n_counters;
 };
 struct msg_trace { uint32_t action; };
-struct msg_gate { uint32_t action; struct span plugin, function; uint32_t limit; };
-struct msg_gate_state { struct span plugin, function; uint32_t flags, limit; uint64_t running, waiting; };
+struct msg_gate { uint32_t action; struct span plugin, function; uint32_t limit; struct span tag; };
+struct msg_gate_state { struct span plugin, function; uint32_t flags, limit; uint64_t running, waiting; struct span tag; };
 struct msg_dead { uint32_t action; struct msg_id id; };
 struct msg_open { uint32_t serial; struct span path; };
 struct msg_lane_bind { uint32_t lane; struct span plugin, function; };
@@ -162,6 +171,16 @@ struct msg {
 };
 
 struct codec;
+
+/* What a tag is: 1 to CODEC_TAG_MAX - 1 of letters, digits, `.`, `_`, `-`. Here for wsctl, which links no codec. [any] */
+static inline bool codec_is_tag(const char *text, size_t size)
+{
+    for (size_t i = 0; i < size; i++)
+        if (!(text[i] >= 'a' && text[i] <= 'z') && !(text[i] >= 'A' && text[i] <= 'Z') &&
+            !(text[i] >= '0' && text[i] <= '9') && text[i] != '.' && text[i] != '_' && text[i] != '-')
+            return false;
+    return size > 0 && size < CODEC_TAG_MAX;
+}
 
 int codec_new(struct codec **ret_codec); /* 0 or -ENOMEM */
 struct codec *codec_free(struct codec *codec);

@@ -102,6 +102,8 @@ void print_message(const char *what, const char *text);
 const char *state_text(enum wsd_job_state state, char *buffer, size_t size);
 /* "12 us", "3.4 ms", "5.6 s" */
 const char *duration_text(uint64_t usec, char *buffer, size_t size);
+/* What is paused or limited: `PLUGIN:FUNCTION`, `tag NAME`, `(all)` */
+const char *gate_text(const struct wsd_gate_info *info, char *buffer, size_t size);
 /* What is wrong with a job that did not succeed: its error or its state. */
 const char *job_error_text(const struct wsd_job_info *info, char *buffer, size_t size);
 /* Nothing that it says can steer a terminal any more. */

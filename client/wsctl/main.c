@@ -25,6 +25,9 @@ static const struct verb verbs[] = {
      "      --retries N       tried again so often after it ended badly, with growing pauses\n"
      "      --retry-delay TIME  the first of them (1s)\n"
      "      --retry-on LIST   what counts as badly (failed,timed-out,crashed,interrupted)\n"
+     "      --after ID[,ID...]      held until these jobs have succeeded; cancelled where one has not\n"
+     "      --after-any ID[,ID...]  held until these jobs have ended, however\n"
+     "      --tag TAG         a name for limits and pauses; may be repeated, at most 3\n"
      "      --local           run it inside wsctl, without a daemon (for debuggers and authors)\n"
      "      --workers N       with --local: so many workers\n"
      "      --plugin-dir DIR  with --local: look here; may be repeated\n"
@@ -86,19 +89,22 @@ static const struct verb verbs[] = {
      "      --start           begin, and leave it running\n"
      "      --stop            end what --start began, and write it\n",
      verb_trace},
-    {"pause", "[PLUGIN[:FUNCTION]]", "Keeps jobs from running",
+    {"pause", "[PLUGIN[:FUNCTION] | --tag TAG]", "Keeps jobs from running",
      "Of a function, a plugin, or everything: jobs are accepted and wait until `wsctl resume`; those that run go on. Others do "
      "not\n"
-     "wait behind them. For root and wsd's own user, as are resume, drain and limit.\n",
+     "wait behind them. For root and wsd's own user, as are resume, drain and limit.\n\n"
+     "  -t, --tag TAG         all jobs with this tag\n",
      verb_pause},
-    {"resume", "[PLUGIN[:FUNCTION]]", "Ends a pause; without an argument also a drain", "", verb_resume},
+    {"resume", "[PLUGIN[:FUNCTION] | --tag TAG]", "Ends a pause; without an argument also a drain",
+     "  -t, --tag TAG         of all jobs with this tag\n", verb_resume},
     {"drain", "[--no-wait]", "Refuses new jobs, and waits for those that are there",
      "`wsctl resume` ends it. What waits at a pause is waited for.\n\n"
      "  -n, --no-wait         refuse new jobs, and return at once\n",
      verb_drain},
-    {"limit", "[PLUGIN[:FUNCTION] N|none]", "Lets only so many jobs run at once",
+    {"limit", "[PLUGIN[:FUNCTION] N|none | --tag TAG N|none]", "Lets only so many jobs run at once",
      "Of all users together; those above it wait. Without arguments: shows what is limited, paused and drained.\n"
-     "It lasts until wsd ends: `[plugin NAME]` `max-running` in wsd.conf is for good.\n",
+     "It lasts until wsd ends: `[plugin NAME]` and `[tag NAME]` `max-running` in wsd.conf are for good.\n\n"
+     "  -t, --tag TAG         all jobs with this tag\n",
      verb_limit},
     {"version", "", "Tells the versions of wsctl, library and daemon", "", verb_version},
     {"complete", "[WORD...]", NULL, "", verb_complete},

@@ -85,6 +85,15 @@ const char *duration_text(uint64_t usec, char *buffer, size_t size)
     return buffer;
 }
 
+const char *gate_text(const struct wsd_gate_info *info, char *buffer, size_t size)
+{
+    if (*info->tag)
+        snprintf(buffer, size, "tag %s", info->tag);
+    else
+        snprintf(buffer, size, "%s%s%s", *info->plugin ? info->plugin : "(all)", *info->function ? ":" : "", info->function);
+    return buffer;
+}
+
 const char *job_error_text(const struct wsd_job_info *info, char *buffer, size_t size)
 {
     if (info->error[0])

@@ -192,6 +192,12 @@ static int start(struct submit *submit)
         .retries = o->retries,
         .retry_on = o->retry_on,
         .retry_usec = o->retry_usec,
+        .after = o->after,
+        .n_after = o->n_after,
+        .after_any = o->after_any,
+        .n_after_any = o->n_after_any,
+        .tags = o->tags,
+        .n_tags = o->n_tags,
         .flags = (o->detach ? WSD_SUBMIT_DETACH : 0) | (o->durable ? WSD_SUBMIT_DURABLE : 0) | (stream ? WSD_SUBMIT_STREAM : 0) |
                  (progress_on() ? WSD_SUBMIT_PROGRESS : 0),
     };
@@ -290,7 +296,8 @@ end:
     return r;
 }
 
-enum { OPT_LOCAL = 256, OPT_WORKERS, OPT_PLUGIN_DIR, OPT_DURABLE, OPT_KEY, OPT_RETRIES, OPT_RETRY_DELAY, OPT_RETRY_ON };
+enum { OPT_LOCAL = 256, OPT_WORKERS, OPT_PLUGIN_DIR, OPT_DURABLE, OPT_KEY, OPT_RETRIES, OPT_RETRY_DELAY, OPT_RETRY_ON,
+       OPT_AFTER, OPT_AFTER_ANY, OPT_TAG };
 
 static const struct option long_options[] = {
     {"input", required_argument, NULL, 'i'},
@@ -303,6 +310,9 @@ static const struct option long_options[] = {
     {"retries", required_argument, NULL, OPT_RETRIES},
     {"retry-delay", required_argument, NULL, OPT_RETRY_DELAY},
     {"retry-on", required_argument, NULL, OPT_RETRY_ON},
+    {"after", required_argument, NULL, OPT_AFTER},
+    {"after-any", required_argument, NULL, OPT_AFTER_ANY},
+    {"tag", required_argument, NULL, OPT_TAG},
     {"local", no_argument, NULL, OPT_LOCAL},
     {"workers", required_argument, NULL, OPT_WORKERS},
     {"plugin-dir", required_argument, NULL, OPT_PLUGIN_DIR},
@@ -329,6 +339,28 @@ static int retry_on(const char *text, uint32_t *ret)
         at += n;
     }
     return 0;
+}
+
+/* `ID,ID`, behind those that are there. Returns 0 or the exit code, said. */
+static int add_ids(const char *text, struct wsd_id **ids, size_t *n)
+{
+    char one[WSD_ID_TEXT];
+    int r = 0;
+
+    for (const char *at = text; r == 0 && at; at = *at ? at + 1 : NULL) {
+        size_t size = strcspn(at, ",");
+        struct wsd_id *more = realloc(*ids, (*n + 1) * sizeof(*more));
+
+        if (!more)
+            return ctl_error(EXIT_IO, "submit", "out of memory");
+        *ids = more;
+        snprintf(one, sizeof(one), "%.*s", (int)MIN(size, sizeof(one)), at);
+        if (size != WSD_ID_TEXT - 1 || wsd_id_parse(one, &more[*n]) < 0)
+            r = ctl_error(EXIT_USAGE, text, "not the ids of jobs: 32 hexadecimal digits each, with commas between");
+        ++*n;
+        at += size;
+    }
+    return r;
 }
 
 /* Returns 0 or the exit code, said. */
@@ -374,6 +406,16 @@ static int set_option(struct submit_options *o, int c)
                    : ctl_error(EXIT_USAGE, optarg, "not a duration of at most a day; write 30, 1.5s, 500ms, 2min or 1h");
     case OPT_RETRY_ON:
         return retry_on(optarg, &o->retry_on);
+    case OPT_AFTER:
+        return add_ids(optarg, &o->after, &o->n_after);
+    case OPT_AFTER_ANY:
+        return add_ids(optarg, &o->after_any, &o->n_after_any);
+    case OPT_TAG:
+        if (o->n_tags == CODEC_TAGS || !codec_is_tag(optarg, strlen(optarg)))
+            return ctl_error(EXIT_USAGE, "--tag", "at most %u, each of 1 to %u letters, digits, dots, underscores, hyphens",
+                             CODEC_TAGS, CODEC_TAG_MAX - 1);
+        o->tags[o->n_tags++] = optarg;
+        return 0;
     case OPT_LOCAL:
         o->local = true;
         return 0;
@@ -412,6 +454,10 @@ static int parse(struct ctl *ctl, int argc, char **argv, struct submit_options *
                          "only with --local; else it is wsd's to say");
     if (o->local && (o->durable || o->key || o->retries))
         return ctl_error(EXIT_USAGE, o->durable ? "--durable" : o->key ? "--key" : "--retries", "not with --local");
+    if (o->local && (o->n_after || o->n_after_any || o->n_tags))
+        return ctl_error(EXIT_USAGE, o->n_tags ? "--tag" : o->n_after ? "--after" : "--after-any", "not with --local");
+    if (o->n_after + o->n_after_any > CODEC_AFTER_MAX)
+        return ctl_error(EXIT_USAGE, "--after", "at most %u jobs in all", CODEC_AFTER_MAX);
     if ((o->retry_usec || o->retry_on) && !o->retries)
         return ctl_error(EXIT_USAGE, o->retry_on ? "--retry-on" : "--retry-delay", "only with --retries");
     if (o->local && o->detach)
@@ -434,5 +480,7 @@ int verb_submit(struct ctl *ctl, int argc, char **argv)
         r = options.local ? submit_local(ctl, &options) : submit_remote(ctl, &options);
     }
     free((char *)(uintptr_t)options.plugin);
+    free(options.after);
+    free(options.after_any);
     return r < 0 ? 0 : r;
 }

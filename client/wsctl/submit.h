@@ -5,6 +5,7 @@
 #pragma once
 
 #include "ctl.h"
+#include "proto/codec.h"
 
 struct submit_options {
     const char *plugin, *function; /* function NULL: the main one */
@@ -17,6 +18,10 @@ struct submit_options {
     const char *key;
     uint32_t retries, retry_on;
     uint64_t retry_usec;
+    struct wsd_id *after, *after_any; /* to be freed */
+    size_t n_after, n_after_any;
+    const char *tags[CODEC_TAGS];
+    size_t n_tags;
     bool detach, local, durable;
     unsigned workers;
     const char *plugin_dirs[16];

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include <wsd/plugin.h>
+#include "jobs/after.h"
 #include "jobs/job.h"
 #include "jobs/promise.h"
 
@@ -64,6 +65,7 @@ static void more_free(struct job *job)
 
     if (!m)
         return;
+    after_forget(job);
     promise_free(job);
     input_free(job);
     output_free(job);
@@ -73,6 +75,7 @@ static void more_free(struct job *job)
     free(m->status);
     free(m->backtrace);
     free(m->limit);
+    free(m->tags);
     free(m);
     job->more = NULL;
 }
@@ -139,7 +142,7 @@ void job_refuse(struct job *job, int code, const char *text)
 
 void job_enqueue(struct job *job)
 {
-    if (durable_add(job))
+    if (durable_add(job) || after_holds(job))
         return;
     job_move(job, JOB_QUEUED);
     queue_put(&job->domain->queue, job, false);
@@ -263,6 +266,8 @@ void job_describe(const struct job *job, struct job_info *ret)
         .durable = p && p->durable,
         .dead = p && p->dead && !p->ending,
         .retries = p ? p->retries : 0,
+        .waits_for = after_left(job),
+        .tags = m && m->tags ? m->tags : "",
         .due_usec = p && job->state == JOB_DELAYED && p->due_usec > now ? p->due_usec - now : 0,
         .uid = job->user->uid,
         .submitted_usec = job->submitted_usec,
@@ -426,6 +431,7 @@ void job_finish(struct job *job, enum job_state state, int exit, const char *err
 void job_ended(struct job *job, const struct job_info *info)
 {
     close_account(job);
+    after_ended(job);
     if (job_promise(job))
         output_pump(job); /* it was held back until now */
     bool told = tell_end(job, info);

@@ -88,6 +88,9 @@ struct job_more {
     struct list held;     /* pieces still in the executor's memory */
     uint32_t held_chunks;
     char *error, *status, *backtrace;
+    struct awaiting *awaiting; /* it runs after others (after.h); NULL */
+    struct awaited *awaited;   /* others run after it; NULL */
+    char *tags;                /* with commas between; NULL: none */
     struct promise *promise; /* durable, with a key, or with retries (promise.h); NULL */
     char *limit; /* timeout_usec is not the submitter's: whose */
     uint64_t timeout_usec, queued_usec, run_usec, cpu_usec;
@@ -112,13 +115,13 @@ enum job_flags {
     JOB_TRUNCATED = 1u << 7,  /* some of the output could not be kept: it must fail */
 };
 
-/* Where one that is queued waits, or from where it was let go on to its domain's queue. */
-enum job_gate {
-    GATE_AT_PLUGIN = 1u << 0,
-    GATE_AT_FUNCTION = 1u << 1,
-    GATE_OUT_PLUGIN = 1u << 2,
-    GATE_OUT_FUNCTION = 1u << 3,
-};
+/* The gates on a job's way, by number. */
+enum { GATE_OF_PLUGIN, GATE_OF_FUNCTION, GATE_OF_TAG, JOB_GATES = GATE_OF_TAG + JOBS_TAGS };
+/* job->gate: at which one it waits, that one's number plus 1; and a bit for each from which it was let go on to its domain's
+ * queue. */
+#define GATE_AT     7u
+#define GATE_OUT(i) (8u << (i))
+_Static_assert(JOB_GATES < GATE_AT && GATE_OUT(JOB_GATES - 1) <= UINT8_MAX, "all of it in one byte");
 
 struct job {
     struct list link; /* plugin->waiting, a queue, domain->handed, user->kept */
@@ -144,7 +147,7 @@ struct job {
     uint8_t state; /* enum job_state */
     uint8_t attempts;
     uint8_t flags;
-    uint8_t gate; /* enum job_gate, while QUEUED */
+    uint8_t gate; /* GATE_AT, GATE_OUT, while QUEUED */
 };
 
 #define PRIORITIES 201
@@ -223,6 +226,7 @@ struct jobs {
     struct jobs_options options;
     struct hash by_id, users, by_key, lanes, gates;
     struct list domains;
+    struct list after_due; /* struct awaited: have ended, and those that wait do not know yet */
     struct list progress; /* watches that want progress */
     struct event *progress_timer;
     struct child_program program; /* what executors are started with */
@@ -264,7 +268,7 @@ void job_timer(struct job *job, uint64_t usec);
 int job_limit_run(struct job *job); /* as the configuration says; 0 or -ENOMEM */
 struct job *job_find(struct jobs *jobs, const uint8_t id[16], uint32_t uid); /* whose this user may see; NULL */
 int job_name(struct jobs *jobs, struct job *job); /* puts it under its id; 0 or -ENOMEM */
-void job_enqueue(struct job *job);          /* its input is there */
+void job_enqueue(struct job *job); /* its input is there. It may end, and be gone */
 /* From any state but NEW that is not final, in no list and no slot any more; c may be NULL. May free the job. */
 void job_finish(struct job *job, enum job_state state, int exit, const char *error, const struct front_completion *c);
 bool job_final(const struct job *job);

@@ -80,7 +80,8 @@ struct jobs_limits {
 #define JOBS_STACK_MAX     (1ull << 30)
 #define JOBS_STACK_DEFAULT (8ull << 20)
 #define JOBS_PLUGINS       256u          /* a domain */
-#define JOBS_GATES         1024u         /* functions and plugins that are paused or have a limit */
+#define JOBS_TAGS          3u            /* a job */
+#define JOBS_GATES         1024u         /* functions, plugins and tags that are paused or have a limit */
 #define JOBS_RELOADS       4u            /* at the same time, a domain: each has an executor of its own for a while */
 #define JOBS_LOAD_USEC     10000000u     /* a plugin's constructors and init must be done by then */
 #define JOBS_INPUT_WINDOW  (256u * 1024) /* input that a client may send ahead, a call */
@@ -178,6 +179,8 @@ struct job_info {
     bool durable, dead;
     uint32_t retries;
     uint64_t due_usec; /* DELAYED: so long yet */
+    uint32_t waits_for; /* HELD: jobs that have not ended */
+    const char *tags;   /* with commas between */
 };
 
 struct watch_ops;
@@ -226,6 +229,9 @@ struct job_request {
     const char *key;      /* NULL or "": none */
     uint32_t retries, retry_on; /* retry_on: 1 << state, 0: the default */
     uint64_t retry_usec;  /* the first pause, 0: the default */
+    const uint8_t *after, *after_any; /* ids of jobs to run after, 16 bytes each: on success, on any end */
+    uint32_t n_after, n_after_any;
+    const char *tags; /* with commas between; NULL or "": none */
     struct directory *directory; /* NULL: none; a reference is taken */
     uint32_t uid;
 };
@@ -334,11 +340,12 @@ struct jobs_gate_request {
     enum jobs_gate_action action;
     uint32_t uid;
     const char *plugin, *function; /* plugin "": everything; function "": all of the plugin */
+    const char *tag; /* instead of them; "": none */
     uint32_t limit;
 };
 
 struct jobs_gate_info {
-    const char *plugin, *function;
+    const char *plugin, *function, *tag;
     bool paused, drained;
     uint32_t limit;
     uint64_t running, waiting; /* handed over; of plugin "": all that are open and are not */

@@ -20,9 +20,7 @@
 
 #include "base/cleanup.h"
 
-#define VERSION 1 /* of the tables */
-#define TEXT_OF(x) TEXT_OF_(x)
-#define TEXT_OF_(x) #x
+#define VERSION 2 /* of the tables */
 
 enum statement {
     BEGIN, COMMIT, ROLLBACK, ADD_JOB, ADD_INPUT, START, INPUT, RETRY, END, DROP_INPUT, ADD_RESULT, DROP_RESULT, RESULT,
@@ -34,8 +32,8 @@ static const char *const sql[N_STATEMENTS] = {
     [COMMIT] = "COMMIT",
     [ROLLBACK] = "ROLLBACK",
     [ADD_JOB] = "INSERT INTO jobs (number, id, uid, plugin, function, directory, job_key, priority, function_flags, "
-                "timeout_usec, retry_usec, retries, retry_on, state, submitted_usec, due_usec, argc) "
-                "VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17)",
+                "timeout_usec, retry_usec, retries, retry_on, state, submitted_usec, due_usec, argc, tags, runs_after) "
+                "VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19)",
     [ADD_INPUT] = "INSERT INTO inputs (number, args, input) VALUES (?1,?2,?3)",
     [START] = "UPDATE jobs SET started = 1 WHERE number = ?1",
     [INPUT] = "SELECT input FROM inputs WHERE number = ?1",
@@ -49,8 +47,8 @@ static const char *const sql[N_STATEMENTS] = {
     [DROP_RESULT] = "DELETE FROM results WHERE number = ?1",
     [RESULT] = "SELECT output FROM results WHERE number = ?1",
     [REQUEUE] = "UPDATE jobs SET state = ?2, dead = 0, started = 0, retried = 0, attempts = 0, exit = 0, ended_usec = 0, "
-                "due_usec = 0, error = NULL, status = NULL, worker = NULL, backtrace = NULL, output_size = 0 "
-                "WHERE number = ?1 AND dead = 1",
+                "due_usec = 0, error = NULL, status = NULL, worker = NULL, backtrace = NULL, output_size = 0, "
+                "runs_after = NULL WHERE number = ?1 AND dead = 1",
     [GIVEN] = "SELECT args, CASE WHEN length(input) <= ?2 THEN input END, ifnull(length(input), 0) FROM inputs "
               "WHERE number = ?1",
     [DROP_JOB] = "DELETE FROM jobs WHERE number = ?1",
@@ -76,8 +74,17 @@ static const char tables[] =
     "CREATE UNIQUE INDEX jobs_key ON jobs (uid, job_key) WHERE job_key IS NOT NULL;"
     "CREATE TABLE inputs (number INTEGER PRIMARY KEY, args BLOB, input BLOB);"
     "CREATE TABLE results (number INTEGER PRIMARY KEY, output BLOB);"
-    "PRAGMA user_version = " TEXT_OF(VERSION) ";"
+    "PRAGMA user_version = 1;"
     "COMMIT;";
+
+/* From version 1: what later versions have more, for tables of any version before. */
+static const char *const steps[VERSION + 1] = {
+    [2] = "BEGIN;"
+          "ALTER TABLE jobs ADD COLUMN tags BLOB;"
+          "ALTER TABLE jobs ADD COLUMN runs_after BLOB;"
+          "PRAGMA user_version = 2;"
+          "COMMIT;",
+};
 
 /* What was given to a job that has ended is not wanted at the start, and neither is a large input. */
 static const char all[] =
@@ -86,7 +93,7 @@ static const char all[] =
     "queued_usec, run_usec, cpu_usec, done, total, output_size, error, status, worker, backtrace, "
     "CASE WHEN state < ?1 THEN i.args END, "
     "CASE WHEN state < ?1 AND length(i.input) <= ?2 THEN i.input END, ifnull(length(i.input), 0), "
-    "ifnull(length(i.args), 0) "
+    "ifnull(length(i.args), 0), tags, CASE WHEN state < ?1 THEN runs_after END "
     "FROM jobs j LEFT JOIN inputs i ON i.number = j.number ORDER BY j.number";
 
 struct database {
@@ -162,8 +169,12 @@ static int prepare(struct database *db, char why[static STORE_WHY])
     }
     if (code == SQLITE_OK)
         code = sqlite3_exec(db->sqlite, setup, NULL, NULL, NULL);
-    if (code == SQLITE_OK && version == 0)
+    if (code == SQLITE_OK && version == 0) {
         code = sqlite3_exec(db->sqlite, tables, NULL, NULL, NULL);
+        version = 1;
+    }
+    for (; code == SQLITE_OK && version < VERSION; version++)
+        code = sqlite3_exec(db->sqlite, steps[version + 1], NULL, NULL, NULL);
     for (int i = 0; i < N_STATEMENTS && code == SQLITE_OK; i++)
         code = sqlite3_prepare_v3(db->sqlite, sql[i], -1, SQLITE_PREPARE_PERSISTENT, &db->statements[i], NULL);
     return code == SQLITE_OK ? 0 : failed(db->sqlite, code, why);
@@ -272,6 +283,9 @@ static void row_of(sqlite3_stmt *st, struct store_row *row)
     row->input = sqlite3_column_blob(st, at++);
     row->input_size = number(st, &at);
     row->args_size = number(st, &at);
+    row->tags = text(st, &at);
+    row->after_size = (size_t)sqlite3_column_bytes(st, at);
+    row->after = sqlite3_column_blob(st, at++);
 }
 
 int database_each(struct database *db, int (*each)(const struct store_row *row, void *userdata), void *userdata,
@@ -398,6 +412,8 @@ static int add(struct database *db, const struct store_row *row)
     put(st, 15, row->submitted_usec);
     put(st, 16, row->due_usec);
     put(st, 17, row->argc);
+    put_text(st, 18, row->tags);
+    put_bytes(st, 19, row->after, row->after_size);
     int code = run(db, ADD_JOB);
     return code == SQLITE_OK && (row->args_size || row->input_size) ? add_input(db, row) : code;
 }

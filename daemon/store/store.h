@@ -44,6 +44,9 @@ struct store_row {
     const char *error, *status, *worker, *backtrace;
     const void *output;
     size_t output_size;
+    const char *tags;  /* with commas between */
+    const void *after; /* whom it runs after: jobs/after.h has the bytes */
+    size_t after_size;
 };
 
 #define STORE_FINAL 5u /* states from here on are final */

@@ -52,7 +52,7 @@ static void tear_down(void)
 static int act(enum jobs_gate_action action, const char *plugin, const char *function, uint32_t limit)
 {
     const struct jobs_gate_request r = {
-        .action = action, .uid = 7, .plugin = plugin, .function = function, .limit = limit};
+        .action = action, .uid = 7, .plugin = plugin, .function = function, .tag = "", .limit = limit};
 
     list_push_back(&jobs.domains, &d->link); /* it counts what is handed over */
     int n = jobs_gate(&jobs, &r);
@@ -165,7 +165,7 @@ END_TEST
 
 START_TEST(only_the_privileged_and_only_what_makes_sense)
 {
-    struct jobs_gate_request r = {.action = JOBS_GATE_PAUSE, .uid = 8, .plugin = "", .function = ""};
+    struct jobs_gate_request r = {.action = JOBS_GATE_PAUSE, .uid = 8, .plugin = "", .function = "", .tag = ""};
 
     ck_assert_int_eq(jobs_gate(&jobs, &r), -EACCES);
     ck_assert(!jobs.paused);
