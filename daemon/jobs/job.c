@@ -230,7 +230,9 @@ void job_resolve(struct job *job)
         return;
     }
     if (job->flags & JOB_MORE_INPUT) {
-        int r = job_more(job) ? input_prepare(job, f->flags & WSD_FN_STREAMING && !job_promise(job)) : -ENOMEM;
+        /* one that waits takes all of its input first: a pipe would hold up its client for as long */
+        bool streams = f->flags & WSD_FN_STREAMING && !job_promise(job) && !(job->more && job->more->awaiting);
+        int r = job_more(job) ? input_prepare(job, streams) : -ENOMEM;
 
         if (r < 0) {
             snprintf(text, sizeof(text), "no room for the input: %s", strerror(-r));
