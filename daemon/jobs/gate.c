@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "jobs/job.h"
 
@@ -225,14 +226,16 @@ static uint8_t out_of(const struct gate *g, const struct job *job)
 }
 
 /* Lets as many go on as may. Each may come to another one of its gates next. */
-static uint32_t let_go_on(struct gate *g, uint32_t most)
+static uint32_t let_go_on(struct gate *g, uint32_t most, uint64_t before_usec)
 {
     struct list out;
     uint32_t n = 0;
 
     list_init(&out);
     for (; n < most && g->queue.n && is_open(g); n++) {
-        struct job *job = queue_first(&g->queue);
+        struct job *job = g->queue.turns == AGEING_TURNS - 1 ? queue_aged(&g->queue, before_usec) : NULL;
+
+        job = job ? job : queue_first(&g->queue);
 
         queue_turn(&g->queue, job);
         queue_take(&g->queue, job);
@@ -248,6 +251,8 @@ static uint32_t let_go_on(struct gate *g, uint32_t most)
 
 void gates_turn(struct jobs *jobs)
 {
+    uint64_t now = clock_monotonic_usec(), ageing = jobs->options.limits.ageing_usec;
+    uint64_t before_usec = now > ageing ? now - ageing : 0; /* who was accepted then has waited for long */
     uint32_t left = MOVES_A_TURN;
 
     if (!jobs->gates_due)
@@ -258,7 +263,7 @@ void gates_turn(struct jobs *jobs)
             struct gate *g = container_of(l, struct gate, by_name);
 
             next = l->next;
-            left -= let_go_on(g, left);
+            left -= let_go_on(g, left, before_usec);
             if (g->queue.n && is_open(g))
                 jobs->gates_due = true;
             if (!is_needed(g)) {

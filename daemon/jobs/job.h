@@ -144,7 +144,8 @@ struct job {
     uint32_t args_size, argc;
     uint32_t slot, generation;
     int8_t priority;
-    uint8_t state; /* enum job_state */
+    uint8_t state : 7; /* enum job_state */
+    uint8_t aged : 1;  /* handed over out of its priority's turn */
     uint8_t attempts;
     uint8_t flags;
     uint8_t gate; /* GATE_AT, GATE_OUT, while QUEUED */
@@ -165,6 +166,8 @@ struct queue {
     uint64_t map[(PRIORITIES + 63) / 64]; /* which lists are not empty; bit 0 is the highest priority */
     struct hash *others;                  /* lanes of further users, of all queues */
     uint64_t n, *n_all;                   /* jobs here, and in all queues */
+    uint32_t turns;                       /* so far, modulo AGEING_TURNS */
+    uint32_t aged;                        /* the list from which those that have waited are looked for */
 };
 
 #define DOMAIN_MIXED UINT64_MAX
@@ -194,6 +197,7 @@ struct domain {
     struct user *ahead;     /* whose jobs were handed since the last time that none were */
     int8_t ahead_priority;
     bool ahead_mixed;       /* not his alone, or not at this priority */
+    uint32_t n_aged;        /* of those handed */
     uint32_t n_deaths; /* in a row, of executors that were of no use */
     bool distrusted;   /* the executor told lies and is being ended */
     bool finishing;    /* the executor was told to end: nothing goes to it any more */
@@ -289,8 +293,15 @@ void queue_init(struct queue *q, struct hash *others, uint64_t *n_all);
 void queue_put(struct queue *q, struct job *job, bool front);
 void queue_take(struct queue *q, struct job *job);
 struct job *queue_first(struct queue *q);
+/* Each AGEING_TURNS-th turn: the first job of a lower priority that was accepted before then, these priorities in turn; NULL:
+ * there is none, or it is another's turn. */
+#define AGEING_TURNS 16u
+struct job *queue_aged(struct queue *q, uint64_t before_usec);
 struct list *queue_of(struct queue *q, int priority); /* the lanes of that priority */
 void queue_turn(struct queue *q, const struct job *job); /* first, and about to be taken: then the next user's turn is */
+
+/* How many of them at once where jobs of higher priorities wait: in a quarter of the workers, or one. */
+#define AGED_WORKERS(n) ((n) / 4 + ((n) < 4))
 
 /* gate.c */
 bool gate_lets(struct job *job);   /* the first of its domain's queue; false: it waits at a gate now */

@@ -62,6 +62,7 @@ struct jobs_limits {
     uint64_t max_run_usec;   /* of a job; 0: any. The configuration may say otherwise for a plugin */
     uint64_t quarantine_after;    /* crashes of a function until it is refused for a while */
     uint64_t quarantine_max_usec; /* the longest pause */
+    uint64_t ageing_usec;         /* what has waited so long has turns beside higher priorities */
     uint64_t store_keep_usec;     /* how long the end of a durable job is kept */
     uint64_t store_bytes;         /* of all durable jobs, on disk: then the oldest ends go, then none is taken */
 };
@@ -71,6 +72,7 @@ struct jobs_limits {
         .jobs = 10000000, .jobs_per_user = 1000000, .bytes_per_user = 4ull << 30, .input = 1ull << 30,                 \
         .result = 64ull << 20, .keep_usec = 300ull * 1000000, .grace_usec = 2000000, .idle_usec = 300ull * 1000000,    \
         .hang_usec = 30000000, .quarantine_after = 3, .quarantine_max_usec = 300ull * 1000000,                           \
+        .ageing_usec = 10000000,                                                                                       \
         .store_keep_usec = 7ull * 86400 * 1000000, .store_bytes = 1ull << 30                                           \
     }
 

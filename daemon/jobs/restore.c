@@ -120,7 +120,7 @@ static void restore_ended(struct job *job, const struct store_row *row)
     uint64_t keep = job->domain->jobs->options.limits.store_keep_usec, now = clock_realtime_usec();
     uint64_t since = now > row->ended_usec ? now - row->ended_usec : 0;
 
-    job->state = (uint8_t)row->state;
+    job->state = row->state & 0x7fu;
     job->received = row->output_size;
     job_promise(job)->away = row->output_size > 0;
     kept_insert(job, keep > since ? keep - since : 0);

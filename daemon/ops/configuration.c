@@ -75,6 +75,7 @@ static const struct key keys[] = {
     {"limits", "max-run", KIND_TIME, AT(limits.max_run_usec)},
     {"limits", "quarantine-after", KIND_COUNT, AT(limits.quarantine_after)},
     {"limits", "quarantine-max", KIND_TIME, AT(limits.quarantine_max_usec)},
+    {"limits", "ageing", KIND_TIME, AT(limits.ageing_usec)},
     {"store", "keep", KIND_TIME, AT(limits.store_keep_usec)},
     {"store", "max-size", KIND_SIZE, AT(limits.store_bytes)},
 };
