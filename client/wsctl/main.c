@@ -44,6 +44,16 @@ static const struct verb verbs[] = {
      "  -p, --priority N      -100 to 100, higher first\n"
      "      --json            one object a job, with its item\n",
      verb_map},
+    {"run", "[OPTION...] FILE", "Runs a graph of jobs",
+     "FILE (- is stdin) is JSON: {\"nodes\": [{\"name\": \"a\", \"plugin\": \"checksum\", \"args\": [\"x\"]},\n"
+     "{\"name\": \"b\", \"plugin\": \"count\", \"after\": [\"a\"]}]}; wsctl(1) has all members of a node. Outputs come in the\n"
+     "order of the file. After a failure the rest is cancelled; what did not run because of another does not count.\n\n"
+     "  -d, --output-dir DIR  each output into DIR/NAME instead\n"
+     "  -k, --keep-going      after a failure only what runs after it is cancelled\n"
+     "      --dot             print the graph in Graphviz's language, and run nothing\n"
+     "      --dot-to FILE     write it there when all has ended, with states\n"
+     "      --json            one object a node, with its name as `item`\n",
+     verb_run},
     {"await", "ID...", "Waits for jobs and gives their output and status",
      "The outputs come in the order of the arguments; the exit code is that of the first that failed.\n", verb_await},
     {"status", "ID", "Tells what is known of a job", "", verb_status},

@@ -432,6 +432,16 @@ static int set_option(struct submit_options *o, int c)
     }
 }
 
+int submit_option(struct submit_options *options, const char *name, const char *value)
+{
+    for (const struct option *o = long_options; o->name; o++)
+        if (strcmp(o->name, name) == 0) {
+            optarg = (char *)(uintptr_t)value;
+            return set_option(options, o->val);
+        }
+    return ctl_error(EXIT_USAGE, name, "no such option");
+}
+
 static int parse(struct ctl *ctl, int argc, char **argv, struct submit_options *o)
 {
     bool ended;

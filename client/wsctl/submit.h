@@ -28,5 +28,8 @@ struct submit_options {
     size_t n_plugin_dirs;
 };
 
+/* submit.c: one option by its long name. 0 or the exit code, said. */
+int submit_option(struct submit_options *options, const char *name, const char *value);
+
 /* local.c: runs it inside this process. Returns the exit code. */
 int submit_local(const struct ctl *ctl, const struct submit_options *options);

@@ -13,7 +13,7 @@ static struct domain domain = {.jobs = &jobs};
 
 START_TEST(a_final_state_is_never_left)
 {
-    struct job job = {.state = _i & 0x7f, .domain = &domain};
+    struct job job = {.state = (unsigned)_i & 0x7fu, .domain = &domain};
 
     job_move(&job, JOB_QUEUED);
 }
