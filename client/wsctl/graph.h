@@ -28,7 +28,7 @@ struct graph_node {
     struct batch_item *item;
     struct wsd_id id; /* while accepted */
     enum wsd_job_state state; /* 0: not known to have ended */
-    bool submitted, accepted;
+    bool submitted, accepted, at_once; /* at_once: it was refused, and is to be submitted again now */
     size_t n_known; /* of those that it runs after: how many had ended when it was submitted */
 };
 

@@ -82,6 +82,8 @@ static void on_done(struct wsd_call *call, int error, const struct wsd_job_info 
             name_origin(run, item->error, sizeof(item->error));
     } else if (!item->refused) {
         node->state = WSD_JOB_INTERRUPTED;
+    } else {
+        node->at_once = error != -EAGAIN; /* is_too_late() */
     }
 }
 
@@ -207,7 +209,8 @@ static int submit_all(struct run *run)
 
         if (node->submitted && !again)
             continue;
-        if (again && !ended && run->batch.n_running == 0) {
+        bool now = ended || node->at_once;
+        if (again && !now && run->batch.n_running == 0) {
             node->item->refused = false;
             node->state = WSD_JOB_INTERRUPTED;
             batch_item_fail(node->item, EXIT_REFUSED, node->item->error);
@@ -218,8 +221,8 @@ static int submit_all(struct run *run)
             if (node->item)
                 node->item->refused = false;
             not_run(node, bad);
-        } else if (may && (!again || ended)) {
-            node->item->refused = false;
+        } else if (may && (!again || now)) {
+            node->item->refused = node->at_once = false;
             r = submit_node(run, node);
         }
     }
@@ -330,9 +333,11 @@ static int write_dot(const struct run *run)
 
 /* --- options ---------------------------------------------------------------------------------------------------------- */
 
+enum { OPT_DOT = 256, OPT_DOT_TO };
+
 static const struct option long_options[] = {
     {"output-dir", required_argument, NULL, 'd'}, {"keep-going", no_argument, NULL, 'k'},
-    {"dot", no_argument, NULL, 'g'},              {"dot-to", required_argument, NULL, 't'},
+    {"dot", no_argument, NULL, OPT_DOT},          {"dot-to", required_argument, NULL, OPT_DOT_TO},
     {0},
 };
 
@@ -345,7 +350,7 @@ static int parse(struct run *run, struct ctl *ctl, int argc, char **argv, int *r
             return c;
         if (c == 'd')
             run->output_dir = optarg;
-        else if (c == 't')
+        else if (c == OPT_DOT_TO)
             run->dot_to = optarg;
         else
             *(c == 'k' ? &run->keep_going : &run->dot) = true;
