@@ -174,7 +174,10 @@ int job_limit_run(struct job *job)
 {
     const struct jobs_options *o = &job->domain->jobs->options;
     const char *of = NULL;
-    uint64_t limit = o->plugin_max_run ? o->plugin_max_run(job->plugin->name, &of, o->context) : o->limits.max_run_usec;
+    char name[64]; /* one that was restored belongs to a plugin that is not loaded yet, and has told none */
+
+    poison_name(job->domain->jobs, job->domain->key, job->plugin->request, name);
+    uint64_t limit = o->plugin_max_run ? o->plugin_max_run(job->plugin->name ? job->plugin->name : name, &of, o->context) : o->limits.max_run_usec;
     struct job_more *m = job->more;
 
     if (!limit || (m && m->timeout_usec && m->timeout_usec <= limit))
