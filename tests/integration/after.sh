@@ -162,7 +162,7 @@ charged() { # what waiting costs is the user's, and given back
     open_gate charged && wsctl await "$a" >/dev/null
 }
 many() { # behind one, and in a row, where the first fails: more than one turn of wsd takes
-  local a last n=3000
+  local a n=3000
   rm -f "$WORK/many"
   a=$(gate many) || return 1
   background "$BUILD/tests/support/follow-on" star "$a" $n
@@ -198,7 +198,8 @@ survive() { # SIGNAL: held jobs are held after a restart, by those that have not
     kill -TERM "$WSD_PID"
     local status=0
     wait_for_exit "$e" || status=$?
-    [ "$status" = 125 ] && grep -q "wsd is ending, and job $b" "$WORK/err" || { cat "$WORK/err"; return 1; }
+    cat "$WORK/err"
+    [ "$status" = 125 ] && grep -q "wsd is ending, and job $b" "$WORK/err" || return 1
     wait_until sh -c '! wsctl ping' # it drains: the one that runs is waited for
     kill -KILL "$WSD_PID"
     wait "$WSD_PID" 2>/dev/null

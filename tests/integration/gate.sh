@@ -118,9 +118,9 @@ tags() { # across plugins; a job waits at each of its tags, and others pass
   [ "$c" = 0 ] # nothing is left of them
 }
 tag_limit() {
-  local most=0 n i pids=()
+  local most=0 n pids=()
   wsctl limit --tag few 2 || return 1
-  for i in $(seq 12); do
+  while [ ${#pids[@]} -lt 12 ]; do
     background wsctl submit --tag few --tag few sleep:sleep 100 >/dev/null
     pids+=("$BACKGROUND_PID")
   done
