@@ -135,7 +135,7 @@ refused() {
     grep -q -- 'submit that one with --durable, too' "$WORK/err"
 }
 as_many_as() { # the limit, one below, one above, and both kinds together
-  local ids all
+  local ids
   ids=$(for ((i = 0; i < MAX - 1; i++)); do printf '%s,' "$1"; done)
   expect_output x wsctl submit --after "${ids%,}" echo:echo x && expect_output x wsctl submit --after "$ids$1" echo:echo x &&
     expect_output x wsctl submit --after "${ids%,}" --after-any "$1" echo:echo x &&
