@@ -317,6 +317,16 @@ int wsd_client_gate(struct wsd_client *client, enum wsd_gate_action action, cons
     return query_run(client, &msg, &query);
 }
 
+int wsd_client_gate_tag(struct wsd_client *client, enum wsd_gate_action action, const char *tag, uint32_t limit)
+{
+    struct msg msg = {.type = FRAME_GATE,
+                      .gate = {.action = action, .tag = {.data = tag, .size = strlen(tag)}, .limit = limit}};
+    struct query query = {.each = FRAME_END, .end = FRAME_END};
+    int r = client_wants_order(client);
+
+    return r < 0 ? r : query_run(client, &msg, &query);
+}
+
 struct each_gate {
     int (*each)(const struct wsd_gate_info *info, void *userdata);
     void *userdata;
@@ -333,7 +343,8 @@ static int show_gate(struct wsd_client *client, struct query *query, const struc
                                        .drained = (m->flags & GATE_DRAINED) != 0,
                                        .limit = m->limit,
                                        .running = m->running,
-                                       .waiting = m->waiting};
+                                       .waiting = m->waiting,
+                                       .tag = m->tag.data};
 
     return user->each(&info, user->userdata);
 }

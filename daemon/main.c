@@ -215,20 +215,26 @@ static uint64_t plugin_max_run(const char *plugin, const char **ret_of, void *co
     return config_plugin_max_run(&d->config, plugin, ret_of);
 }
 
-/* Where a section says so, or (off) no longer does. */
-static void limit_plugins(struct daemon *d, const struct config *c, bool off)
+static void limit(struct daemon *d, const char *plugin, const char *tag, uint32_t n, bool off)
 {
-    for (uint32_t i = 0; i < c->n_plugins; i++) {
-        const struct config_plugin *p = &c->plugins[i];
-        const struct jobs_gate_request r = {.action = JOBS_GATE_LIMIT,
-                                            .uid = JOBS_BY_CONFIGURATION,
-                                            .plugin = p->name,
-                                            .function = "",
-                                            .limit = off ? 0 : p->max_running};
+    const struct jobs_gate_request r = {.action = JOBS_GATE_LIMIT,
+                                        .uid = JOBS_BY_CONFIGURATION,
+                                        .plugin = plugin,
+                                        .function = "",
+                                        .tag = tag,
+                                        .limit = off ? 0 : n};
 
-        if (p->max_running && jobs_gate(d->jobs, &r) < 0 && !off)
-            log_error("[plugin %s] max-running could not be set", p->name);
-    }
+    if (n && jobs_gate(d->jobs, &r) < 0 && !off)
+        log_error("[%s %s] max-running could not be set", *tag ? "tag" : "plugin", *tag ? tag : plugin);
+}
+
+/* Where a section says so, or (off) no longer does. */
+static void set_gates(struct daemon *d, const struct config *c, bool off)
+{
+    for (uint32_t i = 0; i < c->n_plugins; i++)
+        limit(d, c->plugins[i].name, "", c->plugins[i].max_running, off);
+    for (uint32_t i = 0; i < c->n_tags; i++)
+        limit(d, "", c->tags[i].name, c->tags[i].max_running, off);
 }
 
 static void configure_schedules(struct daemon *d, const struct config *c)
@@ -300,13 +306,13 @@ static void on_reload(void *context)
         char *dirs = fresh.plugin_dirs;
         fresh.plugin_dirs = d->config.plugin_dirs;
         d->config.plugin_dirs = dirs;
-        limit_plugins(d, &d->config, true);
+        set_gates(d, &d->config, true);
         config_deinit(&d->config);
         d->config = fresh;
         log_set_level(fresh.log_level);
         jobs_set_limits(d->jobs, &fresh.limits);
         frontend_set_limits(d->frontend, &fresh.frontend_limits);
-        limit_plugins(d, &fresh, false);
+        set_gates(d, &fresh, false);
         configure_schedules(d, &fresh);
         log_info("the configuration was read again");
     }
@@ -573,7 +579,7 @@ static int build(struct daemon *d)
     int r = jobs_new(&d->jobs, &jobs);
     if (r < 0)
         return r;
-    limit_plugins(d, &d->config, false);
+    set_gates(d, &d->config, false);
     r = jobs_start(d->jobs);
     if (r < 0)
         return r;

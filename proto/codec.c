@@ -163,6 +163,25 @@ static const char *check_args(struct span args, uint32_t argc)
     return n != argc || (args.size > 0 && args.data[args.size - 1] != 0) ? "NUL inside an argument" : NULL;
 }
 
+static bool are_tags(struct span s)
+{
+    uint32_t n = 0;
+
+    for (size_t at = 0, size; at < s.size; at += size + 1) {
+        const char *comma = memchr(s.data + at, ',', s.size - at);
+
+        size = comma ? (size_t)(comma - s.data) - at : s.size - at;
+        if (!codec_is_tag(s.data + at, size) || ++n > CODEC_TAGS || (comma && at + size + 1 == s.size))
+            return false;
+    }
+    return true;
+}
+
+static bool are_ids(struct span a, struct span b)
+{
+    return a.size % 16 == 0 && b.size % 16 == 0 && a.size / 16 + b.size / 16 <= CODEC_AFTER_MAX;
+}
+
 static const char *check_submit(const struct msg_submit *m)
 {
     if (!span_fits(m->plugin, CODEC_PATH_MAX))
@@ -183,6 +202,10 @@ static const char *check_submit(const struct msg_submit *m)
         return "time";
     if (m->queue_usec > CODEC_SPAN_MAX)
         return "time in the queue";
+    if (!are_ids(m->after, m->after_any))
+        return "after";
+    if (!are_tags(m->tags))
+        return "tags";
     return check_args(m->args, m->argc);
 }
 
@@ -235,6 +258,8 @@ static const char *check_job(const struct msg_job *m, bool final)
         return "worker";
     if (!span_fits(m->key, CODEC_KEY_MAX))
         return "key";
+    if (!are_tags(m->tags))
+        return "tags";
     if (m->state < (final ? CODEC_STATE_FINAL : 1) || m->state > CODEC_STATE_MAX)
         return "state";
     return m->exit <= EXIT_MAX ? NULL : "exit";
@@ -283,11 +308,15 @@ static const char *check_gate(const struct msg_gate *m)
         return "action";
     if (!span_fits(m->plugin, CODEC_PATH_MAX))
         return "plugin";
+    if (m->tag.size && (m->plugin.size || m->function.size || !codec_is_tag(m->tag.data, m->tag.size)))
+        return "tag";
     return span_fits(m->function, CODEC_NAME_MAX) && (m->plugin.size || !m->function.size) ? NULL : "function";
 }
 
 static const char *check_gate_state(const struct msg_gate_state *m)
 {
+    if (m->tag.size && !codec_is_tag(m->tag.data, m->tag.size))
+        return "tag";
     return !span_fits(m->plugin, CODEC_PATH_MAX) ? "plugin" : span_fits(m->function, CODEC_NAME_MAX) ? NULL : "function";
 }
 
@@ -456,6 +485,9 @@ static const char *submit_of(struct codec *codec, const Wsd__Pb__Submit *pb, str
         .delay_usec = pb->delay_usec,
         .at_usec = pb->at_usec,
         .queue_usec = pb->queue_usec,
+        .after = span_of(pb->after),
+        .after_any = span_of(pb->after_any),
+        .tags = span_of(pb->tags),
     };
     return args_of(codec, pb->args, pb->n_args, ret);
 }
@@ -537,6 +569,8 @@ static const char *job_of(const Wsd__Pb__Job *pb, struct msg_job *ret)
         .key = span_of(pb->key),
         .retries = pb->retries,
         .due_usec = pb->due_usec,
+        .waits_for = pb->waits_for,
+        .tags = span_of(pb->tags),
     };
     memcpy(ret->id, pb->id.data, sizeof(ret->id));
     return NULL;
@@ -732,11 +766,13 @@ static const char *message_of(struct codec *codec, const ProtobufCMessage *base,
         ret->gate = (struct msg_gate){.action = pb->gate.action,
                                       .plugin = span_of(pb->gate.plugin),
                                       .function = span_of(pb->gate.function),
+                                      .tag = span_of(pb->gate.tag),
                                       .limit = pb->gate.limit};
         return NULL;
     case FRAME_GATE_STATE:
         ret->gate_state = (struct msg_gate_state){.plugin = span_of(pb->gate_state.plugin),
                                                   .function = span_of(pb->gate_state.function),
+                                                  .tag = span_of(pb->gate_state.tag),
                                                   .flags = pb->gate_state.flags,
                                                   .limit = pb->gate_state.limit,
                                                   .running = pb->gate_state.running,
@@ -868,6 +904,8 @@ static void put_job(const struct msg_job *m, Wsd__Pb__Job *ret)
     ret->key = bytes_of(m->key);
     ret->retries = m->retries;
     ret->due_usec = m->due_usec;
+    ret->waits_for = m->waits_for;
+    ret->tags = bytes_of(m->tags);
 }
 
 static void put_finished(const struct msg_finished *m, Wsd__Pb__Finished *ret)
@@ -940,6 +978,9 @@ static void put_submit(const struct msg_submit *m, Wsd__Pb__Submit *ret)
     ret->delay_usec = m->delay_usec;
     ret->at_usec = m->at_usec;
     ret->queue_usec = m->queue_usec;
+    ret->after = bytes_of(m->after);
+    ret->after_any = bytes_of(m->after_any);
+    ret->tags = bytes_of(m->tags);
 }
 
 static void put_handshake(const struct msg *msg, union any *ret)
@@ -1037,11 +1078,13 @@ static void put_flat(const struct msg *msg, union any *ret)
         ret->gate.plugin = bytes_of(msg->gate.plugin);
         ret->gate.function = bytes_of(msg->gate.function);
         ret->gate.limit = msg->gate.limit;
+        ret->gate.tag = bytes_of(msg->gate.tag);
         break;
     case FRAME_GATE_STATE:
         wsd__pb__gate_state__init(&ret->gate_state);
         ret->gate_state.plugin = bytes_of(msg->gate_state.plugin);
         ret->gate_state.function = bytes_of(msg->gate_state.function);
+        ret->gate_state.tag = bytes_of(msg->gate_state.tag);
         ret->gate_state.flags = msg->gate_state.flags;
         ret->gate_state.limit = msg->gate_state.limit;
         ret->gate_state.running = msg->gate_state.running;
@@ -1262,11 +1305,12 @@ static size_t most(const struct msg *msg)
 
     switch (msg->type) {
     case FRAME_SUBMIT: /* an argument: up to four bytes before it, and its NUL, which is not sent */
-        return fields + s->plugin.size + s->function.size + s->key.size + s->args.size + (size_t)s->argc * 3;
+        return fields + s->plugin.size + s->function.size + s->key.size + s->after.size + s->after_any.size + s->tags.size +
+               s->args.size + (size_t)s->argc * 3;
     case FRAME_JOB:
     case FRAME_DONE:
         return fields + j->plugin.size + j->function.size + j->error.size + j->status.size + j->worker.size +
-               j->backtrace.size + j->key.size;
+               j->backtrace.size + j->key.size + j->tags.size;
     case FRAME_FINISHED:
         return fields + msg->finished.plugin.size + msg->finished.function.size + msg->finished.worker.size;
     case FRAME_ACCEPTED:

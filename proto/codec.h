@@ -36,6 +36,10 @@
 #define CODEC_SPAN_MAX     315576000000000u   /* microseconds of a delay, or in the queue: ten years */
 #define CODEC_AT_MAX       253402300799999999u /* the last microsecond of the year 9999 */
 #define CODEC_RETRY_ON     (1u << 6 | 1u << 8 | 1u << 9 | 1u << 10) /* failed, timed-out, crashed, interrupted */
+#define CODEC_AFTER_MAX    1024u          /* jobs that one may wait for */
+#define CODEC_TAG_MAX      64u            /* of a tag: bytes, with NUL */
+#define CODEC_TAGS         3u             /* of a job */
+#define CODEC_TAGS_MAX     (CODEC_TAGS * CODEC_TAG_MAX) /* all of them with commas between: bytes, with NUL */
 #define CODEC_STATE_FINAL  5u             /* of a job: from here on it has ended (enum wsd_job_state of client.h) */
 #define CODEC_STATE_MAX    10u
 
@@ -45,6 +49,7 @@
 #define FEATURE_BRIEF  8u  /* FINISHED, SUBMIT_QUIET, SUBMIT_LEFT */
 #define FEATURE_STORE  16u /* durable jobs, keys, retries, DEAD */
 #define FEATURE_TIME   32u /* delays, times, the longest time in the queue, SCHEDULE */
+#define FEATURE_ORDER  64u /* Submit.after, after_any and tags, Gate.tag */
 
 struct span {
     const char *data; /* followed by a NUL that is not counted; never NULL in a decoded message */
@@ -85,6 +90,8 @@ struct msg_submit {
     uint32_t retries, retry_on;
     uint64_t retry_usec;
     uint64_t delay_usec, at_usec, queue_usec;
+    struct span after, after_any; /* ids, 16 bytes each */
+    struct span tags;             /* names with commas between */
 };
 struct msg_id { bool has_id; uint8_t id[16]; };
 struct msg_chunk { uint64_t offset; bool last; };
@@ -100,6 +107,8 @@ struct msg_job {
     bool durable, dead;
     uint32_t retries;
     uint64_t due_usec;
+    uint32_t waits_for;
+    struct span tags;
 };
 struct msg_finished {
     uint8_t id[16];
@@ -138,8 +147,8 @@ struct msg_worker {
     size_t n_counters;
 };
 struct msg_trace { uint32_t action; };
-struct msg_gate { uint32_t action; struct span plugin, function; uint32_t limit; };
-struct msg_gate_state { struct span plugin, function; uint32_t flags, limit; uint64_t running, waiting; };
+struct msg_gate { uint32_t action; struct span plugin, function; uint32_t limit; struct span tag; };
+struct msg_gate_state { struct span plugin, function; uint32_t flags, limit; uint64_t running, waiting; struct span tag; };
 struct msg_dead { uint32_t action; struct msg_id id; };
 struct msg_schedule {
     uint32_t action;
@@ -198,6 +207,16 @@ struct msg {
 };
 
 struct codec;
+
+/* What a tag is: 1 to CODEC_TAG_MAX - 1 of letters, digits, `.`, `_`, `-`. Here for wsctl, which links no codec. [any] */
+static inline bool codec_is_tag(const char *text, size_t size)
+{
+    for (size_t i = 0; i < size; i++)
+        if (!(text[i] >= 'a' && text[i] <= 'z') && !(text[i] >= 'A' && text[i] <= 'Z') &&
+            !(text[i] >= '0' && text[i] <= '9') && text[i] != '.' && text[i] != '_' && text[i] != '-')
+            return false;
+    return size > 0 && size < CODEC_TAG_MAX;
+}
 
 int codec_new(struct codec **ret_codec); /* 0 or -ENOMEM */
 struct codec *codec_free(struct codec *codec);

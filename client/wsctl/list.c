@@ -19,8 +19,9 @@ int list_show(const struct wsd_job_info *info, void *userdata)
     }
     wsd_id_text(&info->id, id);
     snprintf(name, sizeof(name), "%.80s%s%.60s", info->plugin, info->function[0] ? ":" : "", info->function);
-    printf("%s  %s  %10s  %-24s%s%s\n", id, state_text(info->state, state, sizeof(state)),
-           duration_text(info->run_usec, run, sizeof(run)), name, info->error[0] ? "  " : "", info->error);
+    printf("%s  %s  %10s  %-24s%s%s%s%s%s\n", id, state_text(info->state, state, sizeof(state)),
+           duration_text(info->run_usec, run, sizeof(run)), name, info->tags[0] ? "  [" : "", info->tags,
+           info->tags[0] ? "]" : "", info->error[0] ? "  " : "", info->error);
     return 0;
 }
 

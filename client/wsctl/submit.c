@@ -195,6 +195,12 @@ static int start(struct submit *submit)
         .delay_usec = o->delay_usec,
         .at_usec = o->at_usec,
         .queue_usec = o->queue_usec,
+        .after = o->after,
+        .n_after = o->n_after,
+        .after_any = o->after_any,
+        .n_after_any = o->n_after_any,
+        .tags = o->tags,
+        .n_tags = o->n_tags,
         .flags = (o->detach ? WSD_SUBMIT_DETACH : 0) | (o->durable ? WSD_SUBMIT_DURABLE : 0) | (stream ? WSD_SUBMIT_STREAM : 0) |
                  (progress_on() ? WSD_SUBMIT_PROGRESS : 0),
     };
@@ -307,6 +313,9 @@ static const struct option long_options[] = {
     {"delay", required_argument, NULL, OPT_DELAY},
     {"at", required_argument, NULL, OPT_AT},
     {"max-wait", required_argument, NULL, OPT_MAX_WAIT},
+    {"after", required_argument, NULL, OPT_AFTER},
+    {"after-any", required_argument, NULL, OPT_AFTER_ANY},
+    {"tag", required_argument, NULL, OPT_TAG},
     {"local", no_argument, NULL, OPT_LOCAL},
     {"workers", required_argument, NULL, OPT_WORKERS},
     {"plugin-dir", required_argument, NULL, OPT_PLUGIN_DIR},
@@ -340,6 +349,28 @@ static int span(const char *text, uint64_t *ret)
     return parse_duration(text, ret) == 0 && *ret <= CODEC_SPAN_MAX
                ? 0
                : ctl_error(EXIT_USAGE, text, "not a duration of at most ten years; write 30, 1.5s, 500ms, 2min, 1h or 7d");
+}
+
+/* `ID,ID`, behind those that are there. Returns 0 or the exit code, said. */
+static int add_ids(const char *text, struct wsd_id **ids, size_t *n)
+{
+    char one[WSD_ID_TEXT];
+    int r = 0;
+
+    for (const char *at = text; r == 0 && at; at = *at ? at + 1 : NULL) {
+        size_t size = strcspn(at, ",");
+        struct wsd_id *more = realloc(*ids, (*n + 1) * sizeof(*more));
+
+        if (!more)
+            return ctl_error(EXIT_IO, "submit", "out of memory");
+        *ids = more;
+        snprintf(one, sizeof(one), "%.*s", (int)MIN(size, sizeof(one)), at);
+        if (size != WSD_ID_TEXT - 1 || wsd_id_parse(one, &more[*n]) < 0)
+            r = ctl_error(EXIT_USAGE, text, "not the ids of jobs: 32 hexadecimal digits each, with commas between");
+        ++*n;
+        at += size;
+    }
+    return r;
 }
 
 int submit_option(struct submit_options *o, int c)
@@ -393,6 +424,16 @@ int submit_option(struct submit_options *o, int c)
                    ? 0
                    : ctl_error(EXIT_USAGE, optarg,
                                "not a time; write 18:30, tomorrow 08:00, 2031-05-17 08:00, 2031-05-17T08:00:00Z or @1937001600");
+    case OPT_AFTER:
+        return add_ids(optarg, &o->after, &o->n_after);
+    case OPT_AFTER_ANY:
+        return add_ids(optarg, &o->after_any, &o->n_after_any);
+    case OPT_TAG:
+        if (o->n_tags == CODEC_TAGS || !codec_is_tag(optarg, strlen(optarg)))
+            return ctl_error(EXIT_USAGE, "--tag", "at most %u, each of 1 to %u letters, digits, dots, underscores, hyphens",
+                             CODEC_TAGS, CODEC_TAG_MAX - 1);
+        o->tags[o->n_tags++] = optarg;
+        return 0;
     case OPT_LOCAL:
         o->local = true;
         return 0;
@@ -407,6 +448,16 @@ int submit_option(struct submit_options *o, int c)
         o->plugin_dirs[o->n_plugin_dirs++] = optarg;
         return 0;
     }
+}
+
+int submit_option_named(struct submit_options *options, const char *name, const char *value)
+{
+    for (const struct option *o = long_options; o->name; o++)
+        if (strcmp(o->name, name) == 0) {
+            optarg = (char *)(uintptr_t)value;
+            return submit_option(options, o->val);
+        }
+    return ctl_error(EXIT_USAGE, name, "no such option");
 }
 
 static int parse(struct ctl *ctl, int argc, char **argv, struct submit_options *o)
@@ -435,6 +486,10 @@ static int parse(struct ctl *ctl, int argc, char **argv, struct submit_options *
         return ctl_error(EXIT_USAGE, "--at", "not with --delay");
     if (o->local && (o->durable || o->key || o->retries))
         return ctl_error(EXIT_USAGE, o->durable ? "--durable" : o->key ? "--key" : "--retries", "not with --local");
+    if (o->local && (o->n_after || o->n_after_any || o->n_tags))
+        return ctl_error(EXIT_USAGE, o->n_tags ? "--tag" : o->n_after ? "--after" : "--after-any", "not with --local");
+    if (o->n_after + o->n_after_any > CODEC_AFTER_MAX)
+        return ctl_error(EXIT_USAGE, "--after", "at most %u jobs in all", CODEC_AFTER_MAX);
     if ((o->retry_usec || o->retry_on) && !o->retries)
         return ctl_error(EXIT_USAGE, o->retry_on ? "--retry-on" : "--retry-delay", "only with --retries");
     if (o->local && o->detach)
@@ -457,5 +512,7 @@ int verb_submit(struct ctl *ctl, int argc, char **argv)
         r = options.local ? submit_local(ctl, &options) : submit_remote(ctl, &options);
     }
     free((char *)(uintptr_t)options.plugin);
+    free(options.after);
+    free(options.after_any);
     return r < 0 ? 0 : r;
 }

@@ -275,7 +275,9 @@ static void job_msg(struct msg *m, uint16_t type, const struct job_info *info)
                               .durable = info->durable,
                               .dead = info->dead,
                               .retries = info->retries,
-                              .due_usec = info->due_usec}};
+                              .due_usec = info->due_usec,
+                              .waits_for = info->waits_for,
+                              .tags = span(info->tags)}};
     memcpy(m->job.id, info->id, sizeof(m->job.id));
 }
 
@@ -283,7 +285,7 @@ static void job_msg(struct msg *m, uint16_t type, const struct job_info *info)
 static bool is_plain(const struct job_info *info)
 {
     return info->state == JOB_SUCCEEDED && !info->exit && !*info->error && !*info->status && !*info->backtrace &&
-           !*info->key && !info->durable && !info->retries && !info->done && !info->total;
+           !*info->key && !*info->tags && !info->durable && !info->retries && !info->done && !info->total;
 }
 
 static void finished_msg(struct msg *m, const struct job_info *info)
@@ -516,8 +518,11 @@ static void send_gate(const struct jobs_gate_info *info, void *userdata)
                                          .flags = (info->paused ? GATE_PAUSED : 0u) | (info->drained ? GATE_DRAINED : 0u),
                                          .limit = info->limit,
                                          .running = info->running,
-                                         .waiting = info->waiting}};
+                                         .waiting = info->waiting,
+                                         .tag = span(info->tag)}};
 
+    if (*info->tag && !(a->peer->features & FEATURE_ORDER))
+        return; /* it would be taken for everything */
     peer_send(a->peer, &m, a->tag, NULL, 0);
 }
 
@@ -528,6 +533,7 @@ static void do_gate(struct peer *p, uint32_t tag, const struct msg_gate *m)
                                               .uid = p->uid,
                                               .plugin = m->plugin.data,
                                               .function = m->function.data,
+                                              .tag = m->tag.data,
                                               .limit = m->limit};
     int r = 0;
 
@@ -543,7 +549,7 @@ static void do_gate(struct peer *p, uint32_t tag, const struct msg_gate *m)
         peer_error(p, tag, 66, "it is neither paused nor limited: see `wsctl limit`");
     else
         peer_error(p, tag, r == -EINVAL ? 64 : 75,
-                   r == -EINVAL   ? "a limit is for a plugin, or a function of it; a drain is for all"
+                   r == -EINVAL   ? "a limit is for a plugin, a function of it, or a tag; a drain is for all"
                    : r == -ENOSPC ? "too many are paused or limited: see `wsctl limit`"
                                   : strerror(-r));
 }
@@ -785,6 +791,11 @@ static void do_submit(struct peer *p, uint32_t tag, const struct msg_submit *m, 
         .delay_usec = m->delay_usec,
         .at_usec = m->at_usec,
         .queue_usec = m->queue_usec,
+        .after = (const uint8_t *)m->after.data,
+        .n_after = (uint32_t)(m->after.size / 16),
+        .after_any = (const uint8_t *)m->after_any.data,
+        .n_after_any = (uint32_t)(m->after_any.size / 16),
+        .tags = m->tags.data,
         .directory = p->directory,
         .uid = p->uid,
     };
@@ -903,7 +914,8 @@ static void do_stats(struct peer *p, uint32_t tag)
 
 static void do_hello(struct peer *p, const struct msg_hello *m)
 {
-    uint64_t features = FEATURE_STORE | FEATURE_FORGET | FEATURE_BRIEF | FEATURE_TIME | (jobs_lanes_available() ? FEATURE_LANE : 0);
+    uint64_t features = FEATURE_STORE | FEATURE_FORGET | FEATURE_BRIEF | FEATURE_TIME | FEATURE_ORDER |
+                        (jobs_lanes_available() ? FEATURE_LANE : 0);
     struct msg answer = {.type = FRAME_WELCOME,
                          .welcome = {.version = 1, .features = features, .program = span("wsd " WSD_VERSION), .window = JOBS_INPUT_WINDOW}};
 

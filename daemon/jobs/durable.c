@@ -16,6 +16,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "jobs/after.h"
 #include "jobs/promise.h"
 
 #define PARTED "wsd is ending: the job stays in its store, and goes on after the next start; see `wsctl await`"
@@ -104,9 +105,13 @@ static void added(struct store_request *r)
         job_stop(job, STOP_CANCEL);
         return;
     }
-    job_enqueue(job);
-    if (job->domain->jobs->draining)
-        durable_part(job, false);
+    if (!job->domain->jobs->draining) {
+        job_enqueue(job);
+        return;
+    }
+    if (job->state == JOB_NEW)
+        job_move(job, JOB_HELD);
+    durable_part(job, false);
 }
 
 bool durable_add(struct job *job)
@@ -150,6 +155,11 @@ bool durable_add(struct job *job)
     row->retries = p->retries;
     row->retry_usec = p->retry_usec;
     row->retry_on = p->retry_on;
+    row->tags = job->more->tags;
+    if (job->more->awaiting) {
+        row->after = job->more->awaiting->names;
+        row->after_size = job->more->awaiting->n * sizeof(struct after_name);
+    }
     row->due_usec = time_due(job);
     row->state = row->due_usec ? JOB_DELAYED : JOB_QUEUED;
     row->due_at = row->due_usec && row->due_usec == job_time(job)->at_usec;
@@ -433,6 +443,7 @@ bool durable_part(struct job *job, bool running)
         output_absorb(job);
         job_move(job, JOB_QUEUED); /* its place at its gates is free */
         break;
+    case JOB_HELD: /* its input is there, or it would not be acknowledged: it waits for others */
     case JOB_DELAYED:
         break;
     default:

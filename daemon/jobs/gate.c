@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * gate.c: functions and plugins that are paused, or of which only so many jobs run at once; and the drain.
+ * gate.c: functions, plugins and tags that are paused, or of which only so many jobs run at once; and the drain.
  * Owns the gates and the jobs that wait at them. [loop]
  * A gate is at the way from a domain's queue to its executor: a job that comes to a closed one waits there, in a queue
  * like that of the domain, and goes back to the head of its lane when it may go on. So whoever is behind it does not
@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "jobs/job.h"
 
@@ -22,6 +23,7 @@
 struct gate {
     struct hash_link by_name;
     char *plugin, *function; /* function "": all of the plugin */
+    char *tag;               /* not "": of all jobs that have it, and the others are "" */
     bool paused;
     uint32_t limit;    /* 0: any number */
     uint32_t n_inside; /* handed over */
@@ -29,54 +31,84 @@ struct gate {
     struct queue queue;
 };
 
+/* How one is asked for; the lengths are there since the names may be part of something. */
+struct name {
+    const char *plugin, *function, *tag;
+    size_t n_plugin, n_tag;
+};
+
 /* What is asked for as ./dir/name.so is name here. */
-static size_t name_of(const char *request, const char **ret)
+static struct name name_of(const char *plugin, const char *function)
 {
-    const char *slash = strrchr(request, '/');
-    size_t n;
+    const char *slash = strrchr(plugin, '/');
+    struct name n = {.plugin = slash ? slash + 1 : plugin, .function = function, .tag = ""};
 
-    *ret = slash ? slash + 1 : request;
-    n = strlen(*ret);
-    return n > 3 && strcmp(*ret + n - 3, ".so") == 0 ? n - 3 : n;
+    n.n_plugin = strlen(n.plugin);
+    if (n.n_plugin > 3 && strcmp(n.plugin + n.n_plugin - 3, ".so") == 0)
+        n.n_plugin -= 3;
+    return n;
 }
 
-static uint64_t key_of(const char *plugin, const char *function)
+static struct name name_of_tag(const char *tag, size_t size)
 {
-    const char *name;
-    size_t n = name_of(plugin, &name);
-
-    return hash_text(hash_text(0, name, n), function, strlen(function));
+    return (struct name){.plugin = "", .function = "", .tag = tag, .n_tag = size};
 }
 
-static bool is_named(const struct gate *g, const char *plugin, const char *function)
+static uint64_t key_of(struct name n)
 {
-    const char *name;
-    size_t n = name_of(plugin, &name);
-
-    return strlen(g->plugin) == n && memcmp(g->plugin, name, n) == 0 && strcmp(g->function, function) == 0;
+    return hash_text(hash_text(hash_text(0, n.plugin, n.n_plugin), n.function, strlen(n.function)), n.tag, n.n_tag);
 }
 
-static struct gate *find(const struct jobs *jobs, const char *plugin, const char *function)
+static bool is_named(const struct gate *g, struct name n)
 {
-    for (struct hash_link *l = hash_first(&jobs->gates, key_of(plugin, function)); l; l = hash_next(l)) {
+    return strlen(g->plugin) == n.n_plugin && memcmp(g->plugin, n.plugin, n.n_plugin) == 0 &&
+           strcmp(g->function, n.function) == 0 && strlen(g->tag) == n.n_tag && memcmp(g->tag, n.tag, n.n_tag) == 0;
+}
+
+static struct gate *find(const struct jobs *jobs, struct name n)
+{
+    for (struct hash_link *l = hash_first(&jobs->gates, key_of(n)); l; l = hash_next(l)) {
         struct gate *g = container_of(l, struct gate, by_name);
 
-        if (is_named(g, plugin, function))
+        if (is_named(g, n))
             return g;
     }
     return NULL;
 }
 
-/* Its plugin's and its function's. Both are looked at only where there is any gate. */
-static void gates_of(const struct job *job, struct gate *ret[static 2])
+/* The names of those that may be on its way: .plugin NULL where there is none. */
+static void names_of(const struct job *job, struct name ret[static JOB_GATES])
+{
+    const char *at = job->more && job->more->tags ? job->more->tags : "";
+
+    memset(ret, 0, JOB_GATES * sizeof(*ret));
+    ret[GATE_OF_PLUGIN] = name_of(job->plugin->request, "");
+    if (job_function(job) && *job_function(job)->name)
+        ret[GATE_OF_FUNCTION] = name_of(job->plugin->request, job_function(job)->name);
+    for (int i = GATE_OF_TAG; i < JOB_GATES && *at; i++) {
+        size_t size = strcspn(at, ",");
+
+        ret[i] = name_of_tag(at, size);
+        at += size + (at[size] == ',');
+    }
+}
+
+/* Those that are there. They are looked for only where there is any gate. */
+static void gates_of(const struct job *job, struct gate *ret[static JOB_GATES])
 {
     const struct jobs *jobs = job->domain->jobs;
+    struct name names[JOB_GATES];
 
-    ret[0] = ret[1] = NULL;
+    memset(ret, 0, JOB_GATES * sizeof(*ret));
     if (jobs->gates.n == 0)
         return;
-    ret[0] = find(jobs, job->plugin->request, "");
-    ret[1] = job_function(job) && *job_function(job)->name ? find(jobs, job->plugin->request, job_function(job)->name) : NULL;
+    names_of(job, names);
+    for (int i = 0; i < JOB_GATES; i++) {
+        ret[i] = names[i].plugin ? find(jobs, names[i]) : NULL;
+        for (int k = GATE_OF_TAG; k < i; k++)
+            if (ret[i] == ret[k])
+                ret[i] = NULL; /* a tag that is there twice is there once */
+    }
 }
 
 static bool is_open(const struct gate *g)
@@ -92,38 +124,33 @@ static bool is_open_for(const struct gate *g, const struct job *job, uint8_t out
 
 bool gate_known(const struct jobs *jobs, const char *plugin, const char *function)
 {
-    return jobs->gates.n && (find(jobs, plugin, "") || find(jobs, plugin, function));
+    return jobs->gates.n && (find(jobs, name_of(plugin, "")) || find(jobs, name_of(plugin, function)));
 }
 
-static uint8_t out_of(int i)
+static void forget_out(struct job *job, struct gate *gates[static JOB_GATES])
 {
-    return i == 0 ? GATE_OUT_PLUGIN : GATE_OUT_FUNCTION;
-}
-
-static void forget_out(struct job *job, struct gate *gates[static 2])
-{
-    for (int i = 0; i < 2; i++)
-        if (job->gate & out_of(i) && gates[i])
+    for (int i = 0; i < JOB_GATES; i++)
+        if (job->gate & GATE_OUT(i) && gates[i])
             gates[i]->n_out--;
     job->gate = 0;
 }
 
-static void wait_at(struct job *job, struct gate *gates[static 2], int i)
+static void wait_at(struct job *job, struct gate *gates[static JOB_GATES], int i)
 {
     queue_take(&job->domain->queue, job);
     forget_out(job, gates);
-    job->gate = i == 0 ? GATE_AT_PLUGIN : GATE_AT_FUNCTION;
+    job->gate = (uint8_t)(i + 1);
     queue_put(&gates[i]->queue, job, false);
     job->domain->jobs->gates_due = true;
 }
 
 bool gate_lets(struct job *job)
 {
-    struct gate *gates[2];
+    struct gate *gates[JOB_GATES];
 
     gates_of(job, gates);
-    for (int i = 0; i < 2; i++)
-        if (gates[i] && !is_open_for(gates[i], job, out_of(i))) {
+    for (int i = 0; i < JOB_GATES; i++)
+        if (gates[i] && !is_open_for(gates[i], job, GATE_OUT(i))) {
             wait_at(job, gates, i);
             return false;
         }
@@ -132,11 +159,11 @@ bool gate_lets(struct job *job)
 
 void job_unqueue(struct job *job)
 {
-    struct gate *gates[2];
+    struct gate *gates[JOB_GATES];
 
     gates_of(job, gates);
-    if (job->gate & (GATE_AT_PLUGIN | GATE_AT_FUNCTION)) {
-        queue_take(&gates[job->gate & GATE_AT_PLUGIN ? 0 : 1]->queue, job);
+    if (job->gate & GATE_AT) {
+        queue_take(&gates[(job->gate & GATE_AT) - 1]->queue, job);
         job->gate = 0;
         return;
     }
@@ -148,10 +175,10 @@ void job_unqueue(struct job *job)
 
 static void count(struct job *job, int by)
 {
-    struct gate *gates[2];
+    struct gate *gates[JOB_GATES];
 
     gates_of(job, gates);
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < JOB_GATES; i++)
         if (gates[i]) {
             gates[i]->n_inside = (uint32_t)((int)gates[i]->n_inside + by);
             job->domain->jobs->gates_due |= by < 0;
@@ -175,6 +202,7 @@ static struct gate *gate_free(struct gate *g)
     if (g) {
         free(g->plugin);
         free(g->function);
+        free(g->tag);
         free(g);
     }
     return NULL;
@@ -185,19 +213,33 @@ static bool is_needed(const struct gate *g)
     return g->paused || g->limit || g->queue.n || g->n_out;
 }
 
-/* Lets as many go on as may. Each may come to the other one of its gates next. */
-static uint32_t let_go_on(struct gate *g, uint32_t most)
+/* Which of its gates it is. */
+static uint8_t out_of(const struct gate *g, const struct job *job)
+{
+    struct gate *gates[JOB_GATES];
+    int i = 0;
+
+    gates_of(job, gates);
+    while (i < JOB_GATES - 1 && gates[i] != g)
+        i++;
+    return GATE_OUT(i);
+}
+
+/* Lets as many go on as may. Each may come to another one of its gates next. */
+static uint32_t let_go_on(struct gate *g, uint32_t most, uint64_t before_usec)
 {
     struct list out;
     uint32_t n = 0;
 
     list_init(&out);
     for (; n < most && g->queue.n && is_open(g); n++) {
-        struct job *job = queue_first(&g->queue);
+        struct job *job = g->queue.turns == AGEING_TURNS - 1 ? queue_aged(&g->queue, before_usec) : NULL;
+
+        job = job ? job : queue_first(&g->queue);
 
         queue_turn(&g->queue, job);
         queue_take(&g->queue, job);
-        job->gate = *g->function ? GATE_OUT_FUNCTION : GATE_OUT_PLUGIN;
+        job->gate = out_of(g, job);
         g->n_out++;
         list_push_front(&out, &job->link);
     }
@@ -209,6 +251,8 @@ static uint32_t let_go_on(struct gate *g, uint32_t most)
 
 void gates_turn(struct jobs *jobs)
 {
+    uint64_t now = clock_monotonic_usec(), ageing = jobs->options.limits.ageing_usec;
+    uint64_t before_usec = now > ageing ? now - ageing : 0; /* who was accepted then has waited for long */
     uint32_t left = MOVES_A_TURN;
 
     if (!jobs->gates_due)
@@ -219,7 +263,7 @@ void gates_turn(struct jobs *jobs)
             struct gate *g = container_of(l, struct gate, by_name);
 
             next = l->next;
-            left -= let_go_on(g, left);
+            left -= let_go_on(g, left, before_usec);
             if (g->queue.n && is_open(g))
                 jobs->gates_due = true;
             if (!is_needed(g)) {
@@ -244,24 +288,29 @@ void gates_free(struct jobs *jobs)
 
 static bool goes_through(const struct job *job, const struct gate *g)
 {
-    return is_named(g, job->plugin->request, *g->function && job_function(job) ? job_function(job)->name : "");
+    struct name names[JOB_GATES];
+    bool through = false;
+
+    names_of(job, names);
+    for (int i = 0; i < JOB_GATES; i++)
+        through |= names[i].plugin && is_named(g, names[i]);
+    return through;
 }
 
-static struct gate *make(struct jobs *jobs, const char *plugin, const char *function)
+static struct gate *make(struct jobs *jobs, struct name n)
 {
-    struct gate *g = find(jobs, plugin, function);
-    const char *name;
-    size_t n = name_of(plugin, &name);
+    struct gate *g = find(jobs, n);
 
     if (g || jobs->gates.n >= JOBS_GATES)
         return g;
     g = calloc(1, sizeof(*g));
     if (!g)
         return NULL;
-    g->plugin = strndup(name, n);
-    g->function = strdup(function);
+    g->plugin = strndup(n.plugin, n.n_plugin);
+    g->function = strdup(n.function);
+    g->tag = strndup(n.tag, n.n_tag);
     queue_init(&g->queue, &jobs->lanes, &jobs->counters.n_queued);
-    if (!g->plugin || !g->function || hash_insert(&jobs->gates, &g->by_name, key_of(plugin, function)) < 0)
+    if (!g->plugin || !g->function || !g->tag || hash_insert(&jobs->gates, &g->by_name, key_of(n)) < 0)
         return gate_free(g);
     list_for_each(l, &jobs->domains)
     {
@@ -280,7 +329,8 @@ static bool is_privileged(const struct jobs *jobs, uint32_t uid)
 static int set_gate(struct jobs *jobs, const struct jobs_gate_request *r)
 {
     bool opens = r->action == JOBS_GATE_RESUME || (r->action == JOBS_GATE_LIMIT && r->limit == 0);
-    struct gate *g = opens ? find(jobs, r->plugin, r->function) : make(jobs, r->plugin, r->function);
+    struct name n = *r->tag ? name_of_tag(r->tag, strlen(r->tag)) : name_of(r->plugin, r->function);
+    struct gate *g = opens ? find(jobs, n) : make(jobs, n);
 
     if (!g)
         return opens ? -ENOENT : jobs->gates.n >= JOBS_GATES ? -ENOSPC : -ENOMEM;
@@ -300,7 +350,7 @@ static void log_gate(const struct jobs_gate_request *r)
         snprintf(who, sizeof(who), "user %u", r->uid);
     if (r->limit)
         snprintf(limit, sizeof(limit), " %u", r->limit);
-    log_notice("%s%s%s: %s%s by %s", *r->plugin ? r->plugin : "all functions", *r->function ? ":" : "", r->function,
+    log_notice("%s%s%s%s: %s%s by %s", *r->tag ? "tag " : "", *r->tag ? r->tag : *r->plugin ? r->plugin : "all functions", *r->function ? ":" : "", r->function,
                r->action == JOBS_GATE_LIMIT && !r->limit ? "limited no more" : words[r->action], limit, who);
 }
 
@@ -310,9 +360,10 @@ int jobs_gate(struct jobs *jobs, const struct jobs_gate_request *r)
 
     if (r->uid != JOBS_BY_CONFIGURATION && !is_privileged(jobs, r->uid))
         return -EACCES;
-    if (*r->plugin && r->action != JOBS_GATE_DRAIN) {
+    bool of_all = !*r->plugin && !*r->tag;
+    if (!of_all && r->action != JOBS_GATE_DRAIN) {
         n = set_gate(jobs, r);
-    } else if (*r->plugin || r->action == JOBS_GATE_LIMIT) {
+    } else if (!of_all || r->action == JOBS_GATE_LIMIT) {
         return -EINVAL;
     } else if (r->action == JOBS_GATE_DRAIN) {
         jobs->drained = true;
@@ -335,6 +386,7 @@ void jobs_gates(struct jobs *jobs, void (*each)(const struct jobs_gate_info *inf
     jobs_counters(jobs, &n);
     const struct jobs_gate_info all = {.plugin = "",
                                        .function = "",
+                                       .tag = "",
                                        .paused = jobs->paused,
                                        .drained = jobs->drained || jobs->draining,
                                        .running = n.n_handed + n.direct_running,
@@ -346,6 +398,7 @@ void jobs_gates(struct jobs *jobs, void (*each)(const struct jobs_gate_info *inf
             const struct gate *g = container_of(l, struct gate, by_name);
             const struct jobs_gate_info info = {.plugin = g->plugin,
                                                 .function = g->function,
+                                                .tag = g->tag,
                                                 .paused = g->paused,
                                                 .limit = g->limit,
                                                 .running = g->n_inside,

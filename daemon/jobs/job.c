@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include <wsd/plugin.h>
+#include "jobs/after.h"
 #include "jobs/job.h"
 #include "jobs/promise.h"
 
@@ -64,6 +65,7 @@ static void more_free(struct job *job)
 
     if (!m)
         return;
+    after_forget(job);
     promise_free(job);
     time_free(job);
     input_free(job);
@@ -74,6 +76,7 @@ static void more_free(struct job *job)
     free(m->status);
     free(m->backtrace);
     free(m->limit);
+    free(m->tags);
     free(m);
     job->more = NULL;
 }
@@ -174,7 +177,10 @@ void job_refuse(struct job *job, int code, const char *text)
 
 void job_enqueue(struct job *job)
 {
-    if (durable_add(job) || time_delays(job))
+    if (durable_add(job))
+        return;
+    time_accepted(job);
+    if (after_holds(job) || time_delays(job))
         return;
     job_move(job, JOB_QUEUED);
     queue_put(&job->domain->queue, job, false);
@@ -207,7 +213,10 @@ int job_limit_run(struct job *job)
 {
     const struct jobs_options *o = &job->domain->jobs->options;
     const char *of = NULL;
-    uint64_t limit = o->plugin_max_run ? o->plugin_max_run(job->plugin->name, &of, o->context) : o->limits.max_run_usec;
+    char name[64]; /* one that was restored belongs to a plugin that is not loaded yet, and has told none */
+
+    poison_name(job->domain->jobs, job->domain->key, job->plugin->request, name);
+    uint64_t limit = o->plugin_max_run ? o->plugin_max_run(job->plugin->name ? job->plugin->name : name, &of, o->context) : o->limits.max_run_usec;
     struct job_more *m = job->more;
 
     if (!limit || (m && m->timeout_usec && m->timeout_usec <= limit))
@@ -263,7 +272,9 @@ void job_resolve(struct job *job)
         return;
     }
     if (job->flags & JOB_MORE_INPUT) {
-        int r = job_more(job) ? input_prepare(job, f->flags & WSD_FN_STREAMING && !job_promise(job)) : -ENOMEM;
+        /* one that waits takes all of its input first: a pipe would hold up its client for as long */
+        bool streams = f->flags & WSD_FN_STREAMING && !job_promise(job) && !(job->more && job->more->awaiting);
+        int r = job_more(job) ? input_prepare(job, streams) : -ENOMEM;
 
         if (r < 0) {
             snprintf(text, sizeof(text), "no room for the input: %s", strerror(-r));
@@ -299,6 +310,8 @@ void job_describe(const struct job *job, struct job_info *ret)
         .durable = p && p->durable,
         .dead = p && p->dead && !p->ending,
         .retries = p ? p->retries : 0,
+        .waits_for = after_left(job),
+        .tags = m && m->tags ? m->tags : "",
         .due_usec = job->state == JOB_DELAYED && job_time(job) ? due_left(&job_time(job)->due) : 0,
         .uid = job->user->uid,
         .submitted_usec = job_submitted_usec(job),
@@ -480,6 +493,7 @@ void job_finish(struct job *job, enum job_state state, int exit, const char *err
 void job_ended(struct job *job, const struct job_info *info)
 {
     close_account(job);
+    after_ended(job);
     if (job_promise(job))
         output_pump(job); /* it was held back until now */
     bool told = tell_end(job, info);

@@ -97,6 +97,9 @@ struct job_more {
     struct list held;     /* pieces still in the executor's memory */
     uint32_t held_chunks;
     char *error, *status, *backtrace;
+    struct awaiting *awaiting; /* it runs after others (after.h); NULL */
+    struct awaited *awaited;   /* others run after it; NULL */
+    char *tags;                /* with commas between; NULL: none */
     struct promise *promise; /* durable, with a key, or with retries (promise.h); NULL */
     struct job_time *time;   /* it is not to go on at once, or may not wait for long; NULL */
     char *limit; /* timeout_usec is not the submitter's: whose */
@@ -117,6 +120,7 @@ struct job_time {
     struct job *job;
     uint64_t delay_usec, at_usec; /* the submitter's; 0: none */
     uint64_t wait_usec;           /* the longest time in the queue, of each try; 0: any */
+    uint64_t until_usec;          /* CLOCK_BOOTTIME: delay_usec after it was accepted; 0: not yet */
     bool by_configuration;        /* wait_usec is not the submitter's */
     bool delayed;                 /* delay_usec and at_usec have had their effect */
     bool waited;                  /* it has waited too long, and ends */
@@ -133,13 +137,13 @@ enum job_flags {
     JOB_TRUNCATED = 1u << 7,  /* some of the output could not be kept: it must fail */
 };
 
-/* Where one that is queued waits, or from where it was let go on to its domain's queue. */
-enum job_gate {
-    GATE_AT_PLUGIN = 1u << 0,
-    GATE_AT_FUNCTION = 1u << 1,
-    GATE_OUT_PLUGIN = 1u << 2,
-    GATE_OUT_FUNCTION = 1u << 3,
-};
+/* The gates on a job's way, by number. */
+enum { GATE_OF_PLUGIN, GATE_OF_FUNCTION, GATE_OF_TAG, JOB_GATES = GATE_OF_TAG + JOBS_TAGS };
+/* job->gate: at which one it waits, that one's number plus 1; and a bit for each from which it was let go on to its domain's
+ * queue. */
+#define GATE_AT     7u
+#define GATE_OUT(i) (8u << (i))
+_Static_assert(JOB_GATES < GATE_AT && GATE_OUT(JOB_GATES - 1) <= UINT8_MAX, "all of it in one byte");
 
 /* Millions of them may wait: what is here is what each of those needs. */
 struct job {
@@ -166,10 +170,11 @@ struct job {
     uint32_t argc : 13;
     uint32_t function : 7; /* job_function() */
     uint32_t state : 4;    /* enum job_state */
-    uint32_t gate : 8;     /* enum job_gate, while QUEUED */
+    uint32_t gate : 8;     /* GATE_AT, GATE_OUT, while QUEUED */
     int8_t priority;
     uint8_t attempts;
-    uint8_t flags; /* enum job_flags */
+    uint8_t flags;    /* enum job_flags */
+    uint8_t aged : 1; /* handed over out of its priority's turn */
     char given[] __attribute__((aligned(8)));
 };
 
@@ -231,6 +236,8 @@ struct queue {
     uint64_t map[(PRIORITIES + 63) / 64]; /* which lists are not empty; bit 0 is the highest priority */
     struct hash *others;                  /* lanes of further users, of all queues */
     uint64_t n, *n_all;                   /* jobs here, and in all queues */
+    uint32_t turns;                       /* so far, modulo AGEING_TURNS */
+    uint32_t aged;                        /* the list from which those that have waited are looked for */
 };
 
 #define DOMAIN_MIXED UINT64_MAX
@@ -260,6 +267,7 @@ struct domain {
     struct user *ahead;     /* whose jobs were handed since the last time that none were */
     int8_t ahead_priority;
     bool ahead_mixed;       /* not his alone, or not at this priority */
+    uint32_t n_aged;        /* of those handed */
     uint32_t n_deaths; /* in a row, of executors that were of no use */
     bool distrusted;   /* the executor told lies and is being ended */
     bool unrung;       /* jobs were handed over since the executor's doorbell was rung */
@@ -293,6 +301,7 @@ struct jobs {
     struct jobs_options options;
     struct hash by_id, users, by_key, lanes, gates;
     struct list domains;
+    struct list after_due; /* struct awaited: have ended, and those that wait do not know yet */
     struct list progress; /* watches that want progress */
     struct event *progress_timer;
     struct child_program program; /* what executors are started with */
@@ -336,7 +345,7 @@ void job_timer(struct job *job, uint64_t usec);
 int job_limit_run(struct job *job); /* as the configuration says; 0 or -ENOMEM */
 struct job *job_find(struct jobs *jobs, const uint8_t id[16], uint32_t uid); /* whose this user may see; NULL */
 int job_name(struct jobs *jobs, struct job *job); /* puts it under its id; 0 or -ENOMEM */
-void job_enqueue(struct job *job);          /* its input is there */
+void job_enqueue(struct job *job); /* its input is there. It may end, and be gone */
 /* From any state but NEW that is not final, in no list and no slot any more; c may be NULL. May free the job. */
 void job_finish(struct job *job, enum job_state state, int exit, const char *error, const struct front_completion *c);
 bool job_final(const struct job *job);
@@ -361,6 +370,8 @@ struct job_time *time_make(struct job *job); /* or the one that it has; NULL: no
 int time_wanted(struct job *job, const struct job_request *r); /* what its submitter says; 0 or -ENOMEM */
 void time_free(struct job *job);
 int time_limit_wait(struct job *job); /* as the configuration says; 0 or -ENOMEM */
+void time_accepted(struct job *job); /* its delay begins, where that has not */
+void time_hold(struct job *job, uint64_t due_usec, bool at); /* HELD again after a restart, and then until then (CLOCK_REALTIME) */
 /* It is not to go on yet: DELAYED, and comes back to job_enqueue(). */
 bool time_delays(struct job *job);
 /* It waits for a span, whatever was asked for: has a job_time, is DELAYED or about to be. */
@@ -384,8 +395,15 @@ void queue_init(struct queue *q, struct hash *others, uint64_t *n_all);
 void queue_put(struct queue *q, struct job *job, bool front);
 void queue_take(struct queue *q, struct job *job);
 struct job *queue_first(struct queue *q);
+/* Each AGEING_TURNS-th turn: the first job of a lower priority that was accepted before then, these priorities in turn; NULL:
+ * there is none, or it is another's turn. */
+#define AGEING_TURNS 16u
+struct job *queue_aged(struct queue *q, uint64_t before_usec);
 struct list *queue_of(struct queue *q, int priority); /* the lanes of that priority */
 void queue_turn(struct queue *q, const struct job *job); /* first, and about to be taken: then the next user's turn is */
+
+/* How many of them at once where jobs of higher priorities wait: in a quarter of the workers, or one. */
+#define AGED_WORKERS(n) ((n) / 4 + ((n) < 4))
 
 /* gate.c */
 bool gate_lets(struct job *job);   /* the first of its domain's queue; false: it waits at a gate now */

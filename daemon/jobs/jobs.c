@@ -16,6 +16,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "jobs/after.h"
 #include "jobs/promise.h"
 
 static uint64_t id_key(const uint8_t id[16])
@@ -188,6 +189,7 @@ int jobs_new(struct jobs **ret_jobs, const struct jobs_options *options)
     jobs->max_fd = max_fd();
     list_init(&jobs->domains);
     list_init(&jobs->progress);
+    list_init(&jobs->after_due);
     jobs->progress_timer = evtimer_new(options->base, on_progress, jobs);
     jobs->program = (struct child_program){.binary_fd = options->executor_fd,
                                            .plugin_dirs = options->plugin_dirs,
@@ -287,6 +289,7 @@ struct jobs *jobs_free(struct jobs *jobs)
     restore_end(jobs);
     schedules_free(jobs);
     each_job(jobs, job_free);
+    after_deinit(jobs);
     list_for_each_safe(l, n, &jobs->domains) domain_free(container_of(l, struct domain, link));
     for (size_t i = 0; i < jobs->users.n_buckets; i++)
         for (struct hash_link *l = jobs->users.buckets[i], *next; l; l = next) {
@@ -372,6 +375,8 @@ static int more_init(struct job *job, const struct job_request *r)
 
     if (time_wanted(job, r) < 0 || (promised && promise_make(job, r) < 0))
         return -ENOMEM;
+    if (r->tags && *r->tags && (!job_more(job) || !(job->more->tags = strdup(r->tags))))
+        return -ENOMEM;
     if (!r->more_input && !r->timeout_usec)
         return 0;
     struct job_more *m = job_more(job);
@@ -407,6 +412,7 @@ int jobs_submit(struct jobs *jobs, const struct job_request *r, struct watch *ow
 {
     struct user *user = user_get(jobs, r->uid);
     _cleanup_(freep) char *request = NULL;
+    _cleanup_(after_freep) struct awaiting *awaiting = NULL;
     char words[JOB_TEXT];
     const char *text;
     int code;
@@ -420,6 +426,8 @@ int jobs_submit(struct jobs *jobs, const struct job_request *r, struct watch *ow
     text = refusal(jobs, r, user, &code);
     if (!text && r->durable)
         text = durable_refuses(jobs, r, &code, words);
+    if (!text && after_new(jobs, r, &awaiting, &text, &code, words) < 0)
+        return -ENOMEM;
     if (text)
         return refuse(jobs, owner, code, text);
     int named = plugin_request(r->plugin, r->directory, &request);
@@ -431,12 +439,13 @@ int jobs_submit(struct jobs *jobs, const struct job_request *r, struct watch *ow
     struct plugin *p = d ? plugin_get(d, request) : NULL;
     if (!p)
         return refuse(jobs, owner, CODE_BUSY, "too many plugins in use: try again later");
-    if (user_charge(jobs, user, r->args_size + (r->more_input ? 0 : r->input_size)) < 0)
+    uint64_t bytes = r->args_size + (r->more_input ? 0 : r->input_size) + after_charge(awaiting);
+    if (user_charge(jobs, user, bytes) < 0)
         return refuse(jobs, owner, CODE_BUSY,
                       "too many bytes of this user (max-bytes-per-user in wsd.conf): try again later");
     struct job *job = job_new(jobs, r, user);
     if (!job) {
-        user_refund(jobs, user, r->args_size + (r->more_input ? 0 : r->input_size));
+        user_refund(jobs, user, bytes);
         return -ENOMEM;
     }
     job->domain = d;
@@ -448,9 +457,15 @@ int jobs_submit(struct jobs *jobs, const struct job_request *r, struct watch *ow
     owner->owner = true;
     watch_add(job, owner);
     job->function_name = strdup(r->function);
-    if (more_init(job, r) < 0 || !job->function_name) {
+    if (more_init(job, r) < 0 || !job->function_name || (awaiting && !job_more(job))) {
+        user_refund(jobs, user, after_charge(awaiting));
         job_refuse(job, CODE_BUSY, "out of memory");
         return 0;
+    }
+    if (awaiting) {
+        awaiting->job = job;
+        job->more->charged += after_charge(awaiting);
+        job->more->awaiting = TAKE(awaiting);
     }
     plugin_wait(job);
     return 0;
@@ -576,6 +591,7 @@ bool jobs_poll(struct jobs *jobs)
 
     if (jobs->untimed)
         jobs_rearm(jobs);
+    after_turn(jobs);
     gates_turn(jobs);
     list_for_each(l, &jobs->domains)
     {
@@ -589,7 +605,7 @@ bool jobs_poll(struct jobs *jobs)
 
 bool jobs_asleep(struct jobs *jobs)
 {
-    if (jobs->gates_due)
+    if (jobs->gates_due || !list_empty(&jobs->after_due))
         return false;
     list_for_each(l, &jobs->domains)
     {

@@ -65,6 +65,7 @@ struct jobs_limits {
     uint64_t quarantine_after;    /* crashes of a function until it is refused for a while */
     uint64_t quarantine_max_usec; /* the longest pause */
     uint64_t schedules_per_user;
+    uint64_t ageing_usec;         /* what has waited so long has turns beside higher priorities */
     uint64_t store_keep_usec;     /* how long the end of a durable job is kept */
     uint64_t store_bytes;         /* of all durable jobs, on disk: then the oldest ends go, then none is taken */
 };
@@ -75,6 +76,7 @@ struct jobs_limits {
         .result = 64ull << 20, .keep_usec = 300ull * 1000000, .grace_usec = 2000000, .idle_usec = 300ull * 1000000,    \
         .hang_usec = 30000000, .quarantine_after = 3, .quarantine_max_usec = 300ull * 1000000,                           \
         .schedules_per_user = 100,                                                                                     \
+        .ageing_usec = 10000000,                                                                                       \
         .store_keep_usec = 7ull * 86400 * 1000000, .store_bytes = 1ull << 30                                           \
     }
 
@@ -84,7 +86,8 @@ struct jobs_limits {
 #define JOBS_STACK_MAX     (1ull << 30)
 #define JOBS_STACK_DEFAULT (8ull << 20)
 #define JOBS_PLUGINS       256u          /* a domain */
-#define JOBS_GATES         1024u         /* functions and plugins that are paused or have a limit */
+#define JOBS_TAGS          3u            /* a job */
+#define JOBS_GATES         1024u         /* functions, plugins and tags that are paused or have a limit */
 #define JOBS_RELOADS       4u            /* at the same time, a domain: each has an executor of its own for a while */
 #define JOBS_LOAD_USEC     10000000u     /* a plugin's constructors and init must be done by then */
 #define JOBS_INPUT_WINDOW  (256u * 1024) /* input that a client may send ahead, a call */
@@ -182,6 +185,8 @@ struct job_info {
     bool durable, dead;
     uint32_t retries;
     uint64_t due_usec; /* DELAYED: so long yet */
+    uint32_t waits_for; /* HELD: jobs that have not ended */
+    const char *tags;   /* with commas between */
 };
 
 struct watch_ops;
@@ -237,6 +242,9 @@ struct job_request {
     uint64_t delay_usec;  /* not before so long, 0: at once */
     uint64_t at_usec;     /* not before (CLOCK_REALTIME), 0: at once */
     uint64_t queue_usec;  /* the longest time in the queue, 0: any */
+    const uint8_t *after, *after_any; /* ids of jobs to run after, 16 bytes each: on success, on any end */
+    uint32_t n_after, n_after_any;
+    const char *tags; /* with commas between; NULL or "": none */
     struct directory *directory; /* NULL: none; a reference is taken */
     uint32_t uid;
 };
@@ -389,11 +397,12 @@ struct jobs_gate_request {
     enum jobs_gate_action action;
     uint32_t uid;
     const char *plugin, *function; /* plugin "": everything; function "": all of the plugin */
+    const char *tag; /* instead of them; "": none */
     uint32_t limit;
 };
 
 struct jobs_gate_info {
-    const char *plugin, *function;
+    const char *plugin, *function, *tag;
     bool paused, drained;
     uint32_t limit;
     uint64_t running, waiting; /* handed over; of plugin "": all that are open and are not */

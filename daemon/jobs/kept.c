@@ -13,6 +13,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "jobs/after.h"
 #include "jobs/promise.h"
 
 static struct job *job_at(struct list *l)
@@ -22,7 +23,7 @@ static struct job *job_at(struct list *l)
 
 static bool in_use(const struct job *job)
 {
-    return job->watches || !list_empty(&job_promise(job)->requests);
+    return job->watches || !list_empty(&job_promise(job)->requests) || after_pending(job);
 }
 
 /* --- expiry -------------------------------------------------------------------------------------------------------- */
@@ -306,7 +307,7 @@ int jobs_dead(struct jobs *jobs, const uint8_t id[16], uint32_t uid, bool requeu
         return -ENOENT;
     if (requeue && jobs->draining)
         return -EAGAIN;
-    if (!list_empty(&p->requests) || p->unsaved)
+    if (!list_empty(&p->requests) || p->unsaved || after_pending(job))
         return -EBUSY;
     q = disk_request_new(job, requeue ? STORE_REQUEUE : STORE_DROP, decided);
     if (!q)

@@ -14,6 +14,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "jobs/after.h"
 #include "jobs/promise.h"
 
 static const char *or_empty(const char *text)
@@ -36,6 +37,7 @@ static void fill_more(struct job *job, const struct store_row *row)
     m->error = copy(row->error);
     m->status = copy(row->status);
     m->backtrace = copy(row->backtrace);
+    m->tags = copy(row->tags);
     snprintf(m->worker, sizeof(m->worker), "%s", or_empty(row->worker));
     m->exit = (int)row->exit;
     m->queued_usec = row->queued_usec;
@@ -130,10 +132,18 @@ static void restore_open(struct job *job, const struct store_row *row)
     struct promise *p = job_promise(job);
     uint64_t now = clock_realtime_usec(), since = MAX(row->submitted_usec, row->due_usec);
 
+    uint64_t charge = after_charge(job->more->awaiting);
+
+    job->more->charged += charge;
+    job->user->n_bytes += charge;
+    jobs->counters.n_bytes += charge;
     job->user->n_jobs++;
     jobs->counters.n_open++;
     if (p->marked) {
-        job_move(job, JOB_QUEUED); /* in no queue: interrupt_marked() */
+        job_move(job, JOB_QUEUED); /* in no queue: look_again() */
+    } else if (job->more->awaiting) {
+        job_move(job, JOB_HELD); /* look_again() */
+        time_hold(job, row->due_usec, row->due_at);
     } else if (row->state == JOB_DELAYED) {
         job_move(job, JOB_DELAYED);
         time_resume(job, row->due_usec, row->due_at);
@@ -160,6 +170,16 @@ int restore_job(struct jobs *jobs, const struct store_row *row, const void *give
     if (!final && (job_limit_run(job) < 0 || time_limit_wait(job) < 0)) {
         job_free(job);
         return -ENOMEM;
+    }
+    /* one that is marked, or was tried before, has waited */
+    if (!final && row->after_size && !row->started && !row->retried) {
+        int r = after_restore(jobs, row->after, row->after_size, &job->more->awaiting);
+
+        if (r < 0) {
+            job_free(job);
+            return r;
+        }
+        job->more->awaiting->job = job;
     }
     jobs->counters.store_bytes += job_promise(job)->bytes;
     jobs->last_number = MAX(jobs->last_number, row->number);
@@ -194,8 +214,8 @@ static int read_one(const struct store_row *row, void *userdata)
     return 0;
 }
 
-/* Those that may have begun. */
-static void interrupt_marked(struct jobs *jobs)
+/* Those that may have begun, and those that wait for others. */
+static void look_again(struct jobs *jobs)
 {
     for (size_t i = 0; i < jobs->by_id.n_buckets; i++)
         for (struct hash_link *l = jobs->by_id.buckets[i]; l; l = l->next) {
@@ -204,6 +224,8 @@ static void interrupt_marked(struct jobs *jobs)
 
             if (p && p->marked && job->state == JOB_QUEUED)
                 job_finish(job, JOB_INTERRUPTED, CODE_INTERRUPTED, "wsd was ended while it may have been running", NULL);
+            else if (job->state == JOB_HELD)
+                job_enqueue(job); /* durable, so that it stays, whatever comes of it */
         }
 }
 
@@ -235,7 +257,7 @@ int jobs_start(struct jobs *jobs)
     if (reading.n)
         log_info("%llu durable jobs are on disk, %llu of them to be done", (unsigned long long)reading.n,
                  (unsigned long long)jobs->counters.n_open);
-    interrupt_marked(jobs);
+    look_again(jobs);
     schedules_start(jobs);
     list_for_each(l, &jobs->domains) domain_pump(container_of(l, struct domain, link));
     return 0;

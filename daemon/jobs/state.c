@@ -25,8 +25,11 @@ static const uint32_t legal[] = {
 void job_move(struct job *job, enum job_state state)
 {
     assert(legal[job->state] & M(state));
-    if (job->state == JOB_RUNNING)
+    if (job->state == JOB_RUNNING) {
         gate_left(job);
+        job->domain->n_aged -= job->aged;
+        job->aged = false;
+    }
     job->state = state & 15u;
     if (state == JOB_RUNNING)
         gate_entered(job);

@@ -77,6 +77,14 @@ int time_limit_wait(struct job *job)
     return 0;
 }
 
+void time_accepted(struct job *job)
+{
+    struct job_time *t = job_time(job);
+
+    if (t && t->delay_usec && !t->until_usec)
+        t->until_usec = clock_boottime_usec() + t->delay_usec;
+}
+
 bool time_delays(struct job *job)
 {
     struct job_time *t = job_time(job);
@@ -87,8 +95,8 @@ bool time_delays(struct job *job)
     t->delayed = true;
     if (t->at_usec > clock_realtime_usec())
         due_set(&t->due, &jobs->wall, t->at_usec);
-    else if (t->delay_usec)
-        due_set(&t->due, &jobs->boot, clock_boottime_usec() + t->delay_usec);
+    else if (t->until_usec > clock_boottime_usec())
+        due_set(&t->due, &jobs->boot, t->until_usec);
     else
         return false;
     job_move(job, JOB_DELAYED);
@@ -103,20 +111,35 @@ void time_pause(struct job *job, uint64_t usec)
     due_set(&t->due, &job->domain->jobs->boot, clock_boottime_usec() + usec);
 }
 
+/* Whatever has become of the clock, no more than `most`. */
+static uint64_t span_until(uint64_t due_usec, uint64_t most)
+{
+    uint64_t now = clock_realtime_usec();
+
+    return due_usec > now ? MIN(due_usec - now, most) : 0;
+}
+
+void time_hold(struct job *job, uint64_t due_usec, bool at)
+{
+    struct job_time *t = job_time(job);
+
+    if (at)
+        t->at_usec = due_usec;
+    else
+        t->until_usec = clock_boottime_usec() + span_until(due_usec, t->delay_usec);
+}
+
 void time_resume(struct job *job, uint64_t due_usec, bool at)
 {
     struct job_time *t = job_time(job);
     struct promise *p = job_promise(job);
-    uint64_t now = clock_realtime_usec(), left = due_usec > now ? due_usec - now : 0;
 
     t->delayed = true;
     if (at) {
         due_set(&t->due, &job->domain->jobs->wall, due_usec);
         return;
     }
-    /* whatever has become of the clock, it is no longer than it was */
-    left = MIN(left, MAX(MAX(RETRY_MAX_USEC, p->retry_usec), t->delay_usec));
-    time_pause(job, left);
+    time_pause(job, span_until(due_usec, MAX(MAX(RETRY_MAX_USEC, p->retry_usec), t->delay_usec)));
 }
 
 void time_queued(struct job *job, uint64_t waited_usec)

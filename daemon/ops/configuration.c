@@ -78,6 +78,7 @@ static const struct key keys[] = {
     {"limits", "max-wait", KIND_TIME, AT(limits.max_wait_usec)},
     {"limits", "quarantine-after", KIND_COUNT, AT(limits.quarantine_after)},
     {"limits", "quarantine-max", KIND_TIME, AT(limits.quarantine_max_usec)},
+    {"limits", "ageing", KIND_TIME, AT(limits.ageing_usec)},
     {"store", "keep", KIND_TIME, AT(limits.store_keep_usec)},
     {"store", "max-size", KIND_SIZE, AT(limits.store_bytes)},
 };
@@ -122,6 +123,7 @@ void config_deinit(struct config *c)
     free(c->schedules);
     free(c->deny);
     free(c->writable);
+    free(c->tags);
     *c = (struct config){0};
 }
 
@@ -406,6 +408,13 @@ static bool set_share(struct config_share *s, const char *key, const char *value
     return true;
 }
 
+static const char *parse_running(const char *value, uint64_t *ret)
+{
+    return parse_number(value, (const char *const[]){""}, (const uint64_t[]){1}, 1, ret) < 0 || *ret > UINT32_MAX
+               ? "a number of jobs from 1 on"
+               : NULL;
+}
+
 static int set_plugin(struct config *c, const char *plugin, const char *key, const char *value,
                       char error[static CONFIG_ERROR])
 {
@@ -423,10 +432,7 @@ static int set_plugin(struct config *c, const char *plugin, const char *key, con
     } else if (strcmp(key, "max-run") == 0) {
         wanted = parse_time(value, &usec) < 0 ? WANTED_TIME : NULL;
     } else if (strcmp(key, "max-running") == 0) {
-        wanted = parse_number(value, (const char *const[]){""}, (const uint64_t[]){1}, 1, &running) < 0 ||
-                         running > UINT32_MAX
-                     ? "a number of jobs from 1 on"
-                     : NULL;
+        wanted = parse_running(value, &running);
     } else if (!set_share(&share, key, value, &wanted)) {
         snprintf(error, CONFIG_ERROR,
                  "[plugin %s] has no key `%s`; it has: enabled isolation max-run max-running " SHARE_KEYS, plugin, key);
@@ -452,6 +458,52 @@ static int set_plugin(struct config *c, const char *plugin, const char *key, con
         p->max_run_usec = usec;
     else
         (void)set_share(&p->share, key, value, &wanted);
+    return 0;
+}
+
+static bool is_tag(const char *name)
+{
+    size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-");
+
+    return n > 0 && !name[n] && n < sizeof(((struct config_tag *)0)->name);
+}
+
+/* NULL: too many, or no memory. */
+static struct config_tag *tag_get(struct config *c, const char *name)
+{
+    for (uint32_t i = 0; i < c->n_tags; i++)
+        if (strcmp(c->tags[i].name, name) == 0)
+            return &c->tags[i];
+    if (!c->tags)
+        c->tags = calloc(CONFIG_TAGS_MAX, sizeof(*c->tags));
+    if (!c->tags || c->n_tags == CONFIG_TAGS_MAX)
+        return NULL;
+    snprintf(c->tags[c->n_tags].name, sizeof(c->tags[0].name), "%s", name);
+    return &c->tags[c->n_tags++];
+}
+
+static int set_tag(struct config *c, const char *name, const char *key, const char *value, char error[static CONFIG_ERROR])
+{
+    const char *wanted;
+    uint64_t running = 0;
+
+    if (strcmp(key, "max-running") != 0) {
+        snprintf(error, CONFIG_ERROR, "[tag %s] has no key `%s`; it has: max-running", name, key);
+        return -EINVAL;
+    }
+    wanted = parse_running(value, &running);
+    if (wanted) {
+        snprintf(error, CONFIG_ERROR, "%s = %s: %s is wanted", key, value, wanted);
+        return -EINVAL;
+    }
+    struct config_tag *t = is_tag(name) ? tag_get(c, name) : NULL;
+    if (!t) {
+        snprintf(error, CONFIG_ERROR,
+                 "[tag %s]: at most %u tags, with names of 1 to 45 letters, digits, dots, underscores and hyphens", name,
+                 CONFIG_TAGS_MAX);
+        return -EINVAL;
+    }
+    t->max_running = (uint32_t)running;
     return 0;
 }
 
@@ -706,7 +758,7 @@ static void unknown(const char *section, const char *key, char error[static CONF
     if (!found) {
         snprintf(error, CONFIG_ERROR,
                  "there is no section [%s]; there are: "
-                 "[daemon] [pool] [plugins] [executor] [sandbox] [domains] [limits] [store] [plugin NAME] [domain NAME] "
+                 "[daemon] [pool] [plugins] [executor] [sandbox] [domains] [limits] [store] [plugin NAME] [tag NAME] [domain NAME] "
                  "[schedule NAME]", section);
         return;
     }
@@ -721,6 +773,8 @@ int config_set(struct config *c, const char *section, const char *key, const cha
 {
     if (strncmp(section, "plugin ", 7) == 0)
         return set_plugin(c, section + 7, key, value, error);
+    if (strncmp(section, "tag ", 4) == 0)
+        return set_tag(c, section + 4, key, value, error);
     if (strncmp(section, "domain ", 7) == 0)
         return set_domain(c, section + 7, key, value, error);
     if (strncmp(section, "schedule ", 9) == 0)
@@ -998,6 +1052,8 @@ void config_print(const struct config *c, FILE *to)
             fprintf(to, "max-running = %u\n", p->max_running);
         print_share(&p->share, to);
     }
+    for (uint32_t i = 0; i < c->n_tags; i++)
+        fprintf(to, "\n[tag %s]\nmax-running = %u\n", c->tags[i].name, c->tags[i].max_running);
     for (uint32_t i = 0; i < c->domains->n; i++)
         print_domain(&c->domains->list[i], to);
     for (uint32_t i = 0; i < c->n_schedules; i++)

@@ -18,6 +18,7 @@
 #define CONFIG_DENY_MAX    4096u
 #define CONFIG_DOMAINS_MAX 64u
 #define CONFIG_SCHEDULES_MAX 256u
+#define CONFIG_TAGS_MAX    256u
 #define CONFIG_USERS_MAX   1024u /* of a domain */
 
 /* What an executor has, where [domain NAME] or [plugin NAME] says so. */
@@ -36,6 +37,12 @@ struct config_plugin {
     uint64_t max_run_usec; /* 0: not said */
     uint32_t max_running;  /* jobs at once; 0: not said */
     struct config_share share; /* where it has an executor of its own */
+};
+
+/* [tag NAME] */
+struct config_tag {
+    char name[64];
+    uint32_t max_running; /* jobs at once */
 };
 
 /* [domain NAME] */
@@ -93,6 +100,8 @@ struct config {
     uint32_t n_plugins;
     struct config_schedule *schedules;
     uint32_t n_schedules;
+    struct config_tag *tags; /* CONFIG_TAGS_MAX of them, or NULL: none */
+    uint32_t n_tags;
 };
 
 /* Defaults. 0 or -ENOMEM. */

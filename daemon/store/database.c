@@ -20,7 +20,7 @@
 
 #include "base/cleanup.h"
 
-#define VERSION 2 /* of the tables */
+#define VERSION 3 /* of the tables */
 
 enum statement {
     BEGIN, COMMIT, ROLLBACK, ADD_JOB, ADD_INPUT, START, INPUT, RETRY, END, DROP_INPUT, ADD_RESULT, DROP_RESULT, RESULT,
@@ -33,7 +33,8 @@ static const char *const sql[N_STATEMENTS] = {
     [ROLLBACK] = "ROLLBACK",
     [ADD_JOB] = "INSERT INTO jobs (number, id, uid, plugin, function, directory, job_key, priority, function_flags, "
                 "timeout_usec, retry_usec, retries, retry_on, state, submitted_usec, due_usec, argc, due_at, delay_usec, "
-                "wait_usec) VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,?20)",
+                "wait_usec, tags, runs_after) "
+                "VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,?20,?21,?22)",
     [ADD_INPUT] = "INSERT INTO inputs (number, args, input) VALUES (?1,?2,?3)",
     [START] = "UPDATE jobs SET started = 1 WHERE number = ?1",
     [INPUT] = "SELECT input FROM inputs WHERE number = ?1",
@@ -47,8 +48,8 @@ static const char *const sql[N_STATEMENTS] = {
     [DROP_RESULT] = "DELETE FROM results WHERE number = ?1",
     [RESULT] = "SELECT output FROM results WHERE number = ?1",
     [REQUEUE] = "UPDATE jobs SET state = ?2, dead = 0, started = 0, retried = 0, attempts = 0, exit = 0, ended_usec = 0, "
-                "due_usec = 0, due_at = 0, error = NULL, status = NULL, worker = NULL, backtrace = NULL, output_size = 0 "
-                "WHERE number = ?1 AND dead = 1",
+                "due_usec = 0, due_at = 0, error = NULL, status = NULL, worker = NULL, backtrace = NULL, output_size = 0, "
+                "runs_after = NULL WHERE number = ?1 AND dead = 1",
     [GIVEN] = "SELECT args, CASE WHEN length(input) <= ?2 THEN input END, ifnull(length(input), 0) FROM inputs "
               "WHERE number = ?1",
     [DROP_JOB] = "DELETE FROM jobs WHERE number = ?1",
@@ -99,6 +100,11 @@ static const char *const upgrades[VERSION] = {
           "exit INTEGER NOT NULL DEFAULT 0, error BLOB);"
           "PRAGMA user_version = 2;"
           "COMMIT;",
+    [2] = "BEGIN;"
+          "ALTER TABLE jobs ADD COLUMN tags BLOB;"
+          "ALTER TABLE jobs ADD COLUMN runs_after BLOB;"
+          "PRAGMA user_version = 3;"
+          "COMMIT;",
 };
 
 /* What was given to a job that has ended is not wanted at the start, and neither is a large input. */
@@ -108,7 +114,7 @@ static const char all[] =
     "queued_usec, run_usec, cpu_usec, done, total, output_size, error, status, worker, backtrace, "
     "CASE WHEN state < ?1 THEN i.args END, "
     "CASE WHEN state < ?1 AND length(i.input) <= ?2 THEN i.input END, ifnull(length(i.input), 0), "
-    "ifnull(length(i.args), 0), due_at, delay_usec, wait_usec "
+    "ifnull(length(i.args), 0), due_at, delay_usec, wait_usec, tags, CASE WHEN state < ?1 THEN runs_after END "
     "FROM jobs j LEFT JOIN inputs i ON i.number = j.number ORDER BY j.number";
 
 struct database {
@@ -297,6 +303,9 @@ static void row_of(sqlite3_stmt *st, struct store_row *row)
     row->due_at = small(st, &at);
     row->delay_usec = number(st, &at);
     row->wait_usec = number(st, &at);
+    row->tags = text(st, &at);
+    row->after_size = (size_t)sqlite3_column_bytes(st, at);
+    row->after = sqlite3_column_blob(st, at++);
 }
 
 int database_each(struct database *db, int (*each)(const struct store_row *row, void *userdata), void *userdata,
@@ -484,6 +493,8 @@ static int add(struct database *db, const struct store_row *row)
     put(st, 18, row->due_at);
     put(st, 19, row->delay_usec);
     put(st, 20, row->wait_usec);
+    put_text(st, 21, row->tags);
+    put_bytes(st, 22, row->after, row->after_size);
     int code = run(db, ADD_JOB);
     return code == SQLITE_OK && (row->args_size || row->input_size) ? add_input(db, row) : code;
 }

@@ -47,6 +47,9 @@ struct store_row {
     const char *error, *status, *worker, *backtrace;
     const void *output;
     size_t output_size;
+    const char *tags;  /* with commas between */
+    const void *after; /* whom it runs after: jobs/after.h has the bytes */
+    size_t after_size;
     /* of a schedule, whose name is the key; due_usec: until then all is done; submitted_usec, done: its last run, and how many;
      * total: those that were skipped */
     const char *calendar;

@@ -84,6 +84,8 @@ struct wsd_job_info {
     bool dead;         /* durable, ended badly, and out of retries: see wsd_client_dead() */
     uint32_t retries;  /* that it was given */
     uint64_t due_usec; /* delayed: so long until it goes on, or is tried again */
+    uint32_t waits_for; /* held: so many of the jobs that it is to run after have not ended */
+    const char *tags;   /* of wsd_submit, with commas between; "" */
 };
 
 /* Files: a job may want to read a file that its arguments name. Where wsd cannot open it by the submitter's rights, it
@@ -170,6 +172,18 @@ struct wsd_submit {
     /* The longest time in the queue once it may go on, 0: any; of each try anew. Beyond it the job ends as WSD_JOB_TIMED_OUT
      * without having run, and is not tried again. -EOPNOTSUPP where wsd is too old for any of these. Since 0.1. */
     uint64_t queue_usec;
+    /* Jobs of this user's that it is to run after, by their ids; at most 1024 in all. It is held until every one of them has
+     * come to its end, after its last try. Where one of `after` has not succeeded, the job is cancelled, with an error that
+     * names that one, and so are those that are to run after this one; how those of `after_any` end does not matter. One that
+     * has ended before counts, as long as wsd knows it; an id that it does not know is refused (-ENOENT). A job with
+     * WSD_SUBMIT_DURABLE may only name such jobs (-EINVAL). -EOPNOTSUPP where wsd is too old for it. Since 0.1. */
+    const struct wsd_id *after, *after_any;
+    size_t n_after, n_after_any;
+    /* At most 3 names, each of 1 to 63 letters, digits, dots, underscores and hyphens: what they mean is the users' choice, and
+     * how many jobs with one may run at once the administrator's (wsd_client_gate_tag()). The same name is the same tag,
+     * whosever jobs it is on. -EOPNOTSUPP where wsd is too old for it. Since 0.1. */
+    const char *const *tags;
+    size_t n_tags;
 };
 
 /* What happens to a call, told on the thread that made one of the calls which process the connection:
@@ -390,6 +404,10 @@ enum wsd_gate_action {
 WSD_EXPORT int wsd_client_gate(struct wsd_client *client, enum wsd_gate_action action, const char *plugin,
                                const char *function, uint32_t limit);
 
+/* The same of all jobs with a tag, of all users. Not for WSD_GATE_DRAIN. -EOPNOTSUPP where wsd is too old. Since 0.1. */
+WSD_EXPORT int wsd_client_gate_tag(struct wsd_client *client, enum wsd_gate_action action, const char *tag,
+                                   uint32_t limit);
+
 /* What is paused or limited now. Fields are appended. Since 0.1. */
 struct wsd_gate_info {
     size_t size;
@@ -398,9 +416,10 @@ struct wsd_gate_info {
     uint32_t limit;                /* 0: none */
     uint64_t running;              /* jobs handed to the pool */
     uint64_t waiting;              /* jobs that wait for this; of everything: all open jobs that do not run */
+    const char *tag;               /* of a tag: its name, and plugin is ""; else "" */
 };
 
-/* First everything, then each plugin and function that is paused or limited; each is shown for the time of the callback. A
+/* First everything, then each plugin, function and tag that is paused or limited; each is shown for the time of the callback. A
  * callback that returns non-zero ends the listing with that value. Since 0.1. */
 WSD_EXPORT int wsd_client_gates(struct wsd_client *client,
                                 int (*each)(const struct wsd_gate_info *info, void *userdata), void *userdata);
