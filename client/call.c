@@ -234,6 +234,7 @@ static void handle_finished(struct wsd_client *client, struct wsd_call *call, co
                           .status = {.data = ""},
                           .backtrace = {.data = ""},
                           .key = {.data = ""},
+                          .tags = {.data = ""},
                           .worker = m->worker,
                           .state = WSD_JOB_SUCCEEDED,
                           .attempts = m->attempts,
@@ -426,14 +427,36 @@ static int pack_args(const struct wsd_submit *submit, struct wsd_call *call)
     return 0;
 }
 
+/* One behind the other, with commas. 0 or -EINVAL. */
+static int pack_tags(const struct wsd_submit *submit, char ret[static CODEC_TAGS_MAX])
+{
+    size_t at = 0;
+
+    for (size_t i = 0; i < submit->n_tags; i++) {
+        size_t n = strlen(submit->tags[i]);
+
+        if (i == CODEC_TAGS || !codec_is_tag(submit->tags[i], n))
+            return -EINVAL;
+        if (i)
+            ret[at++] = ',';
+        memcpy(ret + at, submit->tags[i], n);
+        at += n;
+    }
+    ret[at] = 0;
+    return 0;
+}
+
 /* Fills the message; says which limit is exceeded. */
-static int make_submit(const struct wsd_submit *submit, const struct wsd_call *call, struct msg *ret)
+static int make_submit(const struct wsd_submit *submit, const struct wsd_call *call, const char *tags, struct msg *ret)
 {
     const uint32_t flags =
         WSD_SUBMIT_DETACH | WSD_SUBMIT_PROGRESS | WSD_SUBMIT_STREAM | WSD_SUBMIT_DURABLE | WSD_SUBMIT_LEAVE;
     bool brief = call->client->features & FEATURE_BRIEF;
     bool promised = submit->flags & WSD_SUBMIT_DURABLE || submit->retries || (submit->key && submit->key[0]);
+    bool timed = submit->delay_usec || submit->at_usec || submit->queue_usec;
+    bool ordered = submit->n_after || submit->n_after_any || submit->n_tags;
     const char *problem;
+    int r = 0;
 
     if (!submit->plugin || !submit->plugin[0])
         return client_error(call->client, -EINVAL, 64, "no plugin is named");
@@ -457,11 +480,21 @@ static int make_submit(const struct wsd_submit *submit, const struct wsd_call *c
             .retries = submit->retries,
             .retry_on = submit->retry_on,
             .retry_usec = submit->retry_usec,
+            .delay_usec = submit->delay_usec,
+            .at_usec = submit->at_usec,
+            .queue_usec = submit->queue_usec,
+            .after = {.data = (const char *)submit->after, .size = submit->n_after * sizeof(*submit->after)},
+            .after_any = {.data = (const char *)submit->after_any, .size = submit->n_after_any * sizeof(*submit->after_any)},
+            .tags = {.data = tags, .size = strlen(tags)},
         }};
     problem = codec_problem(ret);
     if (problem)
         return client_error(call->client, -EINVAL, 64, "%s: above the limit", problem);
-    return promised ? client_wants_store(call->client) : 0;
+    if (promised)
+        r = client_wants_store(call->client);
+    if (r == 0 && timed)
+        r = client_wants_time(call->client);
+    return r == 0 && ordered ? client_wants_order(call->client) : r;
 }
 
 /* SUBMIT with as much input as goes into one frame and the window. */
@@ -524,6 +557,7 @@ int wsd_client_submit(struct wsd_client *client, const struct wsd_submit *given,
                       struct wsd_call **ret_call)
 {
     struct wsd_submit submit = {0};
+    char tags[CODEC_TAGS_MAX];
     struct wsd_call *call;
     struct msg msg;
     int r;
@@ -537,12 +571,17 @@ int wsd_client_submit(struct wsd_client *client, const struct wsd_submit *given,
         return client_error(client, -ENOMEM, 74, "out of memory");
     }
     call->durable = submit.flags & WSD_SUBMIT_DURABLE;
+    if (pack_tags(&submit, tags) < 0) {
+        call_destroy(call);
+        return client_error(client, -EINVAL, 64, "tags: at most %u, each of 1 to %u letters, digits, dots, underscores, hyphens",
+                            CODEC_TAGS, CODEC_TAG_MAX - 1);
+    }
     call->detached = submit.flags & WSD_SUBMIT_DETACH; /* a durable one is cancelled by wsd_call_free() as any other */
     call->stream = submit.flags & WSD_SUBMIT_STREAM;
     call->leaves = submit.flags & WSD_SUBMIT_LEAVE;
     call->quiet = !call->callbacks.accepted && !call->detached && client->features & FEATURE_BRIEF;
     call->accepted = call->quiet; /* for all that is known */
-    r = make_submit(&submit, call, &msg);
+    r = make_submit(&submit, call, tags, &msg);
     if (r < 0) {
         call_destroy(call);
         return r;

@@ -19,7 +19,8 @@
 #include "config.h"
 
 #define READ_SIZE (128u * 1024u)
-#define FEATURES  (FEATURE_LANE | FEATURE_FORGET | FEATURE_BRIEF | FEATURE_STORE | FEATURE_WHERE)
+#define FEATURES                                                                                                              \
+    (FEATURE_LANE | FEATURE_FORGET | FEATURE_BRIEF | FEATURE_STORE | FEATURE_TIME | FEATURE_ORDER | FEATURE_WHERE)
 #define READ_MAX  16 /* receives before the caller gets its turn again */
 
 /* --- words -------------------------------------------------------------------------------------------------------- */
@@ -59,6 +60,21 @@ int client_wants_where(struct wsd_client *client)
     if (client->features & FEATURE_WHERE)
         return 0;
     return client_error(client, -EOPNOTSUPP, 76, "%s knows no filters: list all, and choose from that", client->daemon_version);
+}
+
+int client_wants_time(struct wsd_client *client)
+{
+    if (client->features & FEATURE_TIME)
+        return 0;
+    return client_error(client, -EOPNOTSUPP, 76, "%s has no delays, times in the queue and schedules", client->daemon_version);
+}
+
+int client_wants_order(struct wsd_client *client)
+{
+    if (client->features & FEATURE_ORDER)
+        return 0;
+    return client_error(client, -EOPNOTSUPP, 76, "%s knows neither jobs that run after others nor tags",
+                        client->daemon_version);
 }
 
 int client_remote_error(struct wsd_client *client, const struct msg_error *error)

@@ -135,6 +135,9 @@ void client_break_protocol(struct wsd_client *client, const char *what, uint16_t
 int client_wants_store(struct wsd_client *client);
 /* 0, or -EOPNOTSUPP with words where wsd knows no filters. */
 int client_wants_where(struct wsd_client *client);
+int client_wants_time(struct wsd_client *client); /* the same for delays, times in the queue and schedules */
+/* Likewise of jobs that run after others, and of tags. */
+int client_wants_order(struct wsd_client *client);
 /* Puts a frame into the out buffer. 0, -ENOMEM, or what ended the connection. */
 int client_send(struct wsd_client *client, const struct msg *msg, uint32_t tag, const void *body, size_t body_size);
 /* Gives the request a tag and makes it heard. 0 or -ENOMEM. */

@@ -10,19 +10,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-
-struct query {
-    struct request request;
-    bool done;
-    int result;
-    uint16_t each; /* frames of this type are shown */
-    uint16_t also[2]; /* so are those of these types */
-    uint16_t end;  /* one of this type ends the answer (the same: one frame is the answer) */
-    uint64_t deadline;
-    const struct frame *current; /* while it is shown */
-    int (*show)(struct wsd_client *client, struct query *query, const struct msg *msg);
-    void *wanted; /* of the one who asks: what show fills or calls */
-};
+#include "query.h"
 
 static void query_end(struct wsd_client *client, struct query *query, int result)
 {
@@ -67,7 +55,7 @@ static void query_broken(struct wsd_client *client, struct request *request)
     query_end(client, container_of(request, struct query, request), client->broken);
 }
 
-static int query_run(struct wsd_client *client, const struct msg *msg, struct query *query)
+int query_run(struct wsd_client *client, const struct msg *msg, struct query *query)
 {
     int r = 0;
 
@@ -379,6 +367,16 @@ int wsd_client_gate(struct wsd_client *client, enum wsd_gate_action action, cons
     return query_run(client, &msg, &query);
 }
 
+int wsd_client_gate_tag(struct wsd_client *client, enum wsd_gate_action action, const char *tag, uint32_t limit)
+{
+    struct msg msg = {.type = FRAME_GATE,
+                      .gate = {.action = action, .tag = {.data = tag, .size = strlen(tag)}, .limit = limit}};
+    struct query query = {.each = FRAME_END, .end = FRAME_END};
+    int r = client_wants_order(client);
+
+    return r < 0 ? r : query_run(client, &msg, &query);
+}
+
 struct each_gate {
     int (*each)(const struct wsd_gate_info *info, void *userdata);
     void *userdata;
@@ -395,7 +393,8 @@ static int show_gate(struct wsd_client *client, struct query *query, const struc
                                        .drained = (m->flags & GATE_DRAINED) != 0,
                                        .limit = m->limit,
                                        .running = m->running,
-                                       .waiting = m->waiting};
+                                       .waiting = m->waiting,
+                                       .tag = m->tag.data};
 
     return user->each(&info, user->userdata);
 }

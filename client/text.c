@@ -88,6 +88,8 @@ void job_info_view(const struct msg_job *job, struct wsd_job_info *ret_info)
         .dead = job->dead,
         .retries = job->retries,
         .due_usec = job->due_usec,
+        .waits_for = job->waits_for,
+        .tags = job->tags.data,
     };
     memcpy(ret_info->id.bytes, job->id, sizeof(job->id));
 }
@@ -96,7 +98,7 @@ int job_info_copy(const struct msg_job *job, struct wsd_job_info *ret_info, char
 {
     struct wsd_job_info info;
     const char **texts[] = {&info.plugin, &info.function, &info.error, &info.status, &info.worker,
-                            &info.backtrace, &info.key};
+                            &info.backtrace, &info.key, &info.tags};
     size_t size = 0;
     char *p;
 

@@ -178,6 +178,8 @@ static int load_config(struct config *c, int argc, char **argv, const char **ret
     if (config_init(c) < 0)
         return 70;
     r = *ret_file ? config_read(c, *ret_file, error) : config_read_standard(c, WSD_SYSCONFDIR "/wsd", error);
+    if (r == 0)
+        r = config_check(c, error);
     if (r < 0) {
         fprintf(stderr, "wsd: %s\n", *error ? error : strerror(-r));
         return r == -ENOENT ? 66 : 64;
@@ -267,20 +269,51 @@ static uint64_t plugin_max_run(const char *plugin, const char **ret_of, void *co
     return config_plugin_max_run(&d->config, plugin, ret_of);
 }
 
-/* Where a section says so, or (off) no longer does. */
-static void limit_plugins(struct daemon *d, const struct config *c, bool off)
+static void limit(struct daemon *d, const char *plugin, const char *tag, uint32_t n, bool off)
 {
-    for (uint32_t i = 0; i < c->n_plugins; i++) {
-        const struct config_plugin *p = &c->plugins[i];
-        const struct jobs_gate_request r = {.action = JOBS_GATE_LIMIT,
-                                            .uid = JOBS_BY_CONFIGURATION,
-                                            .plugin = p->name,
-                                            .function = "",
-                                            .limit = off ? 0 : p->max_running};
+    const struct jobs_gate_request r = {.action = JOBS_GATE_LIMIT,
+                                        .uid = JOBS_BY_CONFIGURATION,
+                                        .plugin = plugin,
+                                        .function = "",
+                                        .tag = tag,
+                                        .limit = off ? 0 : n};
 
-        if (p->max_running && jobs_gate(d->jobs, &r) < 0 && !off)
-            log_error("[plugin %s] max-running could not be set", p->name);
+    if (n && jobs_gate(d->jobs, &r) < 0 && !off)
+        log_error("[%s %s] max-running could not be set", *tag ? "tag" : "plugin", *tag ? tag : plugin);
+}
+
+/* Where a section says so, or (off) no longer does. */
+static void set_gates(struct daemon *d, const struct config *c, bool off)
+{
+    for (uint32_t i = 0; i < c->n_plugins; i++)
+        limit(d, c->plugins[i].name, "", c->plugins[i].max_running, off);
+    for (uint32_t i = 0; i < c->n_tags; i++)
+        limit(d, "", c->tags[i].name, c->tags[i].max_running, off);
+}
+
+static void configure_schedules(struct daemon *d, const struct config *c)
+{
+    struct schedule_request *list = calloc(c->n_schedules + 1, sizeof(*list));
+
+    if (!list) {
+        log_error("no memory for the schedules of the configuration");
+        return;
     }
+    for (uint32_t i = 0; i < c->n_schedules; i++) {
+        const struct config_schedule *s = &c->schedules[i];
+
+        list[i] = (struct schedule_request){.name = s->name,
+                                            .calendar = s->on,
+                                            .persistent = s->persistent,
+                                            .job = {.plugin = s->plugin,
+                                                    .function = s->function,
+                                                    .args = s->args,
+                                                    .args_size = s->args_size,
+                                                    .argc = s->argc,
+                                                    .uid = s->has_uid ? s->uid : geteuid()}};
+    }
+    jobs_schedules_configure(d->jobs, list, c->n_schedules);
+    free(list);
 }
 
 /* --- signals ------------------------------------------------------------------------------------------------------- */
@@ -298,6 +331,8 @@ static void on_reload(void *context)
     int r = config_init(&fresh);
     if (r == 0)
         r = file ? config_read(&fresh, file, error) : config_read_standard(&fresh, WSD_SYSCONFDIR "/wsd", error);
+    if (r == 0)
+        r = config_check(&fresh, error);
     if (r == 0 && apply_flags(&fresh, d->argc, d->argv, &file, &mode) != 0)
         r = -EINVAL;
     if (r == 0)
@@ -330,7 +365,7 @@ static void on_reload(void *context)
         char *dirs = fresh.plugin_dirs;
         fresh.plugin_dirs = d->config.plugin_dirs;
         d->config.plugin_dirs = dirs;
-        limit_plugins(d, &d->config, true);
+        set_gates(d, &d->config, true);
         config_deinit(&d->config);
         d->config = fresh;
         log_set_level(fresh.log_level);
@@ -340,7 +375,8 @@ static void on_reload(void *context)
         if (remote && d->listens_remote)
             frontend_set_remote(d->frontend, TAKE(remote));
         remote_free(remote);
-        limit_plugins(d, &fresh, false);
+        set_gates(d, &fresh, false);
+        configure_schedules(d, &fresh);
         log_info("the configuration was read again");
     }
     service_ready(d->service);
@@ -650,10 +686,11 @@ static int build(struct daemon *d)
     int r = jobs_new(&d->jobs, &jobs);
     if (r < 0)
         return r;
-    limit_plugins(d, &d->config, false);
+    set_gates(d, &d->config, false);
     r = jobs_start(d->jobs);
     if (r < 0)
         return r;
+    configure_schedules(d, &d->config);
     struct frontend_options frontend = {
         .base = d->base, .jobs = d->jobs, .only_own_user = !is_system, .own_uid = geteuid(),
         .limits = d->config.frontend_limits, .keeps = d->keeps, .rules = &d->config.access};

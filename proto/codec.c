@@ -102,6 +102,8 @@ static const struct type_info types[] = {
     [FRAME_WORKERS] = {"WORKERS", &wsd__pb__workers__descriptor},
     [FRAME_TRACE] = {"TRACE", &wsd__pb__trace__descriptor},
     [FRAME_DEAD] = {"DEAD", &wsd__pb__dead__descriptor},
+    [FRAME_SCHEDULE] = {"SCHEDULE", &wsd__pb__schedule__descriptor},
+    [FRAME_SCHEDULED] = {"SCHEDULED", &wsd__pb__scheduled__descriptor},
     [FRAME_RELEASE] = {"RELEASE", &wsd__pb__release__descriptor},
     [FRAME_RELOAD] = {"RELOAD", &wsd__pb__reload__descriptor},
     [FRAME_RELOADED] = {"RELOADED", &wsd__pb__reloaded__descriptor},
@@ -164,6 +166,25 @@ static const char *check_args(struct span args, uint32_t argc)
     return n != argc || (args.size > 0 && args.data[args.size - 1] != 0) ? "NUL inside an argument" : NULL;
 }
 
+static bool are_tags(struct span s)
+{
+    uint32_t n = 0;
+
+    for (size_t at = 0, size; at < s.size; at += size + 1) {
+        const char *comma = memchr(s.data + at, ',', s.size - at);
+
+        size = comma ? (size_t)(comma - s.data) - at : s.size - at;
+        if (!codec_is_tag(s.data + at, size) || ++n > CODEC_TAGS || (comma && at + size + 1 == s.size))
+            return false;
+    }
+    return true;
+}
+
+static bool are_ids(struct span a, struct span b)
+{
+    return a.size % 16 == 0 && b.size % 16 == 0 && a.size / 16 + b.size / 16 <= CODEC_AFTER_MAX;
+}
+
 static const char *check_submit(const struct msg_submit *m)
 {
     if (!span_fits(m->plugin, CODEC_PATH_MAX))
@@ -178,7 +199,41 @@ static const char *check_submit(const struct msg_submit *m)
         return "key";
     if (m->retries > CODEC_RETRIES_MAX || m->retry_usec > CODEC_RETRY_MAX || m->retry_on & ~CODEC_RETRY_ON)
         return "retries";
+    if (m->delay_usec > CODEC_SPAN_MAX)
+        return "delay";
+    if (m->at_usec > CODEC_AT_MAX || (m->at_usec && m->delay_usec))
+        return "time";
+    if (m->queue_usec > CODEC_SPAN_MAX)
+        return "time in the queue";
+    if (!are_ids(m->after, m->after_any))
+        return "after";
+    if (!are_tags(m->tags))
+        return "tags";
     return check_args(m->args, m->argc);
+}
+
+static const char *check_schedule(const struct msg_schedule *m)
+{
+    if (m->action < SCHEDULE_ADD || m->action > SCHEDULE_RUN)
+        return "action";
+    if (!span_fits(m->name, CODEC_NAME_MAX) || !m->name.size != (m->action == SCHEDULE_LIST))
+        return "name";
+    if (!span_fits(m->calendar, CODEC_CALENDAR_MAX))
+        return "calendar";
+    return m->job.flags & ~(uint32_t)SUBMIT_DURABLE ? "flags" : check_submit(&m->job);
+}
+
+static const char *check_scheduled(const struct msg_scheduled *m)
+{
+    if (!span_fits(m->name, CODEC_NAME_MAX))
+        return "name";
+    if (!span_fits(m->calendar, CODEC_CALENDAR_MAX))
+        return "calendar";
+    if (!span_fits(m->plugin, CODEC_PATH_MAX) || !span_fits(m->function, CODEC_NAME_MAX))
+        return "plugin";
+    if (m->state > CODEC_STATE_MAX || m->exit > EXIT_MAX)
+        return "state";
+    return span_fits(m->error, CODEC_TEXT_MAX) ? NULL : "error";
 }
 
 static const char *check_hello(const struct msg_hello *m)
@@ -206,6 +261,8 @@ static const char *check_job(const struct msg_job *m, bool final)
         return "worker";
     if (!span_fits(m->key, CODEC_KEY_MAX))
         return "key";
+    if (!are_tags(m->tags))
+        return "tags";
     if (m->state < (final ? CODEC_STATE_FINAL : 1) || m->state > CODEC_STATE_MAX)
         return "state";
     return m->exit <= EXIT_MAX ? NULL : "exit";
@@ -254,11 +311,15 @@ static const char *check_gate(const struct msg_gate *m)
         return "action";
     if (!span_fits(m->plugin, CODEC_PATH_MAX))
         return "plugin";
+    if (m->tag.size && (m->plugin.size || m->function.size || !codec_is_tag(m->tag.data, m->tag.size)))
+        return "tag";
     return span_fits(m->function, CODEC_NAME_MAX) && (m->plugin.size || !m->function.size) ? NULL : "function";
 }
 
 static const char *check_gate_state(const struct msg_gate_state *m)
 {
+    if (m->tag.size && !codec_is_tag(m->tag.data, m->tag.size))
+        return "tag";
     return !span_fits(m->plugin, CODEC_PATH_MAX) ? "plugin" : span_fits(m->function, CODEC_NAME_MAX) ? NULL : "function";
 }
 
@@ -373,6 +434,10 @@ static const char *check_message(const struct msg *msg, size_t body_size)
         if (msg->dead.action < DEAD_LIST || msg->dead.action > DEAD_DROP)
             return "action";
         return msg->dead.id.has_id == (msg->dead.action != DEAD_LIST) ? NULL : "id";
+    case FRAME_SCHEDULE:
+        return check_schedule(&msg->schedule);
+    case FRAME_SCHEDULED:
+        return check_scheduled(&msg->scheduled);
     case FRAME_LANE_BIND:
         return !span_fits(msg->lane_bind.plugin, CODEC_PATH_MAX) || !msg->lane_bind.plugin.size ? "plugin"
                : span_fits(msg->lane_bind.function, CODEC_NAME_MAX)                               ? NULL
@@ -393,17 +458,17 @@ static struct span span_of(ProtobufCBinaryData b)
 }
 
 /* Arguments one behind the other. The frame bounds the sum, so it cannot overflow. */
-static const char *args_of(struct codec *codec, const Wsd__Pb__Submit *pb, struct msg_submit *ret)
+static const char *args_of(struct codec *codec, const ProtobufCBinaryData *args, size_t n, struct msg_submit *ret)
 {
     size_t size = 0;
 
-    if (pb->n_args > CODEC_ARGS_MAX)
+    if (n > CODEC_ARGS_MAX)
         return "number of arguments";
-    for (size_t i = 0; i < pb->n_args; i++)
-        size += pb->args[i].len + 1;
+    for (size_t i = 0; i < n; i++)
+        size += args[i].len + 1;
     if (size > CODEC_ARGS_SIZE)
         return "size of the arguments";
-    ret->argc = (uint32_t)pb->n_args;
+    ret->argc = (uint32_t)n;
     ret->args = (struct span){.data = "", .size = size};
     if (size == 0)
         return NULL;
@@ -413,9 +478,9 @@ static const char *args_of(struct codec *codec, const Wsd__Pb__Submit *pb, struc
     if (!p)
         return "size of the arguments";
     ret->args.data = p;
-    for (size_t i = 0; i < pb->n_args; i++) {
-        if (pb->args[i].len > 0)
-            p = (char *)memcpy(p, pb->args[i].data, pb->args[i].len) + pb->args[i].len;
+    for (size_t i = 0; i < n; i++) {
+        if (args[i].len > 0)
+            p = (char *)memcpy(p, args[i].data, args[i].len) + args[i].len;
         *p++ = 0;
     }
     return NULL;
@@ -433,8 +498,35 @@ static const char *submit_of(struct codec *codec, const Wsd__Pb__Submit *pb, str
         .retries = pb->retries,
         .retry_usec = pb->retry_usec,
         .retry_on = pb->retry_on,
+        .delay_usec = pb->delay_usec,
+        .at_usec = pb->at_usec,
+        .queue_usec = pb->queue_usec,
+        .after = span_of(pb->after),
+        .after_any = span_of(pb->after_any),
+        .tags = span_of(pb->tags),
     };
-    return args_of(codec, pb, ret);
+    return args_of(codec, pb->args, pb->n_args, ret);
+}
+
+static const char *schedule_of(struct codec *codec, const Wsd__Pb__Schedule *pb, struct msg_schedule *ret)
+{
+    *ret = (struct msg_schedule){
+        .action = pb->action,
+        .name = span_of(pb->name),
+        .calendar = span_of(pb->calendar),
+        .persistent = pb->persistent,
+        .job = {.plugin = span_of(pb->plugin),
+                .function = span_of(pb->function),
+                .timeout_usec = pb->timeout_usec,
+                .priority = pb->priority,
+                .flags = pb->flags,
+                .retries = pb->retries,
+                .retry_usec = pb->retry_usec,
+                .retry_on = pb->retry_on,
+                .queue_usec = pb->queue_usec,
+                .key = {.data = ""}},
+    };
+    return args_of(codec, pb->args, pb->n_args, &ret->job);
 }
 
 static const char *id_of(ProtobufCBinaryData id, struct msg_id *ret)
@@ -445,6 +537,26 @@ static const char *id_of(ProtobufCBinaryData id, struct msg_id *ret)
     if (ret->has_id)
         memcpy(ret->id, id.data, sizeof(ret->id));
     return NULL;
+}
+
+static const char *scheduled_of(const Wsd__Pb__Scheduled *pb, struct msg_scheduled *ret)
+{
+    *ret = (struct msg_scheduled){
+        .name = span_of(pb->name),
+        .calendar = span_of(pb->calendar),
+        .plugin = span_of(pb->plugin),
+        .function = span_of(pb->function),
+        .error = span_of(pb->error),
+        .uid = pb->uid,
+        .flags = pb->flags,
+        .state = pb->state,
+        .exit = pb->exit,
+        .next_usec = pb->next_usec,
+        .ran_usec = pb->ran_usec,
+        .runs = pb->runs,
+        .skipped = pb->skipped,
+    };
+    return id_of(pb->id, &ret->id);
 }
 
 static const char *job_of(const Wsd__Pb__Job *pb, struct msg_job *ret)
@@ -473,6 +585,8 @@ static const char *job_of(const Wsd__Pb__Job *pb, struct msg_job *ret)
         .key = span_of(pb->key),
         .retries = pb->retries,
         .due_usec = pb->due_usec,
+        .waits_for = pb->waits_for,
+        .tags = span_of(pb->tags),
     };
     memcpy(ret->id, pb->id.data, sizeof(ret->id));
     return NULL;
@@ -591,6 +705,8 @@ union any {
     Wsd__Pb__Worker worker;
     Wsd__Pb__Trace trace;
     Wsd__Pb__Dead dead;
+    Wsd__Pb__Schedule schedule;
+    Wsd__Pb__Scheduled scheduled;
     Wsd__Pb__LaneBind lane_bind;
     Wsd__Pb__LaneBound lane_bound;
     Wsd__Pb__Filter filter;
@@ -687,11 +803,13 @@ static const char *message_of(struct codec *codec, const ProtobufCMessage *base,
         ret->gate = (struct msg_gate){.action = pb->gate.action,
                                       .plugin = span_of(pb->gate.plugin),
                                       .function = span_of(pb->gate.function),
+                                      .tag = span_of(pb->gate.tag),
                                       .limit = pb->gate.limit};
         return NULL;
     case FRAME_GATE_STATE:
         ret->gate_state = (struct msg_gate_state){.plugin = span_of(pb->gate_state.plugin),
                                                   .function = span_of(pb->gate_state.function),
+                                                  .tag = span_of(pb->gate_state.tag),
                                                   .flags = pb->gate_state.flags,
                                                   .limit = pb->gate_state.limit,
                                                   .running = pb->gate_state.running,
@@ -745,6 +863,10 @@ static const char *message_of(struct codec *codec, const ProtobufCMessage *base,
         return NULL;
     case FRAME_WORKER:
         return worker_of(codec, &pb->worker, &ret->worker);
+    case FRAME_SCHEDULE:
+        return schedule_of(codec, &pb->schedule, &ret->schedule);
+    case FRAME_SCHEDULED:
+        return scheduled_of(&pb->scheduled, &ret->scheduled);
     case FRAME_DEAD:
         ret->dead = (struct msg_dead){.action = pb->dead.action};
         return id_of(pb->dead.id, &ret->dead.id);
@@ -819,6 +941,8 @@ static void put_job(const struct msg_job *m, Wsd__Pb__Job *ret)
     ret->key = bytes_of(m->key);
     ret->retries = m->retries;
     ret->due_usec = m->due_usec;
+    ret->waits_for = m->waits_for;
+    ret->tags = bytes_of(m->tags);
 }
 
 static void put_finished(const struct msg_finished *m, Wsd__Pb__Finished *ret)
@@ -836,7 +960,46 @@ static void put_finished(const struct msg_finished *m, Wsd__Pb__Finished *ret)
     ret->submitted_usec = m->submitted_usec;
 }
 
-/* The arguments are not in it: see args_put(). */
+/* The arguments are not in it: see put_args(). */
+static void put_schedule(const struct msg_schedule *m, Wsd__Pb__Schedule *ret)
+{
+    wsd__pb__schedule__init(ret);
+    ret->action = m->action;
+    ret->name = bytes_of(m->name);
+    ret->calendar = bytes_of(m->calendar);
+    ret->persistent = m->persistent;
+    ret->plugin = bytes_of(m->job.plugin);
+    ret->function = bytes_of(m->job.function);
+    ret->timeout_usec = m->job.timeout_usec;
+    ret->priority = m->job.priority;
+    ret->flags = m->job.flags;
+    ret->retries = m->job.retries;
+    ret->retry_usec = m->job.retry_usec;
+    ret->retry_on = m->job.retry_on;
+    ret->queue_usec = m->job.queue_usec;
+}
+
+static void put_scheduled(const struct msg_scheduled *m, Wsd__Pb__Scheduled *ret)
+{
+    wsd__pb__scheduled__init(ret);
+    ret->name = bytes_of(m->name);
+    ret->calendar = bytes_of(m->calendar);
+    ret->plugin = bytes_of(m->plugin);
+    ret->function = bytes_of(m->function);
+    ret->error = bytes_of(m->error);
+    ret->uid = m->uid;
+    ret->flags = m->flags;
+    ret->state = m->state;
+    ret->exit = m->exit;
+    ret->next_usec = m->next_usec;
+    ret->ran_usec = m->ran_usec;
+    ret->runs = m->runs;
+    ret->skipped = m->skipped;
+    if (m->id.has_id)
+        ret->id = id_bytes(m->id.id);
+}
+
+/* The arguments are not in it: see put_args(). */
 static void put_submit(const struct msg_submit *m, Wsd__Pb__Submit *ret)
 {
     wsd__pb__submit__init(ret);
@@ -849,6 +1012,12 @@ static void put_submit(const struct msg_submit *m, Wsd__Pb__Submit *ret)
     ret->retries = m->retries;
     ret->retry_usec = m->retry_usec;
     ret->retry_on = m->retry_on;
+    ret->delay_usec = m->delay_usec;
+    ret->at_usec = m->at_usec;
+    ret->queue_usec = m->queue_usec;
+    ret->after = bytes_of(m->after);
+    ret->after_any = bytes_of(m->after_any);
+    ret->tags = bytes_of(m->tags);
 }
 
 static void put_handshake(const struct msg *msg, union any *ret)
@@ -964,11 +1133,13 @@ static void put_flat(const struct msg *msg, union any *ret)
         ret->gate.plugin = bytes_of(msg->gate.plugin);
         ret->gate.function = bytes_of(msg->gate.function);
         ret->gate.limit = msg->gate.limit;
+        ret->gate.tag = bytes_of(msg->gate.tag);
         break;
     case FRAME_GATE_STATE:
         wsd__pb__gate_state__init(&ret->gate_state);
         ret->gate_state.plugin = bytes_of(msg->gate_state.plugin);
         ret->gate_state.function = bytes_of(msg->gate_state.function);
+        ret->gate_state.tag = bytes_of(msg->gate_state.tag);
         ret->gate_state.flags = msg->gate_state.flags;
         ret->gate_state.limit = msg->gate_state.limit;
         ret->gate_state.running = msg->gate_state.running;
@@ -1021,6 +1192,12 @@ static void put_flat(const struct msg *msg, union any *ret)
         ret->dead.action = msg->dead.action;
         if (msg->dead.id.has_id)
             ret->dead.id = id_bytes(msg->dead.id.id);
+        break;
+    case FRAME_SCHEDULE:
+        put_schedule(&msg->schedule, &ret->schedule);
+        break;
+    case FRAME_SCHEDULED:
+        put_scheduled(&msg->scheduled, &ret->scheduled);
         break;
     case FRAME_EXECUTOR:
         wsd__pb__executor__init(&ret->executor);
@@ -1111,7 +1288,7 @@ static size_t put_worker(const struct msg_worker *m, uint8_t *ret)
     return pack(&pb.base, ret);
 }
 
-/* Submit.args by hand, behind the packed rest: protobuf-c wants an array of 16 bytes for each argument, which is 64 KiB
+/* The arguments by hand, behind the packed rest: protobuf-c wants an array of 16 bytes for each argument, which is 64 KiB
  * of stack or a malloc. Fields may come in any order. ret NULL: only counts. */
 static size_t put_args(struct span args, uint8_t *ret)
 {
@@ -1151,8 +1328,8 @@ static size_t put_message(const struct msg *msg, uint8_t *ret)
         return put_worker(&msg->worker, ret);
     put_flat(msg, &pb);
     n = pack(&pb.base, ret);
-    if (msg->type == FRAME_SUBMIT)
-        n += put_args(msg->submit.args, ret ? ret + n : NULL);
+    if (msg->type == FRAME_SUBMIT || msg->type == FRAME_SCHEDULE) /* the same field of both */
+        n += put_args(msg->type == FRAME_SUBMIT ? msg->submit.args : msg->schedule.job.args, ret ? ret + n : NULL);
     return n;
 }
 
@@ -1183,11 +1360,12 @@ static size_t most(const struct msg *msg)
 
     switch (msg->type) {
     case FRAME_SUBMIT: /* an argument: up to four bytes before it, and its NUL, which is not sent */
-        return fields + s->plugin.size + s->function.size + s->key.size + s->args.size + (size_t)s->argc * 3;
+        return fields + s->plugin.size + s->function.size + s->key.size + s->after.size + s->after_any.size + s->tags.size +
+               s->args.size + (size_t)s->argc * 3;
     case FRAME_JOB:
     case FRAME_DONE:
         return fields + j->plugin.size + j->function.size + j->error.size + j->status.size + j->worker.size +
-               j->backtrace.size + j->key.size;
+               j->backtrace.size + j->key.size + j->tags.size;
     case FRAME_FINISHED:
         return fields + msg->finished.plugin.size + msg->finished.function.size + msg->finished.worker.size;
     case FRAME_ACCEPTED:

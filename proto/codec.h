@@ -30,9 +30,16 @@
 #define CODEC_KIND_MAX     3u             /* of a worker */
 #define CODEC_PRIORITY_MAX 100
 #define CODEC_KEY_MAX      256u           /* of a job: bytes, with NUL */
+#define CODEC_CALENDAR_MAX 256u           /* when a schedule runs: bytes, with NUL */
 #define CODEC_RETRIES_MAX  1000u
 #define CODEC_RETRY_MAX    86400000000u   /* microseconds of a first pause */
+#define CODEC_SPAN_MAX     315576000000000u   /* microseconds of a delay, or in the queue: ten years */
+#define CODEC_AT_MAX       253402300799999999u /* the last microsecond of the year 9999 */
 #define CODEC_RETRY_ON     (1u << 6 | 1u << 8 | 1u << 9 | 1u << 10) /* failed, timed-out, crashed, interrupted */
+#define CODEC_AFTER_MAX    1024u          /* jobs that one may wait for */
+#define CODEC_TAG_MAX      64u            /* of a tag: bytes, with NUL */
+#define CODEC_TAGS         3u             /* of a job */
+#define CODEC_TAGS_MAX     (CODEC_TAGS * CODEC_TAG_MAX) /* all of them with commas between: bytes, with NUL */
 #define CODEC_STATE_FINAL  5u             /* of a job: from here on it has ended (enum wsd_job_state of client.h) */
 #define CODEC_STATE_MAX    10u
 
@@ -41,6 +48,8 @@
 #define FEATURE_FORGET 2u  /* FORGET */
 #define FEATURE_BRIEF  8u  /* FINISHED, SUBMIT_QUIET, SUBMIT_LEFT */
 #define FEATURE_STORE  16u /* durable jobs, keys, retries, DEAD */
+#define FEATURE_TIME   32u /* delays, times, the longest time in the queue, SCHEDULE */
+#define FEATURE_ORDER  64u /* Submit.after, after_any and tags, Gate.tag */
 #define FEATURE_WHERE  256u /* LIST_WHERE, CANCEL_WHERE, progress of AWAIT, Error.retry_usec */
 
 struct span {
@@ -52,6 +61,8 @@ enum gate_action { GATE_PAUSE = 1, GATE_RESUME = 2, GATE_DRAIN = 3, GATE_LIMIT =
 enum gate_flags { GATE_PAUSED = 1, GATE_DRAINED = 2 };
 enum trace_action { TRACE_ACTION_START = 1, TRACE_ACTION_KEEP = 2, TRACE_ACTION_STOP = 3 };
 enum dead_action { DEAD_LIST = 1, DEAD_REQUEUE = 2, DEAD_DROP = 3 };
+enum schedule_action { SCHEDULE_ADD = 1, SCHEDULE_LIST = 2, SCHEDULE_REMOVE = 3, SCHEDULE_RUN = 4 };
+enum scheduled_flags { SCHEDULED_PERSISTENT = 1, SCHEDULED_CONFIGURED = 2, SCHEDULED_RUNNING = 4 };
 enum submit_flags {
     SUBMIT_DETACH = 1,
     SUBMIT_PROGRESS = 2,
@@ -80,6 +91,9 @@ struct msg_submit {
     struct span key;
     uint32_t retries, retry_on;
     uint64_t retry_usec;
+    uint64_t delay_usec, at_usec, queue_usec;
+    struct span after, after_any; /* ids, 16 bytes each */
+    struct span tags;             /* names with commas between */
 };
 struct msg_id { bool has_id; uint8_t id[16]; uint32_t flags; };
 struct msg_chunk { uint64_t offset; bool last; };
@@ -95,6 +109,8 @@ struct msg_job {
     bool durable, dead;
     uint32_t retries;
     uint64_t due_usec;
+    uint32_t waits_for;
+    struct span tags;
 };
 struct msg_finished {
     uint8_t id[16];
@@ -133,8 +149,8 @@ struct msg_worker {
     size_t n_counters;
 };
 struct msg_trace { uint32_t action; };
-struct msg_gate { uint32_t action; struct span plugin, function; uint32_t limit; };
-struct msg_gate_state { struct span plugin, function; uint32_t flags, limit; uint64_t running, waiting; };
+struct msg_gate { uint32_t action; struct span plugin, function; uint32_t limit; struct span tag; };
+struct msg_gate_state { struct span plugin, function; uint32_t flags, limit; uint64_t running, waiting; struct span tag; };
 struct msg_dead { uint32_t action; struct msg_id id; };
 struct msg_filter {
     uint32_t states;
@@ -145,6 +161,18 @@ struct msg_filter {
     uint32_t limit;
 };
 struct msg_count { uint64_t n; };
+struct msg_schedule {
+    uint32_t action;
+    struct span name, calendar;
+    bool persistent;
+    struct msg_submit job; /* without key, delay and time; flags: SUBMIT_DURABLE */
+};
+struct msg_scheduled {
+    struct span name, calendar, plugin, function, error;
+    uint32_t uid, flags, state, exit;
+    uint64_t next_usec, ran_usec, runs, skipped;
+    struct msg_id id;
+};
 struct msg_open { uint32_t serial; struct span path; };
 struct msg_lane_bind { uint32_t lane; struct span plugin, function; };
 struct msg_lane_bound { uint32_t number, flags; };
@@ -184,12 +212,24 @@ struct msg {
         struct msg_dead dead;
         struct msg_filter filter; /* LIST_WHERE, CANCEL_WHERE */
         struct msg_count count;
+        struct msg_schedule schedule;
+        struct msg_scheduled scheduled;
         struct msg_lane_bind lane_bind;
         struct msg_lane_bound lane_bound;
     };
 };
 
 struct codec;
+
+/* What a tag is: 1 to CODEC_TAG_MAX - 1 of letters, digits, `.`, `_`, `-`. Here for wsctl, which links no codec. [any] */
+static inline bool codec_is_tag(const char *text, size_t size)
+{
+    for (size_t i = 0; i < size; i++)
+        if (!(text[i] >= 'a' && text[i] <= 'z') && !(text[i] >= 'A' && text[i] <= 'Z') &&
+            !(text[i] >= '0' && text[i] <= '9') && text[i] != '.' && text[i] != '_' && text[i] != '-')
+            return false;
+    return size > 0 && size < CODEC_TAG_MAX;
+}
 
 int codec_new(struct codec **ret_codec); /* 0 or -ENOMEM */
 struct codec *codec_free(struct codec *codec);

@@ -44,6 +44,7 @@ enum frame_type {
     FRAME_GATE = 17,    /* Gate -> GATE_STATE.., END | ERROR */
     FRAME_FORGET = 18,  /* Empty -> END; the call with this tag is followed no more */
     FRAME_DEAD = 20,    /* Dead -> JOB.., END | ERROR */
+    FRAME_SCHEDULE = 21, /* Schedule -> SCHEDULED.., END | ERROR */
     FRAME_LIST_WHERE = 25,   /* Filter -> JOB.., END | ERROR */
     FRAME_CANCEL_WHERE = 26, /* Filter -> COUNT | ERROR */
     FRAME_LANE_OPEN = 30,  /* Empty -> LANE, and at the end LANE_LOST or END | ERROR */
@@ -70,6 +71,7 @@ enum frame_type {
     FRAME_PIECE = 81,    /* Chunk + body: the next bytes of a trace, of the EXECUTOR before it */
     FRAME_RELOADED = 82, /* Reloaded */
     FRAME_GATE_STATE = 83, /* GateState */
+    FRAME_SCHEDULED = 84,  /* Scheduled */
     FRAME_COUNT = 88,      /* Count: of how many it was done */
     FRAME_LANE = 100,       /* Empty (+ two descriptors: memory, grant) */
     FRAME_LANE_BOUND = 101, /* LaneBound */

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <sys/mman.h>
 
 #include "progress.h"
 
@@ -30,6 +31,10 @@ static struct batch_item *item_free(struct batch_item *item)
     wsd_call_free(item->call);
     buffer_deinit(&item->output);
     buffer_deinit(&item->json.out);
+    if (item->has_to && output_close(&item->to) != 0)
+        batch->output.failed = true;
+    if (item->input)
+        munmap(item->input, item->input_size);
     free(item->name);
     free(item);
     return NULL;
@@ -69,6 +74,8 @@ static int on_output(struct wsd_call *call, const void *data, size_t size, void 
 
     if (item->ignored)
         return 0;
+    if (item->has_to)
+        return output_write(&item->to, data, size) ? (batch->output.failed = true) : 0;
     if (batch->owner == item && !batch->ctl->json) {
         progress_clear_for_stdout();
         return output_write(&batch->output, data, size); /* a failure ends the loop */
@@ -77,7 +84,7 @@ static int on_output(struct wsd_call *call, const void *data, size_t size, void 
         batch->output.failed = true;
         return ctl_error(EXIT_IO, item->name, "out of memory for the output");
     }
-    item->held = !batch->ctl->json && buffer_size(&item->output) > GATHER_MAX;
+    item->held = !batch->ctl->json && !batch->unheld && buffer_size(&item->output) > GATHER_MAX;
     return item->held;
 }
 
@@ -116,7 +123,7 @@ static void on_done(struct wsd_call *call, int error, const struct wsd_job_info 
     if (error) {
         int exit = wsd_client_exit(batch->client);
 
-        if (error == -EAGAIN && !item->ignored) {
+        if ((error == -EAGAIN || (batch->again && batch->again(item, error))) && !item->ignored) {
             item->retry_usec = wsd_client_retry_usec(batch->client);
             item->refused = true; /* the owner of the batch decides: again later, or batch_item_fail() */
             snprintf(item->error, sizeof(item->error), "%s", text);
@@ -161,7 +168,7 @@ static void item_end(struct batch_item *item)
     if (buffer_size(&item->json.out) > 0 && !item->ignored && json_end(&item->json) != 0)
         batch->output.failed = true;
     if (item->exit != 0 && !item->ignored) {
-        if (item->index < batch->first_failed) {
+        if (item->index < batch->first_failed && !item->follows) {
             batch->first_failed = item->index;
             batch->exit = item->exit;
         }
@@ -222,22 +229,26 @@ void batch_settle(struct batch *batch)
     }
 }
 
+void batch_ignore(struct batch_item *item)
+{
+    item->ignored = true;
+    buffer_deinit(&item->output);
+    if (!item->call || item->refused)
+        item->done = true;
+    else if (!item->done)
+        wsd_call_cancel(item->call);
+    if (item->held)
+        wsd_call_resume(item->call);
+    item->held = item->refused = false;
+}
+
 void batch_cancel(struct batch *batch, uint64_t from)
 {
     list_for_each (l, &batch->items) {
         struct batch_item *item = container_of(l, struct batch_item, link);
 
-        if (item->index < from || item->ignored)
-            continue;
-        item->ignored = true;
-        buffer_deinit(&item->output);
-        if (!item->call || item->refused)
-            item->done = true;
-        else if (!item->done)
-            wsd_call_cancel(item->call);
-        if (item->held)
-            wsd_call_resume(item->call);
-        item->held = item->refused = false;
+        if (item->index >= from && !item->ignored)
+            batch_ignore(item);
     }
 }
 

@@ -14,6 +14,8 @@
 #include "json.h"
 #include "stream.h"
 
+struct batch_item;
+
 struct batch {
     const struct ctl *ctl;
     struct wsd_client *client;
@@ -21,6 +23,9 @@ struct batch {
     bool unordered;
     bool named;         /* errors and messages name the item */
     bool item_key;      /* JSON has a member `item` */
+    bool unheld;        /* none is held: one may be waited for by another, which comes before it */
+    /* Whether an item that was refused so is to be `refused` for now, too; NULL: none but -EAGAIN. */
+    bool (*again)(struct batch_item *item, int error);
     const char *plugin; /* for the hint where it is not found */
     struct list items;  /* oldest first */
     struct batch_item *owner;
@@ -40,6 +45,11 @@ struct batch_item {
     struct wsd_call *call;
     struct buffer output;
     struct json json;
+    struct output to; /* where has_to: instead of stdout */
+    void *input;      /* mapped; NULL: none */
+    size_t input_size;
+    bool has_to;
+    bool follows; /* its failure is that of another, which is counted */
     bool done, refused, held, ignored;
     uint64_t retry_usec; /* refused: what wsd says of another try */
     int exit;
@@ -56,6 +66,8 @@ void batch_item_fail(struct batch_item *item, int exit, const char *text);
 /* After each turn of the loop: puts out what can be, frees what has ended. Items that were refused for now stay, with
  * `refused` set and not done. */
 void batch_settle(struct batch *batch);
+/* Cancels one, and forgets how it ends. */
+void batch_ignore(struct batch_item *item);
 /* Cancels what runs, from this index on, and forgets how it ends. */
 void batch_cancel(struct batch *batch, uint64_t from);
 void batch_deinit(struct batch *batch);

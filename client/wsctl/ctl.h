@@ -42,6 +42,7 @@ struct ctl {
 };
 
 int verb_submit(struct ctl *ctl, int argc, char **argv);
+int verb_run(struct ctl *ctl, int argc, char **argv);
 int verb_map(struct ctl *ctl, int argc, char **argv);
 int verb_await(struct ctl *ctl, int argc, char **argv);
 int verb_attach(struct ctl *ctl, int argc, char **argv);
@@ -49,6 +50,7 @@ int verb_status(struct ctl *ctl, int argc, char **argv);
 int verb_list(struct ctl *ctl, int argc, char **argv);
 int verb_cancel(struct ctl *ctl, int argc, char **argv);
 int verb_dead(struct ctl *ctl, int argc, char **argv);
+int verb_schedule(struct ctl *ctl, int argc, char **argv);
 int verb_plugin(struct ctl *ctl, int argc, char **argv);
 int verb_bench(struct ctl *ctl, int argc, char **argv);
 int verb_ping(struct ctl *ctl, int argc, char **argv);
@@ -91,6 +93,8 @@ extern const char ctl_common_help[]; /* a line an option */
 /* 0 or -1. `10`, `1.5s`, `500ms`, `1min 30s`, `2h`. */
 int parse_duration(const char *text, uint64_t *ret_usec);
 int parse_number(const char *text, long long min, long long max, long long *ret);
+/* A time of day or a date, after now (microseconds since the epoch): see when.c. 0 or -1. */
+int parse_when(const char *text, uint64_t now_usec, uint64_t *ret_usec);
 /* Splits PLUGIN[:FUNCTION] in place: *ret_function is NULL where there is none. 0 or -1. */
 int parse_plugin(char *text, const char **ret_function);
 
@@ -98,12 +102,16 @@ int parse_plugin(char *text, const char **ret_function);
 
 /* One line on stderr, `wsctl: what: why`. Returns exit. */
 __attribute__((format(printf, 3, 4))) int ctl_error(int exit, const char *what, const char *format, ...);
+/* Where what is said from now on was found: it stands before the rest. NULL: nowhere. */
+void ctl_error_where(const char *where);
 /* A line of a job's: what may be NULL. */
 void print_message(const char *what, const char *text);
 /* The name of a state, coloured where stdout is a terminal that wants it. */
 const char *state_text(enum wsd_job_state state, char *buffer, size_t size);
 /* "12 us", "3.4 ms", "5.6 s" */
 const char *duration_text(uint64_t usec, char *buffer, size_t size);
+/* What is paused or limited: `PLUGIN:FUNCTION`, `tag NAME`, `(all)` */
+const char *gate_text(const struct wsd_gate_info *info, char *buffer, size_t size);
 /* What is wrong with a job that did not succeed: its error or its state. */
 const char *job_error_text(const struct wsd_job_info *info, char *buffer, size_t size);
 /* Nothing that it says can steer a terminal any more. */

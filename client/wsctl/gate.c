@@ -4,6 +4,7 @@
  * Owns nothing beyond the call. One thread. */
 #include "ctl.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
@@ -16,25 +17,52 @@
 #define LOOK_MSEC 100 /* between two looks at what is left of a drain */
 
 /* PLUGIN[:FUNCTION] or NULL; everything. */
-static int act(struct ctl *ctl, struct wsd_client *client, enum wsd_gate_action action, const char *what, uint32_t limit)
+static int act(struct ctl *ctl, struct wsd_client *client, enum wsd_gate_action action, const char *what, bool is_tag,
+               uint32_t limit)
 {
     _cleanup_(freep) char *plugin = what ? strdup(what) : NULL;
     const char *function = NULL;
 
+    if (is_tag) {
+        int r = wsd_client_gate_tag(client, action, what, limit);
+
+        return r == -EINVAL ? ctl_error(EXIT_USAGE, what, "not the name of a tag") : r < 0 ? ctl_client_error(client, what, NULL) : 0;
+    }
     if (what && (!plugin || parse_plugin(plugin, &function) < 0))
         return ctl_error(EXIT_USAGE, what, "PLUGIN[:FUNCTION] is wanted");
     int r = wsd_client_gate(client, action, plugin, function, limit);
     return r < 0 ? ctl_client_error(client, what ? what : ctl->verb->name, NULL) : 0;
 }
 
+/* --tag TAG, then at most so many arguments. Returns 0, the exit code, said, or -1: help was given. */
+static int parse(struct ctl *ctl, int argc, char **argv, int max, const char **ret_tag)
+{
+    static const struct option own[] = {{"tag", required_argument, NULL, 't'}, {0}};
+    int c, r;
+
+    *ret_tag = NULL;
+    while ((c = ctl_getopt(ctl, argc, argv, "t:", own, &r)) != CTL_END) {
+        if (c == CTL_EXIT)
+            return r ? r : -1;
+        *ret_tag = optarg;
+    }
+    if (argc - optind > max - !!*ret_tag)
+        return ctl_error(EXIT_USAGE, ctl->verb->name, "too many arguments; usage: wsctl %s %s", ctl->verb->name,
+                         ctl->verb->usage);
+    return 0;
+}
+
 static int verb_act(struct ctl *ctl, int argc, char **argv, enum wsd_gate_action action)
 {
     struct wsd_client *client = NULL;
-    int r;
+    const char *tag;
+    int r = parse(ctl, argc, argv, 1, &tag);
 
-    if (ctl_arguments(ctl, argc, argv, 0, 1, &r) == CTL_EXIT || (r = ctl_connect(ctl, &client)) != 0)
+    if (r != 0)
+        return MAX(r, 0);
+    if ((r = ctl_connect(ctl, &client)) != 0)
         return r;
-    r = act(ctl, client, action, optind < argc ? argv[optind] : NULL, 0);
+    r = act(ctl, client, action, tag ? tag : optind < argc ? argv[optind] : NULL, tag, 0);
     wsd_client_free(client);
     return r;
 }
@@ -112,7 +140,7 @@ int verb_drain(struct ctl *ctl, int argc, char **argv)
     if ((r = ctl_connect(ctl, &client)) != 0)
         return r;
     progress_init(!ctl->quiet && !ctl->no_progress && !ctl->json);
-    r = act(ctl, client, WSD_GATE_DRAIN, NULL, 0);
+    r = act(ctl, client, WSD_GATE_DRAIN, NULL, false, 0);
     if (r == 0 && wait)
         r = wait_until_empty(ctl, client);
     wsd_client_free(client);
@@ -131,8 +159,7 @@ static int list_each(const struct wsd_gate_info *info, void *userdata)
         json_gate(&json, info);
         return json_end(&json);
     }
-    snprintf(name, sizeof(name), "%s%s%s", *info->plugin ? info->plugin : "(all)", *info->function ? ":" : "",
-             info->function);
+    gate_text(info, name, sizeof(name));
     if (info->limit)
         snprintf(limit, sizeof(limit), "%u", info->limit);
     printf("%-24s %6s %9" PRIu64 " %9" PRIu64 "  %s%s\n", name, limit, info->running, info->waiting,
@@ -143,19 +170,21 @@ static int list_each(const struct wsd_gate_info *info, void *userdata)
 int verb_limit(struct ctl *ctl, int argc, char **argv)
 {
     struct wsd_client *client = NULL;
+    const char *tag, *number;
     long long n = 0;
-    int r;
+    int r = parse(ctl, argc, argv, 2, &tag);
 
-    if (ctl_arguments(ctl, argc, argv, 0, 2, &r) == CTL_EXIT)
-        return r;
-    if (argc - optind == 1)
+    if (r != 0)
+        return MAX(r, 0);
+    if (argc - optind == 1 - !!tag)
         return ctl_error(EXIT_USAGE, "limit", "usage: wsctl limit %s", ctl->verb->usage);
-    if (argc > optind && strcmp(argv[optind + 1], "none") != 0 && parse_number(argv[optind + 1], 1, UINT32_MAX, &n) < 0)
-        return ctl_error(EXIT_USAGE, argv[optind + 1], "a number of jobs from 1 on, or none, is wanted");
+    number = argc > optind ? argv[argc - 1] : NULL;
+    if (number && strcmp(number, "none") != 0 && parse_number(number, 1, UINT32_MAX, &n) < 0)
+        return ctl_error(EXIT_USAGE, number, "a number of jobs from 1 on, or none, is wanted");
     if ((r = ctl_connect(ctl, &client)) != 0)
         return r;
-    if (argc > optind) {
-        r = act(ctl, client, WSD_GATE_LIMIT, argv[optind], (uint32_t)n);
+    if (number) {
+        r = act(ctl, client, WSD_GATE_LIMIT, tag ? tag : argv[optind], tag, (uint32_t)n);
     } else {
         if (!ctl->json && !ctl->quiet)
             printf("%-24s %6s %9s %9s\n", "FUNCTION", "LIMIT", "RUNNING", "WAITING");

@@ -126,14 +126,14 @@ void json_base64(struct json *json, const char *key, const void *data, size_t si
     put(json, "\"", 1);
 }
 
-/* An array of the lines of a text. */
-static void put_lines(struct json *json, const char *key, const char *text)
+/* An array of the parts of a text. */
+static void put_list(struct json *json, const char *key, const char *text, char between)
 {
     char line[512];
 
     json_open(json, key, '[');
     for (const char *end; *text; text = *end ? end + 1 : end) {
-        end = strchrnul(text, '\n');
+        end = strchrnul(text, between);
         snprintf(line, sizeof(line), "%.*s", (int)(end - text), text);
         json_string(json, NULL, line);
     }
@@ -166,18 +166,26 @@ void json_job(struct json *json, const struct wsd_job_info *info)
         json_string(json, "key", info->key);
     if (info->retries)
         json_number(json, "retries", info->retries);
+    if (info->waits_for)
+        json_number(json, "waits_for", info->waits_for);
+    if (info->tags[0])
+        put_list(json, "tags", info->tags, ',');
     if (info->state == WSD_JOB_DELAYED)
         json_number(json, "due_usec", info->due_usec);
     if (info->dead)
         json_bool(json, "dead", true);
     if (info->backtrace[0])
-        put_lines(json, "backtrace", info->backtrace);
+        put_list(json, "backtrace", info->backtrace, '\n');
 }
 
 void json_gate(struct json *json, const struct wsd_gate_info *info)
 {
-    json_string(json, "plugin", info->plugin);
-    json_string(json, "function", info->function);
+    if (*info->tag) {
+        json_string(json, "tag", info->tag);
+    } else {
+        json_string(json, "plugin", info->plugin);
+        json_string(json, "function", info->function);
+    }
     json_bool(json, "paused", info->paused);
     json_bool(json, "drained", info->drained);
     json_number(json, "limit", info->limit);

@@ -56,7 +56,8 @@ int list_show(const struct wsd_job_info *info, void *userdata)
     }
     wsd_id_text(&info->id, id);
     snprintf(name, sizeof(name), "%.80s%s%.60s", info->plugin, info->function[0] ? ":" : "", info->function);
-    snprintf(rest, sizeof(rest), "%-24s%s%s", name, info->error[0] ? "  " : "", info->error);
+    snprintf(rest, sizeof(rest), "%-24s%s%s%s%s%s", name, info->tags[0] ? "  [" : "", info->tags, info->tags[0] ? "]" : "",
+             info->error[0] ? "  " : "", info->error);
     text_clean(rest);
     if (size.ws_col)
         cut(rest, size.ws_col > FIXED_COLUMNS ? size.ws_col - FIXED_COLUMNS : 1u);

@@ -88,6 +88,8 @@ static int report(struct local *local, const struct submit_options *options, con
         .status = result->status,
         .worker = "",
         .backtrace = "",
+        .key = "",
+        .tags = "",
         .attempts = 1,
         .uid = getuid(),
         .run_usec = result->run_usec,

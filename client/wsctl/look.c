@@ -69,6 +69,7 @@ static int on_gate(const struct wsd_gate_info *info, void *userdata)
 
     copy(g.plugin, sizeof(g.plugin), info->plugin);
     copy(g.function, sizeof(g.function), info->function);
+    copy(g.tag, sizeof(g.tag), info->tag);
     return add(&((struct look *)userdata)->gates, &g, sizeof(g));
 }
 
@@ -188,8 +189,21 @@ struct wsd_job_info look_job_info(const struct look_job *job)
     info.function = job->function;
     info.worker = job->worker;
     info.error = job->error;
-    info.status = info.backtrace = "";
+    info.status = info.backtrace = info.key = info.tags = "";
     return info;
+}
+
+struct wsd_gate_info look_gate_info(const struct look_gate *gate)
+{
+    return (struct wsd_gate_info){.size = sizeof(struct wsd_gate_info),
+                                  .plugin = gate->plugin,
+                                  .function = gate->function,
+                                  .tag = gate->tag,
+                                  .paused = gate->paused,
+                                  .drained = gate->drained,
+                                  .limit = gate->limit,
+                                  .running = gate->running,
+                                  .waiting = gate->waiting};
 }
 
 /* --- order -------------------------------------------------------------------------------------------------------- */

@@ -31,7 +31,7 @@ struct look_executor {
 };
 
 struct look_gate {
-    char plugin[96], function[64];
+    char plugin[96], function[64], tag[64];
     bool paused, drained;
     uint32_t limit;
     uint64_t running, waiting;
@@ -74,6 +74,7 @@ double look_rate(const struct look *before, const struct look *now, uint64_t gro
  * that was not there before has done all of it since. */
 double look_busy(const struct look *before, const struct look *now, const struct look_worker *worker, uint64_t *ret_run);
 /* With its texts; as long as the look is. */
+struct wsd_gate_info look_gate_info(const struct look_gate *gate);
 struct wsd_job_info look_job_info(const struct look_job *job);
 
 enum look_sort { LOOK_BY_RUN, LOOK_BY_CPU, LOOK_BY_NEW, LOOK_SORTS };

@@ -21,12 +21,18 @@ static const struct verb verbs[] = {
      "  -d, --detach          print the job's id and leave; see wsctl await\n"
      "  -t, --timeout TIME    of its run time: 30, 1.5s, 500ms, 2min, 1h\n"
      "  -p, --priority N      -100 to 100, higher first\n"
+     "      --delay TIME      not before so long\n"
+     "      --at WHEN         not before: 18:30, tomorrow 08:00, '2031-05-17 08:00', 2031-05-17T08:00:00Z, @SECONDS\n"
+     "      --max-wait TIME   the longest time in the queue; beyond it the job ends (124) and has not run\n"
      "      --durable         accepted when it is on disk; it and its result outlive wsd\n"
      "      --key KEY         a second submit with the same key is the same job\n"
      "      --retries N       tried again so often after it ended badly, with growing pauses\n"
      "      --retry-delay TIME  the first of them (1s)\n"
      "      --retry-on LIST   what counts as badly (failed,timed-out,crashed,interrupted)\n"
      "      --wait-for-room[=TIME]  where it is refused for now (75): wait for room, at most so long\n"
+     "      --after ID[,ID...]      held until these jobs have succeeded; cancelled where one has not\n"
+     "      --after-any ID[,ID...]  held until these jobs have ended, however\n"
+     "      --tag TAG         a name for limits and pauses; may be repeated, at most 3\n"
      "      --local           run it inside wsctl, without a daemon (for debuggers and authors)\n"
      "      --workers N       with --local: so many workers\n"
      "      --plugin-dir DIR  with --local: look here; may be repeated\n"
@@ -44,6 +50,16 @@ static const struct verb verbs[] = {
      "      --wait-for-room[=TIME]  where it is refused for now (75): wait for room, at most so long\n"
      "      --json            one object a job, with its item\n",
      verb_map},
+    {"run", "[OPTION...] FILE", "Runs a graph of jobs",
+     "FILE (- is stdin) is JSON: {\"nodes\": [{\"name\": \"a\", \"plugin\": \"checksum\", \"args\": [\"x\"]},\n"
+     "{\"name\": \"b\", \"plugin\": \"count\", \"after\": [\"a\"]}]}; wsctl(1) has all members of a node. Outputs come in the\n"
+     "order of the file. After a failure the rest is cancelled; what did not run because of another does not count.\n\n"
+     "  -d, --output-dir DIR  each output into DIR/NAME instead\n"
+     "  -k, --keep-going      after a failure only what runs after it is cancelled\n"
+     "      --dot             print the graph in Graphviz's language, and run nothing\n"
+     "      --dot-to FILE     write it there when all has ended, with states\n"
+     "      --json            one object a node, with its name as `item`\n",
+     verb_run},
     {"await", "ID...", "Waits for jobs and gives their output and status",
      "The outputs come in the order of the arguments; the exit code is that of the first that failed.\n", verb_await},
     {"attach", "ID...", "Follows jobs as they go: output, messages, progress, end",
@@ -66,6 +82,21 @@ static const struct verb verbs[] = {
      verb_cancel},
     {"dead", "list | requeue ID... | drop ID...", "Shows durable jobs that are out of retries, and decides on them",
      "They are kept until requeue (queued again, under the same id, as if never tried) or drop (forgotten).\n", verb_dead},
+    {"schedule", "add NAME --on WHEN [OPTION...] PLUGIN[:FUNCTION] [ARG...] | list | remove NAME | run NAME",
+     "Has wsd submit a job again and again",
+     "WHEN is a calendar expression of systemd.time(7): 'Mon..Fri 08:00', '*:0/15', daily, 'Sun 03:00 Europe/Berlin'. What is\n"
+     "added is kept on disk, and runs with your rights until it is removed; run does it now, and prints the job's id. A run that\n"
+     "comes due while the one before is not done is skipped, and counted.\n\n"
+     "      --on WHEN         when\n"
+     "      --persistent      runs missed while wsd was not there: one at its start\n"
+     "  -t, --timeout TIME    as for submit, and so are the others\n"
+     "  -p, --priority N      -100 to 100, higher first\n"
+     "      --max-wait TIME   the longest time in the queue\n"
+     "      --durable         each run's job and its result outlive wsd\n"
+     "      --retries N       tried again so often after it ended badly\n"
+     "      --retry-delay TIME  the first pause before that (1s)\n"
+     "      --retry-on LIST   what counts as badly (failed,timed-out,crashed,interrupted)\n",
+     verb_schedule},
     {"plugin", "list | show NAME | reload NAME | release NAME[:FUNCTION]", "Tells which plugins and functions there are",
      "reload loads the plugin's file now: new jobs get it, those before end on the old one, which also stays in use where "
      "the\n"
@@ -104,19 +135,22 @@ static const struct verb verbs[] = {
      "      --start           begin, and leave it running\n"
      "      --stop            end what --start began, and write it\n",
      verb_trace},
-    {"pause", "[PLUGIN[:FUNCTION]]", "Keeps jobs from running",
+    {"pause", "[PLUGIN[:FUNCTION] | --tag TAG]", "Keeps jobs from running",
      "Of a function, a plugin, or everything: jobs are accepted and wait until `wsctl resume`; those that run go on. Others do "
      "not\n"
-     "wait behind them. For administrators, as are resume, drain and limit.\n",
+     "wait behind them. For administrators, as are resume, drain and limit.\n\n"
+     "  -t, --tag TAG         all jobs with this tag\n",
      verb_pause},
-    {"resume", "[PLUGIN[:FUNCTION]]", "Ends a pause; without an argument also a drain", "", verb_resume},
+    {"resume", "[PLUGIN[:FUNCTION] | --tag TAG]", "Ends a pause; without an argument also a drain",
+     "  -t, --tag TAG         of all jobs with this tag\n", verb_resume},
     {"drain", "[--no-wait]", "Refuses new jobs, and waits for those that are there",
      "`wsctl resume` ends it. What waits at a pause is waited for.\n\n"
      "  -n, --no-wait         refuse new jobs, and return at once\n",
      verb_drain},
-    {"limit", "[PLUGIN[:FUNCTION] N|none]", "Lets only so many jobs run at once",
+    {"limit", "[PLUGIN[:FUNCTION] N|none | --tag TAG N|none]", "Lets only so many jobs run at once",
      "Of all users together; those above it wait. Without arguments: shows what is limited, paused and drained.\n"
-     "It lasts until wsd ends: `[plugin NAME]` `max-running` in wsd.conf is for good.\n",
+     "It lasts until wsd ends: `[plugin NAME]` and `[tag NAME]` `max-running` in wsd.conf are for good.\n\n"
+     "  -t, --tag TAG         all jobs with this tag\n",
      verb_limit},
     {"version", "", "Tells the versions of wsctl, library and daemon", "", verb_version},
     {"complete", "[WORD...]", NULL, "", verb_complete},

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * print.c: lines for people.
- * Owns nothing. One thread.
+ * Owns nothing but the place that errors name. One thread.
  * Keeps: an error is one line, written at once; nothing that a job or a daemon says can steer the terminal.
  * Does not know JSON (json.c). */
 #include "ctl.h"
@@ -41,6 +41,13 @@ static void put_line(char *line, size_t size)
     }
 }
 
+static const char *error_where;
+
+void ctl_error_where(const char *where)
+{
+    error_where = where;
+}
+
 int ctl_error(int exit, const char *what, const char *format, ...)
 {
     char why[2048], line[4096];
@@ -49,7 +56,7 @@ int ctl_error(int exit, const char *what, const char *format, ...)
     va_start(args, format);
     vsnprintf(why, sizeof(why), format, args);
     va_end(args);
-    snprintf(line, sizeof(line) - 1, "wsctl: %.1800s: %s", what, why);
+    snprintf(line, sizeof(line) - 1, "wsctl: %.900s%s%.900s: %s", error_where ? error_where : "", error_where ? ": " : "", what, why);
     put_line(line, sizeof(line));
     return exit;
 }
@@ -82,6 +89,15 @@ const char *duration_text(uint64_t usec, char *buffer, size_t size)
         snprintf(buffer, size, "%.1f ms", (double)usec / 1e3);
     else
         snprintf(buffer, size, "%.1f s", (double)usec / 1e6);
+    return buffer;
+}
+
+const char *gate_text(const struct wsd_gate_info *info, char *buffer, size_t size)
+{
+    if (*info->tag)
+        snprintf(buffer, size, "tag %s", info->tag);
+    else
+        snprintf(buffer, size, "%s%s%s", *info->plugin ? info->plugin : "(all)", *info->function ? ":" : "", info->function);
     return buffer;
 }
 

@@ -34,6 +34,10 @@ static void show(const struct wsd_job_info *info)
         printf("durable   yes%s\n", info->dead ? ", out of retries: see wsctl dead" : "");
     if (info->key[0])
         printf("key       %s\n", info->key);
+    if (info->waits_for)
+        printf("waits for %u job%s\n", info->waits_for, info->waits_for == 1 ? "" : "s");
+    if (info->tags[0])
+        printf("tags      %s\n", info->tags);
     if (info->state == WSD_JOB_DELAYED)
         printf("due in    %s\n", duration_text(info->due_usec, text, sizeof(text)));
     printf("attempts  %u\nuid       %u\n", info->attempts, info->uid);

@@ -227,6 +227,15 @@ static int start(struct submit *submit)
         .retries = o->retries,
         .retry_on = o->retry_on,
         .retry_usec = o->retry_usec,
+        .delay_usec = o->delay_usec,
+        .at_usec = o->at_usec,
+        .queue_usec = o->queue_usec,
+        .after = o->after,
+        .n_after = o->n_after,
+        .after_any = o->after_any,
+        .n_after_any = o->n_after_any,
+        .tags = o->tags,
+        .n_tags = o->n_tags,
         .flags = (o->detach ? WSD_SUBMIT_DETACH : 0) | (o->durable ? WSD_SUBMIT_DURABLE : 0) | (stream ? WSD_SUBMIT_STREAM : 0) |
                  (progress_on() ? WSD_SUBMIT_PROGRESS : 0),
     };
@@ -335,8 +344,6 @@ end:
     return r;
 }
 
-enum { OPT_WAIT_FOR_ROOM = 255, OPT_LOCAL, OPT_WORKERS, OPT_PLUGIN_DIR, OPT_DURABLE, OPT_KEY, OPT_RETRIES, OPT_RETRY_DELAY, OPT_RETRY_ON };
-
 static const struct option long_options[] = {
     {"input", required_argument, NULL, 'i'},
     {"output", required_argument, NULL, 'o'},
@@ -349,6 +356,12 @@ static const struct option long_options[] = {
     {"retry-delay", required_argument, NULL, OPT_RETRY_DELAY},
     {"retry-on", required_argument, NULL, OPT_RETRY_ON},
     {"wait-for-room", optional_argument, NULL, OPT_WAIT_FOR_ROOM},
+    {"delay", required_argument, NULL, OPT_DELAY},
+    {"at", required_argument, NULL, OPT_AT},
+    {"max-wait", required_argument, NULL, OPT_MAX_WAIT},
+    {"after", required_argument, NULL, OPT_AFTER},
+    {"after-any", required_argument, NULL, OPT_AFTER_ANY},
+    {"tag", required_argument, NULL, OPT_TAG},
     {"local", no_argument, NULL, OPT_LOCAL},
     {"workers", required_argument, NULL, OPT_WORKERS},
     {"plugin-dir", required_argument, NULL, OPT_PLUGIN_DIR},
@@ -377,8 +390,36 @@ static int retry_on(const char *text, uint32_t *ret)
     return 0;
 }
 
-/* Returns 0 or the exit code, said. */
-static int set_option(struct submit_options *o, int c)
+static int span(const char *text, uint64_t *ret)
+{
+    return parse_duration(text, ret) == 0 && *ret <= CODEC_SPAN_MAX
+               ? 0
+               : ctl_error(EXIT_USAGE, text, "not a duration of at most ten years; write 30, 1.5s, 500ms, 2min, 1h or 7d");
+}
+
+/* `ID,ID`, behind those that are there. Returns 0 or the exit code, said. */
+static int add_ids(const char *text, struct wsd_id **ids, size_t *n)
+{
+    char one[WSD_ID_TEXT];
+    int r = 0;
+
+    for (const char *at = text; r == 0 && at; at = *at ? at + 1 : NULL) {
+        size_t size = strcspn(at, ",");
+        struct wsd_id *more = realloc(*ids, (*n + 1) * sizeof(*more));
+
+        if (!more)
+            return ctl_error(EXIT_IO, "submit", "out of memory");
+        *ids = more;
+        snprintf(one, sizeof(one), "%.*s", (int)MIN(size, sizeof(one)), at);
+        if (size != WSD_ID_TEXT - 1 || wsd_id_parse(one, &more[*n]) < 0)
+            r = ctl_error(EXIT_USAGE, text, "not the ids of jobs: 32 hexadecimal digits each, with commas between");
+        ++*n;
+        at += size;
+    }
+    return r;
+}
+
+int submit_option(struct submit_options *o, int c)
 {
     long long number;
 
@@ -422,6 +463,25 @@ static int set_option(struct submit_options *o, int c)
         return retry_on(optarg, &o->retry_on);
     case OPT_WAIT_FOR_ROOM:
         return room_option(&o->room, optarg);
+    case OPT_DELAY:
+        return span(optarg, &o->delay_usec);
+    case OPT_MAX_WAIT:
+        return span(optarg, &o->queue_usec);
+    case OPT_AT:
+        return parse_when(optarg, clock_realtime_usec(), &o->at_usec) == 0
+                   ? 0
+                   : ctl_error(EXIT_USAGE, optarg,
+                               "not a time; write 18:30, tomorrow 08:00, 2031-05-17 08:00, 2031-05-17T08:00:00Z or @1937001600");
+    case OPT_AFTER:
+        return add_ids(optarg, &o->after, &o->n_after);
+    case OPT_AFTER_ANY:
+        return add_ids(optarg, &o->after_any, &o->n_after_any);
+    case OPT_TAG:
+        if (o->n_tags == CODEC_TAGS || !codec_is_tag(optarg, strlen(optarg)))
+            return ctl_error(EXIT_USAGE, "--tag", "at most %u, each of 1 to %u letters, digits, dots, underscores, hyphens",
+                             CODEC_TAGS, CODEC_TAG_MAX - 1);
+        o->tags[o->n_tags++] = optarg;
+        return 0;
     case OPT_LOCAL:
         o->local = true;
         return 0;
@@ -438,20 +498,30 @@ static int set_option(struct submit_options *o, int c)
     }
 }
 
+int submit_option_named(struct submit_options *options, const char *name, const char *value)
+{
+    for (const struct option *o = long_options; o->name; o++)
+        if (strcmp(o->name, name) == 0) {
+            optarg = (char *)(uintptr_t)value;
+            return submit_option(options, o->val);
+        }
+    return ctl_error(EXIT_USAGE, name, "no such option");
+}
+
 static int parse(struct ctl *ctl, int argc, char **argv, struct submit_options *o)
 {
     bool ended;
     int c, r;
 
     while ((c = ctl_getopt(ctl, argc, argv, "i:o:dt:p:", long_options, &r)) != CTL_END)
-        if (c == CTL_EXIT || (r = set_option(o, c)) != 0)
+        if (c == CTL_EXIT || (r = submit_option(o, c)) != 0)
             return c == CTL_EXIT && r == 0 ? -1 : r;
     if (optind == argc)
         return ctl_error(EXIT_USAGE, "submit", "no plugin is named; usage: wsctl submit %s", ctl->verb->usage);
     ended = strcmp(argv[optind - 1], "--") == 0;
     o->name = argv[optind++];
     while (!ended && (c = ctl_getopt_behind(ctl, argc, argv, "i:o:dt:p:", long_options, &r)) != CTL_END)
-        if (c == CTL_EXIT || (r = set_option(o, c)) != 0)
+        if (c == CTL_EXIT || (r = submit_option(o, c)) != 0)
             return c == CTL_EXIT && r == 0 ? -1 : r;
     o->args = argv + optind;
     o->n_args = (size_t)(argc - optind);
@@ -460,8 +530,16 @@ static int parse(struct ctl *ctl, int argc, char **argv, struct submit_options *
                          "only with --local; else it is wsd's to say");
     if (o->local && o->room.wanted)
         return ctl_error(EXIT_USAGE, "--wait-for-room", "not with --local");
+    if (o->local && (o->delay_usec || o->at_usec || o->queue_usec))
+        return ctl_error(EXIT_USAGE, o->delay_usec ? "--delay" : o->at_usec ? "--at" : "--max-wait", "not with --local");
+    if (o->delay_usec && o->at_usec)
+        return ctl_error(EXIT_USAGE, "--at", "not with --delay");
     if (o->local && (o->durable || o->key || o->retries))
         return ctl_error(EXIT_USAGE, o->durable ? "--durable" : o->key ? "--key" : "--retries", "not with --local");
+    if (o->local && (o->n_after || o->n_after_any || o->n_tags))
+        return ctl_error(EXIT_USAGE, o->n_tags ? "--tag" : o->n_after ? "--after" : "--after-any", "not with --local");
+    if (o->n_after + o->n_after_any > CODEC_AFTER_MAX)
+        return ctl_error(EXIT_USAGE, "--after", "at most %u jobs in all", CODEC_AFTER_MAX);
     if ((o->retry_usec || o->retry_on) && !o->retries)
         return ctl_error(EXIT_USAGE, o->retry_on ? "--retry-on" : "--retry-delay", "only with --retries");
     if (o->local && o->detach)
@@ -487,5 +565,7 @@ int verb_submit(struct ctl *ctl, int argc, char **argv)
         r = options.local ? submit_local(ctl, &options) : submit_remote(ctl, &options);
     }
     free((char *)(uintptr_t)options.plugin);
+    free(options.after);
+    free(options.after_any);
     return r < 0 ? 0 : r;
 }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "ctl.h"
+#include "proto/codec.h"
 #include "room.h"
 
 struct submit_options {
@@ -18,12 +19,27 @@ struct submit_options {
     const char *key;
     uint32_t retries, retry_on;
     uint64_t retry_usec;
+    uint64_t delay_usec, at_usec, queue_usec;
+    struct wsd_id *after, *after_any; /* to be freed */
+    size_t n_after, n_after_any;
+    const char *tags[CODEC_TAGS];
+    size_t n_tags;
     bool detach, local, durable;
     struct room room;
     unsigned workers;
     const char *plugin_dirs[16];
     size_t n_plugin_dirs;
 };
+
+enum {
+    OPT_WAIT_FOR_ROOM = 255, OPT_LOCAL, OPT_WORKERS, OPT_PLUGIN_DIR, OPT_DURABLE, OPT_KEY, OPT_RETRIES, OPT_RETRY_DELAY, OPT_RETRY_ON,
+    OPT_DELAY, OPT_AT, OPT_MAX_WAIT, OPT_AFTER, OPT_AFTER_ANY, OPT_TAG
+};
+
+/* submit.c: takes one of the options of submit, whose value is optarg. Returns 0 or the exit code, said. */
+int submit_option(struct submit_options *options, int c);
+/* The same by its long name. */
+int submit_option_named(struct submit_options *options, const char *name, const char *value);
 
 /* local.c: runs it inside this process. Returns the exit code. */
 int submit_local(const struct ctl *ctl, const struct submit_options *options);

@@ -162,7 +162,9 @@ static void draw_gates(struct page *p)
     if (n > first)
         line(p, SCREEN_REVERSE, "%-32s %8s %8s %8s", "PAUSED OR LIMITED", "LIMIT", "RUNNING", "WAITING");
     for (size_t i = first; i < first + room; i++) {
-        snprintf(name, sizeof(name), "%s%s%s", *g[i].plugin ? g[i].plugin : "(all)", *g[i].function ? ":" : "", g[i].function);
+        const struct wsd_gate_info info = look_gate_info(&g[i]);
+
+        gate_text(&info, name, sizeof(name));
         snprintf(limit, sizeof(limit), g[i].limit ? "%u" : "-", g[i].limit);
         line(p, SCREEN_PLAIN, "%-32s %8s %8" PRIu64 " %8" PRIu64 "  %s%s", name, limit, g[i].running, g[i].waiting,
              g[i].paused ? "paused " : "", g[i].drained ? "drained" : "");
@@ -265,13 +267,9 @@ static void json_gates(struct json *json, const struct look *now)
     json_open(json, "gates", '[');
     for (size_t i = 0; i < LOOK_N(now->gates, struct look_gate); i++) {
         json_open(json, NULL, '{');
-        json_gate(json, &(struct wsd_gate_info){.plugin = g[i].plugin,
-                                                .function = g[i].function,
-                                                .paused = g[i].paused,
-                                                .drained = g[i].drained,
-                                                .limit = g[i].limit,
-                                                .running = g[i].running,
-                                                .waiting = g[i].waiting});
+        const struct wsd_gate_info info = look_gate_info(&g[i]);
+
+        json_gate(json, &info);
         json_close(json, '}');
     }
     json_close(json, ']');

@@ -6,7 +6,10 @@
 
 #include "frontend/peer.h"
 
-enum call_kind { CALL_SUBMIT, CALL_AWAIT, CALL_LIST, CALL_PLUGINS, CALL_RELOAD, CALL_WORKERS, CALL_TRACE, CALL_DEAD, CALL_LANE, CALL_BIND, CALL_CANCEL };
+enum call_kind {
+    CALL_SUBMIT, CALL_AWAIT, CALL_LIST, CALL_PLUGINS, CALL_RELOAD, CALL_WORKERS, CALL_TRACE, CALL_DEAD, CALL_LANE, CALL_BIND, CALL_CANCEL,
+    CALL_SCHEDULE
+};
 
 struct call {
     struct watch watch; /* SUBMIT, AWAIT */
@@ -24,11 +27,12 @@ struct call {
     struct selection *selection;   /* LIST, CANCEL */
     uint64_t n_cancelled;          /* CANCEL */
     size_t at, n;                  /* PLUGINS: bytes of names; RELOAD: owners */
+    struct schedule_query schedule; /* SCHEDULE */
     size_t asked;                  /* PLUGINS: where the name is that was asked for last */
     bool one;                      /* PLUGINS: of this one name */
     struct executor_question question; /* WORKERS, TRACE */
     struct list answers;               /* TRACE: what executors said, and has not been sent */
-    uint32_t action;                   /* TRACE: enum trace_action */
+    uint32_t action;                   /* TRACE: enum trace_action; SCHEDULE: enum schedule_action */
     bool answered;                     /* TRACE: no more will come */
     bool quiet;                        /* SUBMIT: wants no ACCEPTED */
     bool left, over;                   /* SUBMIT: wants no more after ACCEPTED; and has had it */

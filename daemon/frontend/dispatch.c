@@ -127,6 +127,7 @@ void call_free(struct call *c)
     list_remove(&c->stalled);
     jobs_plugin_forget(&c->query);
     jobs_dead_forget(&c->dead);
+    jobs_schedule_forget(&c->schedule);
     ask_forget(c);
     quota_request_ended(c->peer);
     lane_forget(c);
@@ -296,7 +297,9 @@ static void job_msg(struct msg *m, uint16_t type, const struct job_info *info)
                               .durable = info->durable,
                               .dead = info->dead,
                               .retries = info->retries,
-                              .due_usec = info->due_usec}};
+                              .due_usec = info->due_usec,
+                              .waits_for = info->waits_for,
+                              .tags = span(info->tags)}};
     memcpy(m->job.id, info->id, sizeof(m->job.id));
 }
 
@@ -304,7 +307,7 @@ static void job_msg(struct msg *m, uint16_t type, const struct job_info *info)
 static bool is_plain(const struct job_info *info)
 {
     return info->state == JOB_SUCCEEDED && !info->exit && !*info->error && !*info->status && !*info->backtrace &&
-           !*info->key && !info->durable && !info->retries && !info->done && !info->total;
+           !*info->key && !*info->tags && !info->durable && !info->retries && !info->done && !info->total;
 }
 
 static void finished_msg(struct msg *m, const struct job_info *info)
@@ -548,8 +551,11 @@ static void send_gate(const struct jobs_gate_info *info, void *userdata)
                                          .flags = (info->paused ? GATE_PAUSED : 0u) | (info->drained ? GATE_DRAINED : 0u),
                                          .limit = info->limit,
                                          .running = info->running,
-                                         .waiting = info->waiting}};
+                                         .waiting = info->waiting,
+                                         .tag = span(info->tag)}};
 
+    if (*info->tag && !(a->peer->features & FEATURE_ORDER))
+        return; /* it would be taken for everything */
     peer_send(a->peer, &m, a->tag, NULL, 0);
 }
 
@@ -560,6 +566,7 @@ static void do_gate(struct peer *p, uint32_t tag, const struct msg_gate *m)
                                               .uid = p->uid,
                                               .plugin = m->plugin.data,
                                               .function = m->function.data,
+                                              .tag = m->tag.data,
                                               .limit = m->limit};
     const char *refusal = m->action == GATE_LIST ? NULL : access_administer(p);
     int r = 0;
@@ -578,7 +585,7 @@ static void do_gate(struct peer *p, uint32_t tag, const struct msg_gate *m)
         peer_error(p, tag, 66, "it is neither paused nor limited: see `wsctl limit`");
     else
         peer_error(p, tag, r == -EINVAL ? 64 : 75,
-                   r == -EINVAL   ? "a limit is for a plugin, or a function of it; a drain is for all"
+                   r == -EINVAL   ? "a limit is for a plugin, a function of it, or a tag; a drain is for all"
                    : r == -ENOSPC ? "too many are paused or limited: see `wsctl limit`"
                                   : strerror(-r));
 }
@@ -624,6 +631,94 @@ static void do_dead(struct peer *p, uint32_t tag, const struct msg_dead *m)
         peer_error(p, tag, 66, "no such job is out of retries: see `wsctl dead list`");
     else
         peer_error(p, tag, 75, r == -EAGAIN ? "wsd is draining" : r == -EBUSY ? "it is being read or changed: try again" : strerror(-r));
+}
+
+static void on_scheduled(struct schedule_query *q, int code, const char *text, const uint8_t *id)
+{
+    struct call *c = container_of(q, struct call, schedule);
+    struct msg m = {.type = FRAME_SCHEDULED, .scheduled = {.id = {.has_id = true}}};
+
+    if (code != 0) {
+        peer_error(c->peer, c->tag, (uint32_t)code, text);
+        call_free(c);
+        return;
+    }
+    if (c->action == SCHEDULE_RUN) {
+        memcpy(m.scheduled.id.id, id, sizeof(m.scheduled.id.id));
+        peer_send(c->peer, &m, c->tag, NULL, 0);
+    }
+    call_end(c);
+}
+
+static void send_schedule(const struct schedule_info *info, void *userdata)
+{
+    struct call *c = userdata;
+    struct msg m = {.type = FRAME_SCHEDULED,
+                    .scheduled = {.name = span(info->name),
+                                  .calendar = span(info->calendar),
+                                  .plugin = span(info->plugin),
+                                  .function = span(info->function),
+                                  .error = line(info->error),
+                                  .uid = info->uid,
+                                  .flags = (info->persistent ? SCHEDULED_PERSISTENT : 0u) |
+                                           (info->configured ? SCHEDULED_CONFIGURED : 0u) | (info->running ? SCHEDULED_RUNNING : 0u),
+                                  .state = info->state,
+                                  .exit = info->exit,
+                                  .next_usec = info->next_usec,
+                                  .ran_usec = info->ran_usec,
+                                  .runs = info->runs,
+                                  .skipped = info->skipped,
+                                  .id = {.has_id = info->ran_usec != 0}}};
+
+    memcpy(m.scheduled.id.id, info->id, sizeof(m.scheduled.id.id));
+    peer_send(c->peer, &m, c->tag, NULL, 0);
+}
+
+static void schedule_add(struct call *c, const struct msg_schedule *m)
+{
+    const struct schedule_request r = {.name = m->name.data,
+                                       .calendar = m->calendar.data,
+                                       .persistent = m->persistent,
+                                       .job = {.plugin = m->job.plugin.data,
+                                               .function = m->job.function.data,
+                                               .args = m->job.args.data,
+                                               .args_size = m->job.args.size,
+                                               .argc = m->job.argc,
+                                               .timeout_usec = m->job.timeout_usec,
+                                               .priority = m->job.priority,
+                                               .durable = m->job.flags & SUBMIT_DURABLE,
+                                               .retries = m->job.retries,
+                                               .retry_on = m->job.retry_on,
+                                               .retry_usec = m->job.retry_usec,
+                                               .queue_usec = m->job.queue_usec,
+                                               .directory = c->peer->directory,
+                                               .uid = c->peer->uid}};
+
+    if (m->job.plugin.size)
+        jobs_schedule_add(c->peer->frontend->options.jobs, &r, &c->schedule);
+    else
+        on_scheduled(&c->schedule, 64, "no plugin named", NULL);
+}
+
+static void do_schedule(struct peer *p, uint32_t tag, const struct msg_schedule *m)
+{
+    struct jobs *jobs = p->frontend->options.jobs;
+    struct call *c = call_new(p, tag, CALL_SCHEDULE);
+
+    if (!c)
+        return;
+    c->schedule.answer = on_scheduled;
+    c->action = m->action;
+    switch (m->action) {
+    case SCHEDULE_ADD: schedule_add(c, m); break;
+    case SCHEDULE_REMOVE: jobs_schedule_remove(jobs, p->uid, m->name.data, &c->schedule); break;
+    case SCHEDULE_RUN: jobs_schedule_run(jobs, p->uid, m->name.data, &c->schedule); break;
+    default:
+        if (jobs_schedules(jobs, access_sees(p), send_schedule, c) == 0)
+            call_end(c);
+        else
+            on_scheduled(&c->schedule, 75, "out of memory", NULL);
+    }
 }
 
 static void do_status(struct peer *p, uint32_t tag, const struct msg_id *m)
@@ -703,6 +798,14 @@ static void do_submit(struct peer *p, uint32_t tag, const struct msg_submit *m, 
         .retries = m->retries,
         .retry_on = m->retry_on,
         .retry_usec = m->retry_usec,
+        .delay_usec = m->delay_usec,
+        .at_usec = m->at_usec,
+        .queue_usec = m->queue_usec,
+        .after = (const uint8_t *)m->after.data,
+        .n_after = (uint32_t)(m->after.size / 16),
+        .after_any = (const uint8_t *)m->after_any.data,
+        .n_after_any = (uint32_t)(m->after_any.size / 16),
+        .tags = m->tags.data,
         .directory = p->directory,
         .uid = p->uid,
     };
@@ -821,7 +924,7 @@ static void do_stats(struct peer *p, uint32_t tag)
 
 static uint64_t own_features(const struct peer *p)
 {
-    return FEATURE_STORE | FEATURE_FORGET | FEATURE_BRIEF | FEATURE_WHERE |
+    return FEATURE_STORE | FEATURE_FORGET | FEATURE_BRIEF | FEATURE_TIME | FEATURE_ORDER | FEATURE_WHERE |
            (jobs_lanes_available() && !p->remote ? FEATURE_LANE : 0);
 }
 
@@ -904,7 +1007,7 @@ void dispatch_take_call(struct peer *p, const struct kept_call *k)
 static bool wants_submit(uint16_t type)
 {
     return type == FRAME_SUBMIT || type == FRAME_PLUGINS || type == FRAME_RELOAD || type == FRAME_RELEASE ||
-           type == FRAME_LANE_OPEN || type == FRAME_LANE_BIND;
+           type == FRAME_LANE_OPEN || type == FRAME_LANE_BIND || type == FRAME_SCHEDULE;
 }
 
 static const char *plugin_of(const struct msg *m)
@@ -914,6 +1017,7 @@ static const char *plugin_of(const struct msg *m)
     case FRAME_PLUGINS: return m->plugins.name.data;
     case FRAME_RELOAD: return m->reload.name.data;
     case FRAME_RELEASE: return m->release.name.data;
+    case FRAME_SCHEDULE: return m->schedule.action == SCHEDULE_ADD ? m->schedule.job.plugin.data : "";
     default: return "";
     }
 }
@@ -966,6 +1070,7 @@ void dispatch(struct peer *p, const struct frame *frame)
     case FRAME_OPENED: do_opened(p, frame->tag, &m.opened); break;
     case FRAME_WORKERS: ask_workers(p, frame->tag, &m.workers); break;
     case FRAME_DEAD: do_dead(p, frame->tag, &m.dead); break;
+    case FRAME_SCHEDULE: do_schedule(p, frame->tag, &m.schedule); break;
     case FRAME_LANE_OPEN: lane_open(p, frame->tag); break;
     case FRAME_LANE_BIND: lane_bind(p, frame->tag, &m.lane_bind); break;
     case FRAME_LANE_WAITS: lane_waits(p, frame->tag); break;

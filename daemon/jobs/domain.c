@@ -596,10 +596,13 @@ static int hand_over(struct domain *d, struct job *job)
             return r;
         }
     }
+    bool aged = job != queue_first(&d->queue);
     queue_turn(&d->queue, job);
     job_unqueue(job);
     fair_handed(d, job);
     job_move(job, JOB_RUNNING);
+    job->aged = aged;
+    d->n_aged += aged;
     job->attempts++;
     job->slot = slot;
     job->generation = generation;
@@ -642,17 +645,33 @@ static bool plugin_is_there(struct domain *d, struct job *job)
     return false;
 }
 
+static uint64_t aged_before(const struct domain *d)
+{
+    uint64_t now = clock_monotonic_usec(), usec = d->jobs->options.limits.ageing_usec;
+
+    return now > usec ? now - usec : 0;
+}
+
+/* Whose turn it is. */
+static struct job *next_of(struct domain *d)
+{
+    bool may_be_aged = d->queue.turns == AGEING_TURNS - 1 && d->n_aged < AGED_WORKERS(domain_workers(d));
+    struct job *job = may_be_aged ? queue_aged(&d->queue, aged_before(d)) : NULL;
+
+    return job ? job : queue_first(&d->queue);
+}
+
 void domain_pump(struct domain *d)
 {
     uint32_t n = 0, n_moved = 0;
 
-    for (struct job *job; !d->jobs->paused && (job = queue_first(&d->queue));) {
+    for (struct job *job; !d->jobs->paused && (job = next_of(d));) {
         if (!d->executor && (domain_start(d) < 0 || !d->executor))
             return;
         if (!d->executor->ready || d->finishing)
             return; /* the next one takes them */
         if (!plugin_is_there(d, job)) {
-            if (queue_first(&d->queue) == job)
+            if (next_of(d) == job)
                 break;
             continue;
         }

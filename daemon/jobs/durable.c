@@ -16,6 +16,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "jobs/after.h"
 #include "jobs/promise.h"
 
 #define PARTED "wsd is ending: the job stays in its store, and goes on after the next start; see `wsctl await`"
@@ -104,9 +105,13 @@ static void added(struct store_request *r)
         job_stop(job, STOP_CANCEL);
         return;
     }
-    job_enqueue(job);
-    if (job->domain->jobs->draining)
-        durable_part(job, false);
+    if (!job->domain->jobs->draining) {
+        job_enqueue(job);
+        return;
+    }
+    if (job->state == JOB_NEW)
+        job_move(job, JOB_HELD);
+    durable_part(job, false);
 }
 
 bool durable_add(struct job *job)
@@ -150,7 +155,16 @@ bool durable_add(struct job *job)
     row->retries = p->retries;
     row->retry_usec = p->retry_usec;
     row->retry_on = p->retry_on;
-    row->state = JOB_QUEUED;
+    row->tags = job->more->tags;
+    if (job->more->awaiting) {
+        row->after = job->more->awaiting->names;
+        row->after_size = job->more->awaiting->n * sizeof(struct after_name);
+    }
+    row->due_usec = time_due(job);
+    row->state = row->due_usec ? JOB_DELAYED : JOB_QUEUED;
+    row->due_at = row->due_usec && row->due_usec == job_time(job)->at_usec;
+    row->delay_usec = job_time(job)->delay_usec;
+    row->wait_usec = job_time(job)->by_configuration ? 0 : job_time(job)->wait_usec;
     row->submitted_usec = job_submitted_usec(job);
     store_post(jobs->store, &q->r);
     return true;
@@ -203,18 +217,18 @@ static void started(struct store_request *r)
     p->marked |= result == 0 && marks;
     queue_put(&job->domain->queue, job, true); /* where it has had its place at its gates, too */
     if (job->more->stop != STOP_NONE) {
+        enum job_stop stop = (enum job_stop)job->more->stop;
+
         job->more->stop = STOP_NONE;
-        job_unqueue(job);
-        job_finish(job, JOB_CANCELLED, CODE_CANCELLED, NULL, NULL);
+        job_stop(job, stop);
     } else if (result == -ENOENT || result == -EBADMSG) {
         job_unqueue(job);
         job_finish(job, JOB_FAILED, WSD_STATUS_LAST, "its input is not in the store any more", NULL);
     } else if (result < 0) { /* it was taken on, so it waits */
         log_event(LOG_KIND_STORE, LOG_WARNING, NULL, "a durable job waits for the disk: %s", why);
-        p->due_usec = clock_monotonic_usec() + STORE_AGAIN_USEC;
         job_unqueue(job);
         job_move(job, JOB_DELAYED);
-        job_timer(job, STORE_AGAIN_USEC);
+        time_pause(job, STORE_AGAIN_USEC);
     } else {
         domain_pump(job->domain);
     }
@@ -262,7 +276,7 @@ static void retried(struct store_request *r)
         durable_part(job, false);
 }
 
-void durable_retry(struct job *job, uint64_t pause_usec)
+void durable_retry(struct job *job)
 {
     struct promise *p = job_promise(job);
     struct disk_request *q = disk_request_new(job, STORE_RETRY, retried);
@@ -271,7 +285,7 @@ void durable_retry(struct job *job, uint64_t pause_usec)
     if (!q)
         return; /* a wsd that dies now takes this try for the last one */
     q->r.row.state = JOB_DELAYED;
-    q->r.row.due_usec = clock_realtime_usec() + pause_usec;
+    q->r.row.due_usec = time_due(job);
     q->r.row.retried = p->retried;
     q->r.row.attempts = p->attempts_before;
     if (job->more->error) {
@@ -288,7 +302,7 @@ void durable_closing(struct job *job)
     if (!p || !p->durable)
         return;
     p->ending = true;
-    p->dead = p->retries && p->retry_on >> job->state & 1;
+    p->dead = p->retries && p->retry_on >> job->state & 1 && !job_time(job)->waited;
 }
 
 static void ended(struct store_request *r)
@@ -404,6 +418,7 @@ static bool take_back(struct job *job)
         return false;
     }
     q->r.row.state = JOB_QUEUED;
+    q->r.row.due_usec = clock_realtime_usec(); /* from then on it waits */
     q->r.row.retried = p->retried;
     q->r.row.attempts = p->attempts_before;
     store_post(q->jobs->store, &q->r);
@@ -428,6 +443,7 @@ bool durable_part(struct job *job, bool running)
         output_absorb(job);
         job_move(job, JOB_QUEUED); /* its place at its gates is free */
         break;
+    case JOB_HELD: /* its input is there, or it would not be acknowledged: it waits for others */
     case JOB_DELAYED:
         break;
     default:

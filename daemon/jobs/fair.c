@@ -6,7 +6,8 @@
  * these are short nobody minds. Where they are long, who comes now would wait for all of them: so a moment after he
  * came those that have not begun are looked at, and, where their order is not what it would be now, go back to the
  * queue.
- * Keeps: a job that has begun, or whose input went by descriptor, stays; each other one keeps its place in its lane.
+ * Keeps: a job that has begun, that had its turn because it had waited for long (queue_aged()), or whose input went by
+ * descriptor, stays; each other one keeps its place in its lane.
  * Does not choose the order (queue.c). */
 #include <errno.h>
 
@@ -55,7 +56,7 @@ static uint32_t count(const struct ahead *a, int priority, uint32_t *ret_lanes)
 
 static bool waits(struct domain *d, const struct job *job)
 {
-    return !job_received(job) && !(job->more && (job->more->held_chunks || job->more->stop)) &&
+    return !job->aged && !job_received(job) && !(job->more && (job->more->held_chunks || job->more->stop)) &&
            front_waiting(&d->executor->front, job->slot);
 }
 

@@ -1,30 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * gate.c: functions and plugins that are paused, or of which only so many jobs run at once; and the drain.
+ * gate.c: functions, plugins and tags that are paused, or of which only so many jobs run at once; and the drain.
  * Owns the gates and the jobs that wait at them. [loop]
  * A gate is at the way from a domain's queue to its executor: a job that comes to a closed one waits there, in a queue
  * like that of the domain, and goes back to the head of its lane when it may go on. So whoever is behind it does not
  * wait for it.
  * Keeps: a gate is there while it is paused or has a limit, and counts what is handed over from its first moment on;
  * no more are handed over than its limit. Jobs that wait here are QUEUED.
- * Does not know why: who may close a gate is its caller's business. */
+ * Does not know why: who may close a gate is told by its caller's uid only. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "jobs/job.h"
 
 #define MOVES_A_TURN 1024u /* jobs that go to a gate, or from one, before the loop looks at something else */
 
-#define GATES 3 /* at most on the way of a job: its plugin's, its function's, its user's */
-
 struct gate {
     struct hash_link by_name;
     char *plugin, *function; /* function "": all of the plugin */
-    struct user *user;       /* instead of both, there while some of his jobs are too many (max-running-per-user) */
+    char *tag;               /* not "": of all jobs that have it, and the others are "" */
+    struct user *user;       /* instead of all of these, there while some of his jobs are too many (max-running-per-user) */
     struct list link;        /* jobs->user_gates */
     bool paused;
     uint32_t limit;    /* 0: any number */
@@ -33,44 +33,82 @@ struct gate {
     struct queue queue;
 };
 
-static uint64_t key_of(const char *plugin, const char *function)
-{
-    const char *name;
-    size_t n = plugin_base_name(plugin, &name);
+/* How one is asked for; the lengths are there since the names may be part of something. */
+struct name {
+    const char *plugin, *function, *tag;
+    size_t n_plugin, n_tag;
+};
 
-    return hash_text(hash_text(0, name, n), function, strlen(function));
+/* What is asked for as ./dir/name.so is name here. */
+static struct name name_of(const char *plugin, const char *function)
+{
+    struct name n = {.function = function, .tag = ""};
+
+    n.n_plugin = plugin_base_name(plugin, &n.plugin);
+    return n;
 }
 
-static bool is_named(const struct gate *g, const char *plugin, const char *function)
+static struct name name_of_tag(const char *tag, size_t size)
 {
-    const char *name;
-    size_t n = plugin_base_name(plugin, &name);
-
-    return strlen(g->plugin) == n && memcmp(g->plugin, name, n) == 0 && strcmp(g->function, function) == 0;
+    return (struct name){.plugin = "", .function = "", .tag = tag, .n_tag = size};
 }
 
-static struct gate *find(const struct jobs *jobs, const char *plugin, const char *function)
+static uint64_t key_of(struct name n)
 {
-    for (struct hash_link *l = hash_first(&jobs->gates, key_of(plugin, function)); l; l = hash_next(l)) {
+    return hash_text(hash_text(hash_text(0, n.plugin, n.n_plugin), n.function, strlen(n.function)), n.tag, n.n_tag);
+}
+
+static bool is_named(const struct gate *g, struct name n)
+{
+    return strlen(g->plugin) == n.n_plugin && memcmp(g->plugin, n.plugin, n.n_plugin) == 0 &&
+           strcmp(g->function, n.function) == 0 && strlen(g->tag) == n.n_tag && memcmp(g->tag, n.tag, n.n_tag) == 0;
+}
+
+static struct gate *find(const struct jobs *jobs, struct name n)
+{
+    for (struct hash_link *l = hash_first(&jobs->gates, key_of(n)); l; l = hash_next(l)) {
         struct gate *g = container_of(l, struct gate, by_name);
 
-        if (is_named(g, plugin, function))
+        if (is_named(g, n))
             return g;
     }
     return NULL;
 }
 
-/* Its plugin's, its function's, its user's. The first two are looked for only where there is any gate. */
-static void gates_of(const struct job *job, struct gate *ret[static GATES])
+/* The names of those that may be on its way: .plugin NULL where there is none. */
+static void names_of(const struct job *job, struct name ret[static JOB_GATES])
+{
+    const char *at = job->more && job->more->tags ? job->more->tags : "";
+
+    memset(ret, 0, JOB_GATES * sizeof(*ret));
+    ret[GATE_OF_PLUGIN] = name_of(job->plugin->request, "");
+    if (job_function(job) && *job_function(job)->name)
+        ret[GATE_OF_FUNCTION] = name_of(job->plugin->request, job_function(job)->name);
+    for (int i = GATE_OF_TAG; i < GATE_OF_USER && *at; i++) {
+        size_t size = strcspn(at, ",");
+
+        ret[i] = name_of_tag(at, size);
+        at += size + (at[size] == ',');
+    }
+}
+
+/* Those that are there. They are looked for only where there is any gate; the user's is at hand. */
+static void gates_of(const struct job *job, struct gate *ret[static JOB_GATES])
 {
     const struct jobs *jobs = job->domain->jobs;
+    struct name names[JOB_GATES];
 
-    ret[0] = ret[1] = NULL;
-    ret[2] = job->user->gate;
+    memset(ret, 0, JOB_GATES * sizeof(*ret));
+    ret[GATE_OF_USER] = job->user->gate;
     if (jobs->gates.n == 0)
         return;
-    ret[0] = find(jobs, job->plugin->request, "");
-    ret[1] = job_function(job) && *job_function(job)->name ? find(jobs, job->plugin->request, job_function(job)->name) : NULL;
+    names_of(job, names);
+    for (int i = 0; i < GATE_OF_USER; i++) {
+        ret[i] = names[i].plugin ? find(jobs, names[i]) : NULL;
+        for (int k = GATE_OF_TAG; k < i; k++)
+            if (ret[i] == ret[k])
+                ret[i] = NULL; /* a tag that is there twice is there once */
+    }
 }
 
 static bool is_open(const struct gate *g)
@@ -79,32 +117,29 @@ static bool is_open(const struct gate *g)
 }
 
 /* Whether one that was let go on from here still has its place. */
-static bool is_open_for(const struct gate *g, const struct job *job, uint8_t out)
+static bool is_open_for(const struct gate *g, const struct job *job, unsigned out)
 {
     return is_open(g) || (job->gate & out && !g->paused && g->n_inside + g->n_out <= g->limit);
 }
 
 bool gate_known(const struct jobs *jobs, const char *plugin, const char *function)
 {
-    return jobs->gates.n && (find(jobs, plugin, "") || find(jobs, plugin, function));
+    return jobs->gates.n && (find(jobs, name_of(plugin, "")) || find(jobs, name_of(plugin, function)));
 }
 
-static const uint8_t at_of[GATES] = {GATE_AT_PLUGIN, GATE_AT_FUNCTION, GATE_AT_USER};
-static const uint8_t out_of[GATES] = {GATE_OUT_PLUGIN, GATE_OUT_FUNCTION, GATE_OUT_USER};
-
-static void forget_out(struct job *job, struct gate *gates[static GATES])
+static void forget_out(struct job *job, struct gate *gates[static JOB_GATES])
 {
-    for (int i = 0; i < GATES; i++)
-        if (job->gate & out_of[i] && gates[i])
+    for (int i = 0; i < JOB_GATES; i++)
+        if (job->gate & GATE_OUT(i) && gates[i])
             gates[i]->n_out--;
     job->gate = 0;
 }
 
-static void wait_at(struct job *job, struct gate *gates[static GATES], int i)
+static void wait_at(struct job *job, struct gate *gates[static JOB_GATES], int i)
 {
     queue_take(&job->domain->queue, job);
     forget_out(job, gates);
-    job->gate = at_of[i];
+    job->gate = (unsigned)(i + 1) & GATE_AT;
     queue_put(&gates[i]->queue, job, false);
     job->domain->jobs->gates_due = true;
 }
@@ -133,15 +168,15 @@ static struct gate *gate_of_user(struct jobs *jobs, struct user *user)
 bool gate_lets(struct job *job)
 {
     uint64_t most = job->domain->jobs->options.limits.running_per_user;
-    struct gate *gates[GATES];
+    struct gate *gates[JOB_GATES], **user = &gates[GATE_OF_USER];
 
     gates_of(job, gates);
-    if (most && !gates[2] && job->user->n_running >= most)
-        gates[2] = gate_of_user(job->domain->jobs, job->user);
-    if (gates[2])
-        gates[2]->limit = user_limit(job->domain->jobs); /* it may just have changed */
-    for (int i = 0; i < GATES; i++)
-        if (gates[i] && !is_open_for(gates[i], job, out_of[i])) {
+    if (most && !*user && job->user->n_running >= most)
+        *user = gate_of_user(job->domain->jobs, job->user);
+    if (*user)
+        (*user)->limit = user_limit(job->domain->jobs); /* it may just have changed */
+    for (int i = 0; i < JOB_GATES; i++)
+        if (gates[i] && !is_open_for(gates[i], job, GATE_OUT(i))) {
             wait_at(job, gates, i);
             return false;
         }
@@ -150,15 +185,14 @@ bool gate_lets(struct job *job)
 
 void job_unqueue(struct job *job)
 {
-    struct gate *gates[GATES];
+    struct gate *gates[JOB_GATES];
 
     gates_of(job, gates);
-    for (int i = 0; i < GATES; i++)
-        if (job->gate & at_of[i]) {
-            queue_take(&gates[i]->queue, job);
-            job->gate = 0;
-            return;
-        }
+    if (job->gate & GATE_AT) {
+        queue_take(&gates[(job->gate & GATE_AT) - 1]->queue, job);
+        job->gate = 0;
+        return;
+    }
     queue_take(&job->domain->queue, job);
     if (job->gate)
         job->domain->jobs->gates_due = true;
@@ -167,11 +201,11 @@ void job_unqueue(struct job *job)
 
 static void count(struct job *job, int by)
 {
-    struct gate *gates[GATES];
+    struct gate *gates[JOB_GATES];
 
     job->user->n_running = (uint32_t)((int)job->user->n_running + by);
     gates_of(job, gates);
-    for (int i = 0; i < GATES; i++)
+    for (int i = 0; i < JOB_GATES; i++)
         if (gates[i]) {
             gates[i]->n_inside = (uint32_t)((int)gates[i]->n_inside + by);
             job->domain->jobs->gates_due |= by < 0;
@@ -195,6 +229,7 @@ static struct gate *gate_free(struct gate *g)
     if (g) {
         free(g->plugin);
         free(g->function);
+        free(g->tag);
         free(g);
     }
     return NULL;
@@ -214,19 +249,33 @@ static bool is_needed(const struct gate *g)
     return g->paused || g->limit || g->queue.n || g->n_out;
 }
 
-/* Lets as many go on as may. Each may come to the other one of its gates next. */
-static uint32_t let_go_on(struct gate *g, uint32_t most)
+/* Which of its gates it is. */
+static unsigned out_of(const struct gate *g, const struct job *job)
+{
+    struct gate *gates[JOB_GATES];
+    int i = 0;
+
+    gates_of(job, gates);
+    while (i < JOB_GATES - 1 && gates[i] != g)
+        i++;
+    return GATE_OUT(i);
+}
+
+/* Lets as many go on as may. Each may come to another one of its gates next. */
+static uint32_t let_go_on(struct gate *g, uint32_t most, uint64_t before_usec)
 {
     struct list out;
     uint32_t n = 0;
 
     list_init(&out);
     for (; n < most && g->queue.n && is_open(g); n++) {
-        struct job *job = queue_first(&g->queue);
+        struct job *job = g->queue.turns == AGEING_TURNS - 1 ? queue_aged(&g->queue, before_usec) : NULL;
+
+        job = job ? job : queue_first(&g->queue);
 
         queue_turn(&g->queue, job);
         queue_take(&g->queue, job);
-        job->gate = g->user ? GATE_OUT_USER : *g->function ? GATE_OUT_FUNCTION : GATE_OUT_PLUGIN;
+        job->gate = out_of(g, job) & JOB_GATE_BITS;
         g->n_out++;
         list_push_front(&out, &job->link);
     }
@@ -238,6 +287,8 @@ static uint32_t let_go_on(struct gate *g, uint32_t most)
 
 void gates_turn(struct jobs *jobs)
 {
+    uint64_t now = clock_monotonic_usec(), ageing = jobs->options.limits.ageing_usec;
+    uint64_t before_usec = now > ageing ? now - ageing : 0; /* who was accepted then has waited for long */
     uint32_t left = MOVES_A_TURN;
 
     if (!jobs->gates_due)
@@ -248,7 +299,7 @@ void gates_turn(struct jobs *jobs)
             struct gate *g = container_of(l, struct gate, by_name);
 
             next = l->next;
-            left -= let_go_on(g, left);
+            left -= let_go_on(g, left, before_usec);
             if (g->queue.n && is_open(g))
                 jobs->gates_due = true;
             if (!is_needed(g)) {
@@ -261,7 +312,7 @@ void gates_turn(struct jobs *jobs)
         struct gate *g = container_of(l, struct gate, link);
 
         g->limit = user_limit(jobs);
-        left -= let_go_on(g, left);
+        left -= let_go_on(g, left, before_usec);
         if (g->queue.n && is_open(g))
             jobs->gates_due = true;
         if (!is_needed(g))
@@ -285,24 +336,29 @@ void gates_free(struct jobs *jobs)
 
 static bool goes_through(const struct job *job, const struct gate *g)
 {
-    return is_named(g, job->plugin->request, *g->function && job_function(job) ? job_function(job)->name : "");
+    struct name names[JOB_GATES];
+    bool through = false;
+
+    names_of(job, names);
+    for (int i = 0; i < JOB_GATES; i++)
+        through |= names[i].plugin && is_named(g, names[i]);
+    return through;
 }
 
-static struct gate *make(struct jobs *jobs, const char *plugin, const char *function)
+static struct gate *make(struct jobs *jobs, struct name n)
 {
-    struct gate *g = find(jobs, plugin, function);
-    const char *name;
-    size_t n = plugin_base_name(plugin, &name);
+    struct gate *g = find(jobs, n);
 
     if (g || jobs->gates.n >= JOBS_GATES)
         return g;
     g = calloc(1, sizeof(*g));
     if (!g)
         return NULL;
-    g->plugin = strndup(name, n);
-    g->function = strdup(function);
+    g->plugin = strndup(n.plugin, n.n_plugin);
+    g->function = strdup(n.function);
+    g->tag = strndup(n.tag, n.n_tag);
     queue_init(&g->queue, &jobs->lanes, &jobs->counters.n_queued);
-    if (!g->plugin || !g->function || hash_insert(&jobs->gates, &g->by_name, key_of(plugin, function)) < 0)
+    if (!g->plugin || !g->function || !g->tag || hash_insert(&jobs->gates, &g->by_name, key_of(n)) < 0)
         return gate_free(g);
     list_for_each(l, &jobs->domains)
     {
@@ -316,7 +372,8 @@ static struct gate *make(struct jobs *jobs, const char *plugin, const char *func
 static int set_gate(struct jobs *jobs, const struct jobs_gate_request *r)
 {
     bool opens = r->action == JOBS_GATE_RESUME || (r->action == JOBS_GATE_LIMIT && r->limit == 0);
-    struct gate *g = opens ? find(jobs, r->plugin, r->function) : make(jobs, r->plugin, r->function);
+    struct name n = *r->tag ? name_of_tag(r->tag, strlen(r->tag)) : name_of(r->plugin, r->function);
+    struct gate *g = opens ? find(jobs, n) : make(jobs, n);
 
     if (!g)
         return opens ? -ENOENT : jobs->gates.n >= JOBS_GATES ? -ENOSPC : -ENOMEM;
@@ -339,7 +396,7 @@ static void log_gate(const struct jobs_gate_request *r)
     const struct log_about about = {.plugin = *r->plugin ? r->plugin : NULL,
                                     .function = r->function,
                                     .uid = r->uid == JOBS_BY_CONFIGURATION ? NULL : &r->uid};
-    log_event(LOG_KIND_ADMINISTRATOR, LOG_NOTICE, &about, "%s%s%s: %s%s by %s", *r->plugin ? r->plugin : "all functions", *r->function ? ":" : "", r->function,
+    log_event(LOG_KIND_ADMINISTRATOR, LOG_NOTICE, &about, "%s%s%s%s: %s%s by %s", *r->tag ? "tag " : "", *r->tag ? r->tag : *r->plugin ? r->plugin : "all functions", *r->function ? ":" : "", r->function,
                r->action == JOBS_GATE_LIMIT && !r->limit ? "limited no more" : words[r->action], limit, who);
 }
 
@@ -347,9 +404,10 @@ int jobs_gate(struct jobs *jobs, const struct jobs_gate_request *r)
 {
     int n = 0;
 
-    if (*r->plugin && r->action != JOBS_GATE_DRAIN) {
+    bool of_all = !*r->plugin && !*r->tag;
+    if (!of_all && r->action != JOBS_GATE_DRAIN) {
         n = set_gate(jobs, r);
-    } else if (*r->plugin || r->action == JOBS_GATE_LIMIT) {
+    } else if (!of_all || r->action == JOBS_GATE_LIMIT) {
         return -EINVAL;
     } else if (r->action == JOBS_GATE_DRAIN) {
         jobs->drained = true;
@@ -372,6 +430,7 @@ void jobs_gates(struct jobs *jobs, void (*each)(const struct jobs_gate_info *inf
     jobs_counters(jobs, &n);
     const struct jobs_gate_info all = {.plugin = "",
                                        .function = "",
+                                       .tag = "",
                                        .paused = jobs->paused,
                                        .drained = jobs->drained || jobs->draining,
                                        .running = n.n_handed + n.direct_running,
@@ -383,6 +442,7 @@ void jobs_gates(struct jobs *jobs, void (*each)(const struct jobs_gate_info *inf
             const struct gate *g = container_of(l, struct gate, by_name);
             const struct jobs_gate_info info = {.plugin = g->plugin,
                                                 .function = g->function,
+                                                .tag = g->tag,
                                                 .paused = g->paused,
                                                 .limit = g->limit,
                                                 .running = g->n_inside,

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include <wsd/plugin.h>
+#include "jobs/after.h"
 #include "jobs/job.h"
 #include "jobs/promise.h"
 
@@ -72,7 +73,9 @@ static void more_free(struct job *job)
 
     if (!m)
         return;
+    after_forget(job);
     promise_free(job);
+    time_free(job);
     input_free(job);
     output_free(job);
     if (m->timer)
@@ -81,6 +84,7 @@ static void more_free(struct job *job)
     free(m->status);
     free(m->backtrace);
     free(m->limit);
+    free(m->tags);
     free(m);
     job->more = NULL;
 }
@@ -204,8 +208,12 @@ void job_enqueue(struct job *job)
 {
     if (durable_add(job))
         return;
+    time_accepted(job);
+    if (after_holds(job) || time_delays(job))
+        return;
     job_move(job, JOB_QUEUED);
     queue_put(&job->domain->queue, job, false);
+    time_queued(job, 0);
     fair_came(job->domain, job);
     domain_pump(job->domain);
 }
@@ -233,7 +241,10 @@ int job_limit_run(struct job *job)
 {
     const struct jobs_options *o = &job->domain->jobs->options;
     const char *of = NULL;
-    uint64_t limit = o->plugin_max_run ? o->plugin_max_run(job->plugin->name, &of, o->context) : o->limits.max_run_usec;
+    char name[64]; /* one that was restored belongs to a plugin that is not loaded yet, and has told none */
+
+    poison_name(job->domain->jobs, job->domain->key, job->plugin->request, name);
+    uint64_t limit = o->plugin_max_run ? o->plugin_max_run(job->plugin->name ? job->plugin->name : name, &of, o->context) : o->limits.max_run_usec;
     struct job_more *m = job->more;
 
     if (!limit || (m && m->timeout_usec && m->timeout_usec <= limit))
@@ -299,7 +310,7 @@ void job_resolve(struct job *job)
     free(job->function_name);
     job->function_name = NULL;
     job_set_function(job, f);
-    if (job_limit_run(job) < 0) {
+    if (job_limit_run(job) < 0 || time_limit_wait(job) < 0) {
         job_refuse(job, CODE_BUSY, "out of memory");
         return;
     }
@@ -308,7 +319,9 @@ void job_resolve(struct job *job)
         return;
     }
     if (job->flags & JOB_MORE_INPUT) {
-        int r = job_more(job) ? input_prepare(job, f->flags & WSD_FN_STREAMING && !job_promise(job)) : -ENOMEM;
+        /* one that waits takes all of its input first: a pipe would hold up its client for as long */
+        bool streams = f->flags & WSD_FN_STREAMING && !job_promise(job) && !(job->more && job->more->awaiting);
+        int r = job_more(job) ? input_prepare(job, streams) : -ENOMEM;
 
         if (r < 0) {
             snprintf(text, sizeof(text), "no room for the input: %s", strerror(-r));
@@ -354,7 +367,9 @@ void job_describe(const struct job *job, struct job_info *ret)
         .durable = p && p->durable,
         .dead = p && p->dead && !p->ending,
         .retries = p ? p->retries : 0,
-        .due_usec = p && job->state == JOB_DELAYED && p->due_usec > now ? p->due_usec - now : 0,
+        .waits_for = after_left(job),
+        .tags = m && m->tags ? m->tags : "",
+        .due_usec = job->state == JOB_DELAYED && job_time(job) ? due_left(&job_time(job)->due) : 0,
         .uid = job->user->uid,
         .submitted_usec = job_submitted_usec(job),
         .queued_usec = !job_final(job) ? now - job->accepted_usec : m ? m->queued_usec : 0,
@@ -511,6 +526,7 @@ void job_finish(struct job *job, enum job_state state, int exit, const char *err
     if (retry_again(job, state, exit, error, c))
         return;
     job_move(job, state);
+    time_begun(job);
     durable_closing(job);
     count_end(job);
     if (state != JOB_CRASHED)
@@ -534,6 +550,7 @@ void job_finish(struct job *job, enum job_state state, int exit, const char *err
 void job_ended(struct job *job, const struct job_info *info)
 {
     close_account(job);
+    after_ended(job);
     if (job_promise(job))
         output_pump(job); /* it was held back until now */
     bool told = tell_end(job, info);
@@ -563,6 +580,16 @@ void job_settle(struct job *job)
         job_free(job);
 }
 
+static void stop_unbegun(struct job *job, enum job_stop why)
+{
+    if (job->state == JOB_RUNNING)
+        job->attempts--;
+    if (why == STOP_WAITED)
+        time_out(job);
+    else
+        job_finish(job, JOB_CANCELLED, CODE_CANCELLED, NULL, NULL);
+}
+
 static void stop_running(struct job *job, enum job_stop why)
 {
     struct domain *d = job->domain;
@@ -571,11 +598,11 @@ static void stop_running(struct job *job, enum job_stop why)
     /* one whose output came has begun, whatever its slot says now: it must not end under whoever takes that output */
     if (why != STOP_OUTPUT && front_recall(&d->executor->front, job->slot)) {
         d->slots[job->slot] = NULL; /* its completion RECALLED gives the slot back */
-        job_finish(job, JOB_CANCELLED, CODE_CANCELLED, NULL, NULL);
+        stop_unbegun(job, why);
         return;
     }
-    if (m && m->stop != STOP_NONE)
-        return; /* already on its way */
+    if (why == STOP_WAITED || (m && m->stop != STOP_NONE))
+        return; /* it waits no more; already on its way */
     if (m)
         m->stop = (uint8_t)why;
     front_cancel(&d->executor->front, job->slot);
@@ -592,7 +619,7 @@ void job_stop(struct job *job, enum job_stop why)
         return;
     case JOB_QUEUED:
         job_unqueue(job);
-        job_finish(job, JOB_CANCELLED, CODE_CANCELLED, NULL, NULL);
+        stop_unbegun(job, why);
         return;
     case JOB_HELD:
     case JOB_DELAYED:
@@ -645,8 +672,6 @@ void jobs_rearm(struct jobs *jobs)
                 continue;
             if (job_final(job) && job->flags & JOB_KEPT)
                 job_timer(job, limits->keep_usec);
-            else if (job->state == JOB_DELAYED)
-                job_timer(job, 1);
             else if (job->state == JOB_RUNNING && m && m->stop != STOP_NONE)
                 job_timer(job, limits->grace_usec);
             else if (job->state == JOB_RUNNING && m && m->timeout_usec)
@@ -665,8 +690,6 @@ static void on_timer(evutil_socket_t fd, short what, void *userdata)
             job_timer(job, job->domain->jobs->options.limits.keep_usec);
         else
             job_free(job);
-    } else if (job->state == JOB_DELAYED) {
-        job_enqueue(job);
     } else if (job->state == JOB_RUNNING && job->more->stop == STOP_NONE) {
         check_deadline(job);
     } else if (job->state == JOB_RUNNING) {

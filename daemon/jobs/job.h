@@ -16,10 +16,13 @@
 #include "base/hash.h"
 #include "base/list.h"
 #include "base/log.h"
+#include "jobs/due.h"
 #include "jobs/jobs.h"
 #include "jobs/quarantine.h"
 #include "supervisor/executor.h"
 #include "supervisor/helper.h"
+
+struct store_row;
 
 #define JOB_TEXT       256u
 #define JOB_ID_FORMAT  "%016llx%016llx" /* for the log */
@@ -43,6 +46,7 @@ struct user {
     struct list kept;    /* jobs in a final state whose result is kept, oldest first */
     uint32_t n_kept;
     uint32_t n_fds;      /* descriptors of inputs */
+    uint32_t n_schedules; /* but for those of the configuration */
     uint32_t n_direct;   /* calls that his direct lanes may have under way */
     uint64_t n_bytes;    /* arguments, inputs and kept results */
     uint32_t n_running;  /* jobs that are handed over */
@@ -109,7 +113,11 @@ struct job_more {
     struct list held;     /* pieces still in the executor's memory */
     uint32_t held_chunks;
     char *error, *status, *backtrace;
+    struct awaiting *awaiting; /* it runs after others (after.h); NULL */
+    struct awaited *awaited;   /* others run after it; NULL */
+    char *tags;                /* with commas between; NULL: none */
     struct promise *promise; /* durable, with a key, or with retries (promise.h); NULL */
+    struct job_time *time;   /* it is not to go on at once, or may not wait for long; NULL */
     char *limit; /* timeout_usec is not the submitter's: whose */
     uint64_t timeout_usec, queued_usec, run_usec, cpu_usec;
     uint64_t done, total;
@@ -120,7 +128,19 @@ struct job_more {
     bool input_last, input_broken;
 };
 
-enum job_stop { STOP_NONE = 0, STOP_CANCEL, STOP_TIMEOUT, STOP_OUTPUT };
+enum job_stop { STOP_NONE = 0, STOP_CANCEL, STOP_TIMEOUT, STOP_OUTPUT, STOP_WAITED };
+
+/* When a job goes on, and how long it may wait then. */
+struct job_time {
+    struct due due; /* DELAYED: until it goes on; after that: until it has waited too long */
+    struct job *job;
+    uint64_t delay_usec, at_usec; /* the submitter's; 0: none */
+    uint64_t wait_usec;           /* the longest time in the queue, of each try; 0: any */
+    uint64_t until_usec;          /* CLOCK_BOOTTIME: delay_usec after it was accepted; 0: not yet */
+    bool by_configuration;        /* wait_usec is not the submitter's */
+    bool delayed;                 /* delay_usec and at_usec have had their effect */
+    bool waited;                  /* it has waited too long, and ends */
+};
 
 enum job_flags {
     JOB_DETACHED = 1u << 0,
@@ -133,15 +153,14 @@ enum job_flags {
     JOB_TRUNCATED = 1u << 7,  /* some of the output could not be kept: it must fail */
 };
 
-/* Where one that is queued waits, or from where it was let go on to its domain's queue. */
-enum job_gate {
-    GATE_AT_PLUGIN = 1u << 0,
-    GATE_AT_FUNCTION = 1u << 1,
-    GATE_OUT_PLUGIN = 1u << 2,
-    GATE_OUT_FUNCTION = 1u << 3,
-    GATE_AT_USER = 1u << 4,
-    GATE_OUT_USER = 1u << 5,
-};
+/* The gates on a job's way, by number. */
+enum { GATE_OF_PLUGIN, GATE_OF_FUNCTION, GATE_OF_TAG, GATE_OF_USER = GATE_OF_TAG + JOBS_TAGS, JOB_GATES };
+/* job->gate: at which one it waits, that one's number plus 1; and a bit for each from which it was let go on to its domain's
+ * queue. */
+#define GATE_AT     7u
+#define GATE_OUT(i) (8u << (i))
+#define JOB_GATE_BITS 511u
+_Static_assert(JOB_GATES < GATE_AT && GATE_OUT(JOB_GATES - 1) <= JOB_GATE_BITS, "all of it");
 
 /* Millions of them may wait: what is here is what each of those needs. */
 struct job {
@@ -167,11 +186,12 @@ struct job {
     uint32_t args_size, input_size; /* of job_given() */
     uint32_t argc : 13;
     uint32_t function : 7; /* job_function() */
-    uint32_t state : 4;    /* enum job_state */
-    uint32_t gate : 8;     /* enum job_gate, while QUEUED */
+    uint32_t gate : 9;     /* GATE_AT, GATE_OUT, while QUEUED */
     int8_t priority;
     uint8_t attempts;
-    uint8_t flags; /* enum job_flags */
+    uint8_t flags;    /* enum job_flags */
+    uint8_t state : 4; /* enum job_state */
+    uint8_t aged : 1;  /* handed over out of its priority's turn */
     char given[] __attribute__((aligned(8)));
 };
 
@@ -233,6 +253,8 @@ struct queue {
     uint64_t map[(PRIORITIES + 63) / 64]; /* which lists are not empty; bit 0 is the highest priority */
     struct hash *others;                  /* lanes of further users, of all queues */
     uint64_t n, *n_all;                   /* jobs here, and in all queues */
+    uint32_t turns;                       /* so far, modulo AGEING_TURNS */
+    uint32_t aged;                        /* the list from which those that have waited are looked for */
 };
 
 #define DOMAIN_MIXED UINT64_MAX
@@ -262,6 +284,7 @@ struct domain {
     struct user *ahead;     /* whose jobs were handed since the last time that none were */
     int8_t ahead_priority;
     bool ahead_mixed;       /* not his alone, or not at this priority */
+    uint32_t n_aged;        /* of those handed */
     uint32_t n_deaths; /* in a row, of executors that were of no use */
     bool distrusted;   /* the executor told lies and is being ended */
     bool unrung;       /* jobs were handed over since the executor's doorbell was rung */
@@ -297,6 +320,7 @@ struct jobs {
     struct list user_gates;
     uint64_t rate_nsec; /* of all users: see rate_wait() */
     struct list domains;
+    struct list after_due; /* struct awaited: have ended, and those that wait do not know yet */
     struct list progress; /* watches that want progress */
     struct event *progress_timer;
     struct child_program program; /* what executors are started with */
@@ -307,6 +331,9 @@ struct jobs {
     struct store *store;         /* NULL: not there yet */
     struct event *store_event;
     struct hash keys;            /* of promises */
+    struct due_clock boot, wall; /* what waits for a span, and for a time of day */
+    struct hash schedules;
+    uint64_t last_schedule;      /* number on disk */
     struct list stored, dead;    /* promises of durable jobs that have ended; the first one goes first */
     struct event *expiry_timer, *save_timer;
     uint64_t last_number;        /* of a job on disk */
@@ -342,7 +369,7 @@ struct job *job_find(struct jobs *jobs, const uint8_t id[16], uint32_t uid); /* 
 bool job_shown_to(const struct job *job, uint32_t uid); /* it has been accepted, and this user may see it */
 enum job_state job_told_state(const struct job *job); /* handed over but not begun is queued to the world */
 int job_name(struct jobs *jobs, struct job *job); /* puts it under its id; 0 or -ENOMEM */
-void job_enqueue(struct job *job);          /* its input is there */
+void job_enqueue(struct job *job); /* its input is there. It may end, and be gone */
 /* From any state but NEW that is not final, in no list and no slot any more; c may be NULL. May free the job. */
 void job_finish(struct job *job, enum job_state state, int exit, const char *error, const struct front_completion *c);
 bool job_final(const struct job *job);
@@ -359,13 +386,49 @@ void job_settle(struct job *job); /* final: tells the watches that have all outp
 void watch_late(struct watch *w, bool late); /* counted while its job has ended without it */
 void job_describe(const struct job *job, struct job_info *ret);
 
+/* time.c */
+static inline struct job_time *job_time(const struct job *job)
+{
+    return job->more ? job->more->time : NULL;
+}
+struct job_time *time_make(struct job *job); /* or the one that it has; NULL: no memory */
+int time_wanted(struct job *job, const struct job_request *r); /* what its submitter says; 0 or -ENOMEM */
+void time_free(struct job *job);
+int time_limit_wait(struct job *job); /* as the configuration says; 0 or -ENOMEM */
+void time_accepted(struct job *job); /* its delay begins, where that has not */
+void time_hold(struct job *job, uint64_t due_usec, bool at); /* HELD again after a restart, and then until then (CLOCK_REALTIME) */
+/* It is not to go on yet: DELAYED, and comes back to job_enqueue(). */
+bool time_delays(struct job *job);
+/* It waits for a span, whatever was asked for: has a job_time, is DELAYED or about to be. */
+void time_pause(struct job *job, uint64_t usec);
+void time_resume(struct job *job, uint64_t due_usec, bool at); /* DELAYED on disk, until then (CLOCK_REALTIME) */
+void time_queued(struct job *job, uint64_t waited_usec); /* it waits, and may have waited before a restart */
+void time_begun(struct job *job); /* it has an end, or waits no more */
+void time_out(struct job *job);   /* in no list: it has waited too long */
+uint64_t time_due(const struct job *job); /* CLOCK_REALTIME, for the disk; 0: it is not delayed */
+
+/* schedule.c */
+int schedule_restore(const struct store_row *row, void *userdata); /* the jobs: one that is on disk; 0 or -ENOMEM */
+void schedules_start(struct jobs *jobs); /* all were read */
+void schedules_stop(struct jobs *jobs);  /* no more runs */
+void schedules_were_set(void *context);  /* the clock was */
+void schedules_free(struct jobs *jobs);
+void schedule_unanswered(struct schedule *s); /* a request to the store will not be */
+
 /* queue.c */
 void queue_init(struct queue *q, struct hash *others, uint64_t *n_all);
 void queue_put(struct queue *q, struct job *job, bool front);
 void queue_take(struct queue *q, struct job *job);
 struct job *queue_first(struct queue *q);
+/* Each AGEING_TURNS-th turn: the first job of a lower priority that was accepted before then, these priorities in turn; NULL:
+ * there is none, or it is another's turn. */
+#define AGEING_TURNS 16u
+struct job *queue_aged(struct queue *q, uint64_t before_usec);
 struct list *queue_of(struct queue *q, int priority); /* the lanes of that priority */
 void queue_turn(struct queue *q, const struct job *job); /* first, and about to be taken: then the next user's turn is */
+
+/* How many of them at once where jobs of higher priorities wait: in a quarter of the workers, or one. */
+#define AGED_WORKERS(n) ((n) / 4 + ((n) < 4))
 
 /* gate.c */
 bool gate_lets(struct job *job);   /* the first of its domain's queue; false: it waits at a gate now */

@@ -16,6 +16,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "jobs/after.h"
 #include "jobs/promise.h"
 
 static uint64_t id_key(const uint8_t id[16])
@@ -169,6 +170,17 @@ static int start_cgroups(struct jobs *jobs)
     return wanted == JOBS_CGROUPS_YES || r == -ENOMEM ? r : 0;
 }
 
+static int start_clocks(struct jobs *jobs)
+{
+    int r = due_init(&jobs->boot, jobs->options.base, CLOCK_BOOTTIME, NULL, NULL);
+
+    if (r == 0)
+        r = due_init(&jobs->wall, jobs->options.base, CLOCK_REALTIME, schedules_were_set, jobs);
+    if (r < 0 && r != -ENOMEM)
+        log_error("cannot make a timer: %s", strerror(-r));
+    return r;
+}
+
 int jobs_new(struct jobs **ret_jobs, const struct jobs_options *options)
 {
     struct jobs *jobs = calloc(1, sizeof(*jobs));
@@ -185,6 +197,7 @@ int jobs_new(struct jobs **ret_jobs, const struct jobs_options *options)
     list_init(&jobs->domains);
     list_init(&jobs->progress);
     list_init(&jobs->user_gates);
+    list_init(&jobs->after_due);
     jobs->progress_timer = evtimer_new(options->base, on_progress, jobs);
     jobs->program = (struct child_program){.binary_fd = options->executor_fd,
                                            .plugin_dirs = options->plugin_dirs,
@@ -193,13 +206,18 @@ int jobs_new(struct jobs **ret_jobs, const struct jobs_options *options)
                                            .log_level = options->log_level,
                                            .stack_size = options->stack_size,
                                            .sandbox = options->sandbox};
-    int r = kept_init(jobs) == 0 && jobs->progress_timer ? start_cgroups(jobs) : -ENOMEM;
+    jobs->boot.fd = jobs->wall.fd = -1;
+    int r = kept_init(jobs) == 0 && jobs->progress_timer ? start_clocks(jobs) : -ENOMEM;
+    if (r == 0)
+        r = start_cgroups(jobs);
     if (r == 0)
         r = start_helper(jobs);
     if (r < 0) {
         kept_deinit(jobs);
         if (jobs->progress_timer)
             event_free(jobs->progress_timer);
+        due_deinit(&jobs->boot);
+        due_deinit(&jobs->wall);
         cgroups_free(jobs->cgroups);
         free(jobs);
         return r;
@@ -248,6 +266,7 @@ static void interrupt(struct job *job)
 void jobs_interrupt_all(struct jobs *jobs)
 {
     jobs->draining = true;
+    schedules_stop(jobs);
     list_for_each(l, &jobs->domains)
     {
         struct domain *d = container_of(l, struct domain, link);
@@ -276,7 +295,9 @@ struct jobs *jobs_free(struct jobs *jobs)
         return NULL;
     jobs_interrupt_all(jobs);
     restore_end(jobs);
+    schedules_free(jobs);
     each_job(jobs, job_free);
+    after_deinit(jobs);
     list_for_each_safe(l, n, &jobs->domains) domain_free(container_of(l, struct domain, link));
     gates_free(jobs);
     for (size_t i = 0; i < jobs->users.n_buckets; i++)
@@ -291,6 +312,8 @@ struct jobs *jobs_free(struct jobs *jobs)
     hash_deinit(&jobs->lanes);
     hash_deinit(&jobs->keys);
     kept_deinit(jobs);
+    due_deinit(&jobs->boot);
+    due_deinit(&jobs->wall);
     event_free(jobs->progress_timer);
     child_forget_remains();
     helper_free(jobs->helper);
@@ -385,7 +408,9 @@ static int more_init(struct job *job, const struct job_request *r)
 {
     bool promised = r->durable || r->retries || (r->key && *r->key);
 
-    if (promised && promise_make(job, r) < 0)
+    if (time_wanted(job, r) < 0 || (promised && promise_make(job, r) < 0))
+        return -ENOMEM;
+    if (r->tags && *r->tags && (!job_more(job) || !(job->more->tags = strdup(r->tags))))
         return -ENOMEM;
     if (!r->more_input && !r->timeout_usec)
         return 0;
@@ -423,6 +448,7 @@ int jobs_submit(struct jobs *jobs, const struct job_request *r, struct watch *ow
     struct user *user = user_get(jobs, r->uid);
     _cleanup_(freep) char *request = NULL;
     uint64_t retry_usec = 0;
+    _cleanup_(after_freep) struct awaiting *awaiting = NULL;
     char words[JOB_TEXT];
     const char *text;
     int code;
@@ -436,6 +462,8 @@ int jobs_submit(struct jobs *jobs, const struct job_request *r, struct watch *ow
     text = refusal(jobs, r, user, words, &code, &retry_usec);
     if (!text && r->durable)
         text = durable_refuses(jobs, r, &code, words);
+    if (!text && after_new(jobs, r, &awaiting, &text, &code, words) < 0)
+        return -ENOMEM;
     if (text)
         return refuse_until(jobs, r->uid, owner, code, text, retry_usec);
     int named = plugin_request(jobs, r->uid, r->plugin, r->directory, &request);
@@ -450,12 +478,13 @@ int jobs_submit(struct jobs *jobs, const struct job_request *r, struct watch *ow
     struct plugin *p = d ? plugin_get(d, request) : NULL;
     if (!p)
         return refuse(jobs, r->uid, owner, CODE_BUSY, "too many plugins in use: try again later");
-    if (user_charge(jobs, user, r->args_size + (r->more_input ? 0 : r->input_size)) < 0)
+    uint64_t bytes = r->args_size + (r->more_input ? 0 : r->input_size) + after_charge(awaiting);
+    if (user_charge(jobs, user, bytes) < 0)
         return refuse(jobs, r->uid, owner, CODE_BUSY,
                       "too many bytes of this user (max-bytes-per-user in wsd.conf): try again later");
     struct job *job = job_new(jobs, r, user);
     if (!job) {
-        user_refund(jobs, user, r->args_size + (r->more_input ? 0 : r->input_size));
+        user_refund(jobs, user, bytes);
         return -ENOMEM;
     }
     job->domain = d;
@@ -467,9 +496,15 @@ int jobs_submit(struct jobs *jobs, const struct job_request *r, struct watch *ow
     owner->owner = true;
     watch_add(job, owner);
     job->function_name = strdup(r->function);
-    if (more_init(job, r) < 0 || !job->function_name) {
+    if (more_init(job, r) < 0 || !job->function_name || (awaiting && !job_more(job))) {
+        user_refund(jobs, user, after_charge(awaiting));
         job_refuse(job, CODE_BUSY, "out of memory");
         return 0;
+    }
+    if (awaiting) {
+        awaiting->job = job;
+        job->more->charged += after_charge(awaiting);
+        job->more->awaiting = TAKE(awaiting);
     }
     plugin_wait(job);
     return 0;
@@ -572,6 +607,7 @@ bool jobs_poll(struct jobs *jobs)
 
     if (jobs->untimed)
         jobs_rearm(jobs);
+    after_turn(jobs);
     gates_turn(jobs);
     jobs->realtime_usec = clock_realtime_usec() - clock_monotonic_usec();
     list_for_each(l, &jobs->domains)
@@ -586,7 +622,7 @@ bool jobs_poll(struct jobs *jobs)
 
 bool jobs_asleep(struct jobs *jobs)
 {
-    if (jobs->gates_due)
+    if (jobs->gates_due || !list_empty(&jobs->after_due))
         return false;
     list_for_each(l, &jobs->domains)
     {
@@ -618,6 +654,7 @@ static void drain(struct job *job)
 void jobs_drain(struct jobs *jobs)
 {
     jobs->draining = true;
+    schedules_stop(jobs);
     each_job(jobs, drain);
     lanes_review(jobs);
 }

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/list.h"
 
@@ -63,8 +64,11 @@ struct jobs_limits {
     uint64_t recycle_jobs;   /* an executor makes room for a fresh one after so many; 0: never */
     uint64_t recycle_growth; /* and after it has grown by so many bytes; 0: never */
     uint64_t max_run_usec;   /* of a job; 0: any. The configuration may say otherwise for a plugin */
+    uint64_t max_wait_usec;  /* of a job in the queue; 0: any */
     uint64_t quarantine_after;    /* crashes of a function until it is refused for a while */
     uint64_t quarantine_max_usec; /* the longest pause */
+    uint64_t schedules_per_user;
+    uint64_t ageing_usec;         /* what has waited so long has turns beside higher priorities */
     uint64_t store_keep_usec;     /* how long the end of a durable job is kept */
     uint64_t store_bytes;         /* of all durable jobs, on disk: then the oldest ends go, then none is taken */
 };
@@ -74,6 +78,8 @@ struct jobs_limits {
         .jobs = 10000000, .jobs_per_user = 1000000, .bytes_per_user = 4ull << 30, .input = 1ull << 30,                 \
         .result = 64ull << 20, .keep_usec = 300ull * 1000000, .grace_usec = 2000000, .idle_usec = 300ull * 1000000,    \
         .hang_usec = 30000000, .quarantine_after = 3, .quarantine_max_usec = 300ull * 1000000,                           \
+        .schedules_per_user = 100,                                                                                     \
+        .ageing_usec = 10000000,                                                                                       \
         .store_keep_usec = 7ull * 86400 * 1000000, .store_bytes = 1ull << 30                                           \
     }
 
@@ -83,7 +89,8 @@ struct jobs_limits {
 #define JOBS_STACK_MAX     (1ull << 30)
 #define JOBS_STACK_DEFAULT (8ull << 20)
 #define JOBS_PLUGINS       256u          /* a domain */
-#define JOBS_GATES         1024u         /* functions and plugins that are paused or have a limit */
+#define JOBS_TAGS          3u            /* a job */
+#define JOBS_GATES         1024u         /* functions, plugins and tags that are paused or have a limit */
 #define JOBS_RELOADS       4u            /* at the same time, a domain: each has an executor of its own for a while */
 #define JOBS_LOAD_USEC     10000000u     /* a plugin's constructors and init must be done by then */
 #define JOBS_INPUT_WINDOW  (256u * 1024) /* input that a client may send ahead, a call */
@@ -183,6 +190,8 @@ struct job_info {
     bool durable, dead;
     uint32_t retries;
     uint64_t due_usec; /* DELAYED: so long yet */
+    uint32_t waits_for; /* HELD: jobs that have not ended */
+    const char *tags;   /* with commas between */
 };
 
 struct watch_ops;
@@ -241,6 +250,12 @@ struct job_request {
     const char *key;      /* NULL or "": none */
     uint32_t retries, retry_on; /* retry_on: 1 << state, 0: the default */
     uint64_t retry_usec;  /* the first pause, 0: the default */
+    uint64_t delay_usec;  /* not before so long, 0: at once */
+    uint64_t at_usec;     /* not before (CLOCK_REALTIME), 0: at once */
+    uint64_t queue_usec;  /* the longest time in the queue, 0: any */
+    const uint8_t *after, *after_any; /* ids of jobs to run after, 16 bytes each: on success, on any end */
+    uint32_t n_after, n_after_any;
+    const char *tags; /* with commas between; NULL or "": none */
     struct directory *directory; /* NULL: none; a reference is taken */
     uint32_t uid;
 };
@@ -318,6 +333,50 @@ struct dead_query {
  * draining; -ENOMEM. */
 int jobs_dead(struct jobs *jobs, const uint8_t id[16], uint32_t uid, bool requeue, struct dead_query *q);
 void jobs_dead_forget(struct dead_query *q);
+
+/* --- schedules: jobs that are submitted again and again (schedule.c) --- */
+
+#define SCHEDULE_NAME_MAX 64u /* bytes, with NUL */
+
+struct schedule;
+
+struct schedule_request {
+    const char *name, *calendar; /* calendar: as base/calendar.h has it */
+    bool persistent;             /* a run that was missed while there was no wsd is made up for by one at the start */
+    struct job_request job;      /* without input, key and delay */
+};
+
+struct schedule_info {
+    const char *name, *calendar, *plugin, *function, *error; /* error: of the last run */
+    uint32_t uid;
+    bool persistent, configured, running;
+    uint64_t next_usec, ran_usec;  /* CLOCK_REALTIME; ran_usec 0: it has not run */
+    uint64_t runs, skipped;        /* skipped: due while the run before was not done */
+    uint8_t id[16];                /* of the last run's job, where ran_usec */
+    uint32_t state, exit;          /* of it; state 0: it has not ended, or was refused with exit and error */
+};
+
+/* Embedded in the asker's object. */
+struct schedule_query {
+    struct schedule *schedule; /* NULL: answered */
+    void (*answer)(struct schedule_query *q, int code, const char *text, const uint8_t *id); /* 0: done; id: of run's job */
+};
+/* Each is answered, now or later; forgotten by jobs_schedule_forget(). The name is the user's own. */
+void jobs_schedule_add(struct jobs *jobs, const struct schedule_request *r, struct schedule_query *q);
+void jobs_schedule_remove(struct jobs *jobs, uint32_t uid, const char *name, struct schedule_query *q);
+void jobs_schedule_run(struct jobs *jobs, uint32_t uid, const char *name, struct schedule_query *q);
+void jobs_schedule_forget(struct schedule_query *q);
+/* Those of this user (root: of all), by user and name. 0 or -ENOMEM. */
+int jobs_schedules(struct jobs *jobs, uint32_t uid, void (*each)(const struct schedule_info *info, void *userdata), void *userdata);
+/* Those of the configuration: what it no longer has goes. */
+void jobs_schedules_configure(struct jobs *jobs, const struct schedule_request *list, size_t n);
+static inline bool jobs_schedule_is_name(const char *name)
+{
+    size_t n = strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-.@+");
+
+    return n > 0 && n < SCHEDULE_NAME_MAX && !name[n] && *name != '-';
+}
+
 /* Cancels: 0 also where it had ended; -ENOENT. */
 int jobs_cancel(struct jobs *jobs, const uint8_t id[16], uint32_t uid);
 void jobs_cancel_watched(struct watch *w, uint32_t uid); /* the same of the job that is followed */
@@ -386,11 +445,12 @@ struct jobs_gate_request {
     enum jobs_gate_action action;
     uint32_t uid; /* for the log */
     const char *plugin, *function; /* plugin "": everything; function "": all of the plugin */
+    const char *tag; /* instead of them; "": none */
     uint32_t limit;
 };
 
 struct jobs_gate_info {
-    const char *plugin, *function;
+    const char *plugin, *function, *tag;
     bool paused, drained;
     uint32_t limit;
     uint64_t running, waiting; /* handed over; of plugin "": all that are open and are not */

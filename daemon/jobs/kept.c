@@ -13,6 +13,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "jobs/after.h"
 #include "jobs/promise.h"
 
 static struct job *job_at(struct list *l)
@@ -22,7 +23,7 @@ static struct job *job_at(struct list *l)
 
 static bool in_use(const struct job *job)
 {
-    return job->watches || !list_empty(&job_promise(job)->requests);
+    return job->watches || !list_empty(&job_promise(job)->requests) || after_pending(job);
 }
 
 /* --- expiry -------------------------------------------------------------------------------------------------------- */
@@ -269,7 +270,9 @@ static void decided(struct store_request *r)
             .function_flags = job_function(job)->flags, .directory = job->directory ? job->directory->path : NULL,
             .args_size = r->row.args_size, .argc = job->argc, .input_size = r->row.input_size, .input_fd = -1,
             .priority = job->priority, .timeout_usec = p->timeout_usec, .retry_usec = p->retry_usec,
-            .retries = p->retries, .retry_on = p->retry_on, .state = JOB_QUEUED, .submitted_usec = job_submitted_usec(job)};
+            .retries = p->retries, .retry_on = p->retry_on, .state = JOB_QUEUED, .submitted_usec = job_submitted_usec(job),
+            .due_usec = clock_realtime_usec(), /* it begins to wait anew */
+            .wait_usec = job_time(job)->by_configuration ? 0 : job_time(job)->wait_usec};
         _cleanup_(freep) char *key = TAKE(p->key);
 
         memcpy(row.id, job->id, sizeof(row.id));
@@ -304,7 +307,7 @@ int jobs_dead(struct jobs *jobs, const uint8_t id[16], uint32_t uid, bool requeu
         return -ENOENT;
     if (requeue && jobs->draining)
         return -EAGAIN;
-    if (!list_empty(&p->requests) || p->unsaved)
+    if (!list_empty(&p->requests) || p->unsaved || after_pending(job))
         return -EBUSY;
     q = disk_request_new(job, requeue ? STORE_REQUEUE : STORE_DROP, decided);
     if (!q)

@@ -37,8 +37,10 @@ int promise_make(struct job *job, const struct job_request *r)
     struct job_more *m = job_more(job);
     struct promise *p = m ? calloc(1, sizeof(*p)) : NULL;
 
-    if (!p)
+    if (!p || ((r->durable || r->retries) && !time_make(job))) { /* there will be pauses */
+        free(p);
         return -ENOMEM;
+    }
     list_init(&p->requests);
     list_init(&p->stored);
     p->job = job;
@@ -99,7 +101,7 @@ bool retry_again(struct job *job, enum job_state state, int exit, const char *er
     struct job_more *m = job->more;
     uint64_t pause;
 
-    if (!p || p->retried >= p->retries || !(p->retry_on >> state & 1))
+    if (!p || p->retried >= p->retries || !(p->retry_on >> state & 1) || job_time(job)->waited)
         return false;
     if (job->domain->jobs->draining && !p->durable)
         return false;
@@ -123,18 +125,22 @@ bool retry_again(struct job *job, enum job_state state, int exit, const char *er
     p->retried++;
     p->last_state = (uint8_t)state;
     p->last_exit = exit;
-    p->due_usec = clock_monotonic_usec() + pause;
     job->domain->jobs->counters.retried++;
     job_move(job, JOB_DELAYED);
-    job_timer(job, pause);
+    time_pause(job, pause);
     if (p->durable)
-        durable_retry(job, pause);
+        durable_retry(job);
     return true;
 }
 
 void retry_drain(struct job *job)
 {
     struct promise *p = job_promise(job);
+
+    if (!p || !p->retried) {
+        job_finish(job, JOB_INTERRUPTED, CODE_INTERRUPTED, "wsd was ended before it was due", NULL);
+        return;
+    }
     _cleanup_(freep) char *words = job->more->error ? strdup(job->more->error) : NULL;
 
     job_finish(job, (enum job_state)p->last_state, p->last_exit, words, NULL);

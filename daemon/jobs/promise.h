@@ -22,7 +22,6 @@ struct promise {
     char *key;
     uint64_t timeout_usec; /* the submitter's own */
     uint64_t retry_usec;   /* the first pause */
-    uint64_t due_usec;     /* DELAYED: CLOCK_MONOTONIC */
     uint32_t retries, retried, retry_on;
     uint32_t attempts_before; /* in earlier tries */
     uint8_t last_state;       /* how the last try ended; its error is the job's */
@@ -52,6 +51,7 @@ struct disk_request {
     struct jobs *jobs;
     struct job *job;          /* NULL: it has gone */
     struct dead_query *query; /* NULL: none, or gone */
+    struct schedule *schedule; /* NULL: it is of a job */
     char error[JOB_TEXT];
 };
 
@@ -66,7 +66,8 @@ void promise_free(struct job *job);
 struct job *key_find(struct jobs *jobs, uint32_t uid, const char *key);
 /* It comes to this end: true where it will be tried again instead. */
 bool retry_again(struct job *job, enum job_state state, int exit, const char *error, const struct front_completion *c);
-void retry_drain(struct job *job); /* DELAYED, not durable, and wsd is ending: the last end is the end */
+/* DELAYED, not durable, and wsd is ending: the last end is the end, where there was one. */
+void retry_drain(struct job *job);
 /* Its output is not to be told now: a later try, or a later wsd, may have another one. */
 bool job_withheld(const struct job *job);
 
@@ -83,7 +84,7 @@ bool durable_stop(struct job *job, enum job_stop why);
 enum disk_step { STEP_ON, STEP_ASIDE, STEP_WAIT };
 /* Before it is handed over, the first of its queue: it may go, or it was taken out and comes back, or nothing goes now. */
 enum disk_step durable_before(struct domain *d, struct job *job);
-void durable_retry(struct job *job, uint64_t pause_usec);
+void durable_retry(struct job *job); /* DELAYED */
 void durable_closing(struct job *job); /* it has its final state */
 /* Its end is known: true where it is told when that is on disk, by job_ended(). */
 bool durable_end(struct job *job, const struct job_info *info);

@@ -3,7 +3,7 @@
  * queue.c: what waits, in the order in which it goes on: priority, then the users in turn, then first in, first out.
  * Owns the lanes: the jobs of one user at one priority. [loop]
  * Keeps: put and take are O(1); the first job is found with at most four words; a user's turn comes after at most one job
- * of each other user, however many those have queued. */
+ * of each other user, however many those have queued; no priority waits for ever behind a higher one: queue_aged(). */
 #include <stdlib.h>
 
 #include "base/cleanup.h"
@@ -120,20 +120,51 @@ void queue_take(struct queue *q, struct job *job)
     }
 }
 
-struct job *queue_first(struct queue *q)
+/* Of the highest priority that waits; PRIORITIES: nobody does. */
+static uint32_t first_list(const struct queue *q)
 {
     for (uint32_t i = 0; i < ARRAY_SIZE(q->map); i++)
-        if (q->map[i]) {
-            uint32_t p = i * 64 + (uint32_t)__builtin_ctzll(q->map[i]);
-            struct lane *lane = container_of(q->lists[p].next, struct lane, link);
+        if (q->map[i])
+            return i * 64 + (uint32_t)__builtin_ctzll(q->map[i]);
+    return PRIORITIES;
+}
 
-            return container_of(lane->jobs.next, struct job, link);
-        }
+struct job *queue_first(struct queue *q)
+{
+    uint32_t p = first_list(q);
+
+    if (p == PRIORITIES)
+        return NULL;
+    struct lane *lane = container_of(q->lists[p].next, struct lane, link);
+    return container_of(lane->jobs.next, struct job, link);
+}
+
+struct job *queue_aged(struct queue *q, uint64_t before_usec)
+{
+    uint32_t top = PRIORITIES;
+
+    if (q->turns != AGEING_TURNS - 1)
+        return NULL;
+    for (uint32_t i = 0; i < PRIORITIES; i++) {
+        uint32_t p = (q->aged + i) % PRIORITIES;
+
+        if (!(q->map[p / 64] >> (p % 64) & 1))
+            continue;
+        if (top == PRIORITIES)
+            top = first_list(q);
+        struct lane *lane = container_of(q->lists[p].next, struct lane, link);
+        struct job *job = container_of(lane->jobs.next, struct job, link);
+        if (p != top && job->accepted_usec <= before_usec)
+            return job;
+    }
     return NULL;
 }
 
 void queue_turn(struct queue *q, const struct job *job)
 {
+    if (QUEUE_OF(job->priority) != first_list(q))
+        q->aged = QUEUE_OF(job->priority) + 1;
+    q->turns = (q->turns + 1) % AGEING_TURNS;
     struct list *list = queue_of(q, job->priority), *first = list->next;
 
     list_remove(first);

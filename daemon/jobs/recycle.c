@@ -225,6 +225,7 @@ static void take_over(struct domain *d, struct domain *n)
     }
     SWAP(d->settings, n->settings);
     SWAP(d->n_handed, n->n_handed);
+    SWAP(d->n_aged, n->n_aged);
     ask_swap(d, n);
     SWAP(d->alone, n->alone);
     lanes_swap(d, n);

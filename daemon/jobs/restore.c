@@ -14,6 +14,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "jobs/after.h"
 #include "jobs/promise.h"
 
 static const char *or_empty(const char *text)
@@ -36,6 +37,7 @@ static void fill_more(struct job *job, const struct store_row *row)
     m->error = copy(row->error);
     m->status = copy(row->status);
     m->backtrace = copy(row->backtrace);
+    m->tags = copy(row->tags);
     snprintf(m->worker, sizeof(m->worker), "%s", or_empty(row->worker));
     m->exit = (int)row->exit;
     m->queued_usec = row->queued_usec;
@@ -78,7 +80,7 @@ static struct job *make(struct jobs *jobs, const struct store_row *row, bool fin
                                 .flags = row->function_flags};
     const struct job_request r = {
         .uid = row->uid, .durable = true, .key = row->key, .timeout_usec = row->timeout_usec, .retries = row->retries,
-        .retry_usec = row->retry_usec, .retry_on = row->retry_on};
+        .retry_usec = row->retry_usec, .retry_on = row->retry_on, .delay_usec = row->delay_usec, .queue_usec = row->wait_usec};
     struct user *user = user_get(jobs, row->uid);
     struct domain *d = domain_for(jobs, row->uid, row->plugin);
     struct plugin *p = user && d ? plugin_get(d, row->plugin) : NULL;
@@ -105,7 +107,7 @@ static struct job *make(struct jobs *jobs, const struct store_row *row, bool fin
     /* it was admitted once: no quota is asked again */
     user->n_bytes += job->args_size + job->input_size;
     jobs->counters.n_bytes += job->args_size + job->input_size;
-    if (promise_make(job, &r) < 0 || (row->directory && !(job->directory = directory_new(row->directory)))) {
+    if (time_wanted(job, &r) < 0 || promise_make(job, &r) < 0 || (row->directory && !(job->directory = directory_new(row->directory)))) {
         job_free(job);
         return NULL;
     }
@@ -128,20 +130,27 @@ static void restore_open(struct job *job, const struct store_row *row)
 {
     struct jobs *jobs = job->domain->jobs;
     struct promise *p = job_promise(job);
-    uint64_t now = clock_realtime_usec(), left = row->due_usec > now ? row->due_usec - now : 0;
+    uint64_t now = clock_realtime_usec(), since = MAX(row->submitted_usec, row->due_usec);
 
+    uint64_t charge = after_charge(job->more->awaiting);
+
+    job->more->charged += charge;
+    job->user->n_bytes += charge;
+    jobs->counters.n_bytes += charge;
     job->user->n_jobs++;
     jobs->counters.n_open++;
     if (p->marked) {
-        job_move(job, JOB_QUEUED); /* in no queue: interrupt_marked() */
+        job_move(job, JOB_QUEUED); /* in no queue: look_again() */
+    } else if (job->more->awaiting) {
+        job_move(job, JOB_HELD); /* look_again() */
+        time_hold(job, row->due_usec, row->due_at);
     } else if (row->state == JOB_DELAYED) {
-        left = MIN(left, MAX(RETRY_MAX_USEC, p->retry_usec)); /* whatever has become of the clock */
-        p->due_usec = clock_monotonic_usec() + left;
         job_move(job, JOB_DELAYED);
-        job_timer(job, left);
+        time_resume(job, row->due_usec, row->due_at);
     } else {
         job_move(job, JOB_QUEUED);
         queue_put(&job->domain->queue, job, false);
+        time_queued(job, now > since ? now - since : 0);
     }
 }
 
@@ -158,9 +167,19 @@ int restore_job(struct jobs *jobs, const struct store_row *row, const void *give
     fill_more(job, row);
     if (!final)
         fill_given(job, row, given);
-    if (!final && job_limit_run(job) < 0) {
+    if (!final && (job_limit_run(job) < 0 || time_limit_wait(job) < 0)) {
         job_free(job);
         return -ENOMEM;
+    }
+    /* one that is marked, or was tried before, has waited */
+    if (!final && row->after_size && !row->started && !row->retried) {
+        int r = after_restore(jobs, row->after, row->after_size, &job->more->awaiting);
+
+        if (r < 0) {
+            job_free(job);
+            return r;
+        }
+        job->more->awaiting->job = job;
     }
     jobs->counters.store_bytes += job_promise(job)->bytes;
     jobs->last_number = MAX(jobs->last_number, row->number);
@@ -195,8 +214,8 @@ static int read_one(const struct store_row *row, void *userdata)
     return 0;
 }
 
-/* Those that may have begun. */
-static void interrupt_marked(struct jobs *jobs)
+/* Those that may have begun, and those that wait for others. */
+static void look_again(struct jobs *jobs)
 {
     for (size_t i = 0; i < jobs->by_id.n_buckets; i++)
         for (struct hash_link *l = jobs->by_id.buckets[i]; l; l = l->next) {
@@ -205,6 +224,8 @@ static void interrupt_marked(struct jobs *jobs)
 
             if (p && p->marked && job->state == JOB_QUEUED)
                 job_finish(job, JOB_INTERRUPTED, CODE_INTERRUPTED, "wsd was ended while it may have been running", NULL);
+            else if (job->state == JOB_HELD)
+                job_enqueue(job); /* durable, so that it stays, whatever comes of it */
         }
 }
 
@@ -225,6 +246,9 @@ int jobs_start(struct jobs *jobs)
         return r;
     }
     jobs->store = store;
+    r = store_schedules(store, schedule_restore, jobs);
+    if (r < 0)
+        return r;
     jobs->store_event = event_new(jobs->options.base, store_fd(store), EV_READ | EV_PERSIST, on_answers, jobs);
     if (!jobs->store_event || event_add(jobs->store_event, NULL) < 0)
         return -ENOMEM;
@@ -233,7 +257,8 @@ int jobs_start(struct jobs *jobs)
     if (reading.n)
         log_info("%llu durable jobs are on disk, %llu of them to be done", (unsigned long long)reading.n,
                  (unsigned long long)jobs->counters.n_open);
-    interrupt_marked(jobs);
+    look_again(jobs);
+    schedules_start(jobs);
     list_for_each(l, &jobs->domains) domain_pump(container_of(l, struct domain, link));
     return 0;
 }
@@ -243,6 +268,8 @@ static void unanswered(struct store_request *r)
     struct disk_request *q = container_of(r, struct disk_request, r);
 
     (void)disk_request_done(q);
+    if (q->schedule)
+        schedule_unanswered(q->schedule);
     free(r->reply);
     close_fd(r->reply_fd);
     free(q);

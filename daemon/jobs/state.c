@@ -12,10 +12,11 @@
 
 static const uint32_t legal[] = {
     [JOB_NEW] = M(JOB_HELD) | M(JOB_QUEUED) | M(JOB_DELAYED),
-    [JOB_HELD] = M(JOB_QUEUED) | ENDS,
-    /* to be tried again; where it is not after all, its last end is its end */
+    [JOB_HELD] = M(JOB_QUEUED) | M(JOB_DELAYED) | ENDS,
+    /* to go on later, or to be tried again; where that is not to be after all, its last end is its end */
     [JOB_DELAYED] = M(JOB_QUEUED) | M(JOB_TIMED_OUT) | M(JOB_CRASHED) | ENDS,
-    [JOB_QUEUED] = M(JOB_RUNNING) | M(JOB_DELAYED) | ENDS,
+    /* it may have waited too long */
+    [JOB_QUEUED] = M(JOB_RUNNING) | M(JOB_DELAYED) | M(JOB_TIMED_OUT) | ENDS,
     /* back to the queue: untouched, or to run again */
     [JOB_RUNNING] = M(JOB_QUEUED) | M(JOB_DELAYED) | M(JOB_SUCCEEDED) | M(JOB_TIMED_OUT) | M(JOB_CRASHED) | ENDS,
     [JOB_INTERRUPTED] = 0,
@@ -24,8 +25,11 @@ static const uint32_t legal[] = {
 void job_move(struct job *job, enum job_state state)
 {
     assert(legal[job->state] & M(state));
-    if (job->state == JOB_RUNNING)
+    if (job->state == JOB_RUNNING) {
         gate_left(job);
+        job->domain->n_aged -= job->aged;
+        job->aged = false;
+    }
     job->state = state & 15u;
     if (state == JOB_RUNNING)
         gate_entered(job);

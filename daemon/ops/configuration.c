@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "base/buffer.h"
+#include "base/calendar.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "config.h"
@@ -79,6 +80,7 @@ static const struct key keys[] = {
     {"limits", "max-rate-per-user", KIND_COUNT, AT(limits.rate_per_user)},
     {"limits", "rate-burst", KIND_COUNT, AT(limits.rate_burst)},
     {"limits", "max-running-per-user", KIND_COUNT, AT(limits.running_per_user)},
+    {"limits", "max-schedules-per-user", KIND_COUNT, AT(limits.schedules_per_user)},
     {"limits", "max-bytes-per-user", KIND_SIZE, AT(limits.bytes_per_user)},
     {"limits", "max-input", KIND_SIZE, AT(limits.input)},
     {"limits", "max-result", KIND_SIZE, AT(limits.result)},
@@ -90,8 +92,10 @@ static const struct key keys[] = {
     {"limits", "executor-tasks", KIND_TASKS, AT(executor_tasks)},
     {"limits", "executor-answer", KIND_TIME, AT(limits.hang_usec)},
     {"limits", "max-run", KIND_TIME, AT(limits.max_run_usec)},
+    {"limits", "max-wait", KIND_TIME, AT(limits.max_wait_usec)},
     {"limits", "quarantine-after", KIND_COUNT, AT(limits.quarantine_after)},
     {"limits", "quarantine-max", KIND_TIME, AT(limits.quarantine_max_usec)},
+    {"limits", "ageing", KIND_TIME, AT(limits.ageing_usec)},
     {"store", "keep", KIND_TIME, AT(limits.store_keep_usec)},
     {"store", "max-size", KIND_SIZE, AT(limits.store_bytes)},
 };
@@ -120,6 +124,14 @@ static void people_free(struct access_list *l)
     *l = (struct access_list){0};
 }
 
+static void schedule_clear(struct config_schedule *s)
+{
+    free(s->on);
+    free(s->plugin);
+    free(s->function);
+    free(s->args);
+}
+
 void config_deinit(struct config *c)
 {
     free(c->socket);
@@ -141,8 +153,12 @@ void config_deinit(struct config *c)
     free(c->tls_ca);
     free(c->tls_crl);
     free(c->tls_user_map);
+    for (uint32_t i = 0; i < c->n_schedules; i++)
+        schedule_clear(&c->schedules[i]);
+    free(c->schedules);
     free(c->deny);
     free(c->writable);
+    free(c->tags);
     *c = (struct config){0};
 }
 
@@ -508,6 +524,13 @@ static int set_people(struct access_list *l, const char *key, const char *value,
     return r == -ENOMEM ? r : r < 0 ? -EINVAL : 0;
 }
 
+static const char *parse_running(const char *value, uint64_t *ret)
+{
+    return parse_number(value, (const char *const[]){""}, (const uint64_t[]){1}, 1, ret) < 0 || *ret > UINT32_MAX
+               ? "a number of jobs from 1 on"
+               : NULL;
+}
+
 static int set_plugin(struct config *c, const char *plugin, const char *key, const char *value,
                       char error[static CONFIG_ERROR])
 {
@@ -530,10 +553,7 @@ static int set_plugin(struct config *c, const char *plugin, const char *key, con
     } else if (strcmp(key, "max-run") == 0) {
         wanted = parse_time(value, &usec) < 0 ? WANTED_TIME : NULL;
     } else if (strcmp(key, "max-running") == 0) {
-        wanted = parse_number(value, (const char *const[]){""}, (const uint64_t[]){1}, 1, &running) < 0 ||
-                         running > UINT32_MAX
-                     ? "a number of jobs from 1 on"
-                     : NULL;
+        wanted = parse_running(value, &running);
     } else if (!set_share(&share, key, value, &wanted)) {
         snprintf(error, CONFIG_ERROR,
                  "[plugin %s] has no key `%s`; it has: users enabled isolation max-run max-running " SHARE_KEYS, plugin, key);
@@ -559,6 +579,52 @@ static int set_plugin(struct config *c, const char *plugin, const char *key, con
         p->max_run_usec = usec;
     else
         (void)set_share(&p->share, key, value, &wanted);
+    return 0;
+}
+
+static bool is_tag(const char *name)
+{
+    size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-");
+
+    return n > 0 && !name[n] && n < sizeof(((struct config_tag *)0)->name);
+}
+
+/* NULL: too many, or no memory. */
+static struct config_tag *tag_get(struct config *c, const char *name)
+{
+    for (uint32_t i = 0; i < c->n_tags; i++)
+        if (strcmp(c->tags[i].name, name) == 0)
+            return &c->tags[i];
+    if (!c->tags)
+        c->tags = calloc(CONFIG_TAGS_MAX, sizeof(*c->tags));
+    if (!c->tags || c->n_tags == CONFIG_TAGS_MAX)
+        return NULL;
+    snprintf(c->tags[c->n_tags].name, sizeof(c->tags[0].name), "%s", name);
+    return &c->tags[c->n_tags++];
+}
+
+static int set_tag(struct config *c, const char *name, const char *key, const char *value, char error[static CONFIG_ERROR])
+{
+    const char *wanted;
+    uint64_t running = 0;
+
+    if (strcmp(key, "max-running") != 0) {
+        snprintf(error, CONFIG_ERROR, "[tag %s] has no key `%s`; it has: max-running", name, key);
+        return -EINVAL;
+    }
+    wanted = parse_running(value, &running);
+    if (wanted) {
+        snprintf(error, CONFIG_ERROR, "%s = %s: %s is wanted", key, value, wanted);
+        return -EINVAL;
+    }
+    struct config_tag *t = is_tag(name) ? tag_get(c, name) : NULL;
+    if (!t) {
+        snprintf(error, CONFIG_ERROR,
+                 "[tag %s]: at most %u tags, with names of 1 to 45 letters, digits, dots, underscores and hyphens", name,
+                 CONFIG_TAGS_MAX);
+        return -EINVAL;
+    }
+    t->max_running = (uint32_t)running;
     return 0;
 }
 
@@ -639,6 +705,150 @@ static int set_domain(struct config *c, const char *name, const char *key, const
     return -EINVAL;
 }
 
+/* NULL: too many, a bad name, or no memory. */
+static struct config_schedule *schedule_get(struct config *c, const char *name)
+{
+    for (uint32_t i = 0; i < c->n_schedules; i++)
+        if (strcmp(c->schedules[i].name, name) == 0)
+            return &c->schedules[i];
+    if (c->n_schedules == CONFIG_SCHEDULES_MAX || !jobs_schedule_is_name(name))
+        return NULL;
+    struct config_schedule *more = realloc(c->schedules, (c->n_schedules + 1) * sizeof(*more));
+    if (!more)
+        return NULL;
+    c->schedules = more;
+    struct config_schedule *s = &more[c->n_schedules++];
+    *s = (struct config_schedule){.persistent = false};
+    snprintf(s->name, sizeof(s->name), "%s", name);
+    return s;
+}
+
+/* The words of a line: blanks are between them, and within "..." part of one. The caller frees. NULL: a quote is open, or no
+ * memory. */
+static char *split(const char *line, size_t *ret_size, uint32_t *ret_n)
+{
+    char *words = malloc(strlen(line) + 2), *to = words;
+    bool quoted = false, in = false;
+
+    *ret_n = 0;
+    for (const char *p = line; words && (*p || in); p++) {
+        if (*p && (quoted || !strchr(" \t", *p))) {
+            *ret_n += !in;
+            in = true;
+            if (*p == '"')
+                quoted = !quoted;
+            else
+                *to++ = *p;
+        } else if (in && !quoted) {
+            *to++ = 0;
+            in = false;
+        }
+        if (!*p)
+            break;
+    }
+    if (!words || quoted) {
+        free(words);
+        return NULL;
+    }
+    *ret_size = (size_t)(to - words);
+    return words;
+}
+
+/* PLUGIN[:FUNCTION] ARG... */
+static int set_job(struct config_schedule *s, const char *value)
+{
+    size_t size;
+    uint32_t n;
+    _cleanup_(freep) char *words = split(value, &size, &n);
+
+    if (!words || n == 0 || !*words)
+        return -EINVAL;
+    size_t first = strlen(words) + 1;
+    char *colon = strrchr(words, ':');
+    if (colon && !strchr(colon, '/'))
+        *colon++ = 0;
+    else
+        colon = NULL;
+    if (!*words || (colon && !*colon))
+        return -EINVAL;
+    char *plugin = strdup(words), *function = strdup(colon ? colon : ""), *args = malloc(size - first + 1);
+    if (!plugin || !function || !args) {
+        free(plugin);
+        free(function);
+        free(args);
+        return -ENOMEM;
+    }
+    memcpy(args, words + first, size - first);
+    free(s->plugin);
+    free(s->function);
+    free(s->args);
+    s->plugin = plugin;
+    s->function = function;
+    s->args = args;
+    s->args_size = size - first;
+    s->argc = n - 1;
+    return 0;
+}
+
+static int set_on(struct config_schedule *s, const char *value)
+{
+    struct calendar *calendar;
+    int r = calendar_parse(&calendar, value);
+    char *copy;
+
+    if (r < 0)
+        return r;
+    calendar_free(calendar);
+    copy = strdup(value);
+    if (!copy)
+        return -ENOMEM;
+    free(s->on);
+    s->on = copy;
+    return 0;
+}
+
+static int set_schedule(struct config *c, const char *name, const char *key, const char *value, char error[static CONFIG_ERROR])
+{
+    struct config_schedule *s = schedule_get(c, name);
+    const char *wanted = NULL;
+    int flag;
+
+    if (!s) {
+        snprintf(error, CONFIG_ERROR, "[schedule %s]: at most %u schedules, with names of letters, digits and _-.@+", name,
+                 CONFIG_SCHEDULES_MAX);
+        return -EINVAL;
+    }
+    if (strcmp(key, "on") == 0) {
+        wanted = set_on(s, value) < 0 ? "a calendar expression of systemd.time(7), such as Mon..Fri 08:00," : NULL;
+    } else if (strcmp(key, "job") == 0) {
+        wanted = set_job(s, value) < 0 ? "PLUGIN[:FUNCTION] ARGUMENT..." : NULL;
+    } else if (strcmp(key, "persistent") == 0) {
+        flag = parse_bool(value);
+        wanted = flag < 0 ? "yes or no" : NULL;
+        s->persistent = flag > 0;
+    } else if (strcmp(key, "user") == 0) {
+        wanted = uid_of(value, &s->uid) < 0 ? "the name or number of a user" : NULL;
+        s->has_uid = true;
+    } else {
+        snprintf(error, CONFIG_ERROR, "[schedule %s] has no key `%s`; it has: on job persistent user", name, key);
+        return -EINVAL;
+    }
+    if (!wanted)
+        return 0;
+    snprintf(error, CONFIG_ERROR, "%s = %s: %s is wanted", key, value, wanted);
+    return -EINVAL;
+}
+
+int config_check(const struct config *c, char error[static CONFIG_ERROR])
+{
+    for (uint32_t i = 0; i < c->n_schedules; i++)
+        if (!c->schedules[i].on || !c->schedules[i].plugin) {
+            snprintf(error, CONFIG_ERROR, "[schedule %s] has no `%s`", c->schedules[i].name, c->schedules[i].on ? "job" : "on");
+            return -EINVAL;
+        }
+    return 0;
+}
+
 static void unknown(const char *section, const char *key, char error[static CONFIG_ERROR])
 {
     bool found = false;
@@ -649,7 +859,8 @@ static void unknown(const char *section, const char *key, char error[static CONF
     if (!found) {
         snprintf(error, CONFIG_ERROR,
                  "there is no section [%s]; there are: "
-                 "[daemon] [pool] [plugins] [executor] [sandbox] [domains] [access] [tls] [limits] [store] [plugin NAME] [domain NAME]", section);
+                 "[daemon] [pool] [plugins] [executor] [sandbox] [domains] [access] [tls] [limits] [store] [plugin NAME] [tag NAME] "
+                 "[domain NAME] [schedule NAME]", section);
         return;
     }
     n = (size_t)snprintf(error, CONFIG_ERROR, "[%s] has no key `%s`; it has:", section, key);
@@ -663,8 +874,12 @@ int config_set(struct config *c, const char *section, const char *key, const cha
 {
     if (strncmp(section, "plugin ", 7) == 0)
         return set_plugin(c, section + 7, key, value, error);
+    if (strncmp(section, "tag ", 4) == 0)
+        return set_tag(c, section + 4, key, value, error);
     if (strncmp(section, "domain ", 7) == 0)
         return set_domain(c, section + 7, key, value, error);
+    if (strncmp(section, "schedule ", 9) == 0)
+        return set_schedule(c, section + 9, key, value, error);
     for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
         if (strcmp(keys[i].section, section) != 0 || strcmp(keys[i].name, key) != 0)
             continue;
@@ -914,6 +1129,27 @@ static void print_domain(const struct config_domain *d, FILE *to)
     print_share(&d->share, to);
 }
 
+static void print_word(const char *word, FILE *to)
+{
+    const char *quote = !*word || strpbrk(word, " \t") ? "\"" : "";
+
+    fprintf(to, "%s%s%s", quote, word, quote);
+}
+
+static void print_schedule(const struct config_schedule *s, FILE *to)
+{
+    fprintf(to, "\n[schedule %s]\non = %s\njob = ", s->name, s->on ? s->on : "");
+    print_word(s->plugin ? s->plugin : "", to);
+    fprintf(to, "%s%s", s->function && *s->function ? ":" : "", s->function ? s->function : "");
+    for (size_t at = 0; at < s->args_size; at += strlen(s->args + at) + 1) {
+        fputc(' ', to);
+        print_word(s->args + at, to);
+    }
+    fprintf(to, "\npersistent = %s\n", s->persistent ? "yes" : "no");
+    if (s->has_uid)
+        fprintf(to, "user = %u\n", s->uid);
+}
+
 void config_print(const struct config *c, FILE *to)
 {
     const char *section = "";
@@ -944,8 +1180,12 @@ void config_print(const struct config *c, FILE *to)
         }
         print_share(&p->share, to);
     }
+    for (uint32_t i = 0; i < c->n_tags; i++)
+        fprintf(to, "\n[tag %s]\nmax-running = %u\n", c->tags[i].name, c->tags[i].max_running);
     for (uint32_t i = 0; i < c->domains->n; i++)
         print_domain(&c->domains->list[i], to);
+    for (uint32_t i = 0; i < c->n_schedules; i++)
+        print_schedule(&c->schedules[i], to);
 }
 
 static bool same_share(const struct config_share *x, const struct config_share *y)

@@ -17,6 +17,8 @@
 #define CONFIG_MEMORY_MAX  (1ull << 50)
 #define CONFIG_DENY_MAX    4096u
 #define CONFIG_DOMAINS_MAX 64u
+#define CONFIG_SCHEDULES_MAX 256u
+#define CONFIG_TAGS_MAX    256u
 #define CONFIG_USERS_MAX   1024u /* of a domain; of a list of who may do something, and as many groups */
 
 /* What an executor has, where [domain NAME] or [plugin NAME] says so. */
@@ -38,12 +40,29 @@ struct config_plugin {
     struct access_list users;  /* who may use it, where it is said */
 };
 
+/* [tag NAME] */
+struct config_tag {
+    char name[64];
+    uint32_t max_running; /* jobs at once */
+};
+
 /* [domain NAME] */
 struct config_domain {
     char name[64];
     uint32_t *uids;
     uint32_t n_uids;
     struct config_share share;
+};
+
+/* [schedule NAME] */
+struct config_schedule {
+    char name[SCHEDULE_NAME_MAX];
+    char *on;
+    char *plugin, *function, *args; /* of job; args: each with its NUL */
+    size_t args_size;
+    uint32_t argc, uid;
+    bool has_uid; /* else wsd's own */
+    bool persistent;
 };
 
 /* In a place of its own: jobs go on with that of the start when the files are read again. */
@@ -83,6 +102,10 @@ struct config {
     struct jobs_limits limits;
     struct config_plugin plugins[CONFIG_PLUGINS_MAX];
     uint32_t n_plugins;
+    struct config_schedule *schedules;
+    uint32_t n_schedules;
+    struct config_tag *tags; /* CONFIG_TAGS_MAX of them, or NULL: none */
+    uint32_t n_tags;
 };
 
 /* Defaults. 0 or -ENOMEM. */
@@ -97,6 +120,8 @@ int config_read_standard(struct config *c, const char *directory, char error[sta
 /* One key, as on the command line. 0 or -EINVAL with the words. */
 int config_set(struct config *c, const char *section, const char *key, const char *value,
                char error[static CONFIG_ERROR]);
+/* What can be seen only when all of it was read. 0 or -EINVAL with the words. */
+int config_check(const struct config *c, char error[static CONFIG_ERROR]);
 /* All of it, in the syntax of the file. */
 void config_print(const struct config *c, FILE *to);
 /* What holds for each trust domain: the first for all who are in no other. It points into the configuration. The caller frees; NULL: no

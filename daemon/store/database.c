@@ -20,13 +20,11 @@
 
 #include "base/cleanup.h"
 
-#define VERSION 1 /* of the tables */
-#define TEXT_OF(x) TEXT_OF_(x)
-#define TEXT_OF_(x) #x
+#define VERSION 3 /* of the tables */
 
 enum statement {
     BEGIN, COMMIT, ROLLBACK, ADD_JOB, ADD_INPUT, START, INPUT, RETRY, END, DROP_INPUT, ADD_RESULT, DROP_RESULT, RESULT,
-    REQUEUE, GIVEN, DROP_JOB, N_STATEMENTS
+    REQUEUE, GIVEN, DROP_JOB, ADD_SCHEDULE, NOTE_SCHEDULE, DROP_SCHEDULE, N_STATEMENTS
 };
 
 static const char *const sql[N_STATEMENTS] = {
@@ -34,13 +32,14 @@ static const char *const sql[N_STATEMENTS] = {
     [COMMIT] = "COMMIT",
     [ROLLBACK] = "ROLLBACK",
     [ADD_JOB] = "INSERT INTO jobs (number, id, uid, plugin, function, directory, job_key, priority, function_flags, "
-                "timeout_usec, retry_usec, retries, retry_on, state, submitted_usec, due_usec, argc) "
-                "VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17)",
+                "timeout_usec, retry_usec, retries, retry_on, state, submitted_usec, due_usec, argc, due_at, delay_usec, "
+                "wait_usec, tags, runs_after) "
+                "VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,?20,?21,?22)",
     [ADD_INPUT] = "INSERT INTO inputs (number, args, input) VALUES (?1,?2,?3)",
     [START] = "UPDATE jobs SET started = 1 WHERE number = ?1",
     [INPUT] = "SELECT input FROM inputs WHERE number = ?1",
-    [RETRY] = "UPDATE jobs SET state = ?2, due_usec = ?3, retried = ?4, attempts = ?5, error = ?6, started = 0 "
-              "WHERE number = ?1",
+    [RETRY] = "UPDATE jobs SET state = ?2, due_usec = ?3, retried = ?4, attempts = ?5, error = ?6, started = 0, "
+              "due_at = 0 WHERE number = ?1",
     [END] = "UPDATE jobs SET state = ?2, exit = ?3, retried = ?4, attempts = ?5, dead = ?6, ended_usec = ?7, "
             "queued_usec = ?8, run_usec = ?9, cpu_usec = ?10, done = ?11, total = ?12, error = ?13, status = ?14, "
             "worker = ?15, backtrace = ?16, output_size = ?17, started = 0 WHERE number = ?1",
@@ -49,11 +48,17 @@ static const char *const sql[N_STATEMENTS] = {
     [DROP_RESULT] = "DELETE FROM results WHERE number = ?1",
     [RESULT] = "SELECT output FROM results WHERE number = ?1",
     [REQUEUE] = "UPDATE jobs SET state = ?2, dead = 0, started = 0, retried = 0, attempts = 0, exit = 0, ended_usec = 0, "
-                "due_usec = 0, error = NULL, status = NULL, worker = NULL, backtrace = NULL, output_size = 0 "
-                "WHERE number = ?1 AND dead = 1",
+                "due_usec = 0, due_at = 0, error = NULL, status = NULL, worker = NULL, backtrace = NULL, output_size = 0, "
+                "runs_after = NULL WHERE number = ?1 AND dead = 1",
     [GIVEN] = "SELECT args, CASE WHEN length(input) <= ?2 THEN input END, ifnull(length(input), 0) FROM inputs "
               "WHERE number = ?1",
     [DROP_JOB] = "DELETE FROM jobs WHERE number = ?1",
+    [ADD_SCHEDULE] = "INSERT INTO schedules (number, uid, name, calendar, plugin, function, directory, args, argc, priority, "
+                     "timeout_usec, retries, retry_on, retry_usec, wait_usec, durable, persistent, configured, due_usec) "
+                     "VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19)",
+    [NOTE_SCHEDULE] = "UPDATE schedules SET due_usec = ?2, id = ?3, ran_usec = ?4, runs = ?5, skipped = ?6, state = ?7, exit = ?8, "
+                      "error = ?9 WHERE number = ?1",
+    [DROP_SCHEDULE] = "DELETE FROM schedules WHERE number = ?1",
 };
 
 /* Before anything is read: nobody else writes what we believe to know, and two daemons never share a store. */
@@ -76,8 +81,31 @@ static const char tables[] =
     "CREATE UNIQUE INDEX jobs_key ON jobs (uid, job_key) WHERE job_key IS NOT NULL;"
     "CREATE TABLE inputs (number INTEGER PRIMARY KEY, args BLOB, input BLOB);"
     "CREATE TABLE results (number INTEGER PRIMARY KEY, output BLOB);"
-    "PRAGMA user_version = " TEXT_OF(VERSION) ";"
+    "PRAGMA user_version = 1;"
     "COMMIT;";
+
+/* What each version has more than the one before: a new database goes the way that an old one goes. */
+static const char *const upgrades[VERSION] = {
+    [0] = tables,
+    [1] = "BEGIN;"
+          "ALTER TABLE jobs ADD COLUMN due_at INTEGER NOT NULL DEFAULT 0;"
+          "ALTER TABLE jobs ADD COLUMN delay_usec INTEGER NOT NULL DEFAULT 0;"
+          "ALTER TABLE jobs ADD COLUMN wait_usec INTEGER NOT NULL DEFAULT 0;"
+          "CREATE TABLE schedules (number INTEGER PRIMARY KEY, uid INTEGER NOT NULL, name BLOB NOT NULL, calendar BLOB NOT NULL, "
+          "plugin BLOB NOT NULL, function BLOB NOT NULL, directory BLOB, args BLOB, argc INTEGER NOT NULL, "
+          "priority INTEGER NOT NULL, timeout_usec INTEGER NOT NULL, retries INTEGER NOT NULL, retry_on INTEGER NOT NULL, "
+          "retry_usec INTEGER NOT NULL, wait_usec INTEGER NOT NULL, durable INTEGER NOT NULL, persistent INTEGER NOT NULL, "
+          "configured INTEGER NOT NULL, due_usec INTEGER NOT NULL, id BLOB, ran_usec INTEGER NOT NULL DEFAULT 0, "
+          "runs INTEGER NOT NULL DEFAULT 0, skipped INTEGER NOT NULL DEFAULT 0, state INTEGER NOT NULL DEFAULT 0, "
+          "exit INTEGER NOT NULL DEFAULT 0, error BLOB);"
+          "PRAGMA user_version = 2;"
+          "COMMIT;",
+    [2] = "BEGIN;"
+          "ALTER TABLE jobs ADD COLUMN tags BLOB;"
+          "ALTER TABLE jobs ADD COLUMN runs_after BLOB;"
+          "PRAGMA user_version = 3;"
+          "COMMIT;",
+};
 
 /* What was given to a job that has ended is not wanted at the start, and neither is a large input. */
 static const char all[] =
@@ -86,7 +114,7 @@ static const char all[] =
     "queued_usec, run_usec, cpu_usec, done, total, output_size, error, status, worker, backtrace, "
     "CASE WHEN state < ?1 THEN i.args END, "
     "CASE WHEN state < ?1 AND length(i.input) <= ?2 THEN i.input END, ifnull(length(i.input), 0), "
-    "ifnull(length(i.args), 0) "
+    "ifnull(length(i.args), 0), due_at, delay_usec, wait_usec, tags, CASE WHEN state < ?1 THEN runs_after END "
     "FROM jobs j LEFT JOIN inputs i ON i.number = j.number ORDER BY j.number";
 
 struct database {
@@ -162,8 +190,8 @@ static int prepare(struct database *db, char why[static STORE_WHY])
     }
     if (code == SQLITE_OK)
         code = sqlite3_exec(db->sqlite, setup, NULL, NULL, NULL);
-    if (code == SQLITE_OK && version == 0)
-        code = sqlite3_exec(db->sqlite, tables, NULL, NULL, NULL);
+    for (; version < VERSION && code == SQLITE_OK; version++)
+        code = sqlite3_exec(db->sqlite, upgrades[version], NULL, NULL, NULL);
     for (int i = 0; i < N_STATEMENTS && code == SQLITE_OK; i++)
         code = sqlite3_prepare_v3(db->sqlite, sql[i], -1, SQLITE_PREPARE_PERSISTENT, &db->statements[i], NULL);
     return code == SQLITE_OK ? 0 : failed(db->sqlite, code, why);
@@ -272,6 +300,12 @@ static void row_of(sqlite3_stmt *st, struct store_row *row)
     row->input = sqlite3_column_blob(st, at++);
     row->input_size = number(st, &at);
     row->args_size = number(st, &at);
+    row->due_at = small(st, &at);
+    row->delay_usec = number(st, &at);
+    row->wait_usec = number(st, &at);
+    row->tags = text(st, &at);
+    row->after_size = (size_t)sqlite3_column_bytes(st, at);
+    row->after = sqlite3_column_blob(st, at++);
 }
 
 int database_each(struct database *db, int (*each)(const struct store_row *row, void *userdata), void *userdata,
@@ -293,6 +327,64 @@ int database_each(struct database *db, int (*each)(const struct store_row *row, 
         r = failed(db->sqlite, code, why);
     else if (r < 0)
         snprintf(why, STORE_WHY, "%s", strerror(-r));
+    sqlite3_finalize(st);
+    return r;
+}
+
+static const char schedules[] =
+    "SELECT number, uid, name, calendar, plugin, function, directory, args, length(args), argc, priority, timeout_usec, retries, "
+    "retry_on, retry_usec, wait_usec, durable, persistent, configured, due_usec, id, ran_usec, runs, skipped, state, exit, error "
+    "FROM schedules ORDER BY number";
+
+static void schedule_of(sqlite3_stmt *st, struct store_row *row)
+{
+    int at = 0;
+
+    *row = (struct store_row){.input_fd = -1};
+    row->number = number(st, &at);
+    row->uid = small(st, &at);
+    row->key = text(st, &at);
+    row->calendar = text(st, &at);
+    row->plugin = text(st, &at);
+    row->function = text(st, &at);
+    row->directory = text(st, &at);
+    row->args = sqlite3_column_blob(st, at++);
+    row->args_size = number(st, &at);
+    row->argc = small(st, &at);
+    row->priority = (int)sqlite3_column_int(st, at++);
+    row->timeout_usec = number(st, &at);
+    row->retries = small(st, &at);
+    row->retry_on = small(st, &at);
+    row->retry_usec = number(st, &at);
+    row->wait_usec = number(st, &at);
+    row->durable = small(st, &at);
+    row->persistent = small(st, &at);
+    row->configured = small(st, &at);
+    row->due_usec = number(st, &at);
+    if (sqlite3_column_bytes(st, at) == sizeof(row->id))
+        memcpy(row->id, sqlite3_column_blob(st, at), sizeof(row->id));
+    at++;
+    row->submitted_usec = number(st, &at);
+    row->done = number(st, &at);
+    row->total = number(st, &at);
+    row->state = small(st, &at);
+    row->exit = small(st, &at);
+    row->error = text(st, &at);
+}
+
+int database_schedules(struct database *db, int (*each)(const struct store_row *row, void *userdata), void *userdata,
+                       char why[static STORE_WHY])
+{
+    sqlite3_stmt *st = NULL;
+    struct store_row row;
+    int r = 0, code = sqlite3_prepare_v2(db->sqlite, schedules, -1, &st, NULL);
+
+    while (code == SQLITE_OK && r == 0 && sqlite3_step(st) == SQLITE_ROW) {
+        schedule_of(st, &row);
+        r = row.key && row.calendar && row.plugin && row.function ? each(&row, userdata) : 0;
+    }
+    if (code != SQLITE_OK)
+        r = failed(db->sqlite, code, why);
     sqlite3_finalize(st);
     return r;
 }
@@ -398,6 +490,11 @@ static int add(struct database *db, const struct store_row *row)
     put(st, 15, row->submitted_usec);
     put(st, 16, row->due_usec);
     put(st, 17, row->argc);
+    put(st, 18, row->due_at);
+    put(st, 19, row->delay_usec);
+    put(st, 20, row->wait_usec);
+    put_text(st, 21, row->tags);
+    put_bytes(st, 22, row->after, row->after_size);
     int code = run(db, ADD_JOB);
     return code == SQLITE_OK && (row->args_size || row->input_size) ? add_input(db, row) : code;
 }
@@ -445,6 +542,46 @@ static int end(struct database *db, const struct store_row *row)
         code = run(db, ADD_RESULT);
     }
     return code;
+}
+
+static int add_schedule(struct database *db, const struct store_row *row)
+{
+    sqlite3_stmt *st = of(db, ADD_SCHEDULE, row->number);
+
+    put(st, 2, row->uid);
+    put_text(st, 3, row->key);
+    put_text(st, 4, row->calendar);
+    put_text(st, 5, row->plugin);
+    put_text(st, 6, row->function);
+    put_text(st, 7, row->directory);
+    put_bytes(st, 8, row->args, row->args_size);
+    put(st, 9, row->argc);
+    sqlite3_bind_int(st, 10, row->priority);
+    put(st, 11, row->timeout_usec);
+    put(st, 12, row->retries);
+    put(st, 13, row->retry_on);
+    put(st, 14, row->retry_usec);
+    put(st, 15, row->wait_usec);
+    put(st, 16, row->durable);
+    put(st, 17, row->persistent);
+    put(st, 18, row->configured);
+    put(st, 19, row->due_usec);
+    return run(db, ADD_SCHEDULE);
+}
+
+static int note_schedule(struct database *db, const struct store_row *row)
+{
+    sqlite3_stmt *st = of(db, NOTE_SCHEDULE, row->number);
+
+    put(st, 2, row->due_usec);
+    sqlite3_bind_blob(st, 3, row->id, sizeof(row->id), SQLITE_STATIC);
+    put(st, 4, row->submitted_usec);
+    put(st, 5, row->done);
+    put(st, 6, row->total);
+    put(st, 7, row->state);
+    put(st, 8, row->exit);
+    put_text(st, 9, row->error);
+    return run(db, NOTE_SCHEDULE);
 }
 
 static int drop(struct database *db, uint64_t row)
@@ -594,6 +731,13 @@ static int act(struct database *db, struct store_request *r)
         return requeue(db, r);
     case STORE_DROP:
         return drop(db, r->row.number);
+    case STORE_SCHEDULE_ADD:
+        return add_schedule(db, &r->row);
+    case STORE_SCHEDULE_NOTE:
+        return note_schedule(db, &r->row);
+    case STORE_SCHEDULE_DROP:
+        of(db, DROP_SCHEDULE, r->row.number);
+        return run(db, DROP_SCHEDULE);
     }
     return SQLITE_MISUSE;
 }

@@ -15,6 +15,9 @@ struct database *database_free(struct database *db);
 /* Each job, the oldest first. What a row points to lives until the callback returns. */
 int database_each(struct database *db, int (*each)(const struct store_row *row, void *userdata), void *userdata,
                   char why[static STORE_WHY]);
+/* Each schedule, in the order of their numbers. */
+int database_schedules(struct database *db, int (*each)(const struct store_row *row, void *userdata), void *userdata,
+                       char why[static STORE_WHY]);
 
 /* A transaction. Any failure of the database itself undoes all of it: then -errno with words, and nothing is on disk. */
 int database_begin(struct database *db, char why[static STORE_WHY]);

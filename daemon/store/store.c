@@ -233,6 +233,13 @@ int store_open(struct store **ret_store, const char *directory, int (*each)(cons
     return 0;
 }
 
+int store_schedules(struct store *s, int (*each)(const struct store_row *row, void *userdata), void *userdata)
+{
+    char why[STORE_WHY];
+
+    return s->db ? database_schedules(s->db, each, userdata, why) : 0;
+}
+
 struct store *store_free(struct store *s, void (*unanswered)(struct store_request *r))
 {
     if (!s)

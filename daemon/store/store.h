@@ -40,10 +40,20 @@ struct store_row {
     uint32_t state, exit; /* enum job_state of jobs.h; the store knows no more of it than STORE_FINAL */
     uint32_t started, dead;
     uint64_t submitted_usec, due_usec, ended_usec; /* CLOCK_REALTIME */
+    uint32_t due_at;     /* due_usec is a time of day that was asked for, and no span */
+    uint64_t delay_usec; /* asked for */
+    uint64_t wait_usec;  /* the longest time in the queue; 0: any */
     uint64_t queued_usec, run_usec, cpu_usec, done, total;
     const char *error, *status, *worker, *backtrace;
     const void *output;
     size_t output_size;
+    const char *tags;  /* with commas between */
+    const void *after; /* whom it runs after: jobs/after.h has the bytes */
+    size_t after_size;
+    /* of a schedule, whose name is the key; due_usec: until then all is done; submitted_usec, done: its last run, and how many;
+     * total: those that were skipped */
+    const char *calendar;
+    uint32_t durable, persistent, configured;
 };
 
 #define STORE_FINAL 5u /* states from here on are final */
@@ -56,6 +66,9 @@ enum store_op {
     STORE_READ,    /* number: the output, into reply */
     STORE_REQUEUE, /* number, state: as if it had never been tried. reply: arguments and, up to STORE_INLINE, input; sizes in row */
     STORE_DROP,    /* number: all of it */
+    STORE_SCHEDULE_ADD,  /* row of a schedule: all of it */
+    STORE_SCHEDULE_NOTE, /* number: what is known of its last run, in the fields of a job's end and due_usec */
+    STORE_SCHEDULE_DROP, /* number */
 };
 
 struct store;
@@ -81,6 +94,8 @@ struct store_request {
  * reason. [loop] */
 int store_open(struct store **ret_store, const char *directory, int (*each)(const struct store_row *row, void *userdata),
                void *userdata);
+/* Each schedule, as store_open() has jobs; before the first request. 0, or each's errno. [loop] */
+int store_schedules(struct store *store, int (*each)(const struct store_row *row, void *userdata), void *userdata);
 /* Writes what was posted, ends the thread. Requests that were not answered are not: unanswered(), where it is not NULL, gets
  * each. NULL is fine; returns NULL. [loop] */
 struct store *store_free(struct store *store, void (*unanswered)(struct store_request *r));

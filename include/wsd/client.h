@@ -85,7 +85,9 @@ struct wsd_job_info {
     bool durable;
     bool dead;         /* durable, ended badly, and out of retries: see wsd_client_dead() */
     uint32_t retries;  /* that it was given */
-    uint64_t due_usec; /* delayed: so long until it is tried again */
+    uint64_t due_usec; /* delayed: so long until it goes on, or is tried again */
+    uint32_t waits_for; /* held: so many of the jobs that it is to run after have not ended */
+    const char *tags;   /* of wsd_submit, with commas between; "" */
 };
 
 /* Files: a job may want to read a file that its arguments name. Where wsd cannot open it by the submitter's rights, it
@@ -187,6 +189,26 @@ struct wsd_submit {
      * WSD_JOB_CRASHED and WSD_JOB_INTERRUPTED. Only the last try's output is told, when it has ended. Since 0.1. */
     uint32_t retries, retry_on;
     uint64_t retry_usec;
+    /* When it goes on, at the earliest; WSD_JOB_DELAYED until then. At most one of the two. delay_usec: so long after it was
+     * accepted, at most ten years; the time that the machine sleeps counts, and setting its clock changes nothing. at_usec:
+     * at that time, in microseconds since the epoch, by the machine's clock, also where that is set meanwhile; in the past: at
+     * once. A durable one waits on after the end of wsd. It counts for its user's limits. Since 0.1. */
+    uint64_t delay_usec, at_usec;
+    /* The longest time in the queue once it may go on, 0: any; of each try anew. Beyond it the job ends as WSD_JOB_TIMED_OUT
+     * without having run, and is not tried again. -EOPNOTSUPP where wsd is too old for any of these. Since 0.1. */
+    uint64_t queue_usec;
+    /* Jobs of this user's that it is to run after, by their ids; at most 1024 in all. It is held until every one of them has
+     * come to its end, after its last try. Where one of `after` has not succeeded, the job is cancelled, with an error that
+     * names that one, and so are those that are to run after this one; how those of `after_any` end does not matter. One that
+     * has ended before counts, as long as wsd knows it; an id that it does not know is refused (-ENOENT). A job with
+     * WSD_SUBMIT_DURABLE may only name such jobs (-EINVAL). -EOPNOTSUPP where wsd is too old for it. Since 0.1. */
+    const struct wsd_id *after, *after_any;
+    size_t n_after, n_after_any;
+    /* At most 3 names, each of 1 to 63 letters, digits, dots, underscores and hyphens: what they mean is the users' choice, and
+     * how many jobs with one may run at once the administrator's (wsd_client_gate_tag()). The same name is the same tag,
+     * whosever jobs it is on. -EOPNOTSUPP where wsd is too old for it. Since 0.1. */
+    const char *const *tags;
+    size_t n_tags;
 };
 
 /* What happens to a call, told on the thread that made one of the calls which process the connection:
@@ -343,6 +365,48 @@ WSD_EXPORT int wsd_client_dead(struct wsd_client *client, int (*each)(const stru
 WSD_EXPORT int wsd_client_dead_requeue(struct wsd_client *client, const struct wsd_id *id);
 WSD_EXPORT int wsd_client_dead_drop(struct wsd_client *client, const struct wsd_id *id);
 
+/* --- schedules: jobs that wsd submits again and again; these block for at most 30 seconds ---------------------- */
+
+/* Zero everything that is not used; set size to sizeof(struct wsd_schedule). Fields are appended. Since 0.1. */
+struct wsd_schedule {
+    size_t size;
+    const char *name;     /* 1 to 63 letters, digits and _-.@+, not - first; its user's own */
+    const char *calendar; /* when, as systemd.time(7) has it: "Mon..Fri 08:00", "*:0/15", "daily Europe/Berlin" */
+    bool persistent;      /* runs that were missed while there was no wsd are made up for by one at its start */
+    /* What: plugin, function, arguments, timeout, priority, retries, queue_usec, and of the flags WSD_SUBMIT_DURABLE. A job of
+     * its own each time, detached; no client is there to open files that arguments name. */
+    const struct wsd_submit *job;
+};
+
+/* Fields are appended. Since 0.1. */
+struct wsd_schedule_info {
+    size_t size;
+    const char *name, *calendar, *plugin, *function;
+    uint32_t uid;
+    bool persistent;
+    bool configured; /* it stands in wsd.conf */
+    bool running;    /* the last run's job is not done: what comes due meanwhile is skipped */
+    uint64_t next_usec, ran_usec; /* since the epoch; 0: never, not yet */
+    uint64_t runs, skipped;
+    struct wsd_id id;         /* the job of the last run; zeros before the first */
+    enum wsd_job_state state; /* its end; 0: it has none yet, or was refused with exit and error */
+    int exit;
+    const char *error;
+};
+
+/* 0: it is on disk, and runs as the caller when its time comes, until it is removed. -EINVAL: no such name or time, or there is
+ * one of that name; -EAGAIN: too many, or no room; -EIO; -EOPNOTSUPP. Since 0.1. */
+WSD_EXPORT int wsd_client_schedule_add(struct wsd_client *client, const struct wsd_schedule *schedule);
+/* The caller's (root: everybody's), by user and name; each is shown for the time of the callback. A callback that returns
+ * non-zero ends the listing with that value. -EOPNOTSUPP. Since 0.1. */
+WSD_EXPORT int wsd_client_schedules(struct wsd_client *client, int (*each)(const struct wsd_schedule_info *info, void *userdata),
+                                    void *userdata);
+/* Forgets one of the caller's; a run that is under way goes on. -ENOENT; -EACCES: it stands in wsd.conf; -EOPNOTSUPP. Since 0.1. */
+WSD_EXPORT int wsd_client_schedule_remove(struct wsd_client *client, const char *name);
+/* Runs one of the caller's now, beside its times; 0 when the job was accepted: its id, if wanted. -ENOENT; -EAGAIN: its last
+ * run is not done; others as for wsd_client_submit(). -EOPNOTSUPP. Since 0.1. */
+WSD_EXPORT int wsd_client_schedule_run(struct wsd_client *client, const char *name, struct wsd_id *ret_id);
+
 /* Does not grow: it stands in arrays. Since 0.1. */
 struct wsd_function_info {
     const char *name, *help;
@@ -389,6 +453,10 @@ enum wsd_gate_action {
 WSD_EXPORT int wsd_client_gate(struct wsd_client *client, enum wsd_gate_action action, const char *plugin,
                                const char *function, uint32_t limit);
 
+/* The same of all jobs with a tag, of all users. Not for WSD_GATE_DRAIN. -EOPNOTSUPP where wsd is too old. Since 0.1. */
+WSD_EXPORT int wsd_client_gate_tag(struct wsd_client *client, enum wsd_gate_action action, const char *tag,
+                                   uint32_t limit);
+
 /* What is paused or limited now. Fields are appended. Since 0.1. */
 struct wsd_gate_info {
     size_t size;
@@ -397,9 +465,10 @@ struct wsd_gate_info {
     uint32_t limit;                /* 0: none */
     uint64_t running;              /* jobs handed to the pool */
     uint64_t waiting;              /* jobs that wait for this; of everything: all open jobs that do not run */
+    const char *tag;               /* of a tag: its name, and plugin is ""; else "" */
 };
 
-/* First everything, then each plugin and function that is paused or limited; each is shown for the time of the callback. A
+/* First everything, then each plugin, function and tag that is paused or limited; each is shown for the time of the callback. A
  * callback that returns non-zero ends the listing with that value. Since 0.1. */
 WSD_EXPORT int wsd_client_gates(struct wsd_client *client,
                                 int (*each)(const struct wsd_gate_info *info, void *userdata), void *userdata);

@@ -59,6 +59,38 @@ higher_priority() {
 check "a higher priority goes before what was handed ahead" higher_priority
 many_go
 
+# --- a low priority beside a flood of a high one ---
+
+# The flood is twice as large as what is handed ahead, so that the low one, which comes last, would be the last to end. So many
+# of the flood end before it: those handed ahead twice (when it comes, and when its turn has come), and what runs while it ages.
+NAP=2
+starves_not() {
+  local id n
+  printf '[limits]\nageing = 100ms\n' >"$WSD_CONFIG"
+  MANY=6000
+  start_wsd --workers 2 || return 1
+  # shellcheck disable=SC2046
+  background wsctl map --priority 100 --jobs $MANY sleep:sleep ::: $(yes $NAP | head -n $MANY) >"$WORK/many.out" 2>&1
+  wait_until many_wait || return 1
+  id=$(wsctl submit --priority -100 --detach sleep:sleep 0) && wsctl await "$id" >/dev/null || return 1
+  n=$(counter jobs_succeeded)
+  echo "$n of $MANY before it"
+  [ "$n" -lt $MANY ]
+}
+check "a low priority does not starve behind a flood of a high one" starves_not
+no_more_than_a_share() { # the high one still goes first: of two workers one is always its
+  local low
+  # shellcheck disable=SC2046
+  background wsctl map --priority -100 --jobs 300 sleep:sleep ::: $(yes $NAP | head -n 300) >/dev/null 2>&1
+  low=$BACKGROUND_PID
+  wait "$FLOOD" && ! gone "$low"
+}
+FLOOD=$BACKGROUND_PID
+check "and a flood of it does not hold up the high one" no_more_than_a_share
+stop_wsd
+: >"$WSD_CONFIG"
+NAP=25 MANY=2000
+
 if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
   printf '[daemon]\nsystem = yes\nsocket-group = nogroup\n[domains]\ntrust = all\n' >"$WSD_CONFIG"
   another_user() {

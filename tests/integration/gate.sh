@@ -101,6 +101,60 @@ survives() {
 }
 check "an executor's death gives its places back" survives
 
+tag() { # NAME KEY: of `wsctl limit`
+  wsctl --json limit | sed -n "s/^{\"tag\":\"$1\",.*\"$2\":\([a-z0-9]*\).*/\1/p"
+}
+tag_has() { # NAME KEY VALUE
+  [ "$(tag "$1" "$2")" = "$3" ]
+}
+tags() { # across plugins; a job waits at each of its tags, and others pass
+  local a b c
+  wsctl pause --tag x && a=$(wsctl submit --detach --tag x echo:echo a) && b=$(wsctl submit --detach --tag y --tag x sleep:sleep 1) &&
+    wait_until tag_has x waiting 2 && [ "$(wsctl submit --tag y echo:echo c)" = c ] && is queued "$a" || return 1
+  wsctl status "$b" | grep -q '^tags      y,x$' && wsctl list | grep -q "^$b .*\[y,x\]" && wsctl --json status "$b" | grep -q '"tags":\["y","x"\]' || return 1
+  wsctl limit | grep -q '^tag x .*paused' && wsctl pause --tag y && wsctl resume --tag x && [ "$(wsctl await "$a")" = a ] &&
+    wait_until tag_has y waiting 1 && wsctl resume --tag y && [ "$(wsctl await "$b")" = slept ] && exits 66 wsctl resume --tag x || return 1
+  c=$(wsctl limit | grep -c tag)
+  [ "$c" = 0 ] # nothing is left of them
+}
+tag_limit() {
+  local most=0 n pids=()
+  wsctl limit --tag few 2 || return 1
+  while [ ${#pids[@]} -lt 12 ]; do
+    background wsctl submit --tag few --tag few sleep:sleep 100 >/dev/null
+    pids+=("$BACKGROUND_PID")
+  done
+  while kill -0 "${pids[@]}" 2>/dev/null; do
+    n=$(tag few running)
+    [ "${n:-0}" -le "$most" ] || most=$n
+  done
+  wait "${pids[@]}" && echo "at most $most" && [ "$most" = 2 ] && wsctl limit --tag few none
+}
+tag_configured() {
+  printf '[tag many]\nmax-running = 7\n' >"$WSD_CONFIG" && kill -HUP "$WSD_PID" && wait_until tag_has many limit 7 && : >"$WSD_CONFIG" &&
+    kill -HUP "$WSD_PID" && wait_until tag_has many limit '' || return 1
+  printf '[tag a b]\nmax-running = 7\n' >"$WORK/bad.conf"
+  exits 64 wsd --config "$WORK/bad.conf" --check-config 2>"$WORK/err" || { cat "$WORK/err"; return 1; }
+  grep -q 'bad.conf:2: \[tag a b\]: at most 256 tags' "$WORK/err"
+}
+tag_names() { # 63 bytes, at most 3 of them
+  local long
+  long=$(printf '%063d' 0)
+  [ "$(wsctl submit --tag "$long" --tag "$long" --tag "$long" echo:echo x)" = x ] && exits 64 wsctl submit --tag "0$long" echo:echo x &&
+    exits 64 wsctl submit --tag a --tag b --tag c --tag d echo:echo x && exits 64 wsctl submit --tag '' echo:echo x &&
+    exits 64 wsctl submit --tag a,b echo:echo x && exits 64 wsctl pause --tag 'a b' && exits 64 wsctl limit --tag x && exits 64 wsctl limit --tag x 0 &&
+    exits 64 wsctl pause --tag x echo
+} 2>/dev/null
+manual_example() { # NAME: as wsctl(1) prints it
+  sed -n "/^\\.\\\\\" $1: example\$/,/^\.EE/{/^[^.]/p}" "$SRC/packaging/man/wsctl.1" | sed 's/\\-/-/g' >"$WORK/example"
+  [ -s "$WORK/example" ] && (cd "$WORK" && bash -e "$WORK/example")
+}
+check "a tag is paused and resumed" tags
+check "a tag's limit holds" tag_limit
+check "[tag NAME] max-running" tag_configured
+check "names of tags, and how many" tag_names
+check "the manual's example" manual_example gate.sh
+
 errors() {
   exits 64 wsctl limit sleep 0 && exits 64 wsctl limit sleep && exits 64 wsctl limit sleep x && exits 64 wsctl drain now &&
     exits 64 wsctl pause a b && exits 64 wsctl pause a: && exits 66 wsctl resume nothing

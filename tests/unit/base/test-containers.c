@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test-containers.c: list, hash table, buffer. */
+ * test-containers.c: list, hash table, heap, buffer. */
 #include <check.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -8,6 +8,7 @@
 #include "base/buffer.h"
 #include "base/cleanup.h"
 #include "base/hash.h"
+#include "base/heap.h"
 #include "base/list.h"
 
 START_TEST(list_keeps_its_order)
@@ -44,6 +45,33 @@ START_TEST(hash_finds_what_was_put_in_and_no_more)
     ck_assert_uint_eq(h.n, N / 2);
     hash_deinit(&h);
     free(links);
+}
+END_TEST
+
+START_TEST(heap_gives_the_smallest_whatever_is_put_in_and_taken)
+{
+    enum { N = 20000 };
+    struct heap h = {.top = NULL};
+    struct heap_node *nodes = calloc(N, sizeof(*nodes));
+    uint64_t last = 0, n = 0;
+
+    for (uint64_t i = 0; i < N; i++)
+        heap_put(&h, &nodes[i], hash_mix(i) % 1000 + (i % 3 ? 0 : i)); /* many are equal */
+    for (uint64_t i = 0; i < N; i += 3) /* from anywhere */
+        heap_take(&h, &nodes[i]);
+    for (uint64_t i = 0; i < N; i += 6)
+        heap_put(&h, &nodes[i], N - i);
+    ck_assert_uint_eq(h.n, N - (N + 2) / 3 + (N + 5) / 6);
+    for (; !heap_empty(&h); n++) {
+        struct heap_node *first = h.top;
+
+        ck_assert_uint_ge(first->key, last);
+        last = first->key;
+        heap_take(&h, first);
+    }
+    ck_assert_uint_eq(n, N - (N + 2) / 3 + (N + 5) / 6);
+    ck_assert_uint_eq(h.n, 0);
+    free(nodes);
 }
 END_TEST
 
@@ -123,6 +151,7 @@ int main(void)
     tcase_add_test(tc, hash_finds_what_was_put_in_and_no_more);
     tcase_add_test(tc, hash_walk_meets_each_once_while_the_table_grows);
     tcase_add_test(tc, hash_holds_equal_keys_beside_each_other);
+    tcase_add_test(tc, heap_gives_the_smallest_whatever_is_put_in_and_taken);
     tcase_add_test(tc, buffer_gives_back_what_was_put_in_however_it_is_cut);
     suite_add_tcase(s, tc);
     srunner_run_all(r, CK_NORMAL);

@@ -54,7 +54,7 @@ static void tear_down(void)
 static int act(enum jobs_gate_action action, const char *plugin, const char *function, uint32_t limit)
 {
     const struct jobs_gate_request r = {
-        .action = action, .uid = 7, .plugin = plugin, .function = function, .limit = limit};
+        .action = action, .uid = 7, .plugin = plugin, .function = function, .tag = "", .limit = limit};
 
     list_push_back(&jobs.domains, &d->link); /* it counts what is handed over */
     int n = jobs_gate(&jobs, &r);
@@ -165,9 +165,49 @@ START_TEST(who_is_cancelled_on_the_way_makes_room)
 }
 END_TEST
 
+static int act_tag(enum jobs_gate_action action, const char *tag, uint32_t limit)
+{
+    const struct jobs_gate_request r = {.action = action, .uid = 7, .plugin = "", .function = "", .tag = tag, .limit = limit};
+
+    list_push_back(&jobs.domains, &d->link);
+    int n = jobs_gate(&jobs, &r);
+    list_remove(&d->link);
+    return n;
+}
+
+START_TEST(a_tag_is_a_gate_like_the_others)
+{
+    struct job_more more = {.tags = (char[]){"x,y,x"}}, other = {.tags = (char[]){"xy"}};
+
+    for (uint32_t i = 0; i < 4; i++) {
+        all[i].more = i < 3 ? &more : &other;
+        enqueue(&all[i]);
+    }
+    ck_assert_ptr_eq(hand(), &all[0]);
+    ck_assert_int_eq(act_tag(JOBS_GATE_LIMIT, "x", 2), 0);
+    ck_assert_int_eq(act_tag(JOBS_GATE_DRAIN, "x", 0), -EINVAL);
+    ck_assert_ptr_eq(hand(), &all[1]);
+    ck_assert_ptr_eq(hand(), &all[3]); /* the third waits; this is another tag */
+    ck_assert_ptr_null(hand());
+    ck_assert_int_eq(act_tag(JOBS_GATE_PAUSE, "y", 0), 0);
+    end(&all[0]);
+    turn();
+    ck_assert_ptr_null(hand()); /* from the one to the other */
+    ck_assert_int_eq(act_tag(JOBS_GATE_RESUME, "y", 0), 0);
+    turn();
+    ck_assert_ptr_eq(hand(), &all[2]);
+    end(&all[1]);
+    end(&all[2]);
+    end(&all[3]);
+    ck_assert_int_eq(act_tag(JOBS_GATE_LIMIT, "x", 0), 0);
+    turn();
+    ck_assert_uint_eq(jobs.gates.n, 0);
+}
+END_TEST
+
 START_TEST(only_what_makes_sense)
 {
-    struct jobs_gate_request r = {.action = JOBS_GATE_PAUSE, .uid = 8, .plugin = "", .function = ""};
+    struct jobs_gate_request r = {.action = JOBS_GATE_PAUSE, .uid = 8, .plugin = "", .function = "", .tag = ""};
 
     ck_assert_int_eq(act(JOBS_GATE_LIMIT, "", "", 1), -EINVAL);
     ck_assert_int_eq(act(JOBS_GATE_DRAIN, "a", "", 0), -EINVAL);
@@ -319,6 +359,7 @@ int main(void)
     tcase_add_test(t, what_is_paused_waits_and_others_pass);
     tcase_add_test(t, as_many_as_the_limit_and_the_next_when_one_ends);
     tcase_add_test(t, who_is_cancelled_on_the_way_makes_room);
+    tcase_add_test(t, a_tag_is_a_gate_like_the_others);
     tcase_add_test(t, only_what_makes_sense);
     tcase_add_test(t, there_are_so_many_gates_and_no_more);
     tcase_add_loop_test(t, limits_hold_in_any_order_of_events, 0, 50);

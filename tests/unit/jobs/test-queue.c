@@ -110,6 +110,40 @@ START_TEST(one_is_taken_from_anywhere)
 }
 END_TEST
 
+/* One turn in AGEING_TURNS, the lower priorities one after the other, and only for who has waited. */
+START_TEST(who_has_waited_gets_some_turns)
+{
+    uint32_t n_of[3] = {0}, before = 100;
+
+    for (uint32_t i = 0; i < USERS * EACH; i++) {
+        all[i].user = &users[0];
+        all[i].priority = (int8_t)(i % 3 == 0 ? 100 : i % 3 == 1 ? 0 : -100);
+        all[i].accepted_usec = i % 3 == 2 ? 101 : 100; /* the lowest have come later */
+        queue_put(q, &all[i], false);
+    }
+    for (uint32_t turn = 1; turn <= 6 * AGEING_TURNS; turn++) {
+        struct job *aged = queue_aged(q, before), *job = aged ? aged : queue_first(q);
+
+        ck_assert_ptr_eq(aged ? aged : job, job);
+        ck_assert(!aged || turn % AGEING_TURNS == 0);
+        queue_turn(q, job);
+        queue_take(q, job);
+        n_of[job->priority == 100 ? 0 : job->priority == 0 ? 1 : 2]++;
+        if (turn == AGEING_TURNS * 2)
+            ck_assert(n_of[1] == 2 && n_of[2] == 0);
+        if (turn == AGEING_TURNS * 3)
+            before = 101;
+        queue_put(q, job, false); /* another one like it */
+    }
+    ck_assert_uint_eq(n_of[0], 6 * (AGEING_TURNS - 1));
+    ck_assert_uint_eq(n_of[1] + n_of[2], 6); /* 0 alone, then in turn with -100 */
+    ck_assert_uint_ge(n_of[2], 1);
+    ck_assert_uint_ge(n_of[1], 4);
+    while (q->n)
+        next();
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("queue");
@@ -121,6 +155,7 @@ int main(void)
     tcase_add_test(t, a_priority_goes_before_every_turn);
     tcase_add_test(t, what_comes_back_is_the_first_of_its_lane_again);
     tcase_add_test(t, one_is_taken_from_anywhere);
+    tcase_add_test(t, who_has_waited_gets_some_turns);
     suite_add_tcase(s, t);
     SRunner *r = srunner_create(s);
     srunner_run_all(r, CK_NORMAL);

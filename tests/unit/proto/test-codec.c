@@ -232,6 +232,54 @@ START_TEST(promises_survive)
 }
 END_TEST
 
+START_TEST(times_and_schedules_survive)
+{
+    static const char args[] = "one\0two\0";
+    struct msg m = {.type = FRAME_SUBMIT, .submit = {.delay_usec = CODEC_SPAN_MAX, .queue_usec = CODEC_SPAN_MAX}};
+    struct msg r = round_trip(&m, 1, 0);
+
+    ck_assert(r.submit.delay_usec == CODEC_SPAN_MAX && r.submit.queue_usec == CODEC_SPAN_MAX);
+    m.submit.at_usec = 1;
+    ck_assert_uint_eq(codec_size(&m), 0); /* one of the two */
+    m.submit.delay_usec = 0;
+    ck_assert_uint_eq(round_trip(&m, 1, 0).submit.at_usec, 1);
+
+    m = (struct msg){.type = FRAME_SCHEDULE,
+                     .schedule = {.action = SCHEDULE_ADD, .name = span("n"), .calendar = span("daily"), .persistent = true,
+                                  .job = {.plugin = span("p"), .function = span("f"), .args = {args, sizeof(args) - 1}, .argc = 2,
+                                          .timeout_usec = 1, .priority = -3, .flags = SUBMIT_DURABLE, .retries = 4, .retry_usec = 5,
+                                          .retry_on = CODEC_RETRY_ON, .queue_usec = 6}}};
+    r = round_trip(&m, 1, 0);
+    assert_span(r.schedule.name, "n");
+    assert_span(r.schedule.calendar, "daily");
+    assert_span(r.schedule.job.plugin, "p");
+    assert_span(r.schedule.job.function, "f");
+    ck_assert(r.schedule.persistent && r.schedule.job.argc == 2 && r.schedule.job.args.size == sizeof(args) - 1);
+    ck_assert_mem_eq(r.schedule.job.args.data, args, sizeof(args) - 1);
+    ck_assert(r.schedule.job.timeout_usec == 1 && r.schedule.job.priority == -3 && r.schedule.job.flags == SUBMIT_DURABLE &&
+              r.schedule.job.retries == 4 && r.schedule.job.retry_usec == 5 && r.schedule.job.retry_on == CODEC_RETRY_ON &&
+              r.schedule.job.queue_usec == 6);
+    m.schedule.job.flags = SUBMIT_DETACH;
+    ck_assert_uint_eq(codec_size(&m), 0);
+    m.schedule.job.flags = 0;
+    m.schedule.name = span("");
+    ck_assert_uint_eq(codec_size(&m), 0);
+    m.schedule.action = SCHEDULE_LIST;
+    ck_assert_uint_ne(codec_size(&m), 0);
+
+    m = (struct msg){.type = FRAME_SCHEDULED,
+                     .scheduled = {.name = span("n"), .calendar = span("c"), .plugin = span("p"), .function = span("f"),
+                                   .error = span("e"), .uid = 1, .flags = 7, .state = CODEC_STATE_MAX, .exit = 255, .next_usec = 2,
+                                   .ran_usec = 3, .runs = 4, .skipped = 5, .id = {.has_id = true, .id = {9}}}};
+    r = round_trip(&m, 1, 0);
+    assert_span(r.scheduled.name, "n");
+    assert_span(r.scheduled.error, "e");
+    ck_assert(r.scheduled.uid == 1 && r.scheduled.flags == 7 && r.scheduled.state == CODEC_STATE_MAX && r.scheduled.exit == 255 &&
+              r.scheduled.next_usec == 2 && r.scheduled.ran_usec == 3 && r.scheduled.runs == 4 && r.scheduled.skipped == 5 &&
+              r.scheduled.id.has_id && r.scheduled.id.id[0] == 9);
+}
+END_TEST
+
 START_TEST(submit_of_nothing_survives)
 {
     struct msg m = {.type = FRAME_SUBMIT};
@@ -548,6 +596,9 @@ static const struct text_limit {
     {FRAME_RELOADED, 8, CODEC_BUILD_MAX}, {FRAME_RELOADED, 9, CODEC_TEXT_MAX},
     {FRAME_FINISHED, 2, CODEC_PATH_MAX}, {FRAME_FINISHED, 3, CODEC_NAME_MAX}, {FRAME_FINISHED, 4, CODEC_NAME_MAX},
     {FRAME_SUBMIT, 30, CODEC_KEY_MAX},    {FRAME_JOB, 32, CODEC_KEY_MAX},
+    {FRAME_SCHEDULE, 2, CODEC_NAME_MAX},  {FRAME_SCHEDULE, 4, CODEC_CALENDAR_MAX}, {FRAME_SCHEDULE, 7, CODEC_PATH_MAX},
+    {FRAME_SCHEDULE, 8, CODEC_NAME_MAX},  {FRAME_SCHEDULED, 1, CODEC_NAME_MAX},    {FRAME_SCHEDULED, 2, CODEC_CALENDAR_MAX},
+    {FRAME_SCHEDULED, 3, CODEC_PATH_MAX}, {FRAME_SCHEDULED, 4, CODEC_NAME_MAX},    {FRAME_SCHEDULED, 14, CODEC_TEXT_MAX},
 };
 
 static void put_needed(uint16_t type)
@@ -560,6 +611,10 @@ static void put_needed(uint16_t type)
         put_id(1);
     if (type == FRAME_TRACE)
         put_number(1, 1);
+    if (type == FRAME_SCHEDULE) {
+        put_number(1, SCHEDULE_ADD);
+        put_bytes(2, "n", 1);
+    }
     if (type == FRAME_GATE) {
         put_number(1, GATE_PAUSE);
         put_bytes(2, "p", 1);
@@ -688,6 +743,12 @@ static const struct number_limit {
     {FRAME_SUBMIT, 6, SUBMIT_FLAGS_ALL},
     {FRAME_SUBMIT, 31, CODEC_RETRIES_MAX},
     {FRAME_SUBMIT, 32, CODEC_RETRY_MAX},
+    {FRAME_SUBMIT, 40, CODEC_SPAN_MAX},
+    {FRAME_SUBMIT, 41, CODEC_AT_MAX},
+    {FRAME_SUBMIT, 42, CODEC_SPAN_MAX},
+    {FRAME_SCHEDULE, 1, SCHEDULE_RUN},
+    {FRAME_SCHEDULED, 12, CODEC_STATE_MAX},
+    {FRAME_SCHEDULED, 13, 255},
     {FRAME_MESSAGE, 1, 7},
     {FRAME_JOB, 4, 10},
     {FRAME_DONE, 4, 10},
@@ -932,6 +993,7 @@ int main(void)
     tcase_add_test(tcase, submit_survives);
     tcase_add_test(tcase, finished_survives);
     tcase_add_test(tcase, promises_survive);
+    tcase_add_test(tcase, times_and_schedules_survive);
     tcase_add_test(tcase, submit_of_nothing_survives);
     tcase_add_test(tcase, arguments_of_every_length_survive);
     tcase_add_test(tcase, ids_survive);

@@ -555,6 +555,41 @@ START_TEST(one_of_a_newer_wsd_is_left_alone)
 }
 END_TEST
 
+/* The tables as they were before there were delays and schedules, with a job in them. */
+START_TEST(one_of_an_older_wsd_is_taken_over)
+{
+    static const char old[] =
+        "CREATE TABLE jobs (number INTEGER PRIMARY KEY, id BLOB NOT NULL, uid INTEGER NOT NULL, plugin BLOB NOT NULL, "
+        "function BLOB NOT NULL, directory BLOB, job_key BLOB, priority INTEGER NOT NULL, function_flags INTEGER NOT NULL, "
+        "timeout_usec INTEGER NOT NULL, retry_usec INTEGER NOT NULL, retries INTEGER NOT NULL, retry_on INTEGER NOT NULL, "
+        "retried INTEGER NOT NULL DEFAULT 0, attempts INTEGER NOT NULL DEFAULT 0, state INTEGER NOT NULL, "
+        "started INTEGER NOT NULL DEFAULT 0, dead INTEGER NOT NULL DEFAULT 0, exit INTEGER NOT NULL DEFAULT 0, "
+        "argc INTEGER NOT NULL, submitted_usec INTEGER NOT NULL, due_usec INTEGER NOT NULL, "
+        "ended_usec INTEGER NOT NULL DEFAULT 0, queued_usec INTEGER NOT NULL DEFAULT 0, run_usec INTEGER NOT NULL DEFAULT 0, "
+        "cpu_usec INTEGER NOT NULL DEFAULT 0, done INTEGER NOT NULL DEFAULT 0, total INTEGER NOT NULL DEFAULT 0, "
+        "output_size INTEGER NOT NULL DEFAULT 0, error BLOB, status BLOB, worker BLOB, backtrace BLOB);"
+        "CREATE UNIQUE INDEX jobs_key ON jobs (uid, job_key) WHERE job_key IS NOT NULL;"
+        "CREATE TABLE inputs (number INTEGER PRIMARY KEY, args BLOB, input BLOB);"
+        "CREATE TABLE results (number INTEGER PRIMARY KEY, output BLOB);"
+        "INSERT INTO jobs (number, id, uid, plugin, function, priority, function_flags, timeout_usec, retry_usec, retries, retry_on, "
+        "state, argc, submitted_usec, due_usec) VALUES (7, zeroblob(16), 1, CAST('p' AS BLOB) || x'00', x'00', 0, 0, 0, 0, 0, 0, 3, 0, 0, 0);"
+        "PRAGMA user_version = 1;";
+    sqlite3 *db;
+
+    ck_assert_int_eq(sqlite3_open(path, &db), SQLITE_OK);
+    ck_assert_int_eq(sqlite3_exec(db, old, NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(db);
+    open_store();
+    ck_assert_ptr_null(store_problem(store));
+    ck_assert_int_eq(add(8), 0);
+    again();
+    ck_assert_uint_eq(seen.n, 2);
+    ck_assert_uint_eq(seen.rows[0].number, 7);
+    ck_assert_str_eq(seen.rows[0].plugin, "p");
+    ck_assert_uint_eq(seen.rows[1].number, 8);
+}
+END_TEST
+
 static void unanswered(struct store_request *r)
 {
     n_unanswered++;
@@ -598,6 +633,7 @@ int main(void)
     tcase_add_test(tc, two_do_not_share_a_store);
     tcase_add_test(tc, what_cannot_be_used_says_why);
     tcase_add_test(tc, one_of_a_newer_wsd_is_left_alone);
+    tcase_add_test(tc, one_of_an_older_wsd_is_taken_over);
     tcase_add_test(tc, what_was_posted_is_written_at_the_end);
     suite_add_tcase(s, tc);
     srunner_run_all(r, CK_NORMAL);

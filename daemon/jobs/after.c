@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * after.c: jobs that run after others.
+ * Owns what each side knows of the other: an edge for each that a job waits for, in one piece with the others of that job. [loop]
+ * Keeps: a job goes on when all that it waits for have ended for good (after the last try, and on disk where they are durable);
+ * where one that had to succeed has not, it is cancelled, and so on; each edge is met once. There are no cycles, since an id is
+ * known only once its job is there.
+ * An end is told to those that wait in a later turn of the loop, a bounded number at a time: thousands may wait for one job, and
+ * thousands in a row behind each other.
+ * Does not know why a job ended as it did. */
+#include "jobs/after.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "jobs/promise.h"
+
+#define EDGES_A_TURN 1024u
+
+static void id_text(const uint8_t id[16], char ret[static 33])
+{
+    for (int i = 0; i < 16; i++)
+        snprintf(ret + 2 * i, 3, "%02x", id[i]);
+}
+
+/* --- edges --------------------------------------------------------------------------------------------------------- */
+
+static struct awaiting *make(uint32_t n)
+{
+    struct awaiting *a = calloc(1, sizeof(*a) + n * (sizeof(a->edges[0]) + sizeof(a->names[0])));
+
+    if (!a)
+        return NULL;
+    a->n = n;
+    a->names = (struct after_name *)(void *)&a->edges[n];
+    for (uint32_t i = 0; i < n; i++) {
+        list_init(&a->edges[i].link);
+        a->edges[i].of = a;
+    }
+    return a;
+}
+
+struct awaiting *after_free(struct awaiting *a)
+{
+    for (uint32_t i = 0; a && i < a->n; i++)
+        list_remove(&a->edges[i].link);
+    free(a);
+    return NULL;
+}
+
+uint64_t after_charge(const struct awaiting *a)
+{
+    return a ? a->n * AFTER_BYTES : 0;
+}
+
+static void met(struct awaiting *a, bool any, enum job_state state, const uint8_t origin[16], uint8_t origin_state)
+{
+    if (a->bad || state == JOB_SUCCEEDED || (any && state))
+        return;
+    a->bad = true;
+    memcpy(a->origin, origin, sizeof(a->origin));
+    a->origin_state = origin_state;
+}
+
+/* 0 or -ENOMEM. */
+static int wait_for(struct awaiting *a, uint32_t i, struct job *on)
+{
+    const struct promise *p = job_promise(on);
+    struct job_more *m;
+
+    if (job_final(on) && !(p && p->ending)) {
+        met(a, a->names[i].any, (enum job_state)on->state, on->id, on->state);
+        return 0;
+    }
+    m = job_more(on);
+    if (m && !m->awaited) {
+        m->awaited = calloc(1, sizeof(*m->awaited));
+        if (m->awaited) {
+            m->awaited->job = on;
+            list_init(&m->awaited->link);
+            list_init(&m->awaited->edges);
+        }
+    }
+    if (!m || !m->awaited)
+        return -ENOMEM;
+    list_push_back(&m->awaited->edges, &a->edges[i].link);
+    a->n_left++;
+    return 0;
+}
+
+/* --- a job comes ---------------------------------------------------------------------------------------------------- */
+
+static const char *check(struct job *on, const struct job_request *r, const uint8_t id[16], int *ret_code,
+                         char words[static JOB_TEXT])
+{
+    const struct promise *p = on ? job_promise(on) : NULL;
+    char text[33];
+
+    id_text(id, text);
+    if (!on) {
+        *ret_code = CODE_NOT_FOUND;
+        snprintf(words, JOB_TEXT, "nothing can run after job %s: there is none, or its end is not known any more", text);
+        return words;
+    }
+    if (r->durable && !(p && p->durable)) {
+        *ret_code = CODE_USAGE;
+        snprintf(words, JOB_TEXT, "a durable job cannot run after job %s, which is not: submit that one with --durable, too", text);
+        return words;
+    }
+    return NULL;
+}
+
+int after_new(struct jobs *jobs, const struct job_request *r, struct awaiting **ret, const char **ret_text, int *ret_code,
+              char words[static JOB_TEXT])
+{
+    uint32_t n = r->n_after + r->n_after_any;
+    _cleanup_(after_freep) struct awaiting *a = n ? make(n) : NULL;
+
+    *ret_text = NULL;
+    if (n && !a)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < n; i++) {
+        bool any = i >= r->n_after;
+        const uint8_t *id = any ? r->after_any + (size_t)(i - r->n_after) * 16 : r->after + (size_t)i * 16;
+        struct job *on = job_find(jobs, id, r->uid);
+
+        *ret_text = check(on, r, id, ret_code, words);
+        if (*ret_text)
+            return 0;
+        a->names[i].any = any;
+        memcpy(a->names[i].id, id, 16);
+        if (wait_for(a, i, on) < 0)
+            return -ENOMEM;
+    }
+    *ret = TAKE(a);
+    return 0;
+}
+
+int after_restore(struct jobs *jobs, const void *names, size_t size, struct awaiting **ret)
+{
+    uint32_t n = (uint32_t)(size / sizeof(struct after_name));
+    _cleanup_(after_freep) struct awaiting *a = NULL;
+
+    if (size % sizeof(struct after_name))
+        return -EBADMSG;
+    a = make(n);
+    if (!a)
+        return -ENOMEM;
+    if (n)
+        memcpy(a->names, names, size);
+    for (uint32_t i = 0; i < n; i++) {
+        struct job *on = job_find(jobs, a->names[i].id, 0);
+
+        if (on && wait_for(a, i, on) < 0)
+            return -ENOMEM;
+    }
+    *ret = TAKE(a);
+    return 0;
+}
+
+static void end_badly(struct job *job)
+{
+    static const char *const words[] = {
+        [JOB_FAILED] = "failed",     [JOB_CANCELLED] = "was cancelled", [JOB_TIMED_OUT] = "timed out",
+        [JOB_CRASHED] = "crashed", [JOB_INTERRUPTED] = "was interrupted",
+    };
+    const struct awaiting *a = job->more->awaiting;
+    char id[33], text[JOB_TEXT];
+
+    id_text(a->origin, id);
+    if (!a->origin_state) {
+        snprintf(text, sizeof(text), "wsd is ending, and job %s, which this one waits for, goes on after its next start", id);
+        job_finish(job, JOB_INTERRUPTED, CODE_INTERRUPTED, text, NULL);
+        return;
+    }
+    snprintf(text, sizeof(text), "not run: it was to run after job %s, which %s", id, words[a->origin_state]);
+    job_finish(job, JOB_CANCELLED, CODE_CANCELLED, text, NULL);
+}
+
+bool after_holds(struct job *job)
+{
+    struct awaiting *a = job->more ? job->more->awaiting : NULL;
+
+    if (!a)
+        return false;
+    if (!a->bad && !a->n_left) {
+        job->more->awaiting = after_free(a);
+        return false;
+    }
+    if (job->state == JOB_NEW)
+        job_move(job, JOB_HELD);
+    a->holds = true;
+    if (a->bad)
+        end_badly(job);
+    return true;
+}
+
+uint32_t after_left(const struct job *job)
+{
+    return job->state == JOB_HELD && job->more && job->more->awaiting ? job->more->awaiting->n_left : 0;
+}
+
+/* --- a job ends ----------------------------------------------------------------------------------------------------- */
+
+static void due(struct job *job, struct awaited *d, enum job_state state)
+{
+    const struct awaiting *a = job->more->awaiting;
+    bool passes_on = a && a->bad && state == JOB_CANCELLED;
+
+    d->state = (uint8_t)state;
+    d->origin_state = passes_on ? a->origin_state : (uint8_t)state;
+    memcpy(d->origin, passes_on ? a->origin : job->id, sizeof(d->origin));
+    list_push_back(&job->domain->jobs->after_due, &d->link);
+}
+
+void after_ended(struct job *job)
+{
+    struct job_more *m = job->more;
+
+    if (!m)
+        return;
+    if (m->awaited && list_empty(&m->awaited->link))
+        due(job, m->awaited, (enum job_state)job->state);
+    m->awaiting = after_free(m->awaiting);
+}
+
+void after_forget(struct job *job)
+{
+    struct job_more *m = job->more;
+    struct awaited *d = m->awaited;
+
+    if (d && list_empty(&d->link) && list_empty(&d->edges)) {
+        free(d);
+    } else if (d) {
+        if (list_empty(&d->link))
+            due(job, d, JOB_NEW);
+        d->job = NULL;
+    }
+    m->awaited = NULL;
+    m->awaiting = after_free(m->awaiting);
+}
+
+bool after_pending(const struct job *job)
+{
+    return job->more && job->more->awaited;
+}
+
+static struct awaited *awaited_free(struct awaited *d)
+{
+    while (list_pop_front(&d->edges))
+        ;
+    list_remove(&d->link);
+    if (d->job)
+        d->job->more->awaited = NULL;
+    free(d);
+    return NULL;
+}
+
+void after_turn(struct jobs *jobs)
+{
+    for (uint32_t left = EDGES_A_TURN; left && !list_empty(&jobs->after_due); left--) {
+        struct awaited *d = container_of(jobs->after_due.next, struct awaited, link);
+        struct list *l = list_pop_front(&d->edges);
+
+        if (!l) {
+            awaited_free(d);
+            continue;
+        }
+        struct after_edge *e = container_of(l, struct after_edge, link);
+        struct awaiting *a = e->of;
+        a->n_left--;
+        met(a, a->names[e - a->edges].any, (enum job_state)d->state, d->origin, d->origin_state);
+        if (a->holds && (a->bad || !a->n_left))
+            job_enqueue(a->job);
+    }
+}
+
+void after_deinit(struct jobs *jobs)
+{
+    while (!list_empty(&jobs->after_due))
+        awaited_free(container_of(jobs->after_due.next, struct awaited, link));
+}

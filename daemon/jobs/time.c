@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * time.c: jobs that go on later, and jobs that may not wait for long.
+ * Owns struct job_time. [loop]
+ * Keeps: a delayed job is in no queue and holds nobody up; one that has waited too long ends without having run.
+ * Spans are of CLOCK_BOOTTIME, times of CLOCK_REALTIME: see due.h. Does not write to the disk (durable.c). */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "jobs/job.h"
+#include "jobs/promise.h"
+
+static void on_due(struct due *due)
+{
+    struct job *job = container_of(due, struct job_time, due)->job;
+
+    if (job->state == JOB_DELAYED)
+        job_enqueue(job);
+    else if (job->attempts == (job->state == JOB_RUNNING)) /* it has not run; handed over, it may not have begun */
+        job_stop(job, STOP_WAITED);
+}
+
+struct job_time *time_make(struct job *job)
+{
+    struct job_more *m = job_more(job);
+
+    if (!m || m->time)
+        return m ? m->time : NULL;
+    m->time = calloc(1, sizeof(*m->time));
+    if (m->time) {
+        m->time->due.call = on_due;
+        m->time->job = job;
+    }
+    return m->time;
+}
+
+int time_wanted(struct job *job, const struct job_request *r)
+{
+    struct job_time *t;
+
+    if (!r->delay_usec && !r->at_usec && !r->queue_usec)
+        return 0;
+    t = time_make(job);
+    if (!t)
+        return -ENOMEM;
+    t->delay_usec = r->delay_usec;
+    t->at_usec = r->at_usec;
+    t->wait_usec = r->queue_usec;
+    return 0;
+}
+
+void time_free(struct job *job)
+{
+    struct job_time *t = job_time(job);
+
+    if (!t)
+        return;
+    due_cancel(&t->due);
+    free(TAKE(job->more->time));
+}
+
+int time_limit_wait(struct job *job)
+{
+    uint64_t limit = job->domain->jobs->options.limits.max_wait_usec;
+    struct job_time *t = job_time(job);
+
+    if (!limit || (t && t->wait_usec && t->wait_usec <= limit))
+        return 0;
+    t = time_make(job);
+    if (!t)
+        return -ENOMEM;
+    t->wait_usec = limit;
+    t->by_configuration = true;
+    return 0;
+}
+
+void time_accepted(struct job *job)
+{
+    struct job_time *t = job_time(job);
+
+    if (t && t->delay_usec && !t->until_usec)
+        t->until_usec = clock_boottime_usec() + t->delay_usec;
+}
+
+bool time_delays(struct job *job)
+{
+    struct job_time *t = job_time(job);
+    struct jobs *jobs = job->domain->jobs;
+
+    if (!t || t->delayed)
+        return false;
+    t->delayed = true;
+    if (t->at_usec > clock_realtime_usec())
+        due_set(&t->due, &jobs->wall, t->at_usec);
+    else if (t->until_usec > clock_boottime_usec())
+        due_set(&t->due, &jobs->boot, t->until_usec);
+    else
+        return false;
+    job_move(job, JOB_DELAYED);
+    return true;
+}
+
+void time_pause(struct job *job, uint64_t usec)
+{
+    struct job_time *t = job_time(job);
+
+    t->delayed = true;
+    due_set(&t->due, &job->domain->jobs->boot, clock_boottime_usec() + usec);
+}
+
+/* Whatever has become of the clock, no more than `most`. */
+static uint64_t span_until(uint64_t due_usec, uint64_t most)
+{
+    uint64_t now = clock_realtime_usec();
+
+    return due_usec > now ? MIN(due_usec - now, most) : 0;
+}
+
+void time_hold(struct job *job, uint64_t due_usec, bool at)
+{
+    struct job_time *t = job_time(job);
+
+    if (at)
+        t->at_usec = due_usec;
+    else
+        t->until_usec = clock_boottime_usec() + span_until(due_usec, t->delay_usec);
+}
+
+void time_resume(struct job *job, uint64_t due_usec, bool at)
+{
+    struct job_time *t = job_time(job);
+    struct promise *p = job_promise(job);
+
+    t->delayed = true;
+    if (at) {
+        due_set(&t->due, &job->domain->jobs->wall, due_usec);
+        return;
+    }
+    time_pause(job, span_until(due_usec, MAX(MAX(RETRY_MAX_USEC, p->retry_usec), t->delay_usec)));
+}
+
+void time_queued(struct job *job, uint64_t waited_usec)
+{
+    struct job_time *t = job_time(job);
+
+    if (t && t->wait_usec)
+        due_set(&t->due, &job->domain->jobs->boot,
+                clock_boottime_usec() + (t->wait_usec > waited_usec ? t->wait_usec - waited_usec : 0));
+}
+
+void time_begun(struct job *job)
+{
+    if (job_time(job))
+        due_cancel(&job_time(job)->due);
+}
+
+void time_out(struct job *job)
+{
+    struct job_time *t = job_time(job);
+    char text[JOB_TEXT];
+
+    t->waited = true;
+    snprintf(text, sizeof(text), "it waited in the queue for longer than %s = %llu%s%s", t->by_configuration ? "max-wait" : "--max-wait",
+             (unsigned long long)(t->wait_usec % 1000000 ? t->wait_usec / 1000 : t->wait_usec / 1000000),
+             t->wait_usec % 1000000 ? "ms" : "s", t->by_configuration ? " of [limits] in wsd.conf" : "");
+    job_finish(job, JOB_TIMED_OUT, CODE_TIMED_OUT, text, NULL);
+}
+
+uint64_t time_due(const struct job *job)
+{
+    const struct job_time *t = job_time(job);
+    uint64_t now = clock_realtime_usec();
+
+    if (!t)
+        return 0;
+    if (job->state == JOB_DELAYED)
+        return t->due.clock == &job->domain->jobs->wall ? t->due.node.key : now + due_left(&t->due);
+    if (t->delayed) /* it had its effect */
+        return 0;
+    return t->at_usec > now ? t->at_usec : t->delay_usec ? now + t->delay_usec : 0;
+}

@@ -1,0 +1,262 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck disable=SC2015,SC2016 # `A && B || { say; return 1; }` is meant; what is quoted is for the inner shell
+#
+# schedule.sh: jobs that come again and again, from `wsctl schedule` and from wsd.conf: they run when they are due, one at a
+# time, survive kill -9 of wsd, and what was missed is made up for by one run, or by none.
+. "$(dirname "$0")/../support/lib.sh"
+
+serve() {
+  background "$WSD" --socket "$WSD_SOCKET" --config "$WSD_CONFIG" --executor "$EXECUTOR" --plugin-dir "$PLUGINS" \
+    --plugin-dir "$TEST_PLUGINS" --workers 2 --state-dir "$WORK/store" >>"$WORK/log" 2>&1 </dev/null
+  WSD_PID=$BACKGROUND_PID
+  wait_until answers "$WSD_PID" "$WSD_SOCKET" && ! gone "$WSD_PID"
+}
+killed() {
+  kill -KILL "$WSD_PID"
+  wait "$WSD_PID" 2>/dev/null || :
+}
+on_disk() { # the store does one thing after the other: what was before this is there, too
+  wsctl submit --durable echo x >/dev/null
+}
+n_lines() { # FILE N: at least
+  [ -e "$1" ] && [ "$(wc -l <"$1")" -ge "$2" ]
+}
+of() { # NAME PATTERN
+  wsctl --json schedule list | grep "\"name\":\"$1\"" | grep -q "$2"
+}
+number_of() { # NAME KEY
+  wsctl --json schedule list | grep "\"name\":\"$1\"" | sed "s/.*\"$2\":\([0-9]*\).*/\1/"
+}
+passed() { # SECONDS: since now, by the clock
+  wait_until sh -c "[ \$(date +%s%N) -gt $(($(date +%s%N) + $1 * 1000000000)) ]"
+}
+reload() {
+  local n
+  n=$(grep -c 'configuration was read\|configuration stays' "$WORK/log")
+  kill -HUP "$WSD_PID"
+  wait_until sh -c "[ \$(grep -c 'configuration was read\\|configuration stays' '$WORK/log') -gt $n ]"
+}
+
+comes_again() { # OPTION...
+  rm -f "$WORK/ledger"
+  wsctl schedule add often --on '*:*:*' "$@" ledger:once "$WORK/ledger" x || return 1
+  wait_until n_lines "$WORK/ledger" 3 && wait_until of often '"last":"succeeded","exit":0' || { wsctl --json schedule list; return 1; }
+  [ "$(number_of often runs)" -ge 3 ] || return 1
+  wsctl schedule remove often && expect_exit 66 wsctl schedule remove often && [ -z "$(wsctl --json schedule list)" ]
+}
+is_listed() {
+  local next
+  wsctl schedule add daily --on '*-*-* 12:34:56 UTC' --persistent fib 5 || return 1
+  next=$(($(date -u -d "$(LC_ALL=C TZ=UTC systemd-analyze calendar '*-*-* 12:34:56 UTC' 2>/dev/null | sed -n 's/.*Next elapse: //p')" +%s) * 1000000))
+  if command -v systemd-analyze >/dev/null; then
+    of daily "\"on\":\"\*-\*-\* 12:34:56 UTC\",\"plugin\":\"fib\",\"function\":\"\",\"uid\":$(id -u),\"persistent\":true,\"configured\":false,\"next_usec\":$next,\"runs\":0,\"skipped\":0,\"last\":\"-\"" ||
+      { wsctl --json schedule list; return 1; }
+  fi
+  wsctl schedule list | grep -q '^daily .* 0 *0 *fib  \*-\*-\* 12:34:56 UTC$' || { wsctl schedule list; return 1; }
+  wsctl schedule remove daily
+}
+runs_now() {
+  local id
+  wsctl schedule add later --on yearly fib 20 || return 1
+  id=$(wsctl schedule run later) && expect_output 6765 wsctl await "$id" || return 1
+  of later "\"runs\":1.*\"last\":\"succeeded\",\"exit\":0.*\"id\":\"$id\"" || { wsctl --json schedule list; return 1; }
+  [ "$(wsctl --json schedule run later | grep -o '"id":"[0-9a-f]\{32\}"' | wc -l)" = 1 ] || return 1
+  wsctl schedule remove later && expect_exit 66 wsctl schedule run later
+}
+one_at_a_time() { # what comes due meanwhile is skipped, and counted
+  rm -f "$WORK/gate"
+  wsctl schedule add slow --on '*:*:*' ledger:gate "$WORK/gate" || return 1
+  wait_until of slow '"skipped":[1-9].*"last":"running"' || { wsctl --json schedule list; return 1; }
+  expect_exit 75 wsctl schedule run slow 2>"$WORK/err" && grep -q 'not done' "$WORK/err" || return 1
+  [ "$(number_of slow runs)" = 1 ] && [ "$(wsctl --json list | grep -c '"state":"running"')" = 1 ] || return 1
+  : >"$WORK/gate"
+  wait_until of slow '"runs":2' && wsctl schedule remove slow
+}
+ends_badly() {
+  wsctl schedule add bad --on yearly echo:status 7 && wsctl schedule run bad >/dev/null && wait_until of bad '"last":"failed","exit":7' || return 1
+  wsctl schedule remove bad
+  wsctl schedule add none --on yearly no-such-plugin && expect_exit 66 wsctl schedule run none || return 1
+  of none '"runs":0.*"last":"refused","exit":66,"error":"not found in' || { wsctl --json schedule list; return 1; }
+  wsctl schedule remove none
+}
+options() { # of submit: each has its effect on the job
+  wsctl schedule add full --on yearly --timeout 50ms --retries 1 --retry-delay 1ms --retry-on timed-out --durable --priority 5 sleep:sleep 60000 || return 1
+  wsctl schedule run full >"$WORK/id" && expect_exit 124 wsctl await "$(cat "$WORK/id")" 2>/dev/null || return 1
+  wsctl --json status "$(cat "$WORK/id")" | grep -q '"attempts":2.*"durable":true.*"retries":1' || { wsctl --json status "$(cat "$WORK/id")"; return 1; }
+  wsctl dead drop "$(cat "$WORK/id")"
+  wsctl schedule remove full
+}
+removed_while_it_runs() {
+  local id
+  rm -f "$WORK/gate"
+  wsctl schedule add gone --on yearly ledger:gate "$WORK/gate" && id=$(wsctl schedule run gone) && wsctl schedule remove gone || return 1
+  : >"$WORK/gate"
+  expect_output open wsctl await "$id"
+}
+refused() {
+  local text
+  for text in '' x 'Mon..' 25:00 '*-13-01' '12:00 Nowhere/City' "$(printf '1,%.0s' {1..200})1:00"; do
+    expect_exit 64 wsctl schedule add x --on "$text" fib 2>"$WORK/err" || { echo "[$text]"; cat "$WORK/err"; return 1; }
+  done
+  expect_exit 64 wsctl schedule add x --on '2001-01-01' fib 2>"$WORK/err" && grep -q 'never comes' "$WORK/err" || return 1
+  for text in '' 'a b' 'ä' "$(printf 'n%.0s' {1..64})" 'a/b'; do
+    expect_exit 64 wsctl schedule add "$text" --on daily fib || { echo "[$text]"; return 1; }
+  done
+  text=$(printf 'n%.0s' {1..63})
+  wsctl schedule add "$text" --on daily fib && wsctl schedule remove "$text" || return 1
+  wsctl schedule add twice --on daily fib && expect_exit 64 wsctl schedule add twice --on daily fib 2>"$WORK/err" && grep -q 'remove' "$WORK/err" || return 1
+  wsctl schedule remove twice
+  expect_exit 64 wsctl schedule add x fib && expect_exit 64 wsctl schedule add x --on daily && expect_exit 64 wsctl schedule && expect_exit 64 wsctl schedule list x &&
+    expect_exit 64 wsctl schedule remove && expect_exit 64 wsctl schedule frob x && [ -z "$(wsctl --json schedule list)" ]
+}
+limited() { # below, at, above
+  printf '[limits]\nmax-schedules-per-user = 2\n' >"$WSD_CONFIG"
+  reload || return 1
+  wsctl schedule add a --on daily fib && wsctl schedule add b --on daily fib || return 1
+  expect_exit 75 wsctl schedule add c --on daily fib 2>"$WORK/err" && grep -q max-schedules-per-user "$WORK/err" || return 1
+  wsctl schedule remove a && wsctl schedule add c --on daily fib && wsctl schedule remove b && wsctl schedule remove c || return 1
+  : >"$WSD_CONFIG"
+  reload
+}
+within_limits_of_jobs() { # a run that the limits refuse is told
+  printf '[limits]\nmax-jobs-per-user = 1\n' >"$WSD_CONFIG"
+  reload || return 1
+  wsctl schedule add x --on yearly fib 1 || return 1
+  rm -f "$WORK/gate"
+  background wsctl submit ledger:gate "$WORK/gate" >/dev/null
+  wait_until sh -c 'wsctl --json list | grep -q "\"state\":\"running\""' || return 1
+  expect_exit 75 wsctl schedule run x 2>/dev/null && of x '"last":"refused","exit":75' || return 1
+  : >"$WORK/gate"
+  wsctl schedule remove x
+  : >"$WSD_CONFIG"
+  reload
+}
+
+survives() { # kill -9: what was told is there, and what was removed is not
+  wsctl schedule add stays --on yearly --persistent ledger:once "$WORK/ledger" 'b c' && wsctl schedule add goes --on yearly fib && wsctl schedule remove goes || return 1
+  wsctl schedule run stays >"$WORK/id" && expect_output 'b c' wsctl await "$(cat "$WORK/id")" || return 1
+  wait_until of stays '"last":"succeeded"' || { wsctl --json schedule list; return 1; }
+  wsctl --json schedule list >"$WORK/before"
+  on_disk || return 1
+  killed && serve || return 1
+  wsctl --json schedule list | diff "$WORK/before" - || return 1
+  wsctl schedule run stays >"$WORK/id" && expect_output 'b c' wsctl await "$(cat "$WORK/id")" && wsctl schedule remove stays || return 1
+  killed && serve && [ -z "$(wsctl --json schedule list)" ]
+}
+goes_on() { # after a restart
+  rm -f "$WORK/ledger"
+  wsctl schedule add often --on '*:*:*' ledger:once "$WORK/ledger" x && wait_until n_lines "$WORK/ledger" 1 || return 1
+  killed && serve || return 1
+  wait_until n_lines "$WORK/ledger" $(($(wc -l <"$WORK/ledger") + 2)) && wsctl schedule remove often
+}
+missed() { # N OPTION...: at the start there are N runs for all that was missed
+  local n=$1 runs
+  shift
+  rm -f "$WORK/ledger"
+  # each tenth second, so that several are missed in what follows, and none comes within the look after it
+  wsctl schedule add rare --on '*:*:0/30' "$@" ledger:once "$WORK/ledger" x || return 1
+  wait_until -t 60 sh -c '[ $(($(date +%s) % 30)) -ge 20 ] && [ $(($(date +%s) % 30)) -le 27 ]' || return 1
+  runs=$(number_of rare runs)
+  killed
+  wait_until -t 60 sh -c '[ $(($(date +%s) % 30)) -lt 5 ]' && serve || return 1
+  wait_until of rare "\"runs\":$((runs + n))" || { wsctl --json schedule list; return 1; }
+  wait_until -t 60 sh -c '[ $(($(date +%s) % 30)) -ge 8 ]'
+  of rare "\"runs\":$((runs + n))" || { wsctl --json schedule list; return 1; }
+  wsctl schedule remove rare
+}
+though_killed() { # durable runs, killed again and again: it goes on
+  local i
+  rm -f "$WORK/ledger"
+  wsctl schedule add kills --on '*:*:*' --durable --persistent ledger:once "$WORK/ledger" x || return 1
+  for i in 1 2 3 4 5; do
+    wait_until n_lines "$WORK/ledger" "$i" || return 1
+    killed && serve || return 1
+  done
+  wait_until n_lines "$WORK/ledger" 8 && wsctl schedule remove kills
+}
+still_followed() { # a durable run goes on in the next wsd, and is the one run still
+  rm -f "$WORK/gate"
+  wsctl schedule add long --on yearly --durable --retries 3 --retry-delay 5ms ledger:gate "$WORK/gate" && wsctl schedule run long >"$WORK/id" || return 1
+  wait_until sh -c 'wsctl --json status "$(cat "$1")" | grep -q running' - "$WORK/id" || return 1
+  killed && serve || return 1
+  wait_until of long '"last":"running"' && expect_exit 75 wsctl schedule run long || { wsctl --json schedule list; return 1; }
+  : >"$WORK/gate"
+  wait_until of long '"last":"succeeded"' && wsctl schedule remove long
+}
+
+configured() {
+  rm -f "$WORK/ledger"
+  printf '[schedule tick]\non = *:*:*\njob = ledger:once %s "two words"\n' "$WORK/ledger" >"$WSD_CONFIG"
+  reload && wait_until n_lines "$WORK/ledger" 2 && grep -q 'two words' "$WORK/ledger" || { cat "$WORK/log"; return 1; }
+  of tick '"configured":true' && expect_exit 77 wsctl schedule remove tick && on_disk || return 1
+  killed && serve && of tick '"configured":true' && [ "$(wsctl --json schedule list | wc -l)" = 1 ] || return 1
+  [ "$(number_of tick runs)" -ge 2 ] || { wsctl --json schedule list; return 1; }
+  printf '[schedule tick]\non = yearly\njob = fib 5\n' >"$WSD_CONFIG"
+  reload && of tick '"on":"yearly","plugin":"fib"' || return 1
+  : >"$WSD_CONFIG"
+  reload && [ -z "$(wsctl --json schedule list)" ] || return 1
+  killed && serve && [ -z "$(wsctl --json schedule list)" ]
+}
+gone_meanwhile() { # from the file, while wsd was not there
+  printf '[schedule tick]\non = yearly\njob = fib 5\n' >"$WSD_CONFIG"
+  reload && of tick yearly || return 1
+  killed
+  : >"$WSD_CONFIG"
+  serve && [ -z "$(wsctl --json schedule list)" ]
+}
+misconfigured() {
+  local line
+  for line in 'on = never' 'on =' 'job = "a' 'persistent = perhaps' 'user = nobody-knows-him' 'frob = 1'; do
+    printf '[schedule x]\n%s\n' "$line" >"$WORK/bad.conf"
+    expect_exit 64 wsd --config "$WORK/bad.conf" --check-config || { echo "$line"; return 1; }
+  done
+  printf '[schedule x]\non = daily\n' >"$WORK/bad.conf"
+  expect_exit 64 wsd --config "$WORK/bad.conf" --check-config 2>"$WORK/err" && grep -q 'has no .job' "$WORK/err" || return 1
+  printf '[schedule a b]\non = daily\njob = fib\n' >"$WORK/bad.conf"
+  expect_exit 64 wsd --config "$WORK/bad.conf" --check-config || return 1
+  printf '[schedule x]\non = daily\njob = fib:nothing 1 "two words" ""\npersistent = yes\n' >"$WORK/good.conf"
+  wsd --config "$WORK/good.conf" --print-config >"$WORK/printed" && grep -q '^job = fib:nothing 1 "two words" ""$' "$WORK/printed" &&
+    wsd --config "$WORK/printed" --print-config | diff "$WORK/printed" -
+}
+drained() { # a wsd that ends starts nothing more
+  wsctl schedule add often --on '*:*:*' fib 5 && kill -TERM "$WSD_PID" && wait_for_exit "$WSD_PID" && serve && wsctl schedule remove often
+}
+without_a_store() {
+  local old=$WSD_SOCKET
+  : >"$WORK/no-directory"
+  export WSD_SOCKET=$WORK/other.sock
+  background "$WSD" --socket "$WSD_SOCKET" --config "$WSD_CONFIG" --executor "$EXECUTOR" --plugin-dir "$PLUGINS" --state-dir "$WORK/no-directory/x" >>"$WORK/log" 2>&1 </dev/null
+  wait_until answers "$BACKGROUND_PID" "$WSD_SOCKET" || return 1
+  expect_exit 74 wsctl schedule add x --on daily fib && [ -z "$(wsctl --json schedule list)" ] || return 1
+  kill -TERM "$BACKGROUND_PID" && wait_for_exit "$BACKGROUND_PID"
+  export WSD_SOCKET=$old
+}
+
+export WSD_SOCKET=$WORK/wsd.sock
+serve || exit 1
+check "it comes again and again" comes_again
+check "durable ones, too" comes_again --durable
+check "what there is, and when it comes" is_listed
+check "run now" runs_now
+check "one run at a time" one_at_a_time
+check "a bad end is told" ends_badly
+check "options of submit" options
+check "removed while it runs" removed_while_it_runs
+check "what cannot be is refused" refused
+check "so many a user" limited
+check "within its user's limits" within_limits_of_jobs
+check "it survives kill -9" survives
+check "and goes on" goes_on
+check "missed: one run, with persistent" missed 1 --persistent
+check "missed: none, without" missed 0
+check "killed again and again, durable runs go on" though_killed
+check "a durable run is followed after a restart" still_followed
+check "from wsd.conf, read again" configured
+check "from wsd.conf, and no longer" gone_meanwhile
+check "a bad section is refused" misconfigured
+check "not while wsd ends" drained
+check "without a state directory" without_a_store
+kill -TERM "$WSD_PID"
+check "wsd ends in order" wait_for_exit "$WSD_PID"
+clean_log "$WORK/log"

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * puppet.c: test plugin: does what it is told. FILE: waits until that is there, takes it away, and ends with the status in it; or
+ * with 1 when it is cancelled. */
+#include <wsd/plugin.h>
+
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+static int run(struct wsd_job *job, struct wsd_worker *self)
+{
+    const struct timespec millisecond = {.tv_nsec = 1000000};
+    int status = 0;
+    FILE *f;
+
+    if (job->argc < 2)
+        return 2;
+    while (!(f = fopen(job->argv[1], "re"))) {
+        if (wsd_job_cancelled(job))
+            return wsd_job_fail(job, 1, "cancelled");
+        nanosleep(&millisecond, NULL);
+    }
+    if (fscanf(f, "%d", &status) != 1)
+        status = 3;
+    fclose(f);
+    unlink(job->argv[1]);
+    return status;
+}
+
+static const struct wsd_function functions[] = {
+    {.name = "again", .help = "FILE: may run twice", .flags = WSD_FN_IDEMPOTENT, .run = run},
+    {.name = "once", .help = "FILE: may not", .run = run},
+};
+WSD_PLUGIN(.n_functions = 2, .functions = functions, .name = "puppet", .version = "1", .help = "does what it is told");
