@@ -298,7 +298,7 @@ in_this_shell "a service manager that keeps nothing: as ever" few
 # What TLS knows of a connection ends with the process, so that those come anew; the clients of this machine stay.
 remote() {
   local near far inode
-  PORT=$((20000 + RANDOM % 20000))
+  PORT=$((20000 + RANDOM % 12000))
   ca_new ca && ca_sign ca server localhost 'extendedKeyUsage = serverAuth\nsubjectAltName = DNS:localhost' &&
     ca_sign ca far far 'extendedKeyUsage = clientAuth' || return 1
   echo 'CN:far = games' >"$WORK/map"
@@ -312,7 +312,10 @@ remote() {
   client env -u WSD_SOCKET WSD_HOST="localhost:$PORT" WSD_TLS_CERT="$WORK/ca/far.pem" WSD_TLS_KEY="$WORK/ca/far.key" \
     WSD_TLS_CA="$WORK/ca/ca.pem" "$WSCTL" submit --durable echo far
   far=$CLIENT
-  wait_until shows queued 2 && wait_until connections 3 || return 1
+  if ! wait_until shows queued 2 || ! wait_until connections 3; then
+    cat "$WORK/err.$near" "$WORK/err.$far"
+    return 1
+  fi
   again USR1 || return 1
   expect_output 'wsd: 1 connections are left for the next wsd' last_left || return 1
   stayed "$near" 0 near && came_back "$far" 0 far && expect_output "$inode" stat -c %i "$WSD_SOCKET" && stop
