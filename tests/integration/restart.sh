@@ -5,6 +5,7 @@
 # connected, those that wait for durable jobs have their answer from the next wsd, others an end; nothing is lost between two
 # halves of a frame. What is not a restart says so; memory that is not what was left costs the connections only.
 . "$(dirname "$0")/../support/lib.sh"
+. "$(dirname "$0")/../support/ca.sh"
 
 ROUNDS=25
 [ -z "${WSD_THOROUGH:-}" ] || ROUNDS=500
@@ -291,4 +292,40 @@ few() {
   stop
 }
 in_this_shell "a service manager that keeps nothing: as ever" few
+
+# --- clients of other machines -----------------------------------------------------------------------------------------------
+
+# What TLS knows of a connection ends with the process, so that those come anew; the clients of this machine stay.
+remote() {
+  local near far inode
+  PORT=$((20000 + RANDOM % 12000))
+  ca_new ca && ca_sign ca server localhost 'extendedKeyUsage = serverAuth\nsubjectAltName = DNS:localhost' &&
+    ca_sign ca far far 'extendedKeyUsage = clientAuth' || return 1
+  echo 'CN:far = games' >"$WORK/map"
+  printf '[daemon]\nsystem = yes\ndrain-timeout = 1s\n[tls]\nlisten = localhost:%s\n' "$PORT" >"$WSD_CONFIG"
+  printf '%s = %s\n' certificate "$WORK/ca/server.pem" key "$WORK/ca/server.key" ca "$WORK/ca/ca.pem" user-map "$WORK/map" >>"$WSD_CONFIG"
+  serve --keep 1000 || return 1
+  inode=$(stat -c %i "$WSD_SOCKET")
+  wsctl pause || return 1
+  client wsctl submit --durable echo near
+  near=$CLIENT
+  client env -u WSD_SOCKET WSD_HOST="localhost:$PORT" WSD_TLS_CERT="$WORK/ca/far.pem" WSD_TLS_KEY="$WORK/ca/far.key" \
+    WSD_TLS_CA="$WORK/ca/ca.pem" "$WSCTL" submit --durable echo far
+  far=$CLIENT
+  if ! wait_until shows queued 2 || ! wait_until connections 3; then
+    cat "$WORK/err.$near" "$WORK/err.$far"
+    return 1
+  fi
+  again USR1 || return 1
+  expect_output 'wsd: 1 connections are left for the next wsd' last_left || return 1
+  stayed "$near" 0 near && came_back "$far" 0 far && expect_output "$inode" stat -c %i "$WSD_SOCKET" && stop
+}
+last_left() {
+  grep 'are left for the next wsd' "$WORK/log" | tail -n 1
+}
+if [ "$(id -u)" != 0 ] || ! command -v openssl >/dev/null || [ ! -e "$BUILD/daemon/tls/wsd-tls.so" ]; then
+  skip "clients of other machines come anew" "that wants root, the openssl command, and a build with TLS"
+else
+  in_this_shell "clients of other machines come anew, those of this one stay" remote
+fi
 check "nothing spoke in the logs" clean_log "$WORK/log"

@@ -116,13 +116,14 @@ class Service:
         poll.register(self.wake, select.POLLIN)
         for _, fd in self.kept:
             poll.register(fd, 0)
-        for fd, _ in poll.poll():
-            if fd == self.notify.fileno():
-                self.hear()
-            elif fd == self.wake.fileno():
-                self.wake.recv(4096)
-            else:
-                self.dropped(fd)
+        ready = {fd for fd, _ in poll.poll()}
+        # before what is said, which may close and open descriptors of the same numbers
+        for fd in ready - {self.notify.fileno(), self.wake.fileno()}:
+            self.dropped(fd)
+        if self.wake.fileno() in ready:
+            self.wake.recv(4096)
+        if self.notify.fileno() in ready:
+            self.hear()
         pid, status = os.waitpid(-1, os.WNOHANG)
         if pid != self.pid or pid == 0:
             return False
