@@ -229,6 +229,7 @@ static void handle_finished(struct wsd_client *client, struct wsd_call *call, co
                           .status = {.data = ""},
                           .backtrace = {.data = ""},
                           .key = {.data = ""},
+                          .tags = {.data = ""},
                           .worker = m->worker,
                           .state = WSD_JOB_SUCCEEDED,
                           .attempts = m->attempts,
