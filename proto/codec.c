@@ -524,7 +524,10 @@ static const char *schedule_of(struct codec *codec, const Wsd__Pb__Schedule *pb,
                 .retry_usec = pb->retry_usec,
                 .retry_on = pb->retry_on,
                 .queue_usec = pb->queue_usec,
-                .key = {.data = ""}},
+                .key = {.data = ""},
+                .after = {.data = ""},
+                .after_any = {.data = ""},
+                .tags = {.data = ""}},
     };
     return args_of(codec, pb->args, pb->n_args, &ret->job);
 }

@@ -273,7 +273,8 @@ void after_turn(struct jobs *jobs)
         struct awaiting *a = e->of;
         a->n_left--;
         met(a, a->names[e - a->edges].any, (enum job_state)d->state, d->origin, d->origin_state);
-        if (a->holds && (a->bad || !a->n_left))
+        /* one that was cancelled has its edges until its end is on disk */
+        if (a->holds && a->job->state == JOB_HELD && (a->bad || !a->n_left))
             job_enqueue(a->job);
     }
 }

@@ -54,6 +54,16 @@ in_order() { # OPTION...
   open_gate in-order
   expect_output c wsctl await "$c" && [ "$(tr '\n' ' ' <"$WORK/ledger")" = "b c " ] && ! has "$c" waits_for
 }
+# Held first, then delayed for what is left of the time since it was submitted, and never lost, whenever wsd is killed.
+and_later() {
+  local a b c
+  a=$(later --durable --delay 1h echo:echo a) && b=$(later --durable --after-any "$a" --delay 2h echo:echo b) &&
+    c=$(later --durable --after-any "$a" --delay 1ms echo:echo c) || return 1
+  is held "$b" && is held "$c" && restart KILL && is held "$b" && is held "$c" || return 1
+  wsctl cancel "$a" >/dev/null
+  wait_until is delayed "$b" && has "$b" '"due_usec":7' && expect_output c wsctl await "$c" || return 1
+  restart KILL && is delayed "$b" && has "$b" '"due_usec":7' && wsctl cancel "$b" >/dev/null && wait_until is cancelled "$b"
+}
 one_that_has_ended() { # its end counts
   local a b
   a=$(later echo:echo x) && wsctl await "$a" >/dev/null && expect_output y wsctl submit --after "$a" echo:echo y || return 1
@@ -249,6 +259,7 @@ check "thousands behind one, and thousands in a row" many
 check "wsctl drain waits for what is held" admin_drain
 check "the manual's example" manual_example
 check "kill -9 of wsd: what was held is held" survive KILL
+check "held, then delayed, by kill -9 too" and_later
 check "SIGTERM: durable ones stay held, others are told" survive TERM
 check "interrupted by the death of wsd" bad_end_at_restart
 check "cancelled for good" on_disk

@@ -25,7 +25,7 @@ asks_for() { # files|directories WORD...
 # --- without a wsd ---
 
 export WSD_SOCKET=$WORK/nobody.sock
-check "verbs" offers "status stats submit" s
+check "verbs" offers "schedule stats status submit" s
 check "help is followed by verbs" offers "plugin ping pause" help p
 every_verb() {
   local verbs
