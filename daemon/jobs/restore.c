@@ -140,6 +140,7 @@ static void restore_open(struct job *job, const struct store_row *row)
     job->user->n_jobs++;
     jobs->counters.n_open++;
     if (p->marked) {
+        job->attempts = 1; /* that may have begun, and counts */
         job_move(job, JOB_QUEUED); /* in no queue: look_again() */
     } else if (job->more->awaiting) {
         job_move(job, JOB_HELD); /* look_again() */

@@ -38,6 +38,7 @@ struct job {
     unsigned n_on, number;
     struct wsd_call *call; /* while its input is not whole */
     bool maybe; /* wsd was killed while it may have been marked: interrupted, or not */
+    bool unsure; /* that may have cost a retry, whose pause is too short to be seen */
     enum wsd_job_state seen;
     unsigned seen_attempts;
 };
@@ -70,8 +71,9 @@ static void die(const struct job *j, const char *what)
 
     if (j)
         wsd_id_text(&j->id, id);
-    fprintf(stderr, "model: step %u, %s: %s: job %u %s%s%s model %d end %s, wsd says %s; %s\n", step, doing, what, j ? j->number : 0, id,
-            j && j->once ? " once" : "", j && j->durable ? " durable" : "", j ? (int)j->m : 0, j ? wsd_job_state_name(j->end) : "",
+    fprintf(stderr, "model: step %u, %s: %s: job %u %s%s%s%s%s retries %u of %u, tries %u, model %d end %s, wsd says %s; %s\n", step, doing,
+            what, j ? j->number : 0, id, j && j->once ? " once" : "", j && j->durable ? " durable" : "", j && j->quick ? " quick" : "",
+            j && j->timed ? " timed" : "", j ? j->retried : 0, j ? j->retries : 0, j ? j->seen_attempts : 0, j ? (int)j->m : 0, j ? wsd_job_state_name(j->end) : "",
             j ? wsd_job_state_name(j->seen) : "", client ? wsd_client_error(client) : "");
     if (wsd > 0)
         kill(wsd, SIGKILL);
@@ -151,9 +153,15 @@ static void see(struct job *j)
 static bool agrees(struct job *j)
 {
     see(j);
-    if (j->m == READY && j->timed && (j->seen == WSD_JOB_TIMED_OUT || (j->seen == WSD_JOB_DELAYED && !j->quick)))
+    bool timed_out = j->m == READY && j->timed && j->seen == WSD_JOB_TIMED_OUT;
+    bool interrupted = j->m == READY && (j->maybe || j->unsure) && j->seen == WSD_JOB_INTERRUPTED;
+    bool pauses = j->m == READY && j->seen == WSD_JOB_DELAYED && !j->quick;
+
+    if (timed_out || interrupted)
+        j->retried = j->retries; /* what is told as the end was the last try */
+    if (timed_out || (pauses && j->timed))
         end(j, WSD_JOB_TIMED_OUT);
-    else if (j->maybe && (j->seen == WSD_JOB_INTERRUPTED || (j->seen == WSD_JOB_DELAYED && !j->quick)))
+    else if (interrupted || (pauses && j->maybe))
         end(j, WSD_JOB_INTERRUPTED);
     switch (j->m) {
     case HELD:
@@ -240,17 +248,36 @@ static void start(void)
     }
 }
 
-static void kill_executors(void)
+/* The children of wsd. */
+static unsigned executors(unsigned pids[static OPEN])
 {
     char path[64];
-    unsigned pid;
+    unsigned n = 0;
 
     snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)wsd, (int)wsd);
     FILE *f = fopen(path, "re");
-    while (f && fscanf(f, "%u", &pid) == 1)
-        kill((pid_t)pid, SIGKILL);
+    while (f && n < OPEN && fscanf(f, "%u", &pids[n]) == 1)
+        n++;
     if (f)
         fclose(f);
+    return n;
+}
+
+/* And waits until wsd has noticed: until then it tells of the runs that were. */
+static void kill_executors(void)
+{
+    unsigned killed[OPEN], there[OPEN], n = executors(killed);
+
+    for (unsigned i = 0; i < n; i++)
+        kill((pid_t)killed[i], SIGKILL);
+    for (bool gone = false; !gone; pause_msec(1)) {
+        unsigned left = executors(there);
+
+        gone = true;
+        for (unsigned i = 0; i < left; i++)
+            for (unsigned k = 0; k < n; k++)
+                gone = gone && there[i] != killed[k];
+    }
 }
 
 static void tell(const struct job *j, int status)
@@ -359,10 +386,12 @@ static void restart(void)
             *j = (struct job){.m = NONE};
     start();
     for (struct job *j = jobs; j < jobs + JOBS; j++)
-        if (j->m == READY && j->once && j->seen == WSD_JOB_RUNNING)
+        if (j->m == READY && j->once && !j->timed && j->seen == WSD_JOB_RUNNING) /* which try of a timed one that was is not known */
             end(j, WSD_JOB_INTERRUPTED);
-        else if (j->m == READY)
+        else if (j->m == READY) {
             j->maybe = j->once || j->timed;
+            j->unsure = j->unsure || (j->maybe && j->quick && j->retries);
+        }
 }
 
 static void kill_executor(void)
@@ -370,7 +399,7 @@ static void kill_executor(void)
     kill_executors();
     for (struct job *j = jobs; j < jobs + JOBS; j++)
         if (j->m == READY && j->timed)
-            j->maybe = true; /* it may have run, or have ended */
+            j->maybe = j->unsure = true; /* it may have run, or have ended */
         else if (j->m == READY && j->seen == WSD_JOB_RUNNING && (j->once || j->seen_attempts - j->attempts >= 3))
             end(j, WSD_JOB_INTERRUPTED);
 }
