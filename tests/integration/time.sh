@@ -157,18 +157,22 @@ drained() { # one that is not durable and not due holds no drain, and says so
   wait_for_exit "$WSD_PID" && serve
 }
 
-blocked() { # the only worker is held until $WORK/gate is there
+blocked() { # the only worker is held until $WORK/gate is there; see freed()
   rm -f "$WORK/gate"
   background wsctl submit ledger:gate "$WORK/gate" >/dev/null
   wait_until sh -c 'wsctl --json list | grep -q "\"state\":\"running\""'
+}
+freed() { # and not before it has seen that
+  : >"$WORK/gate"
+  expect_output y wsctl submit echo y
 }
 waited_too_long() { # OPTION...
   rm -f "$WORK/ledger"
   blocked || return 1
   expect_exit 124 wsctl submit --max-wait 200ms "$@" ledger:once "$WORK/ledger" x 2>"$WORK/err" || return 1
-  : >"$WORK/gate"
+  freed || return 1
   cat "$WORK/err"
-  grep -q 'it waited in the queue for longer than --max-wait = 200ms' "$WORK/err" && expect_output y wsctl submit echo y && [ ! -e "$WORK/ledger" ] &&
+  grep -q 'it waited in the queue for longer than --max-wait = 200ms' "$WORK/err" && [ ! -e "$WORK/ledger" ] &&
     [ -z "$(wsctl --json dead list)" ] # nor is it one that is out of retries
 }
 is_said() { # state, exit and attempts
@@ -176,7 +180,7 @@ is_said() { # state, exit and attempts
   blocked || return 1
   id=$(wsctl submit --detach --max-wait 1ms "$@" echo x) || return 1
   wait_until has "$id" '"state":"timed-out","exit":124.*"attempts":0' || { wsctl --json status "$id"; return 1; }
-  : >"$WORK/gate"
+  freed
 }
 one_that_runs() { # is not stopped by it
   local id

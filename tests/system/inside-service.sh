@@ -254,8 +254,6 @@ administrator() {
 }
 check "what an administrator did" administrator
 explained() {
-  local catalog=$PREFIX/lib/systemd/catalog/wsd.catalog
-  [ "$PREFIX" = /usr ] || { mkdir -p /etc/systemd/catalog; ln -sf "$catalog" /etc/systemd/catalog/; }
   journalctl --update-catalog || return 1
   journalctl -u wsd.service -x --no-pager MESSAGE_ID=25d4237c7dfe437fb80a303a58e44770 | tee /dev/stderr |
     grep -q 'It is a defect of the plugin: .wsctl status [0-9a-f]\{32\}. has the backtrace too' &&
