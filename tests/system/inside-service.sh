@@ -260,10 +260,14 @@ explained() {
     [ "$(journalctl --dump-catalog 2>/dev/null | grep -c '^Defined-By: wsd$')" = 12 ]
 }
 check "journalctl -x explains it" explained
-refused_configuration() {
-  fields MESSAGE_ID=394344e63eea457eb278af3225e993df PRIORITY=3
+refused_configuration() { # by a signal, which comes without systemctl's look before
+  local status=0
+  cp "$etc/wsd.conf" "$WORK/good.conf" && printf '[daemon]\nno-such-key = 1\n' >"$etc/wsd.conf" || return 1
+  systemctl kill --kill-whom=main --signal=HUP wsd.service &&
+    wait_until fields MESSAGE_ID=394344e63eea457eb278af3225e993df PRIORITY=3 || status=$?
+  cp "$WORK/good.conf" "$etc/wsd.conf" && systemctl reload wsd.service && return "$status"
 }
-check "the configuration that was refused above" refused_configuration
+check "a configuration that is refused" refused_configuration
 
 # --- stop under load -----------------------------------------------------------------------------------------------------------
 
@@ -442,7 +446,7 @@ check "and the socket is gone" test ! -e /run/wsd/wsd.sock
 check "the last end was a success" is Result success
 systemctl start wsd.socket
 as alice wsctl submit --durable fib 20 >/dev/null
-rm -f "$PLUGINS"/{sleep,ledger,echo}.so
+rm -f "$PLUGINS"/{sleep,ledger,echo,crash}.so
 check "remove" dpkg --remove wsd
 check "nothing of it runs" expect_exit 1 pgrep -u wsd
 check "what was configured and stored stays" test -e /etc/wsd/wsd.conf -a -d /var/lib/wsd
