@@ -333,7 +333,7 @@ static void drain_waits_for_a_slow_reader(void)
     while (!t.done) {
         next(c);
         /* no more than is needed: when it has sent all, wsd goes, and what is sent to it then finds nobody */
-        take(c, 1, &t, 0, t.bytes + 2 * 65536 < 2000000);
+        take(c, 1, &t, 0, t.bytes + 65536 < 2000000);
     }
     if (t.bytes != 2000000 || t.state != 5)
         fail("%llu bytes, state %u", (unsigned long long)t.bytes, t.state);
