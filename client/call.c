@@ -9,8 +9,14 @@
 #include "client.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+
+static uint32_t call_tag(struct wsd_call *call)
+{
+    return call->array ? array_tag(call) : call->request.tag;
+}
 
 static struct wsd_call *call_of(struct request *request)
 {
@@ -26,7 +32,7 @@ void call_destroy(struct wsd_call *call)
     free((char *)(uintptr_t)call->args);
     free(call->info_texts);
     free(call->text);
-    free(call);
+    spares_give(&call->client->spare_calls, call);
 }
 
 /* --- the end of a call ----------------------------------------------------------------------------------------------
@@ -56,6 +62,10 @@ static void call_finish(struct wsd_call *call, int error)
     client_request_close(client, &call->request);
     list_remove(&call->feeding);
     call->input_size = 0;
+    if (call->array)
+        array_call_done(call);
+    if (call->batch)
+        batch_call_done(call, error);
     if (call->freed) {
         call_bury(call);
         return;
@@ -67,10 +77,8 @@ static void call_finish(struct wsd_call *call, int error)
     client->depth--;
 }
 
-static void call_broken(struct wsd_client *client, struct request *request)
+void call_lost(struct wsd_client *client, struct wsd_call *call)
 {
-    struct wsd_call *call = call_of(request);
-
     /* A job that wsd had accepted may be lost half-way: that is not the same as no daemon there. A durable one is not lost. */
     if (call->accepted && call->durable && client->leaving && client->broken_exit == 69)
         client_error(client, client->broken, 75,
@@ -81,12 +89,17 @@ static void call_broken(struct wsd_client *client, struct request *request)
     call_finish(call, -ECONNRESET);
 }
 
+static void call_broken(struct wsd_client *client, struct request *request)
+{
+    call_lost(client, call_of(request));
+}
+
 /* Its job goes on without us, and takes no room in wsd's table of open requests. */
 static void call_forget(struct wsd_call *call)
 {
     struct msg msg = {.type = FRAME_FORGET};
 
-    if (call->client->features & FEATURE_FORGET)
+    if (call->client->features & FEATURE_FORGET && !call->array)
         call->forgotten = client_send(call->client, &msg, call->request.tag, NULL, 0) == 0;
 }
 
@@ -106,11 +119,11 @@ static void call_leave(struct wsd_call *call)
 static void call_grant(struct wsd_call *call)
 {
     struct msg msg = {.type = FRAME_CREDIT,
-                      .credit = {.bytes = call->output_taken + OUTPUT_WINDOW - call->output_granted}};
+                      .credit = {.bytes = call->output_taken + OUTPUT_WINDOW - call->output_granted, .item = call->index}};
 
     if (msg.credit.bytes < OUTPUT_CREDIT || call->done || call->has_job)
         return;
-    if (client_send(call->client, &msg, call->request.tag, NULL, 0) == 0)
+    if (client_send(call->client, &msg, call_tag(call), NULL, 0) == 0)
         call->output_granted += msg.credit.bytes;
 }
 
@@ -145,27 +158,35 @@ static void call_drain(struct wsd_call *call)
         call_finish(call, 0);
 }
 
-static void handle_output(struct wsd_client *client, struct wsd_call *call, const struct frame *frame,
-                          const struct msg_chunk *chunk)
+void call_has_output(struct wsd_client *client, struct wsd_call *call, const void *data, size_t size)
 {
-    if (chunk->offset != call->output_received || frame->body_size > call->output_granted - call->output_received) {
-        client_break_protocol(client, "wrong offset or too many bytes of", FRAME_OUTPUT);
+    if (size > call->output_granted - call->output_received) {
+        client_break_protocol(client, "too many bytes of", FRAME_OUTPUT);
         return;
     }
-    call->output_received += frame->body_size;
-    if (frame->body_size == 0)
+    call->output_received += size;
+    if (size == 0)
         return;
     if (call->freed) {
-        call->output_taken += frame->body_size;
+        call->output_taken += size;
     } else if (call->callbacks.output && !call->held && !call->delivering && buffer_size(&call->output) == 0) {
-        call_deliver(call, frame->body, frame->body_size);
-    } else if (buffer_put(&call->output, frame->body, frame->body_size) < 0) {
+        call_deliver(call, data, size);
+    } else if (buffer_put(&call->output, data, size) < 0) {
         client_break(client, -ECONNRESET, 74, "out of memory for output");
         return;
     } else if (!call->callbacks.output) {
-        call->output_taken += frame->body_size;
+        call->output_taken += size;
     }
     call_drain(call);
+}
+
+static void handle_output(struct wsd_client *client, struct wsd_call *call, const struct frame *frame,
+                          const struct msg_chunk *chunk)
+{
+    if (chunk->offset != call->output_received)
+        client_break_protocol(client, "wrong offset of", FRAME_OUTPUT);
+    else
+        call_has_output(client, call, frame->body, frame->body_size);
 }
 
 int wsd_call_resume(struct wsd_call *call)
@@ -193,7 +214,7 @@ const void *wsd_call_output(const struct wsd_call *call, size_t *ret_size)
 /* --- frames ----------------------------------------------------------------------------------------------------------
  */
 
-static void handle_accepted(struct wsd_client *client, struct wsd_call *call, const struct msg_id *id)
+void call_is_accepted(struct wsd_client *client, struct wsd_call *call, const struct msg_id *id)
 {
     if (call->accepted || call->attached) {
         client_break_protocol(client, "a second", FRAME_ACCEPTED);
@@ -211,7 +232,7 @@ static void handle_accepted(struct wsd_client *client, struct wsd_call *call, co
     client->depth--;
 }
 
-static void handle_done(struct wsd_client *client, struct wsd_call *call, const struct msg_job *job)
+void call_has_ended(struct wsd_client *client, struct wsd_call *call, const struct msg_job *job)
 {
     if (job_info_copy(job, &call->info, &call->info_texts) < 0) {
         client_error(client, -ENOMEM, 74, "out of memory");
@@ -235,8 +256,10 @@ static void handle_finished(struct wsd_client *client, struct wsd_call *call, co
                           .backtrace = {.data = ""},
                           .key = {.data = ""},
                           .tags = {.data = ""},
+                          .batch = {.data = ""},
                           .worker = m->worker,
                           .state = WSD_JOB_SUCCEEDED,
+                          .placed = m->placed,
                           .attempts = m->attempts,
                           .uid = m->uid,
                           .queued_usec = m->queued_usec,
@@ -248,10 +271,10 @@ static void handle_finished(struct wsd_client *client, struct wsd_call *call, co
     if (frame->body_size)
         handle_output(client, call, frame, &rest);
     if (!client->broken && !call->done)
-        handle_done(client, call, &job);
+        call_has_ended(client, call, &job);
 }
 
-static void handle_rest(struct wsd_client *client, struct wsd_call *call, const struct msg *msg)
+void call_told(struct wsd_client *client, struct wsd_call *call, const struct msg *msg)
 {
     const struct wsd_callbacks *callbacks = &call->callbacks;
 
@@ -266,12 +289,17 @@ static void handle_rest(struct wsd_client *client, struct wsd_call *call, const 
             callbacks->progress(call, msg->progress.done, msg->progress.total, callbacks->userdata);
         break;
     case FRAME_OPEN:
-        open_answer(client, call, call->request.tag, &msg->open);
+        open_answer(client, call, call_tag(call), &msg->open);
         break;
     default:
         client_break_protocol(client, "unexpected for a call:", msg->type);
     }
     client->depth--;
+}
+
+void call_is_refused(struct wsd_client *client, struct wsd_call *call, const struct msg_error *error)
+{
+    call_finish(call, client_remote_error(client, error));
 }
 
 static void call_frame(struct wsd_client *client, struct request *request, const struct frame *frame,
@@ -281,13 +309,13 @@ static void call_frame(struct wsd_client *client, struct request *request, const
 
     switch (msg->type) {
     case FRAME_ACCEPTED:
-        handle_accepted(client, call, &msg->id);
+        call_is_accepted(client, call, &msg->id);
         break;
     case FRAME_OUTPUT:
         handle_output(client, call, frame, &msg->chunk);
         break;
     case FRAME_DONE:
-        handle_done(client, call, &msg->job);
+        call_has_ended(client, call, &msg->job);
         break;
     case FRAME_FINISHED:
         handle_finished(client, call, frame, &msg->finished);
@@ -299,13 +327,13 @@ static void call_frame(struct wsd_client *client, struct request *request, const
         if (call->forgotten)
             call_finish(call, 0);
         else
-            handle_rest(client, call, msg);
+            call_told(client, call, msg);
         break;
     case FRAME_ERROR:
-        call_finish(call, client_remote_error(client, &msg->error));
+        call_is_refused(client, call, &msg->error);
         break;
     default:
-        handle_rest(client, call, msg);
+        call_told(client, call, msg);
     }
 }
 
@@ -382,13 +410,13 @@ int64_t wsd_call_feed(struct wsd_call *call, const void *data, size_t size, bool
 /* --- making calls ----------------------------------------------------------------------------------------------------
  */
 
-static int call_new(struct wsd_client *client, const struct wsd_callbacks *callbacks, struct wsd_call **ret_call)
+static int call_alloc(struct wsd_client *client, const struct wsd_callbacks *callbacks, struct wsd_call **ret_call)
 {
     struct wsd_call *call;
 
     if (callbacks && callbacks->size == 0)
         return client_error(client, -EINVAL, 64, "the size of struct wsd_callbacks is not set");
-    *ret_call = call = malloc(sizeof(*call)); /* calloc() passes by malloc's own caches */
+    *ret_call = call = spares_take(&client->spare_calls, sizeof(*call));
     if (!call)
         return client_error(client, -ENOMEM, 74, "out of memory");
     memset(call, 0, sizeof(*call));
@@ -424,6 +452,7 @@ static int pack_args(const struct wsd_submit *submit, struct wsd_call *call)
     }
     call->args = args;
     call->args_size = size;
+    call->argc = (uint32_t)MIN(submit->n_args, UINT32_MAX);
     return 0;
 }
 
@@ -446,31 +475,46 @@ static int pack_tags(const struct wsd_submit *submit, char ret[static CODEC_TAGS
     return 0;
 }
 
-/* Fills the message; says which limit is exceeded. */
-static int make_submit(const struct wsd_submit *submit, const struct wsd_call *call, const char *tags, struct msg *ret)
+/* Says which limit is exceeded. */
+int call_make_submit(const struct wsd_submit *submit, const struct wsd_call *call, char tags[static CODEC_TAGS_MAX], struct msg *ret)
 {
     const uint32_t flags =
-        WSD_SUBMIT_DETACH | WSD_SUBMIT_PROGRESS | WSD_SUBMIT_STREAM | WSD_SUBMIT_DURABLE | WSD_SUBMIT_LEAVE;
+        WSD_SUBMIT_DETACH | WSD_SUBMIT_PROGRESS | WSD_SUBMIT_STREAM | WSD_SUBMIT_DURABLE | WSD_SUBMIT_LEAVE |
+                           WSD_SUBMIT_FILE | WSD_SUBMIT_ARENA;
     bool brief = call->client->features & FEATURE_BRIEF;
     bool promised = submit->flags & WSD_SUBMIT_DURABLE || submit->retries || (submit->key && submit->key[0]);
     bool timed = submit->delay_usec || submit->at_usec || submit->queue_usec;
     bool ordered = submit->n_after || submit->n_after_any || submit->n_tags;
+    bool by_file = submit->flags & WSD_SUBMIT_FILE;
+    bool in_arena = submit->flags & WSD_SUBMIT_ARENA, part = by_file || in_arena;
     const char *problem;
     int r = 0;
 
+    if (pack_tags(submit, tags) < 0)
+        return client_error(call->client, -EINVAL, 64, "tags: at most %u, each of 1 to %u letters, digits, dots, underscores, hyphens",
+                            CODEC_TAGS, CODEC_TAG_MAX - 1);
     if (!submit->plugin || !submit->plugin[0])
         return client_error(call->client, -EINVAL, 64, "no plugin is named");
     if (submit->flags & ~flags)
         return client_error(call->client, -EINVAL, 64, "unknown flags");
     if (call->leaves && (!call->detached || call->stream))
         return client_error(call->client, -EINVAL, 64, "WSD_SUBMIT_LEAVE goes with WSD_SUBMIT_DETACH, and not with STREAM");
+    if (part && (submit->input || submit->flags & (WSD_SUBMIT_STREAM | WSD_SUBMIT_DURABLE)))
+        return client_error(call->client, -EINVAL, 64, "WSD_SUBMIT_FILE and ARENA go without input, STREAM and DURABLE");
+    if ((in_arena && !submit->arena) || (by_file && submit->arena) || (submit->output_size && !submit->arena))
+        return client_error(call->client, -EINVAL, 64, "WSD_SUBMIT_ARENA and output_size go with an arena, WSD_SUBMIT_FILE does not");
+    if (submit->arena && submit->arena->client != call->client)
+        return client_error(call->client, -EAGAIN, 75, "wsd has this arena no more, or had it from another connection: make a new one");
+    if (by_file && !wsd_client_takes_files(call->client))
+        return client_error(call->client, -EOPNOTSUPP, 76, "%s takes no files as input over this connection: send the bytes",
+                            call->client->daemon_version);
     *ret = (struct msg){
         .type = FRAME_SUBMIT,
         .submit = {
             .plugin = {.data = submit->plugin, .size = strlen(submit->plugin)},
             .function = {.data = submit->function, .size = submit->function ? strlen(submit->function) : 0},
             .args = {.data = call->args, .size = call->args_size},
-            .argc = (uint32_t)MIN(submit->n_args, UINT32_MAX),
+            .argc = call->argc,
             .timeout_usec = submit->timeout_usec,
             .priority = submit->priority,
             .flags = (submit->flags & (SUBMIT_DETACH | SUBMIT_PROGRESS)) |
@@ -486,6 +530,13 @@ static int make_submit(const struct wsd_submit *submit, const struct wsd_call *c
             .after = {.data = (const char *)submit->after, .size = submit->n_after * sizeof(*submit->after)},
             .after_any = {.data = (const char *)submit->after_any, .size = submit->n_after_any * sizeof(*submit->after_any)},
             .tags = {.data = tags, .size = strlen(tags)},
+            .batch = call->batch ? batch_tag(call->batch) : 0,
+            .input_from = by_file ? INPUT_FILE : in_arena ? INPUT_ARENA : INPUT_BODY,
+            .input_offset = part ? submit->input_offset : 0,
+            .input_size = part ? submit->input_size : 0,
+            .arena = submit->arena ? submit->arena->request.tag : 0,
+            .output_offset = submit->arena ? submit->output_offset : 0,
+            .output_size = submit->output_size,
         }};
     problem = codec_problem(ret);
     if (problem)
@@ -497,27 +548,41 @@ static int make_submit(const struct wsd_submit *submit, const struct wsd_call *c
     return r == 0 && ordered ? client_wants_order(call->client) : r;
 }
 
+/* SUBMIT with the descriptor of a file. */
+static int send_file(struct wsd_call *call, const struct wsd_submit *submit, struct msg *msg)
+{
+    int fd = fcntl(submit->input_fd, F_DUPFD_CLOEXEC, 0);
+
+    call->input_ended = true;
+    if (call->leaves && call->client->features & FEATURE_BRIEF)
+        msg->submit.flags |= SUBMIT_LEFT;
+    call->left = msg->submit.flags & SUBMIT_LEFT;
+    return fd < 0 ? -errno : client_send_fd(call->client, msg, call->request.tag, fd);
+}
+
 /* SUBMIT with as much input as goes into one frame and the window. */
 static int send_submit(struct wsd_call *call, const struct wsd_submit *submit, struct msg *msg)
 {
     struct wsd_client *client = call->client;
-    size_t body = MIN(submit->input_size, call->input_limit);
+    size_t size = submit->flags & WSD_SUBMIT_ARENA ? 0 : submit->input_size, body = MIN(size, call->input_limit);
     int r;
 
     /* The flag takes a byte or two: count with it. */
     msg->submit.flags |= SUBMIT_MORE;
     body = MIN(body, MIN(FRAME_MAX - codec_room(msg), FRAME_BODY_CHUNK));
-    if (!call->stream && body == submit->input_size)
+    if (!call->stream && body == size)
         msg->submit.flags &= ~(uint32_t)SUBMIT_MORE;
     if (call->leaves && client->features & FEATURE_BRIEF && !(msg->submit.flags & SUBMIT_MORE))
         msg->submit.flags |= SUBMIT_LEFT;
     call->left = msg->submit.flags & SUBMIT_LEFT;
+    if (submit->arena && msg->submit.flags & SUBMIT_MORE)
+        return -EMSGSIZE; /* it is to lie in the arena, too */
     r = client_send(client, msg, call->request.tag, submit->input, body);
     if (r < 0)
         return r;
     call->input_sent = body;
     call->input_ended = !(msg->submit.flags & SUBMIT_MORE);
-    call->input_size = submit->input_size - body;
+    call->input_size = size - body;
     if (call->input_size > 0) {
         call->input = (const uint8_t *)submit->input + body;
         list_push_back(&client->feeding, &call->feeding);
@@ -532,7 +597,7 @@ static int call_start(struct wsd_call *call, const struct wsd_submit *submit, st
     if (r < 0)
         return r;
     if (submit)
-        return send_submit(call, submit, msg);
+        return submit->flags & WSD_SUBMIT_FILE ? send_file(call, submit, msg) : send_submit(call, submit, msg);
     return client_send(call->client, msg, call->request.tag, NULL, 0);
 }
 
@@ -544,8 +609,7 @@ static int call_make(struct wsd_call *call, const struct wsd_submit *submit, str
 
     if (r < 0) {
         call_destroy(call);
-        return client->broken ? client_error(client, -ECONNRESET, client->broken_exit, "%s", client->reason)
-                              : client_error(client, r, exit_of_error(r), "%s", strerror(-r));
+        return client_failed(client, r);
     }
     list_push_back(&client->calls, &call->link);
     if (ret_call)
@@ -553,40 +617,55 @@ static int call_make(struct wsd_call *call, const struct wsd_submit *submit, str
     return 0;
 }
 
-int wsd_client_submit(struct wsd_client *client, const struct wsd_submit *given, const struct wsd_callbacks *callbacks,
-                      struct wsd_call **ret_call)
+int call_new(struct wsd_client *client, const struct wsd_submit *submit, const struct wsd_callbacks *callbacks,
+             struct wsd_call **ret_call)
 {
-    struct wsd_submit submit = {0};
-    char tags[CODEC_TAGS_MAX];
     struct wsd_call *call;
-    struct msg msg;
-    int r;
+    int r = call_alloc(client, callbacks, &call);
 
-    memcpy(&submit, given, MIN(given->size, sizeof(submit)));
-    r = call_new(client, callbacks, &call);
     if (r < 0)
         return r;
-    if (pack_args(&submit, call) < 0) {
+    if (pack_args(submit, call) < 0) {
         call_destroy(call);
         return client_error(client, -ENOMEM, 74, "out of memory");
     }
-    call->durable = submit.flags & WSD_SUBMIT_DURABLE;
-    if (pack_tags(&submit, tags) < 0) {
-        call_destroy(call);
-        return client_error(client, -EINVAL, 64, "tags: at most %u, each of 1 to %u letters, digits, dots, underscores, hyphens",
-                            CODEC_TAGS, CODEC_TAG_MAX - 1);
-    }
-    call->detached = submit.flags & WSD_SUBMIT_DETACH; /* a durable one is cancelled by wsd_call_free() as any other */
-    call->stream = submit.flags & WSD_SUBMIT_STREAM;
-    call->leaves = submit.flags & WSD_SUBMIT_LEAVE;
+    call->durable = submit->flags & WSD_SUBMIT_DURABLE;
+    call->detached = submit->flags & WSD_SUBMIT_DETACH; /* a durable one is cancelled by wsd_call_free() as any other */
+    call->stream = submit->flags & WSD_SUBMIT_STREAM;
+    call->leaves = submit->flags & WSD_SUBMIT_LEAVE;
     call->quiet = !call->callbacks.accepted && !call->detached && client->features & FEATURE_BRIEF;
     call->accepted = call->quiet; /* for all that is known */
-    r = make_submit(&submit, call, tags, &msg);
+    *ret_call = call;
+    return 0;
+}
+
+int call_submit(struct wsd_client *client, const struct wsd_submit *submit, const struct wsd_callbacks *callbacks,
+                struct wsd_batch *batch, struct wsd_call **ret_call)
+{
+    char tags[CODEC_TAGS_MAX];
+    struct wsd_call *call;
+    struct msg msg;
+    int r = call_new(client, submit, callbacks, &call);
+
+    if (r < 0)
+        return r;
+    call->batch = batch;
+    r = call_make_submit(submit, call, tags, &msg);
     if (r < 0) {
         call_destroy(call);
         return r;
     }
-    return call_make(call, &submit, &msg, ret_call);
+    return call_make(call, submit, &msg, ret_call);
+}
+
+int wsd_client_submit(struct wsd_client *client, const struct wsd_submit *given, const struct wsd_callbacks *callbacks,
+                      struct wsd_call **ret_call)
+{
+    struct wsd_submit submit = {0};
+
+    memcpy(&submit, given, MIN(given->size, sizeof(submit)));
+    int r = array_submit_plain(client, &submit, callbacks, ret_call);
+    return r > 0 ? call_submit(client, &submit, callbacks, NULL, ret_call) : r;
 }
 
 int wsd_client_attach(struct wsd_client *client, const struct wsd_id *id, const struct wsd_callbacks *callbacks,
@@ -594,7 +673,7 @@ int wsd_client_attach(struct wsd_client *client, const struct wsd_id *id, const 
 {
     struct msg msg = {.type = FRAME_AWAIT, .id = {.has_id = true}};
     struct wsd_call *call;
-    int r = call_new(client, callbacks, &call);
+    int r = call_alloc(client, callbacks, &call);
 
     if (r < 0)
         return r;
@@ -611,12 +690,12 @@ int wsd_client_attach(struct wsd_client *client, const struct wsd_id *id, const 
 
 int wsd_call_cancel(struct wsd_call *call)
 {
-    struct msg msg = {.type = FRAME_CANCEL};
+    struct msg msg = {.type = FRAME_CANCEL, .id = {.item = call->index}};
     int r;
 
     if (call->done || call->has_job || call->cancelled)
         return 0;
-    r = client_send(call->client, &msg, call->request.tag, NULL, 0);
+    r = client_send(call->client, &msg, call_tag(call), NULL, 0);
     if (r < 0)
         return client_error(call->client, r, exit_of_error(r), "%s", strerror(-r));
     call->cancelled = true;

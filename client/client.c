@@ -20,7 +20,8 @@
 
 #define READ_SIZE (128u * 1024u)
 #define FEATURES                                                                                                              \
-    (FEATURE_LANE | FEATURE_FORGET | FEATURE_BRIEF | FEATURE_STORE | FEATURE_TIME | FEATURE_ORDER | FEATURE_WHERE)
+    (FEATURE_LANE | FEATURE_FORGET | FEATURE_PAYLOAD | FEATURE_BRIEF | FEATURE_STORE | FEATURE_TIME | FEATURE_ORDER | FEATURE_WHERE |     \
+     FEATURE_ARRAY | FEATURE_LIMITS)
 #define READ_MAX  16 /* receives before the caller gets its turn again */
 
 /* --- words -------------------------------------------------------------------------------------------------------- */
@@ -62,6 +63,13 @@ int client_wants_where(struct wsd_client *client)
     return client_error(client, -EOPNOTSUPP, 76, "%s knows no filters: list all, and choose from that", client->daemon_version);
 }
 
+int client_wants_batches(struct wsd_client *client)
+{
+    if (client->features & FEATURE_ARRAY)
+        return 0;
+    return client_error(client, -EOPNOTSUPP, 76, "%s knows no batches", client->daemon_version);
+}
+
 int client_wants_time(struct wsd_client *client)
 {
     if (client->features & FEATURE_TIME)
@@ -75,6 +83,13 @@ int client_wants_order(struct wsd_client *client)
         return 0;
     return client_error(client, -EOPNOTSUPP, 76, "%s knows neither jobs that run after others nor tags",
                         client->daemon_version);
+}
+
+int client_wants_limits(struct wsd_client *client)
+{
+    if (client->features & FEATURE_LIMITS)
+        return 0;
+    return client_error(client, -EOPNOTSUPP, 76, "%s has no limits that can be shown or moved", client->daemon_version);
 }
 
 int client_remote_error(struct wsd_client *client, const struct msg_error *error)
@@ -376,7 +391,20 @@ static void receive(struct wsd_client *client)
 /* --- bytes out ------------------------------------------------------------------------------------------------------
  */
 
+int client_failed(struct wsd_client *client, int error)
+{
+    return client->broken ? client_error(client, -ECONNRESET, client->broken_exit, "%s", client->reason)
+                          : client_error(client, error, exit_of_error(error), "%s", strerror(-error));
+}
+
 int client_send(struct wsd_client *client, const struct msg *msg, uint32_t tag, const void *body, size_t body_size)
+{
+    int r = list_empty(&client->unsent) ? 0 : arrays_send(client);
+
+    return r < 0 ? r : client_put(client, msg, tag, body, body_size);
+}
+
+int client_put(struct wsd_client *client, const struct msg *msg, uint32_t tag, const void *body, size_t body_size)
 {
     size_t size = codec_room(msg);
     uint8_t *room;
@@ -455,12 +483,39 @@ static void flush(struct wsd_client *client)
         client->n_answers = 0;
 }
 
+int client_send_fd(struct wsd_client *client, const struct msg *msg, uint32_t tag, int fd)
+{
+    uint64_t at;
+    int r;
+
+    if (client->n_opened == OPENED_MAX)
+        flush(client);
+    if (client->n_opened == OPENED_MAX) {
+        close_fd(fd);
+        return -EAGAIN;
+    }
+    r = arrays_send(client);
+    at = client->sent + buffer_size(&client->out);
+    r = r < 0 ? r : client_put(client, msg, tag, NULL, 0);
+    if (r < 0)
+        close_fd(fd);
+    else
+        client->opened[client->n_opened++] = (struct opened){.at = at, .fd = fd};
+    return r;
+}
+
+bool wsd_client_takes_files(const struct wsd_client *client)
+{
+    return client->features & FEATURE_PAYLOAD && !client->tls;
+}
+
 static void flush_and_pump(struct wsd_client *client)
 {
     for (;;) {
         flush(client);
         if (buffer_size(&client->out) > 0)
             return; /* the socket is full */
+        arrays_send(client); /* without memory now: tried again at the next turn */
         call_pump(client);
         if (buffer_size(&client->out) == 0)
             return;
@@ -477,7 +532,7 @@ int wsd_client_fd(const struct wsd_client *client)
 
 short wsd_client_events(const struct wsd_client *client)
 {
-    bool writes = (buffer_size(&client->out) > 0 && !client->send_failed) ||
+    bool writes = ((buffer_size(&client->out) > 0 || !list_empty(&client->unsent)) && !client->send_failed) ||
                   (client->tls && client->tls_ops->recv_waits_to_write(client->tls));
 
     return (short)(POLLIN | (writes ? POLLOUT : 0));
@@ -605,7 +660,7 @@ static int send_hello(struct wsd_client *client)
                       .hello = {
                           .version_min = PROTOCOL_VERSION_MIN,
                           .version_max = PROTOCOL_VERSION_MAX,
-                          .features = client->tls ? FEATURES & ~(uint64_t)FEATURE_LANE : FEATURES,
+                          .features = client->tls ? FEATURES & ~(uint64_t)(FEATURE_LANE | FEATURE_PAYLOAD) : FEATURES,
                           .directory = {.data = client->directory},
                           .window = OUTPUT_WINDOW,
                       }};
@@ -634,6 +689,8 @@ static struct wsd_client *client_new(void)
     list_init(&client->calls);
     list_init(&client->feeding);
     list_init(&client->graveyard);
+    list_init(&client->batches);
+    list_init(&client->unsent);
     if (codec_new(&client->codec) < 0)
         return wsd_client_free(client);
     return client;
@@ -680,11 +737,15 @@ struct wsd_client *wsd_client_free(struct wsd_client *client)
 {
     if (!client)
         return NULL;
-    if (!client->broken && client->welcomed)
-        flush(client); /* what was asked for last, such as a cancel */
+    if (!client->broken && client->welcomed) { /* what was asked for last, such as a cancel */
+        arrays_send(client);
+        flush(client);
+    }
     client_break(client, -ECONNRESET, 69, "the connection was closed");
     while (!list_empty(&client->calls))
         wsd_call_free(container_of(client->calls.next, struct wsd_call, link));
+    batches_free(client);
+    free(client->plain_texts);
     client_reap(client);
     lane_free(client);
     while (client->n_received > 0)
@@ -700,6 +761,7 @@ struct wsd_client *wsd_client_free(struct wsd_client *client)
     close_fd(client->directory_fd);
     close_fd(client->fd);
     free(client->job_texts);
+    spares_deinit(&client->spare_calls);
     free(client);
     return NULL;
 }

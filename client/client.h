@@ -2,8 +2,9 @@
  *
  * client.h: what the files of libwsclient know of each other. One thread a handle; no locks, no globals.
  *
- * client.c owns the connection: bytes, frames, tags. call.c owns jobs in flight. query.c asks and waits. remote.c goes to other machines. open.c answers
- * wsd's wish for a file. lane.c calls, directly where it can. text.c has names, numbers and copies.
+ * client.c owns the connection: bytes, frames, tags. call.c owns jobs in flight; array.c those that go in one frame, batch.c those
+ * that are a unit. arena.c shares memory with jobs. query.c asks and waits. remote.c goes to other machines. open.c answers wsd's
+ * wish for a file. lane.c calls, directly where it can. text.c has names, numbers and copies.
  *
  * Callbacks of the user may come back into the library and process the connection again. What a frame that is being
  * handled points to (input buffer, codec) is therefore pinned, and what they free is kept until nobody looks: see
@@ -18,6 +19,7 @@
 #include "base/cleanup.h"
 #include "base/hash.h"
 #include "base/list.h"
+#include "base/spare.h"
 #include "proto/codec.h"
 #include "tls/tls.h"
 #include "wsd/client.h"
@@ -49,9 +51,27 @@ struct pin {
     struct codec *codec;
 };
 
+struct wsd_arena {
+    struct request request; /* ARENA_OPEN, as long as wsd knows it */
+    struct wsd_client *client; /* NULL: wsd knows it no more */
+    void *data;
+    size_t size;
+    bool there;
+    int error; /* why it is gone */
+};
+
 struct opened {
     uint64_t at; /* position in the stream of sent bytes of the frame that it goes with */
     int fd;
+};
+
+/* Calls of one description, until something else is sent: then they go in one ARRAY, or as a SUBMIT where it is only one. */
+struct gathering {
+    struct wsd_batch *batch; /* NULL: of none */
+    struct msg submit;       /* of the ARRAY, but for QUIET and the number of items */
+    size_t body_max;
+    bool leaves; /* WSD_SUBMIT_LEAVE */
+    struct array *pending; /* NULL: there is none */
 };
 
 struct wsd_client {
@@ -69,6 +89,11 @@ struct wsd_client {
     struct list open;      /* struct request, oldest first */
     struct list calls;     /* struct wsd_call: all but the graves */
     struct list feeding;   /* calls with input left that the library sends by itself */
+    struct list batches;   /* struct wsd_batch */
+    struct list unsent;    /* struct array, as they began */
+    struct gathering plain; /* of wsd_client_submit() */
+    char *plain_texts;      /* that it points to */
+    struct spares spare_calls;
     struct list graveyard; /* calls to be destroyed when nobody looks */
     unsigned depth;        /* callbacks under way, and waits that look at a call */
     uint32_t next_tag;
@@ -105,8 +130,13 @@ struct wsd_call {
     bool quiet;     /* wsd was asked for no ACCEPTED */
     bool leaves;    /* WSD_SUBMIT_LEAVE: it ends when the job is accepted */
     bool left;      /* wsd knows that */
+    struct wsd_batch *batch; /* that it belongs to; NULL: none, or not any more */
+    uint64_t order;          /* in that */
+    struct array *array;     /* it is in this one, as item `index`, and has no request of its own; NULL */
+    uint32_t index;
     const char *args; /* owned; one behind the other, each with its NUL */
     size_t args_size;
+    uint32_t argc;
     const uint8_t *input; /* the user's; what is left to send */
     size_t input_size;
     uint64_t input_sent, input_limit;
@@ -135,11 +165,19 @@ void client_break_protocol(struct wsd_client *client, const char *what, uint16_t
 int client_wants_store(struct wsd_client *client);
 /* 0, or -EOPNOTSUPP with words where wsd knows no filters. */
 int client_wants_where(struct wsd_client *client);
+int client_wants_batches(struct wsd_client *client);
 int client_wants_time(struct wsd_client *client); /* the same for delays, times in the queue and schedules */
 /* Likewise of jobs that run after others, and of tags. */
 int client_wants_order(struct wsd_client *client);
-/* Puts a frame into the out buffer. 0, -ENOMEM, or what ended the connection. */
+int client_wants_limits(struct wsd_client *client);
+/* Sets the words for it, which are those of the connection's end where that is over; returns it. */
+int client_failed(struct wsd_client *client, int error);
+/* Puts a frame into the out buffer, behind what was gathered. 0, -ENOMEM, or what ended the connection. */
 int client_send(struct wsd_client *client, const struct msg *msg, uint32_t tag, const void *body, size_t body_size);
+/* The same, before what was gathered. */
+int client_put(struct wsd_client *client, const struct msg *msg, uint32_t tag, const void *body, size_t body_size);
+/* client_send() with a descriptor, which it takes in any case; -EAGAIN also where too many are on their way. */
+int client_send_fd(struct wsd_client *client, const struct msg *msg, uint32_t tag, int fd);
 /* Gives the request a tag and makes it heard. 0 or -ENOMEM. */
 int client_request_open(struct wsd_client *client, struct request *request);
 /* No more frames for it. */
@@ -158,6 +196,46 @@ void client_reap(struct wsd_client *client);
 /* Sends input of calls as far as windows and buffer allow. */
 void call_pump(struct wsd_client *client);
 void call_destroy(struct wsd_call *call);
+/* The whole of wsd_client_submit(), as the job of a batch: batch->tag 0: of none that wsd knows. */
+int call_submit(struct wsd_client *client, const struct wsd_submit *submit, const struct wsd_callbacks *callbacks,
+                struct wsd_batch *batch, struct wsd_call **ret_call);
+/* A call that gets its frames through an array: by the four that follow. 0, -EINVAL, -ENOMEM: said. */
+int call_new(struct wsd_client *client, const struct wsd_submit *submit, const struct wsd_callbacks *callbacks,
+             struct wsd_call **ret_call);
+/* SUBMIT without input; lives as long as submit, call and tags. 0 or an error, said. */
+int call_make_submit(const struct wsd_submit *submit, const struct wsd_call *call, char tags[static CODEC_TAGS_MAX], struct msg *ret);
+void call_is_accepted(struct wsd_client *client, struct wsd_call *call, const struct msg_id *id);
+void call_has_output(struct wsd_client *client, struct wsd_call *call, const void *data, size_t size);
+void call_has_ended(struct wsd_client *client, struct wsd_call *call, const struct msg_job *job);
+void call_is_refused(struct wsd_client *client, struct wsd_call *call, const struct msg_error *error);
+/* Any other frame of a call. */
+void call_told(struct wsd_client *client, struct wsd_call *call, const struct msg *msg);
+void call_lost(struct wsd_client *client, struct wsd_call *call); /* the connection is over */
+
+/* --- array.c ----------------------------------------------------------------------------------------------------- */
+
+/* The description of all of its calls; lives as long as common's texts and tags. 0 or an error, said. */
+int gathering_describe(struct gathering *g, struct wsd_client *client, const struct wsd_submit *common, char tags[static CODEC_TAGS_MAX]);
+bool array_holds(const struct gathering *g, const struct wsd_submit *submit); /* else it goes by itself */
+/* Into the array that is gathered. */
+int array_submit(struct wsd_client *client, struct gathering *g, const struct wsd_submit *submit, const struct wsd_callbacks *callbacks,
+                 struct wsd_call **ret_call);
+/* The same for one of no batch, where it is alike enough to others; 1: it is not, or wsd knows no arrays. */
+int array_submit_plain(struct wsd_client *client, const struct wsd_submit *submit, const struct wsd_callbacks *callbacks,
+                       struct wsd_call **ret_call);
+int arrays_send(struct wsd_client *client); /* what was gathered. 0, -ENOMEM, or what ended the connection */
+void array_call_done(struct wsd_call *call);
+uint32_t array_tag(struct wsd_call *call); /* of the frames about it, which it needs to be sent for */
+
+/* --- batch.c ----------------------------------------------------------------------------------------------------- */
+
+uint32_t batch_tag(const struct wsd_batch *batch); /* 0: wsd does not know it */
+/* Its end is about to be told; error as for done. */
+void batch_call_done(struct wsd_call *call, int error);
+void batch_describe(const struct wsd_batch *batch, struct msg_job *ret); /* what the records of its jobs leave out */
+/* Why an array of it was refused, where that is because it was itself. */
+void batch_refusal(const struct wsd_batch *batch, struct msg_end *refusal);
+void batches_free(struct wsd_client *client);
 
 /* --- remote.c ---------------------------------------------------------------------------------------------------- */
 

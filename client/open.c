@@ -91,15 +91,8 @@ void open_answer(struct wsd_client *client, const struct wsd_call *call, uint32_
     if (fd < 0)
         msg.opened.error = (uint32_t)-fd;
 
-    uint64_t at = client->sent + buffer_size(&client->out);
-    int r = client_send(client, &msg, tag, NULL, 0);
+    int r = fd >= 0 ? client_send_fd(client, &msg, tag, fd) : client_send(client, &msg, tag, NULL, 0);
 
-    if (r < 0) {
-        close_fd(fd);
-        if (!client->broken)
-            client_break(client, -ECONNRESET, exit_of_error(r), "%s", strerror(-r));
-        return;
-    }
-    if (fd >= 0)
-        client->opened[client->n_opened++] = (struct opened){.at = at, .fd = fd};
+    if (r < 0 && !client->broken)
+        client_break(client, -ECONNRESET, exit_of_error(r), "%s", strerror(-r));
 }

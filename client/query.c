@@ -59,7 +59,7 @@ int query_run(struct wsd_client *client, const struct msg *msg, struct query *qu
 {
     int r = 0;
 
-    query->deadline = client_deadline(QUERY_TIMEOUT_USEC);
+    query->deadline = client_deadline(query->timeout_usec ? query->timeout_usec : QUERY_TIMEOUT_USEC);
     list_init(&query->request.open);
     query->request.frame = query_frame;
     query->request.broken = query_broken;
@@ -169,7 +169,10 @@ static int filter_message(struct wsd_client *client, const struct wsd_filter *gi
                                    .function = {.data = f.function, .size = f.function ? strlen(f.function) : 0},
                                    .newer_usec = f.newer_usec,
                                    .older_usec = f.older_usec,
-                                   .limit = f.limit}};
+                                   .limit = f.limit,
+                                   .batch = {.data = (const char *)f.batch, .size = f.batch ? sizeof(*f.batch) : 0}}};
+    if (f.batch && (r = client_wants_batches(client)) < 0)
+        return r;
     problem = codec_problem(ret);
     return problem ? client_error(client, -EINVAL, 64, "%s: out of range", problem) : 0;
 }
@@ -382,6 +385,11 @@ struct each_gate {
     void *userdata;
 };
 
+struct each_limit {
+    int (*each)(const struct wsd_limit_info *info, void *userdata);
+    void *userdata;
+};
+
 static int show_gate(struct wsd_client *client, struct query *query, const struct msg *msg)
 {
     const struct each_gate *user = query->wanted;
@@ -407,6 +415,44 @@ int wsd_client_gates(struct wsd_client *client, int (*each)(const struct wsd_gat
     struct query query = {.each = FRAME_GATE_STATE, .end = FRAME_END, .show = show_gate, .wanted = &user};
 
     return query_run(client, &msg, &query);
+}
+
+static int show_limit(struct wsd_client *client, struct query *query, const struct msg *msg)
+{
+    const struct each_limit *user = query->wanted;
+    const struct msg_limit *m = &msg->limit;
+    const struct wsd_limit_info info = {.size = sizeof(info),
+                                        .key = m->key.data,
+                                        .value = m->value.data,
+                                        .of_user = (m->flags & LIMIT_OWN) != 0,
+                                        .uid = m->uid,
+                                        .moved = (m->flags & LIMIT_MOVED) != 0,
+                                        .by = m->by};
+
+    return user->each(&info, user->userdata);
+}
+
+int wsd_client_limits(struct wsd_client *client, int (*each)(const struct wsd_limit_info *info, void *userdata), void *userdata)
+{
+    struct msg msg = {.type = FRAME_LIMIT};
+    struct each_limit user = {.each = each, .userdata = userdata};
+    struct query query = {.each = FRAME_LIMIT_STATE, .end = FRAME_END, .show = show_limit, .wanted = &user};
+    int r = client_wants_limits(client);
+
+    return r < 0 ? r : query_run(client, &msg, &query);
+}
+
+int wsd_client_set_limit(struct wsd_client *client, int of_user, uint32_t uid, const char *key, const char *value)
+{
+    struct msg msg = {.type = FRAME_LIMIT,
+                      .limit = {.flags = LIMIT_MOVED | (of_user ? LIMIT_OWN : 0u),
+                                .uid = of_user ? uid : 0,
+                                .key = {.data = key, .size = strlen(key)},
+                                .value = {.data = value, .size = value ? strlen(value) : 0}}};
+    struct query query = {.each = FRAME_END, .end = FRAME_END};
+    int r = client_wants_limits(client);
+
+    return r < 0 ? r : query_run(client, &msg, &query);
 }
 
 /* --- workers, traces -------------------------------------------------------------------------------------------- */

@@ -90,8 +90,12 @@ void job_info_view(const struct msg_job *job, struct wsd_job_info *ret_info)
         .due_usec = job->due_usec,
         .waits_for = job->waits_for,
         .tags = job->tags.data,
+        .in_batch = job->batch.size == sizeof(ret_info->batch),
+        .placed = job->placed,
     };
     memcpy(ret_info->id.bytes, job->id, sizeof(job->id));
+    if (ret_info->in_batch)
+        memcpy(ret_info->batch.bytes, job->batch.data, sizeof(ret_info->batch));
 }
 
 int job_info_copy(const struct msg_job *job, struct wsd_job_info *ret_info, char **ret_texts)

@@ -26,6 +26,7 @@
 #include "frontend/frontend.h"
 #include "jobs/jobs.h"
 #include "ops/configuration.h"
+#include "ops/limits.h"
 #include "ops/service.h"
 
 #define SYSTEM_SOCKETS "/run/wsd/" /* where only root makes some: who listens there serves all users */
@@ -39,6 +40,7 @@
 
 struct daemon {
     struct config config;
+    struct limits limits; /* moved since it was read */
     const char *config_file;
     struct event_base *base;
     struct jobs *jobs;
@@ -47,7 +49,7 @@ struct daemon {
     struct event *drain_timer;
     char *sandbox; /* as executors are told */
     struct jobs_domain *domains;
-    bool helpless; /* wsd-spawn is gone, and no other can be started */
+    uint32_t n_domains;
     char *state;   /* where durable jobs are */
     char *socket; /* that was bound, and is removed at the end */
     int executor_fd;
@@ -72,16 +74,17 @@ static const char help[] =
     "  --state-dir DIR     where durable jobs are kept (default: STATE_DIRECTORY, else a user's own place, else\n"
     "                      " SYSTEM_STATE ")\n"
     "  --executor FILE     the wsd-executor to run (default: the installed one)\n"
-    "  --spawner FILE      the wsd-spawn to run (default: the installed one)\n"
+    "  --spawner FILE      the wsd-spawn to run (default: the installed one), or the socket of wsd-spawn.service\n"
     "  --log-level LEVEL   emerg, alert, crit, err, warning, notice, info (default) or debug\n"
     "  --check-config      check the configuration and exit\n"
     "  --print-config      print the configuration in force and exit\n"
+    "  --spawn             become wsd-spawn, for the wsd that all else is for: wsd-spawn.service does\n"
     "  --version, --help\n"
     "\n"
     "SIGTERM drains: no new jobs, the others end, then wsd exits; a second one ends at once. SIGHUP re-reads the\n"
     "configuration. See wsd(8) and wsd.conf(5).\n";
 
-enum { OPT_CHECK = 256, OPT_PRINT, OPT_VERSION, OPT_HELP, OPT_SET };
+enum { OPT_CHECK = 256, OPT_PRINT, OPT_SPAWN, OPT_VERSION, OPT_HELP, OPT_SET };
 
 struct flag {
     const char *name, *section, *key;
@@ -96,7 +99,7 @@ static const struct flag flags[] = {
 
 #define N_FLAGS (sizeof(flags) / sizeof(flags[0]))
 
-enum mode { MODE_RUN, MODE_CHECK, MODE_PRINT };
+enum mode { MODE_RUN, MODE_CHECK, MODE_PRINT, MODE_SPAWN };
 
 static int usage_error(const char *what, const char *why)
 {
@@ -119,9 +122,10 @@ static int option_error(int o, char **argv)
 /* The options of the command line over the files. 0, or the exit code. */
 static int apply_flags(struct config *c, int argc, char **argv, const char **ret_file, enum mode *ret_mode)
 {
-    struct option options[N_FLAGS + 6] = {{"config", required_argument, NULL, 'c'},
+    struct option options[N_FLAGS + 7] = {{"config", required_argument, NULL, 'c'},
                                           {"check-config", no_argument, NULL, OPT_CHECK},
                                           {"print-config", no_argument, NULL, OPT_PRINT},
+                                          {"spawn", no_argument, NULL, OPT_SPAWN},
                                           {"version", no_argument, NULL, OPT_VERSION},
                                           {"help", no_argument, NULL, OPT_HELP}};
     char error[CONFIG_ERROR];
@@ -129,14 +133,14 @@ static int apply_flags(struct config *c, int argc, char **argv, const char **ret
     int o;
 
     for (size_t i = 0; i < N_FLAGS; i++)
-        options[5 + i] = (struct option){flags[i].name, required_argument, NULL, OPT_SET + (int)i};
+        options[6 + i] = (struct option){flags[i].name, required_argument, NULL, OPT_SET + (int)i};
     optind = 0;
     opterr = 0;
     while ((o = getopt_long(argc, argv, "+:", options, NULL)) != -1) {
         if (o == 'c') {
             *ret_file = optarg;
-        } else if (o == OPT_CHECK || o == OPT_PRINT) {
-            *ret_mode = o == OPT_CHECK ? MODE_CHECK : MODE_PRINT;
+        } else if (o == OPT_CHECK || o == OPT_PRINT || o == OPT_SPAWN) {
+            *ret_mode = o == OPT_CHECK ? MODE_CHECK : o == OPT_PRINT ? MODE_PRINT : MODE_SPAWN;
         } else if (o == OPT_VERSION) {
             puts("wsd " WSD_VERSION);
             return -1;
@@ -369,8 +373,7 @@ static void on_reload(void *context)
         config_deinit(&d->config);
         d->config = fresh;
         log_set_level(fresh.log_level);
-        jobs_set_limits(d->jobs, &fresh.limits);
-        frontend_set_limits(d->frontend, &fresh.frontend_limits);
+        limits_reset(&d->limits);
         apply_rules(d);
         if (remote && d->listens_remote)
             frontend_set_remote(d->frontend, TAKE(remote));
@@ -420,17 +423,6 @@ static void on_drain(void *context)
     jobs_drain(d->jobs);
     frontend_goodbye(d->frontend);
     evtimer_add(d->drain_timer, &t);
-}
-
-/* A service manager starts another wsd, which has the right again. */
-static void on_helpless(void *context)
-{
-    struct daemon *d = context;
-
-    log_error("no executor can be started under the uid of a user any more: ending");
-    d->helpless = true;
-    if (!d->draining)
-        on_drain(d);
 }
 
 /* --- the loop ------------------------------------------------------------------------------------------------------ */
@@ -621,14 +613,11 @@ static void tell_of_landlock(void)
     (void)prctl(PR_SET_DUMPABLE, 0);
 }
 
-static int build(struct daemon *d)
+/* What executors are, and for whom: wsd and wsd-spawn have it alike. */
+static int prepare(struct daemon *d, const char *path)
 {
-    struct service_options service = {.reload = on_reload, .drain = on_drain, .end = on_end, .load = load, .context = d};
-    _cleanup_(freep) char *path = socket_path(&d->config);
-    int taken = service_take(&d->kept);
-    uint32_t n_domains;
-    bool is_system;
-
+    if (!path)
+        return -ENOMEM;
     d->executor_fd = open(d->config.executor, O_RDONLY | O_CLOEXEC);
     if (d->executor_fd < 0) {
         int r = -errno;
@@ -636,25 +625,14 @@ static int build(struct daemon *d)
         log_error("cannot open the executor %s: %s; see --executor", d->config.executor, strerror(-r));
         return r;
     }
-    if (!path || taken < 0)
-        return -ENOMEM;
-    d->keeps = service_keeps();
-    is_system = d->config.is_system >= 0 ? d->config.is_system : strncmp(path, SYSTEM_SOCKETS, strlen(SYSTEM_SOCKETS)) == 0;
-    d->is_system = is_system;
-    d->sandbox = config_sandbox(&d->config, is_system);
-    d->state = state_directory(d);
-    if (!d->sandbox || !d->state)
-        return -ENOMEM;
-    d->domains = config_domains(&d->config, &n_domains);
-    if (!d->domains)
-        return -ENOMEM;
-    tell_of_landlock();
-    d->base = event_base_new();
-    d->drain_timer = d->base ? evtimer_new(d->base, on_drain_over, d) : NULL;
-    if (!d->drain_timer)
-        return -ENOMEM;
-    service.base = d->base;
-    struct jobs_options jobs = {
+    d->is_system = d->config.is_system >= 0 ? d->config.is_system : strncmp(path, SYSTEM_SOCKETS, strlen(SYSTEM_SOCKETS)) == 0;
+    d->sandbox = config_sandbox(&d->config, d->is_system);
+    return d->sandbox ? 0 : -ENOMEM;
+}
+
+static struct jobs_options options_of(struct daemon *d)
+{
+    return (struct jobs_options){
         .base = d->base,
         .limits = d->config.limits,
         .executor_fd = d->executor_fd,
@@ -664,13 +642,13 @@ static int build(struct daemon *d)
         .plugin_dirs = d->config.plugin_dirs,
         .one_domain = d->config.one_domain,
         .own_uid = geteuid(),
-        .user_daemon = !is_system,
+        .user_daemon = !d->is_system,
         .log_level = d->config.log_level,
         .state_dir = d->state,
         .sandbox = d->sandbox,
         .leaves_core = d->config.core_size > 0,
         .domains = d->domains,
-        .n_domains = n_domains,
+        .n_domains = d->n_domains,
         .user_ids = (enum jobs_user_ids)d->config.user_ids,
         .cgroups = (enum jobs_cgroups)d->config.cgroups,
         .first_user_id = (uint32_t)d->config.first_user_id,
@@ -680,10 +658,31 @@ static int build(struct daemon *d)
         .plugin_own = plugin_own,
         .plugin_share = plugin_share,
         .plugin_max_run = plugin_max_run,
-        .helpless = on_helpless,
         .context = d,
     };
-    int r = jobs_new(&d->jobs, &jobs);
+}
+
+static int build(struct daemon *d)
+{
+    struct service_options service = {.reload = on_reload, .drain = on_drain, .end = on_end, .load = load, .context = d};
+    _cleanup_(freep) char *path = socket_path(&d->config);
+    int taken = service_take(&d->kept), r = prepare(d, path);
+
+    if (r < 0)
+        return r;
+    d->keeps = service_keeps();
+    d->state = state_directory(d);
+    d->domains = config_domains(&d->config, &d->n_domains);
+    if (taken < 0 || !d->state || !d->domains)
+        return -ENOMEM;
+    tell_of_landlock();
+    d->base = event_base_new();
+    d->drain_timer = d->base ? evtimer_new(d->base, on_drain_over, d) : NULL;
+    if (!d->drain_timer)
+        return -ENOMEM;
+    service.base = d->base;
+    const struct jobs_options jobs = options_of(d);
+    r = jobs_new(&d->jobs, &jobs);
     if (r < 0)
         return r;
     set_gates(d, &d->config, false);
@@ -692,9 +691,11 @@ static int build(struct daemon *d)
         return r;
     configure_schedules(d, &d->config);
     struct frontend_options frontend = {
-        .base = d->base, .jobs = d->jobs, .only_own_user = !is_system, .own_uid = geteuid(),
-        .limits = d->config.frontend_limits, .keeps = d->keeps, .rules = &d->config.access};
+        .base = d->base, .jobs = d->jobs, .only_own_user = !d->is_system, .own_uid = geteuid(),
+        .limits = d->config.frontend_limits, .keeps = d->keeps, .rules = &d->config.access,
+        .limits_ops = &limits_ops, .limits_userdata = &d->limits};
     r = frontend_new(&d->frontend, &frontend);
+    limits_init(&d->limits, &d->config, d->jobs, d->frontend);
     if (r >= 0)
         apply_rules(d);
     if (r >= 0)
@@ -707,7 +708,27 @@ static int build(struct daemon *d)
         r = service_new(&d->service, &service);
     if (r >= 0)
         log_info("wsd " WSD_VERSION " is ready at %s, %u workers, %s", d->kept.n_listeners ? "systemd's socket" : path,
-                 jobs.workers, is_system ? "for all users" : "for its own user");
+                 jobs.workers, d->is_system ? "for all users" : "for its own user");
+    return r;
+}
+
+/* On the socket that the service manager has for it, whose other end is a wsd with the same options and configuration. What its
+ * executors may is settled by those, before anything is heard. */
+static int become_spawner(struct daemon *d)
+{
+    _cleanup_(freep) char *path = socket_path(&d->config);
+    int r = sd_listen_fds(1) != 1 ? 0 : sd_is_socket_unix(SD_LISTEN_FDS_START, SOCK_SEQPACKET, 1, NULL, 0);
+
+    if (r <= 0) {
+        log_error("--spawn: there is no socket to listen at: it is for wsd-spawn.service, which has wsd-spawn.socket");
+        return -EINVAL;
+    }
+    r = prepare(d, path);
+    if (r < 0)
+        return r;
+    const struct jobs_options jobs = options_of(d);
+    r = jobs_become_spawner(&jobs, SD_LISTEN_FDS_START);
+    log_error("cannot become %s: %s", d->config.spawner, strerror(-r));
     return r;
 }
 
@@ -728,6 +749,7 @@ static void tear_down(struct daemon *d)
     free(d->state);
     close_fd(d->executor_fd);
     service_kept_deinit(&d->kept);
+    limits_deinit(&d->limits);
     config_deinit(&d->config);
 }
 
@@ -752,7 +774,7 @@ int main(int argc, char **argv)
     int r = load_config(&d.config, argc, argv, &d.config_file, &mode);
     if (r == 70)
         fputs("wsd: cannot start: out of memory\n", stderr);
-    if (r != 0 || mode != MODE_RUN) {
+    if (r != 0 || (mode != MODE_RUN && mode != MODE_SPAWN)) {
         if (r == 0 && mode == MODE_PRINT)
             config_print(&d.config, stdout);
         if (r == 0 && mode == MODE_CHECK)
@@ -763,7 +785,7 @@ int main(int argc, char **argv)
     log_init("wsd");
     log_set_level(d.config.log_level);
     raise_descriptors();
-    r = build(&d);
+    r = mode == MODE_SPAWN ? become_spawner(&d) : build(&d);
     if (r >= 0) {
         service_ready(d.service);
         while (!finished(&d))
@@ -776,5 +798,5 @@ int main(int argc, char **argv)
         log_error("cannot start: out of memory"); /* of what else it was, has been told */
     }
     tear_down(&d);
-    return r < 0 ? (r == -EADDRINUSE ? 69 : 74) : d.helpless ? 74 : 0;
+    return r < 0 ? (r == -EADDRINUSE ? 69 : 74) : 0;
 }

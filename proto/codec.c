@@ -8,6 +8,7 @@
 #include "proto/codec.h"
 
 #include <assert.h>
+#include <endian.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -110,6 +111,12 @@ static const struct type_info types[] = {
     [FRAME_FORGET] = {"FORGET", &wsd__pb__empty__descriptor},
     [FRAME_GATE] = {"GATE", &wsd__pb__gate__descriptor},
     [FRAME_GATE_STATE] = {"GATE_STATE", &wsd__pb__gate_state__descriptor},
+    [FRAME_ARRAY] = {"ARRAY", &wsd__pb__submit__descriptor, .body = true},
+    [FRAME_BATCH] = {"BATCH", &wsd__pb__batch__descriptor},
+    [FRAME_BATCH_STATE] = {"BATCH_STATE", &wsd__pb__batch_state__descriptor},
+    [FRAME_ENDS] = {"ENDS", &wsd__pb__ends__descriptor, .body = true},
+    [FRAME_LIMIT] = {"LIMIT", &wsd__pb__limit__descriptor},
+    [FRAME_LIMIT_STATE] = {"LIMIT_STATE", &wsd__pb__limit__descriptor},
     [FRAME_LIST_WHERE] = {"LIST_WHERE", &wsd__pb__filter__descriptor},
     [FRAME_CANCEL_WHERE] = {"CANCEL_WHERE", &wsd__pb__filter__descriptor},
     [FRAME_COUNT] = {"COUNT", &wsd__pb__count__descriptor},
@@ -118,6 +125,9 @@ static const struct type_info types[] = {
     [FRAME_LANE_WAITS] = {"LANE_WAITS", &wsd__pb__empty__descriptor},
     [FRAME_LANE_CLOSE] = {"LANE_CLOSE", &wsd__pb__empty__descriptor},
     [FRAME_LANE] = {"LANE", &wsd__pb__empty__descriptor},
+    [FRAME_ARENA_OPEN] = {"ARENA_OPEN", &wsd__pb__empty__descriptor},
+    [FRAME_ARENA_CLOSE] = {"ARENA_CLOSE", &wsd__pb__empty__descriptor},
+    [FRAME_ARENA] = {"ARENA", &wsd__pb__empty__descriptor},
     [FRAME_LANE_BOUND] = {"LANE_BOUND", &wsd__pb__lane_bound__descriptor},
     [FRAME_LANE_LOST] = {"LANE_LOST", &wsd__pb__error__descriptor},
     [FRAME_FINISHED] = {"FINISHED", &wsd__pb__finished__descriptor, .body = true},
@@ -185,6 +195,11 @@ static bool are_ids(struct span a, struct span b)
     return a.size % 16 == 0 && b.size % 16 == 0 && a.size / 16 + b.size / 16 <= CODEC_AFTER_MAX;
 }
 
+static bool is_part(uint64_t at, uint64_t size)
+{
+    return at <= OFFSET_MAX && size <= OFFSET_MAX - at;
+}
+
 static const char *check_submit(const struct msg_submit *m)
 {
     if (!span_fits(m->plugin, CODEC_PATH_MAX))
@@ -209,7 +224,45 @@ static const char *check_submit(const struct msg_submit *m)
         return "after";
     if (!are_tags(m->tags))
         return "tags";
+    if (m->input_from > INPUT_ARENA || !is_part(m->input_offset, m->input_size) ||
+        (m->input_from == INPUT_BODY && (m->input_offset || m->input_size)))
+        return "input";
+    if (!is_part(m->output_offset, m->output_size) || (m->arena ? m->input_from == INPUT_FILE : m->input_from == INPUT_ARENA) ||
+        (!m->arena && (m->output_offset || m->output_size)))
+        return "arena";
     return check_args(m->args, m->argc);
+}
+
+static const char *check_array(const struct msg_submit *m)
+{
+    if (m->argc)
+        return "arguments beside those of the items";
+    if (m->input_from != INPUT_BODY || m->arena)
+        return "input beside that of the items";
+    if (m->items < 1 || m->items > CODEC_ITEMS_MAX)
+        return "number of items";
+    return check_submit(m);
+}
+
+static const char *check_batch(const struct msg_batch *m)
+{
+    bool opens = m->action == BATCH_OPEN;
+    uint32_t flags = opens ? BATCH_DETACH | BATCH_PROGRESS | BATCH_KEEP_GOING : m->action == BATCH_AWAIT ? BATCH_PROGRESS : 0;
+
+    if (m->action < BATCH_OPEN || m->action > BATCH_CANCEL)
+        return "action";
+    if (m->flags & ~flags)
+        return "flags";
+    return m->id.has_id == (m->action >= BATCH_STATUS) ? NULL : "id";
+}
+
+static const char *check_ends(const struct msg_ends *m)
+{
+    if (!span_fits(m->plugin, CODEC_PATH_MAX))
+        return "plugin";
+    if (!span_fits(m->function, CODEC_NAME_MAX))
+        return "function";
+    return m->records <= FRAME_MAX / CODEC_END_SIZE ? NULL : "number of records";
 }
 
 static const char *check_schedule(const struct msg_schedule *m)
@@ -263,6 +316,8 @@ static const char *check_job(const struct msg_job *m, bool final)
         return "key";
     if (!are_tags(m->tags))
         return "tags";
+    if (m->batch.size && m->batch.size != 16)
+        return "batch";
     if (m->state < (final ? CODEC_STATE_FINAL : 1) || m->state > CODEC_STATE_MAX)
         return "state";
     return m->exit <= EXIT_MAX ? NULL : "exit";
@@ -316,6 +371,17 @@ static const char *check_gate(const struct msg_gate *m)
     return span_fits(m->function, CODEC_NAME_MAX) && (m->plugin.size || !m->function.size) ? NULL : "function";
 }
 
+static const char *check_limit(const struct msg_limit *m, bool told)
+{
+    bool named = told || m->flags & LIMIT_MOVED;
+
+    if (m->flags & ~(uint32_t)(LIMIT_OWN | LIMIT_MOVED) || (!named && m->flags))
+        return "flags";
+    if (!span_fits(m->key, CODEC_NAME_MAX) || !m->key.size != !named)
+        return "key";
+    return span_fits(m->value, CODEC_TEXT_MAX) && (named || !m->value.size) ? NULL : "value";
+}
+
 static const char *check_gate_state(const struct msg_gate_state *m)
 {
     if (m->tag.size && !codec_is_tag(m->tag.data, m->tag.size))
@@ -327,6 +393,8 @@ static const char *check_filter(const struct msg_filter *m)
 {
     if (m->states & ~CODEC_STATES)
         return "states";
+    if (m->batch.size && m->batch.size != 16)
+        return "batch";
     if (!span_fits(m->plugin, CODEC_PATH_MAX))
         return "plugin";
     return span_fits(m->function, CODEC_NAME_MAX) ? NULL : "function";
@@ -372,7 +440,15 @@ static const char *check_message(const struct msg *msg, size_t body_size)
     case FRAME_WELCOME:
         return span_fits(msg->welcome.program, CODEC_TEXT_MAX) ? NULL : "program";
     case FRAME_SUBMIT:
-        return check_submit(&msg->submit);
+        return msg->submit.items ? "number of items" : check_submit(&msg->submit);
+    case FRAME_ARRAY:
+        return check_array(&msg->submit);
+    case FRAME_BATCH:
+        return check_batch(&msg->batch);
+    case FRAME_BATCH_STATE:
+        return msg->batch_state.exit <= EXIT_MAX ? NULL : "exit";
+    case FRAME_ENDS:
+        return check_ends(&msg->ends);
     case FRAME_AWAIT:
         return !msg->id.has_id ? "id" : msg->id.flags & ~(uint32_t)SUBMIT_PROGRESS ? "flags" : NULL;
     case FRAME_STATUS:
@@ -412,6 +488,9 @@ static const char *check_message(const struct msg *msg, size_t body_size)
         return check_reloaded(&msg->reloaded);
     case FRAME_GATE:
         return check_gate(&msg->gate);
+    case FRAME_LIMIT:
+    case FRAME_LIMIT_STATE:
+        return check_limit(&msg->limit, msg->type == FRAME_LIMIT_STATE);
     case FRAME_GATE_STATE:
         return check_gate_state(&msg->gate_state);
     case FRAME_PLUGIN:
@@ -447,6 +526,131 @@ static const char *check_message(const struct msg *msg, size_t body_size)
     default:
         return NULL;
     }
+}
+
+/* --- bodies of many records: little endian, by hand, since there are many ----------------------------------------- */
+
+static void put_le(uint8_t *ret, uint64_t value, unsigned bytes)
+{
+    value = htole64(value);
+    memcpy(ret, &value, bytes);
+}
+
+static uint64_t get_le(const char *data, unsigned bytes)
+{
+    uint64_t value = 0;
+
+    memcpy(&value, data, bytes);
+    return le64toh(value);
+}
+
+static bool cut(struct span *from, size_t size, struct span *ret)
+{
+    if (from->size < size)
+        return false;
+    *ret = (struct span){from->data, size};
+    *from = (struct span){from->data + size, from->size - size};
+    return true;
+}
+
+bool codec_next_item(struct span *body, struct msg_item *ret)
+{
+    struct span head;
+
+    if (!cut(body, CODEC_ITEM_SIZE, &head))
+        return false;
+    ret->argc = (uint32_t)get_le(head.data, 2);
+    return cut(body, get_le(head.data + 2, 2), &ret->args) && cut(body, get_le(head.data + 4, 4), &ret->input);
+}
+
+void codec_put_item(const struct msg_item *item, uint8_t ret[static CODEC_ITEM_SIZE])
+{
+    put_le(ret, item->argc, 2);
+    put_le(ret + 2, item->args.size, 2);
+    put_le(ret + 4, item->input.size, 4);
+}
+
+/* index 4, n 4, state 1, exit 1, attempts 2, sizes of worker, error, status and backtrace 2 each, of output 4; three times 8 */
+bool codec_next_end(struct span *body, struct msg_end *ret)
+{
+    struct span head;
+
+    if (!cut(body, CODEC_END_SIZE, &head))
+        return false;
+    ret->index = (uint32_t)get_le(head.data, 4);
+    ret->n = (uint32_t)get_le(head.data + 4, 4);
+    ret->state = (uint8_t)head.data[8];
+    ret->exit = (uint8_t)head.data[9];
+    ret->attempts = (uint32_t)get_le(head.data + 10, 2);
+    ret->queued_usec = get_le(head.data + 24, 8);
+    ret->run_usec = get_le(head.data + 32, 8);
+    ret->cpu_usec = get_le(head.data + 40, 8);
+    return cut(body, get_le(head.data + 12, 2), &ret->worker) && cut(body, get_le(head.data + 14, 2), &ret->error) &&
+           cut(body, get_le(head.data + 16, 2), &ret->status) && cut(body, get_le(head.data + 18, 2), &ret->backtrace) &&
+           cut(body, get_le(head.data + 20, 4), &ret->output);
+}
+
+size_t codec_end_size(const struct msg_end *end)
+{
+    return CODEC_END_SIZE + end->worker.size + end->error.size + end->status.size + end->backtrace.size + end->output.size;
+}
+
+void codec_put_end(const struct msg_end *end, uint8_t *ret)
+{
+    const struct span *const spans[] = {&end->worker, &end->error, &end->status, &end->backtrace, &end->output};
+
+    put_le(ret, end->index, 4);
+    put_le(ret + 4, end->n, 4);
+    ret[8] = (uint8_t)end->state;
+    ret[9] = (uint8_t)end->exit;
+    put_le(ret + 10, end->attempts, 2);
+    put_le(ret + 12, end->worker.size, 2);
+    put_le(ret + 14, end->error.size, 2);
+    put_le(ret + 16, end->status.size, 2);
+    put_le(ret + 18, end->backtrace.size, 2);
+    put_le(ret + 20, end->output.size, 4);
+    put_le(ret + 24, end->queued_usec, 8);
+    put_le(ret + 32, end->run_usec, 8);
+    put_le(ret + 40, end->cpu_usec, 8);
+    ret += CODEC_END_SIZE;
+    for (size_t i = 0; i < sizeof(spans) / sizeof(*spans); i++) {
+        if (spans[i]->size)
+            memcpy(ret, spans[i]->data, spans[i]->size);
+        ret += spans[i]->size;
+    }
+}
+
+static const char *check_end(const struct msg_end *end)
+{
+    if (end->state != 0 && (end->state < CODEC_STATE_FINAL - 1 || end->state > CODEC_STATE_MAX))
+        return "state";
+    if (end->index >= CODEC_ITEMS_MAX || end->n < 1 || end->n > (end->state ? 1 : CODEC_ITEMS_MAX - end->index))
+        return "index of an item";
+    return !span_fits(end->worker, CODEC_NAME_MAX) || !span_fits(end->error, CODEC_TEXT_MAX) ||
+                   !span_fits(end->status, CODEC_TEXT_MAX) || !span_fits(end->backtrace, CODEC_TRACE_MAX)
+               ? "text"
+               : NULL;
+}
+
+static const char *check_records(const struct msg *msg, const struct frame *frame)
+{
+    struct span body = {(const char *)frame->body, frame->body_size};
+    bool array = msg->type == FRAME_ARRAY;
+    uint32_t n = array ? msg->submit.items : msg->ends.records;
+    struct msg_item item;
+    struct msg_end end;
+
+    if (!array && msg->type != FRAME_ENDS)
+        return NULL;
+    for (uint32_t i = 0; i < n; i++) {
+        const char *problem = "size of an item";
+
+        if (array ? codec_next_item(&body, &item) : codec_next_end(&body, &end))
+            problem = array ? check_args(item.args, item.argc) : check_end(&end);
+        if (problem)
+            return problem;
+    }
+    return body.size ? "number of items" : NULL;
 }
 
 /* --- out of protobuf's structs ----------------------------------------------------------------------------------- */
@@ -504,8 +708,47 @@ static const char *submit_of(struct codec *codec, const Wsd__Pb__Submit *pb, str
         .after = span_of(pb->after),
         .after_any = span_of(pb->after_any),
         .tags = span_of(pb->tags),
+        .input_from = pb->input_from,
+        .input_offset = pb->input_offset,
+        .input_size = pb->input_size,
+        .arena = pb->arena,
+        .output_offset = pb->output_offset,
+        .output_size = pb->output_size,
+        .batch = pb->batch,
+        .items = pb->items,
     };
     return args_of(codec, pb->args, pb->n_args, ret);
+}
+
+static const char *batch_state_of(const Wsd__Pb__BatchState *pb, struct msg_batch_state *ret)
+{
+    if (pb->id.len != sizeof(ret->id))
+        return "id";
+    *ret = (struct msg_batch_state){.uid = pb->uid,
+                                    .flags = pb->flags,
+                                    .exit = pb->exit,
+                                    .total = pb->total,
+                                    .queued = pb->queued,
+                                    .running = pb->running,
+                                    .done = pb->done,
+                                    .failed = pb->failed,
+                                    .submitted_usec = pb->submitted_usec};
+    memcpy(ret->id, pb->id.data, sizeof(ret->id));
+    return NULL;
+}
+
+static const char *ends_of(const Wsd__Pb__Ends *pb, struct msg_ends *ret)
+{
+    if (pb->id.len != sizeof(ret->id))
+        return "id";
+    *ret = (struct msg_ends){.plugin = span_of(pb->plugin),
+                             .function = span_of(pb->function),
+                             .uid = pb->uid,
+                             .records = pb->records,
+                             .submitted_usec = pb->submitted_usec,
+                             .last = pb->last};
+    memcpy(ret->id, pb->id.data, sizeof(ret->id));
+    return NULL;
 }
 
 static const char *schedule_of(struct codec *codec, const Wsd__Pb__Schedule *pb, struct msg_schedule *ret)
@@ -589,7 +832,9 @@ static const char *job_of(const Wsd__Pb__Job *pb, struct msg_job *ret)
         .retries = pb->retries,
         .due_usec = pb->due_usec,
         .waits_for = pb->waits_for,
+        .placed = pb->placed,
         .tags = span_of(pb->tags),
+        .batch = span_of(pb->batch),
     };
     memcpy(ret->id, pb->id.data, sizeof(ret->id));
     return NULL;
@@ -609,6 +854,7 @@ static const char *finished_of(const Wsd__Pb__Finished *pb, struct msg_finished 
         .run_usec = pb->run_usec,
         .cpu_usec = pb->cpu_usec,
         .submitted_usec = pb->submitted_usec,
+        .placed = pb->placed,
     };
     memcpy(ret->id, pb->id.data, sizeof(ret->id));
     return NULL;
@@ -697,6 +943,7 @@ union any {
     Wsd__Pb__Release release;
     Wsd__Pb__Gate gate;
     Wsd__Pb__GateState gate_state;
+    Wsd__Pb__Limit limit;
     Wsd__Pb__Reload reload;
     Wsd__Pb__Reloaded reloaded;
     Wsd__Pb__Plugin plugin;
@@ -714,6 +961,9 @@ union any {
     Wsd__Pb__LaneBound lane_bound;
     Wsd__Pb__Filter filter;
     Wsd__Pb__Count count;
+    Wsd__Pb__Batch batch;
+    Wsd__Pb__BatchState batch_state;
+    Wsd__Pb__Ends ends;
     Wsd__Pb__Empty empty;
 };
 
@@ -742,15 +992,27 @@ static const char *message_of(struct codec *codec, const ProtobufCMessage *base,
         };
         return NULL;
     case FRAME_SUBMIT:
+    case FRAME_ARRAY:
         return submit_of(codec, &pb->submit, &ret->submit);
     case FRAME_ACCEPTED:
-        return id_of(pb->accepted.id, &ret->id);
+        if (pb->accepted.id.len != sizeof(ret->id.id) || id_of(pb->accepted.id, &ret->id))
+            return "id";
+        ret->id.items = pb->accepted.items;
+        return NULL;
+    case FRAME_BATCH:
+        ret->batch = (struct msg_batch){.action = pb->batch.action, .flags = pb->batch.flags};
+        return id_of(pb->batch.id, &ret->batch.id);
+    case FRAME_BATCH_STATE:
+        return batch_state_of(&pb->batch_state, &ret->batch_state);
+    case FRAME_ENDS:
+        return ends_of(&pb->ends, &ret->ends);
     case FRAME_CANCEL:
     case FRAME_AWAIT:
     case FRAME_STATUS: {
         const char *wrong = id_of(pb->id.id, &ret->id);
 
         ret->id.flags = pb->id.flags;
+        ret->id.item = pb->id.item;
         return wrong;
     }
     case FRAME_LIST_WHERE:
@@ -762,7 +1024,8 @@ static const char *message_of(struct codec *codec, const ProtobufCMessage *base,
                                           .function = span_of(pb->filter.function),
                                           .newer_usec = pb->filter.newer_usec,
                                           .older_usec = pb->filter.older_usec,
-                                          .limit = pb->filter.limit};
+                                          .limit = pb->filter.limit,
+                                          .batch = span_of(pb->filter.batch)};
         return NULL;
     case FRAME_COUNT:
         ret->count = (struct msg_count){.n = pb->count.n};
@@ -773,13 +1036,14 @@ static const char *message_of(struct codec *codec, const ProtobufCMessage *base,
         ret->chunk = (struct msg_chunk){.offset = pb->chunk.offset, .last = pb->chunk.last};
         return NULL;
     case FRAME_CREDIT:
-        ret->credit = (struct msg_credit){.bytes = pb->credit.bytes};
+        ret->credit = (struct msg_credit){.bytes = pb->credit.bytes, .item = pb->credit.item};
         return NULL;
     case FRAME_PROGRESS:
         ret->progress = (struct msg_progress){.done = pb->progress.done, .total = pb->progress.total};
         return NULL;
     case FRAME_MESSAGE:
-        ret->message = (struct msg_message){.level = pb->message.level, .text = span_of(pb->message.text)};
+        ret->message = (struct msg_message){
+            .level = pb->message.level, .text = span_of(pb->message.text), .item = pb->message.item};
         return NULL;
     case FRAME_JOB:
     case FRAME_DONE:
@@ -809,6 +1073,14 @@ static const char *message_of(struct codec *codec, const ProtobufCMessage *base,
                                       .tag = span_of(pb->gate.tag),
                                       .limit = pb->gate.limit};
         return NULL;
+    case FRAME_LIMIT:
+    case FRAME_LIMIT_STATE:
+        ret->limit = (struct msg_limit){.flags = pb->limit.flags,
+                                        .uid = pb->limit.uid,
+                                        .key = span_of(pb->limit.key),
+                                        .value = span_of(pb->limit.value),
+                                        .by = pb->limit.by};
+        return NULL;
     case FRAME_GATE_STATE:
         ret->gate_state = (struct msg_gate_state){.plugin = span_of(pb->gate_state.plugin),
                                                   .function = span_of(pb->gate_state.function),
@@ -837,10 +1109,10 @@ static const char *message_of(struct codec *codec, const ProtobufCMessage *base,
     case FRAME_COUNTERS:
         return stats_of(codec, &pb->stats, &ret->stats);
     case FRAME_OPEN:
-        ret->open = (struct msg_open){.serial = pb->open.serial, .path = span_of(pb->open.path)};
+        ret->open = (struct msg_open){.serial = pb->open.serial, .path = span_of(pb->open.path), .item = pb->open.item};
         return NULL;
     case FRAME_OPENED:
-        ret->opened = (struct msg_opened){.serial = pb->opened.serial, .error = pb->opened.error};
+        ret->opened = (struct msg_opened){.serial = pb->opened.serial, .error = pb->opened.error, .item = pb->opened.item};
         return NULL;
     case FRAME_WORKERS:
         ret->workers = (struct msg_workers){.set = pb->workers.set};
@@ -898,6 +1170,8 @@ int codec_decode(struct codec *codec, const struct frame *frame, struct msg *ret
     field = message_of(codec, pb, &msg);
     if (!field)
         field = check_message(&msg, frame->body_size);
+    if (!field)
+        field = check_records(&msg, frame);
     if (field) {
         snprintf(codec->error, sizeof(codec->error), "%s: %s is out of range", type->name, field);
         return CODEC_E_LIMIT;
@@ -945,7 +1219,9 @@ static void put_job(const struct msg_job *m, Wsd__Pb__Job *ret)
     ret->retries = m->retries;
     ret->due_usec = m->due_usec;
     ret->waits_for = m->waits_for;
+    ret->placed = m->placed;
     ret->tags = bytes_of(m->tags);
+    ret->batch = bytes_of(m->batch);
 }
 
 static void put_finished(const struct msg_finished *m, Wsd__Pb__Finished *ret)
@@ -960,6 +1236,7 @@ static void put_finished(const struct msg_finished *m, Wsd__Pb__Finished *ret)
     ret->queued_usec = m->queued_usec;
     ret->run_usec = m->run_usec;
     ret->cpu_usec = m->cpu_usec;
+    ret->placed = m->placed;
     ret->submitted_usec = m->submitted_usec;
 }
 
@@ -1021,6 +1298,41 @@ static void put_submit(const struct msg_submit *m, Wsd__Pb__Submit *ret)
     ret->after = bytes_of(m->after);
     ret->after_any = bytes_of(m->after_any);
     ret->tags = bytes_of(m->tags);
+    ret->input_from = m->input_from;
+    ret->input_offset = m->input_offset;
+    ret->input_size = m->input_size;
+    ret->arena = m->arena;
+    ret->output_offset = m->output_offset;
+    ret->output_size = m->output_size;
+    ret->batch = m->batch;
+    ret->items = m->items;
+}
+
+static void put_batch_state(const struct msg_batch_state *m, Wsd__Pb__BatchState *ret)
+{
+    wsd__pb__batch_state__init(ret);
+    ret->id = id_bytes(m->id);
+    ret->uid = m->uid;
+    ret->flags = m->flags;
+    ret->total = m->total;
+    ret->queued = m->queued;
+    ret->running = m->running;
+    ret->done = m->done;
+    ret->failed = m->failed;
+    ret->exit = m->exit;
+    ret->submitted_usec = m->submitted_usec;
+}
+
+static void put_ends(const struct msg_ends *m, Wsd__Pb__Ends *ret)
+{
+    wsd__pb__ends__init(ret);
+    ret->id = id_bytes(m->id);
+    ret->plugin = bytes_of(m->plugin);
+    ret->function = bytes_of(m->function);
+    ret->uid = m->uid;
+    ret->submitted_usec = m->submitted_usec;
+    ret->records = m->records;
+    ret->last = m->last;
 }
 
 static void put_handshake(const struct msg *msg, union any *ret)
@@ -1051,11 +1363,26 @@ static void put_flat(const struct msg *msg, union any *ret)
         put_handshake(msg, ret);
         break;
     case FRAME_SUBMIT:
+    case FRAME_ARRAY:
         put_submit(&msg->submit, &ret->submit);
         break;
     case FRAME_ACCEPTED:
         wsd__pb__accepted__init(&ret->accepted);
         ret->accepted.id = id_bytes(msg->id.id);
+        ret->accepted.items = msg->id.items;
+        break;
+    case FRAME_BATCH:
+        wsd__pb__batch__init(&ret->batch);
+        ret->batch.action = msg->batch.action;
+        if (msg->batch.id.has_id)
+            ret->batch.id = id_bytes(msg->batch.id.id);
+        ret->batch.flags = msg->batch.flags;
+        break;
+    case FRAME_BATCH_STATE:
+        put_batch_state(&msg->batch_state, &ret->batch_state);
+        break;
+    case FRAME_ENDS:
+        put_ends(&msg->ends, &ret->ends);
         break;
     case FRAME_CANCEL:
     case FRAME_AWAIT:
@@ -1064,6 +1391,7 @@ static void put_flat(const struct msg *msg, union any *ret)
         if (msg->id.has_id)
             ret->id.id = id_bytes(msg->id.id);
         ret->id.flags = msg->id.flags;
+        ret->id.item = msg->id.item;
         break;
     case FRAME_LIST_WHERE:
     case FRAME_CANCEL_WHERE:
@@ -1076,6 +1404,7 @@ static void put_flat(const struct msg *msg, union any *ret)
         ret->filter.newer_usec = msg->filter.newer_usec;
         ret->filter.older_usec = msg->filter.older_usec;
         ret->filter.limit = msg->filter.limit;
+        ret->filter.batch = bytes_of(msg->filter.batch);
         break;
     case FRAME_COUNT:
         wsd__pb__count__init(&ret->count);
@@ -1091,6 +1420,7 @@ static void put_flat(const struct msg *msg, union any *ret)
     case FRAME_CREDIT:
         wsd__pb__credit__init(&ret->credit);
         ret->credit.bytes = msg->credit.bytes;
+        ret->credit.item = msg->credit.item;
         break;
     case FRAME_PROGRESS:
         wsd__pb__progress__init(&ret->progress);
@@ -1101,6 +1431,7 @@ static void put_flat(const struct msg *msg, union any *ret)
         wsd__pb__message__init(&ret->message);
         ret->message.level = msg->message.level;
         ret->message.text = bytes_of(msg->message.text);
+        ret->message.item = msg->message.item;
         break;
     case FRAME_JOB:
     case FRAME_DONE:
@@ -1138,6 +1469,15 @@ static void put_flat(const struct msg *msg, union any *ret)
         ret->gate.limit = msg->gate.limit;
         ret->gate.tag = bytes_of(msg->gate.tag);
         break;
+    case FRAME_LIMIT:
+    case FRAME_LIMIT_STATE:
+        wsd__pb__limit__init(&ret->limit);
+        ret->limit.flags = msg->limit.flags;
+        ret->limit.uid = msg->limit.uid;
+        ret->limit.key = bytes_of(msg->limit.key);
+        ret->limit.value = bytes_of(msg->limit.value);
+        ret->limit.by = msg->limit.by;
+        break;
     case FRAME_GATE_STATE:
         wsd__pb__gate_state__init(&ret->gate_state);
         ret->gate_state.plugin = bytes_of(msg->gate_state.plugin);
@@ -1165,11 +1505,13 @@ static void put_flat(const struct msg *msg, union any *ret)
         wsd__pb__open__init(&ret->open);
         ret->open.serial = msg->open.serial;
         ret->open.path = bytes_of(msg->open.path);
+        ret->open.item = msg->open.item;
         break;
     case FRAME_OPENED:
         wsd__pb__opened__init(&ret->opened);
         ret->opened.serial = msg->opened.serial;
         ret->opened.error = msg->opened.error;
+        ret->opened.item = msg->opened.item;
         break;
     case FRAME_WORKERS:
         wsd__pb__workers__init(&ret->workers);
@@ -1362,15 +1704,18 @@ static size_t most(const struct msg *msg)
     const struct msg_job *j = &msg->job;
 
     switch (msg->type) {
-    case FRAME_SUBMIT: /* an argument: up to four bytes before it, and its NUL, which is not sent */
+    case FRAME_SUBMIT:
+    case FRAME_ARRAY: /* an argument: up to four bytes before it, and its NUL, which is not sent */
         return fields + s->plugin.size + s->function.size + s->key.size + s->after.size + s->after_any.size + s->tags.size +
                s->args.size + (size_t)s->argc * 3;
     case FRAME_JOB:
     case FRAME_DONE:
         return fields + j->plugin.size + j->function.size + j->error.size + j->status.size + j->worker.size +
-               j->backtrace.size + j->key.size + j->tags.size;
+               j->backtrace.size + j->key.size + j->tags.size + j->batch.size;
     case FRAME_FINISHED:
         return fields + msg->finished.plugin.size + msg->finished.function.size + msg->finished.worker.size;
+    case FRAME_ENDS:
+        return fields + msg->ends.plugin.size + msg->ends.function.size;
     case FRAME_ACCEPTED:
     case FRAME_INPUT:
     case FRAME_OUTPUT:

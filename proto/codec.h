@@ -40,16 +40,22 @@
 #define CODEC_TAG_MAX      64u            /* of a tag: bytes, with NUL */
 #define CODEC_TAGS         3u             /* of a job */
 #define CODEC_TAGS_MAX     (CODEC_TAGS * CODEC_TAG_MAX) /* all of them with commas between: bytes, with NUL */
+#define CODEC_ITEMS_MAX    4096u          /* of one ARRAY */
+#define CODEC_ITEM_SIZE    8u             /* bytes before the arguments of an item */
+#define CODEC_END_SIZE     48u            /* bytes before the texts of a record of ENDS */
 #define CODEC_STATE_FINAL  5u             /* of a job: from here on it has ended (enum wsd_job_state of client.h) */
 #define CODEC_STATE_MAX    10u
 
 /* Features, in HELLO and WELCOME: what both have set may be used. */
 #define FEATURE_LANE   1u  /* direct lanes */
 #define FEATURE_FORGET 2u  /* FORGET */
+#define FEATURE_PAYLOAD 4u /* Submit.input_from, ARENA_OPEN */
 #define FEATURE_BRIEF  8u  /* FINISHED, SUBMIT_QUIET, SUBMIT_LEFT */
 #define FEATURE_STORE  16u /* durable jobs, keys, retries, DEAD */
 #define FEATURE_TIME   32u /* delays, times, the longest time in the queue, SCHEDULE */
 #define FEATURE_ORDER  64u /* Submit.after, after_any and tags, Gate.tag */
+#define FEATURE_ARRAY  128u /* ARRAY, BATCH, Submit.batch, Filter.batch */
+#define FEATURE_LIMITS 512u /* LIMIT */
 #define FEATURE_WHERE  256u /* LIST_WHERE, CANCEL_WHERE, progress of AWAIT, Error.retry_usec */
 
 struct span {
@@ -58,11 +64,15 @@ struct span {
 };
 
 enum gate_action { GATE_PAUSE = 1, GATE_RESUME = 2, GATE_DRAIN = 3, GATE_LIMIT = 4, GATE_LIST = 5 };
+enum limit_flags { LIMIT_OWN = 1, LIMIT_MOVED = 2 };
 enum gate_flags { GATE_PAUSED = 1, GATE_DRAINED = 2 };
 enum trace_action { TRACE_ACTION_START = 1, TRACE_ACTION_KEEP = 2, TRACE_ACTION_STOP = 3 };
 enum dead_action { DEAD_LIST = 1, DEAD_REQUEUE = 2, DEAD_DROP = 3 };
 enum schedule_action { SCHEDULE_ADD = 1, SCHEDULE_LIST = 2, SCHEDULE_REMOVE = 3, SCHEDULE_RUN = 4 };
 enum scheduled_flags { SCHEDULED_PERSISTENT = 1, SCHEDULED_CONFIGURED = 2, SCHEDULED_RUNNING = 4 };
+enum batch_action { BATCH_OPEN = 1, BATCH_CLOSE = 2, BATCH_STATUS = 3, BATCH_AWAIT = 4, BATCH_CANCEL = 5 };
+enum batch_flags { BATCH_DETACH = 1, BATCH_PROGRESS = 2, BATCH_KEEP_GOING = 4 };
+enum batch_state_flags { BATCH_CLOSED = 1, BATCH_ENDED = 2, BATCH_STOPPED = 4 };
 enum submit_flags {
     SUBMIT_DETACH = 1,
     SUBMIT_PROGRESS = 2,
@@ -72,6 +82,7 @@ enum submit_flags {
     SUBMIT_LEFT = 32,  /* ACCEPTED is the last frame of the call */
 };
 #define SUBMIT_FLAGS_ALL 63u
+enum input_from { INPUT_BODY = 0, INPUT_FILE = 1, INPUT_ARENA = 2 };
 #define CODEC_STATES     (((2u << CODEC_STATE_MAX) - 1) & ~1u) /* of Filter.states */
 
 struct msg_hello {
@@ -94,12 +105,17 @@ struct msg_submit {
     uint64_t delay_usec, at_usec, queue_usec;
     struct span after, after_any; /* ids, 16 bytes each */
     struct span tags;             /* names with commas between */
+    uint32_t input_from;          /* enum input_from */
+    uint64_t input_offset, input_size; /* there; together at most INT64_MAX */
+    uint32_t arena;                    /* 0: none */
+    uint64_t output_offset, output_size; /* in the arena; together at most INT64_MAX */
+    uint32_t batch, items;
 };
-struct msg_id { bool has_id; uint8_t id[16]; uint32_t flags; };
+struct msg_id { bool has_id; uint8_t id[16]; uint32_t flags, item, items; };
 struct msg_chunk { uint64_t offset; bool last; };
-struct msg_credit { uint64_t bytes; };
+struct msg_credit { uint64_t bytes; uint32_t item; };
 struct msg_progress { uint64_t done, total; };
-struct msg_message { uint32_t level; struct span text; };
+struct msg_message { uint32_t level; struct span text; uint32_t item; };
 struct msg_job {
     uint8_t id[16];
     struct span plugin, function, error, status, worker;
@@ -108,15 +124,16 @@ struct msg_job {
     struct span backtrace, key;
     bool durable, dead;
     uint32_t retries;
+    uint64_t placed;
     uint64_t due_usec;
     uint32_t waits_for;
-    struct span tags;
+    struct span tags, batch; /* batch: an id, or empty */
 };
 struct msg_finished {
     uint8_t id[16];
     struct span plugin, function, worker;
     uint32_t attempts, uid;
-    uint64_t queued_usec, run_usec, cpu_usec, submitted_usec;
+    uint64_t queued_usec, run_usec, cpu_usec, submitted_usec, placed;
 };
 struct msg_error { uint32_t code; struct span text; uint64_t retry_usec; };
 struct msg_plugins { struct span name; };
@@ -150,6 +167,7 @@ struct msg_worker {
 };
 struct msg_trace { uint32_t action; };
 struct msg_gate { uint32_t action; struct span plugin, function; uint32_t limit; struct span tag; };
+struct msg_limit { uint32_t flags, uid; struct span key, value; uint32_t by; };
 struct msg_gate_state { struct span plugin, function; uint32_t flags, limit; uint64_t running, waiting; struct span tag; };
 struct msg_dead { uint32_t action; struct msg_id id; };
 struct msg_filter {
@@ -159,6 +177,7 @@ struct msg_filter {
     struct span plugin, function;
     uint64_t newer_usec, older_usec;
     uint32_t limit;
+    struct span batch; /* an id, or empty */
 };
 struct msg_count { uint64_t n; };
 struct msg_schedule {
@@ -173,12 +192,42 @@ struct msg_scheduled {
     uint64_t next_usec, ran_usec, runs, skipped;
     struct msg_id id;
 };
-struct msg_open { uint32_t serial; struct span path; };
+struct msg_open { uint32_t serial; struct span path; uint32_t item; };
 struct msg_lane_bind { uint32_t lane; struct span plugin, function; };
 struct msg_lane_bound { uint32_t number, flags; };
 #define LANE_BOUND_IDEMPOTENT 1u
 #define CODEC_LANE_NUMBERS    64u /* of functions in a lane */
-struct msg_opened { uint32_t serial, error; };
+struct msg_opened { uint32_t serial, error, item; };
+struct msg_batch { uint32_t action; struct msg_id id; uint32_t flags; };
+struct msg_batch_state {
+    uint8_t id[16];
+    uint32_t uid, flags, exit;
+    uint64_t total, queued, running, done, failed, submitted_usec;
+};
+struct msg_ends {
+    uint8_t id[16];
+    struct span plugin, function;
+    uint32_t uid, records;
+    uint64_t submitted_usec;
+    bool last;
+};
+
+/* One item in the body of an ARRAY. */
+struct msg_item {
+    struct span args; /* each with its NUL */
+    uint32_t argc;
+    struct span input;
+};
+
+/* One record in the body of ENDS: an end, or output before it (RUNNING), or why items were not accepted. */
+struct msg_end {
+    uint32_t index, n; /* n: of a refusal, for so many from this one on; else 1 */
+    uint32_t state;    /* 0: refused with code exit and error; 4: more output; else final */
+    uint32_t exit, attempts;
+    uint64_t queued_usec, run_usec, cpu_usec; /* queued_usec: of a refusal, worth another try after this */
+    struct span worker, error, status, backtrace; /* not followed by a NUL */
+    struct span output;
+};
 
 /* A decoded message: the member that goes with the frame's type (see frame.h). */
 struct msg {
@@ -186,7 +235,7 @@ struct msg {
     union {
         struct msg_hello hello;
         struct msg_welcome welcome;
-        struct msg_submit submit;
+        struct msg_submit submit; /* SUBMIT, ARRAY */
         struct msg_id id; /* CANCEL, AWAIT, STATUS, ACCEPTED */
         struct msg_chunk chunk; /* INPUT, OUTPUT, PIECE */
         struct msg_credit credit;
@@ -209,6 +258,7 @@ struct msg {
         struct msg_trace trace;
         struct msg_gate gate;
         struct msg_gate_state gate_state;
+        struct msg_limit limit;
         struct msg_dead dead;
         struct msg_filter filter; /* LIST_WHERE, CANCEL_WHERE */
         struct msg_count count;
@@ -216,6 +266,9 @@ struct msg {
         struct msg_scheduled scheduled;
         struct msg_lane_bind lane_bind;
         struct msg_lane_bound lane_bound;
+        struct msg_batch batch;
+        struct msg_batch_state batch_state;
+        struct msg_ends ends;
     };
 };
 
@@ -242,7 +295,8 @@ enum {
 };
 
 /* Checks every length, count and enumeration, and gives plain values. DONE wants a final state; AWAIT, STATUS, ACCEPTED
- * want an id; a body is allowed in SUBMIT, INPUT, OUTPUT, FINISHED, PIECE, PING and PONG only.
+ * want an id; a body is allowed in SUBMIT, ARRAY, INPUT, OUTPUT, FINISHED, ENDS, PIECE, PING and PONG only, and that of ARRAY and ENDS
+ * is looked through: codec_next_item() and codec_next_end() cannot fail then.
  * Empty names, tags and the order of messages
  * are the caller's to check. *ret_msg and what it points to live until the next decode with the same codec. Text with a
  * NUL inside is CODEC_E_LIMIT. [one thread a codec] */
@@ -269,3 +323,12 @@ size_t codec_room(const struct msg *msg);
  * frame and body would exceed FRAME_MAX, they do not fit, or a value is out of range. [any; no allocation for the messages of
  * the hot path] */
 size_t codec_encode(const struct msg *msg, uint32_t tag, size_t body_size, uint8_t *ret, size_t room);
+
+/* The next item of an ARRAY's body, which moves on behind it; false: there is none, or it is broken. [any] */
+bool codec_next_item(struct span *body, struct msg_item *ret);
+/* Writes what goes before an item's arguments and input. */
+void codec_put_item(const struct msg_item *item, uint8_t ret[static CODEC_ITEM_SIZE]);
+/* The same of the records of ENDS; the whole record is CODEC_END_SIZE and the sizes of its spans, in their order. */
+bool codec_next_end(struct span *body, struct msg_end *ret);
+size_t codec_end_size(const struct msg_end *end);
+void codec_put_end(const struct msg_end *end, uint8_t *ret);

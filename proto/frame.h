@@ -45,12 +45,17 @@ enum frame_type {
     FRAME_FORGET = 18,  /* Empty -> END; the call with this tag is followed no more */
     FRAME_DEAD = 20,    /* Dead -> JOB.., END | ERROR */
     FRAME_SCHEDULE = 21, /* Schedule -> SCHEDULED.., END | ERROR */
+    FRAME_ARRAY = 23,   /* Submit + body: many jobs at once -> ACCEPTED, ENDS.., MESSAGE.. | ERROR */
+    FRAME_BATCH = 24,   /* Batch: many jobs as a unit -> BATCH_STATE.. | END | ERROR */
     FRAME_LIST_WHERE = 25,   /* Filter -> JOB.., END | ERROR */
     FRAME_CANCEL_WHERE = 26, /* Filter -> COUNT | ERROR */
+    FRAME_LIMIT = 36,        /* Limit -> LIMIT_STATE.., END | ERROR */
     FRAME_LANE_OPEN = 30,  /* Empty -> LANE, and at the end LANE_LOST or END | ERROR */
     FRAME_LANE_BIND = 31,  /* LaneBind -> LANE_BOUND | ERROR */
     FRAME_LANE_WAITS = 32, /* Empty, tag of the LANE_OPEN: a call has been waiting for long */
     FRAME_LANE_CLOSE = 33, /* Empty, tag of the LANE_OPEN, which ends with END */
+    FRAME_ARENA_OPEN = 34, /* Empty (+ descriptor) -> ARENA, and at the end END | ERROR */
+    FRAME_ARENA_CLOSE = 35, /* Empty, tag of the ARENA_OPEN, which ends with END */
     /* wsd to client */
     FRAME_WELCOME = 65,  /* Welcome, first */
     FRAME_ACCEPTED = 66, /* Accepted */
@@ -72,10 +77,14 @@ enum frame_type {
     FRAME_RELOADED = 82, /* Reloaded */
     FRAME_GATE_STATE = 83, /* GateState */
     FRAME_SCHEDULED = 84,  /* Scheduled */
+    FRAME_BATCH_STATE = 86, /* BatchState */
+    FRAME_ENDS = 87,        /* Ends + body: of items of an ARRAY */
     FRAME_COUNT = 88,      /* Count: of how many it was done */
     FRAME_LANE = 100,       /* Empty (+ two descriptors: memory, grant) */
     FRAME_LANE_BOUND = 101, /* LaneBound */
     FRAME_LANE_LOST = 102,  /* Error: the last frame of the LANE_OPEN: its executor is gone */
+    FRAME_ARENA = 103,      /* Empty: it is set up */
+    FRAME_LIMIT_STATE = 106, /* Limit */
     FRAME_FINISHED = 105,   /* Finished + body: the last output and DONE in one */
 };
 

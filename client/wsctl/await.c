@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * await.c: `wsctl await ID...`: the outputs in the order of the arguments, then the first failing code. */
+ * await.c: `wsctl await ID...`: the outputs in the order of the arguments, then the first failing code. Batches have no output: when
+ * the jobs have ended they are waited for, one after the other. */
 #include "batch.h"
 
 #include <errno.h>
 #include <poll.h>
+#include <inttypes.h>
 #include <stdio.h>
+
+#include "progress.h"
 
 static int attach(struct batch *batch, const char *text, uint64_t index)
 {
@@ -47,12 +51,42 @@ static int wait_all(struct batch *batch)
     return batch->output.failed ? EXIT_IO : batch->exit;
 }
 
+static void on_batch(const struct wsd_batch_info *info, void *userdata)
+{
+    progress_draw("await", info->done, info->total, info->failed);
+}
+
+/* 0: there is no such batch. Else its end was waited for, *ret_exit is its exit code, or it was said what is wrong. */
+static int await_batch(const struct ctl *ctl, struct wsd_client *client, const char *text, int *ret_exit)
+{
+    struct wsd_batch_info info = {.size = sizeof(info)};
+    struct json json = {0};
+    struct wsd_id id;
+    int r = wsd_id_parse(text, &id) < 0 ? -ENOENT : wsd_client_batch(client, &id, &info);
+
+    if (r == -ENOENT || r == -EOPNOTSUPP)
+        return 0;
+    while (r == 0 && !info.ended && !signals_take())
+        if ((r = wsd_client_batch_await(client, &id, 500000, on_batch, NULL, &info)) == -ETIMEDOUT)
+            r = 0; /* so that a signal is seen */
+    progress_clear();
+    *ret_exit = r < 0 ? ctl_client_error(client, text, NULL) : !info.ended ? EXIT_CANCELLED : info.exit;
+    if (r == 0 && info.ended && ctl->json) {
+        json_batch(&json, &info);
+        r = json_end(&json);
+    } else if (r == 0 && info.failed) {
+        ctl_error(info.exit, text, "%" PRIu64 " of %" PRIu64 " jobs did not succeed", info.failed, info.total);
+    }
+    return 1;
+}
+
 int verb_await(struct ctl *ctl, int argc, char **argv)
 {
     struct wsd_client *client = NULL;
     struct batch batch;
     struct wsd_id id;
-    int r, end;
+    int r, end, exit;
+    uint64_t first = UINT64_MAX;
 
     if (ctl_arguments(ctl, argc, argv, 1, -1, &r) == CTL_EXIT)
         return r;
@@ -64,8 +98,13 @@ int verb_await(struct ctl *ctl, int argc, char **argv)
     batch_init(&batch, ctl, client);
     output_open(&batch.output, NULL);
     signals_init();
+    progress_init(!ctl->no_progress && !ctl->quiet);
     for (int i = optind; i < argc && r == 0; i++)
-        r = attach(&batch, argv[i], (uint64_t)i);
+        if (!await_batch(ctl, client, argv[i], &exit))
+            r = attach(&batch, argv[i], (uint64_t)i);
+        else if (exit && first == UINT64_MAX)
+            batch.exit = exit, first = (uint64_t)i;
+    batch.first_failed = first;
     if (r == 0)
         r = wait_all(&batch);
     batch_deinit(&batch);

@@ -120,6 +120,10 @@ static void on_done(struct wsd_call *call, int error, const struct wsd_job_info 
     char words[128];
 
     batch->n_running--;
+    if (batch->stops && item->index > batch->noticed && !item->ignored) { /* wsd was faster than we */
+        item->ignored = true;
+        buffer_deinit(&item->output);
+    }
     if (error) {
         int exit = wsd_client_exit(batch->client);
 
@@ -133,13 +137,13 @@ static void on_done(struct wsd_call *call, int error, const struct wsd_job_info 
         batch->lost = batch->lost || error == -ECONNRESET;
         return;
     }
-    if (info->state != WSD_JOB_SUCCEEDED) {
+    if (info && info->state != WSD_JOB_SUCCEEDED) {
         batch_item_fail(item, info->exit, job_error_text(info, words, sizeof(words)));
     } else {
         item->done = true;
         batch->n_done++;
     }
-    if (batch->ctl->json) {
+    if (batch->ctl->json && info) {
         if (batch->item_key)
             json_string(&item->json, "item", item->name);
         json_job(&item->json, info);

@@ -23,6 +23,7 @@ struct batch {
     bool unordered;
     bool named;         /* errors and messages name the item */
     bool item_key;      /* JSON has a member `item` */
+    bool stops;         /* what is behind one that has failed is cancelled: how it ends is of no interest */
     bool unheld;        /* none is held: one may be waited for by another, which comes before it */
     /* Whether an item that was refused so is to be `refused` for now, too; NULL: none but -EAGAIN. */
     bool (*again)(struct batch_item *item, int error);

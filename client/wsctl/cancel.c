@@ -5,6 +5,7 @@
  * Keeps: nothing is cancelled where one thing is mistyped; everything only where that is said. */
 #include "ctl.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,8 +24,12 @@ static int cancel_ids(struct wsd_client *client, int argc, char **argv)
     int first = 0;
 
     for (int i = optind; i < argc; i++) {
-        if (wsd_id_parse(argv[i], &id) == 0 && wsd_client_cancel(client, &id) < 0) {
-            int r = ctl_client_error(client, argv[i], NULL);
+        int r = wsd_id_parse(argv[i], &id) == 0 ? wsd_client_cancel(client, &id) : 0;
+
+        if (r == -ENOENT && wsd_client_batch_cancel(client, &id) == 0)
+            continue;
+        if (r < 0) {
+            r = r == -ENOENT ? ctl_error(EXIT_NOT_FOUND, argv[i], "no such job or batch") : ctl_client_error(client, argv[i], NULL);
 
             first = first ? first : r;
             if (wsd_client_process(client) < 0)

@@ -59,6 +59,7 @@ int verb_pause(struct ctl *ctl, int argc, char **argv);
 int verb_resume(struct ctl *ctl, int argc, char **argv);
 int verb_drain(struct ctl *ctl, int argc, char **argv);
 int verb_limit(struct ctl *ctl, int argc, char **argv);
+int verb_limits(struct ctl *ctl, int argc, char **argv);
 int verb_workers(struct ctl *ctl, int argc, char **argv);
 int verb_top(struct ctl *ctl, int argc, char **argv);
 int verb_trace(struct ctl *ctl, int argc, char **argv);

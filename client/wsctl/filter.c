@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * filter.c: which jobs are meant.
- * Owns nothing: names point into the command line. One thread. */
+ * Owns the id of a batch; names point into the command line. One thread. */
 #include "filter.h"
 
 #include <pwd.h>
@@ -48,6 +48,8 @@ static int set_user(struct wsd_filter *filter, const char *text)
 
 int filter_option(struct wsd_filter *filter, int option)
 {
+    static struct wsd_id batch; /* there is one command line */
+
     switch (option) {
     case OPT_STATE: return add_states(filter, optarg);
     case OPT_USER: return set_user(filter, optarg);
@@ -56,6 +58,9 @@ int filter_option(struct wsd_filter *filter, int option)
         return parse_plugin(optarg, &filter->function) == 0
                    ? 0
                    : ctl_error(EXIT_USAGE, optarg, "not the name of a plugin; write PLUGIN or PLUGIN:FUNCTION");
+    case OPT_BATCH:
+        filter->batch = &batch;
+        return ctl_id(optarg, &batch);
     default:
         return parse_duration(optarg, option == OPT_SINCE ? &filter->newer_usec : &filter->older_usec) == 0
                    ? 0

@@ -170,12 +170,35 @@ void json_job(struct json *json, const struct wsd_job_info *info)
         json_number(json, "waits_for", info->waits_for);
     if (info->tags[0])
         put_list(json, "tags", info->tags, ',');
+    if (info->in_batch) {
+        wsd_id_text(&info->batch, id);
+        json_string(json, "batch", id);
+    }
     if (info->state == WSD_JOB_DELAYED)
         json_number(json, "due_usec", info->due_usec);
     if (info->dead)
         json_bool(json, "dead", true);
     if (info->backtrace[0])
         put_list(json, "backtrace", info->backtrace, '\n');
+}
+
+void json_batch(struct json *json, const struct wsd_batch_info *info)
+{
+    char id[WSD_ID_TEXT];
+
+    wsd_id_text(&info->id, id);
+    json_string(json, "batch", id);
+    json_bool(json, "closed", info->closed);
+    json_bool(json, "ended", info->ended);
+    json_bool(json, "stopped", info->stopped);
+    json_number(json, "exit", (uint64_t)info->exit);
+    json_number(json, "total", info->total);
+    json_number(json, "queued", info->queued);
+    json_number(json, "running", info->running);
+    json_number(json, "done", info->done);
+    json_number(json, "failed", info->failed);
+    json_number(json, "uid", info->uid);
+    json_number(json, "submitted_usec", info->submitted_usec);
 }
 
 void json_gate(struct json *json, const struct wsd_gate_info *info)

@@ -26,6 +26,7 @@ void json_base64(struct json *json, const char *key, const void *data, size_t si
 /* All members of a job that the contract names, without `output`. */
 void json_job(struct json *json, const struct wsd_job_info *info);
 /* All members of a gate. */
+void json_batch(struct json *json, const struct wsd_batch_info *info);
 void json_gate(struct json *json, const struct wsd_gate_info *info);
 void json_open(struct json *json, const char *key, char bracket); /* [ or { inside */
 void json_close(struct json *json, char bracket);

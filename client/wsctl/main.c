@@ -42,12 +42,14 @@ static const struct verb verbs[] = {
      "Items are the arguments behind :::, else the lines of stdin. {} in an ARG stands for the item; without any {} it "
      "is\n"
      "the last argument. Outputs come in the order of the items. After a failure no more are begun.\n\n"
-     "  -j, --jobs N          so many at a time (64)\n"
+     "  -j, --jobs N          so many at a time (1000)\n"
      "  -u, --unordered       outputs as they come\n"
      "  -k, --keep-going      go on after a failure\n"
      "  -t, --timeout TIME    of each job's run time\n"
      "  -p, --priority N      -100 to 100, higher first\n"
      "      --wait-for-room[=TIME]  where it is refused for now (75): wait for room, at most so long\n"
+     "      --durable         each job on disk before it counts as accepted\n"
+     "  -d, --detach          print the id of the batch and leave when all are accepted; see wsctl await\n"
      "      --json            one object a job, with its item\n",
      verb_map},
     {"run", "[OPTION...] FILE", "Runs a graph of jobs",
@@ -61,13 +63,14 @@ static const struct verb verbs[] = {
      "      --json            one object a node, with its name as `item`\n",
      verb_run},
     {"await", "ID...", "Waits for jobs and gives their output and status",
-     "The outputs come in the order of the arguments; the exit code is that of the first that failed.\n", verb_await},
+     "The outputs come in the order of the arguments; the exit code is that of the first that failed. Of a batch all jobs are\n"
+     "waited for; --batch of wsctl list has their ids.\n", verb_await},
     {"attach", "ID...", "Follows jobs as they go: output, messages, progress, end",
      "From any terminal, as many as like to. Output comes from its beginning where the job was detached, is durable or has a "
      "key,\n"
      "else from now on; that of several jobs comes mixed, under headings. Ctrl-C leaves the jobs alone.\n",
      verb_attach},
-    {"status", "ID", "Tells what is known of a job", "", verb_status},
+    {"status", "ID", "Tells what is known of a job, or of a batch", "", verb_status},
     {"list", "[OPTION...]", "Lists your jobs (who may see all: everybody's), oldest first",
      FILTER_HELP
      "  -n, --limit N         only the newest so many\n"
@@ -152,6 +155,10 @@ static const struct verb verbs[] = {
      "It lasts until wsd ends: `[plugin NAME]` and `[tag NAME]` `max-running` in wsd.conf are for good.\n\n"
      "  -t, --tag TAG         all jobs with this tag\n",
      verb_limit},
+    {"limits", "[--user USER] [KEY=VALUE...]", "Shows the limits of wsd.conf in force, or moves them",
+     "KEY= takes one back. What is moved holds until the configuration is read again, or wsd ends.\n\n"
+     "      --user USER       of this user alone, a name or a number: keys that end with -per-user\n",
+     verb_limits},
     {"version", "", "Tells the versions of wsctl, library and daemon", "", verb_version},
     {"complete", "[WORD...]", NULL, "", verb_complete},
 };

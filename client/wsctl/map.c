@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * map.c: `wsctl map`: one job an item.
- * Owns the batch, and the lines of stdin that are not begun yet. One thread, one poll loop.
+ * Owns the batch, wsd's and ours, and the lines of stdin that are not begun yet. One thread, one poll loop.
  * Keeps: at most --jobs in flight; after a failure nothing new is begun (unless --keep-going) and what comes after the
  * failed item is cancelled; what wsd refuses for now is tried again when another job has ended.
  * Does not read items faster than it needs them. */
@@ -17,6 +17,7 @@
 
 struct map {
     struct batch batch;
+    struct wsd_batch *group;
     struct ctl *ctl;
     char *plugin;
     const char *function;
@@ -30,6 +31,7 @@ struct map {
     struct room room;
     int priority;
     size_t jobs;
+    bool durable, detach;
     bool placeholder, keep_going, stdin_eof, stopping, interrupted;
     bool starved; /* no whole line is left */
 };
@@ -118,21 +120,15 @@ static char *substitute(const char *arg, const char *item)
 static int submit_args(struct map *map, struct batch_item *item, const char *const *args, size_t n_args)
 {
     struct wsd_callbacks callbacks = batch_callbacks(item);
-    struct wsd_submit request = {
-        .size = sizeof(request),
-        .plugin = map->plugin,
-        .function = map->function,
-        .args = args,
-        .n_args = n_args,
-        .timeout_usec = map->timeout_usec,
-        .priority = map->priority,
-    };
+    const struct wsd_item one = {.size = sizeof(one), .args = args, .n_args = n_args};
     int r;
 
     item->call = wsd_call_free(item->call); /* of an earlier attempt */
-    r = wsd_client_submit(map->batch.client, &request, &callbacks, &item->call);
+    r = wsd_batch_submit(map->group, &one, &callbacks, &item->call);
     if (r == 0)
         map->batch.n_running++;
+    else if (r == -ECANCELED && map->batch.noticed < item->index)
+        batch_ignore(item);
     else
         batch_item_fail(item, wsd_client_exit(map->batch.client),
                         map->batch.lost ? "" : wsd_client_error(map->batch.client));
@@ -162,11 +158,11 @@ static int submit_item(struct map *map, struct batch_item *item)
 }
 
 /* With --wait-for-room: one that was refused says when all of them are tried again; where that is now, the oldest goes first, and
- * the next turn says whether it was taken. */
+ * the next turn says whether it was taken. Whatever was said, there is room for one when one of ours has ended. */
 static int wait_for_room(struct map *map)
 {
     if (map->batch.n_done != map->done_at_refusal) /* there was some */
-        map->room.since_usec = map->room.pause_usec = 0;
+        map->room.since_usec = map->room.pause_usec = map->room.due_usec = 0;
     map->done_at_refusal = map->batch.n_done;
     list_for_each (l, &map->batch.items) {
         struct batch_item *item = container_of(l, struct batch_item, link);
@@ -307,12 +303,13 @@ static int run(struct map *map)
 /* --- options
  * ---------------------------------------------------------------------------------------------------------- */
 
-enum { OPT_WAIT_FOR_ROOM = 256 };
+enum { OPT_WAIT_FOR_ROOM = 256, OPT_DURABLE };
 
 static const struct option long_options[] = {
     {"jobs", required_argument, NULL, 'j'},     {"unordered", no_argument, NULL, 'u'},
     {"keep-going", no_argument, NULL, 'k'},     {"timeout", required_argument, NULL, 't'},
-    {"priority", required_argument, NULL, 'p'}, {"wait-for-room", optional_argument, NULL, OPT_WAIT_FOR_ROOM}, {0},
+    {"priority", required_argument, NULL, 'p'}, {"wait-for-room", optional_argument, NULL, OPT_WAIT_FOR_ROOM},
+    {"durable", no_argument, NULL, OPT_DURABLE}, {"detach", no_argument, NULL, 'd'},           {0},
 };
 
 static int set_option(struct map *map, int c)
@@ -335,6 +332,12 @@ static int set_option(struct map *map, int c)
         return parse_duration(optarg, &map->timeout_usec) == 0
                    ? 0
                    : ctl_error(EXIT_USAGE, optarg, "not a duration; write 30, 1.5s, 500ms, 2min or 1h");
+    case OPT_DURABLE:
+        map->durable = true;
+        return 0;
+    case 'd':
+        map->detach = true;
+        return 0;
     case OPT_WAIT_FOR_ROOM:
         return room_option(&map->room, optarg);
     default:
@@ -351,7 +354,7 @@ static int parse(struct map *map, int argc, char **argv, int *ret_exit)
     bool ended;
     int c, at;
 
-    while ((c = ctl_getopt(map->ctl, argc, argv, "j:ukt:p:", long_options, ret_exit)) != CTL_END)
+    while ((c = ctl_getopt(map->ctl, argc, argv, "j:ukdt:p:", long_options, ret_exit)) != CTL_END)
         if (c == CTL_EXIT || (*ret_exit = set_option(map, c)) != 0)
             return CTL_EXIT;
     if (optind == argc || strcmp(argv[optind], ":::") == 0) {
@@ -360,9 +363,13 @@ static int parse(struct map *map, int argc, char **argv, int *ret_exit)
     }
     ended = strcmp(argv[optind - 1], "--") == 0;
     map->batch.plugin = map->plugin = argv[optind++];
-    while (!ended && (c = ctl_getopt_behind(map->ctl, argc, argv, "j:ukt:p:", long_options, ret_exit)) != CTL_END)
+    while (!ended && (c = ctl_getopt_behind(map->ctl, argc, argv, "j:ukdt:p:", long_options, ret_exit)) != CTL_END)
         if (c == CTL_EXIT || (*ret_exit = set_option(map, c)) != 0)
             return CTL_EXIT;
+    if (map->durable && map->detach) {
+        *ret_exit = ctl_error(EXIT_USAGE, "map", "--detach gives the id of a batch, and durable jobs have none: wsctl submit --durable --detach");
+        return CTL_EXIT;
+    }
     if (parse_plugin(map->plugin, &map->function) < 0) {
         *ret_exit = ctl_error(EXIT_USAGE, map->plugin, "not the name of a plugin; write PLUGIN or PLUGIN:FUNCTION");
         return CTL_EXIT;
@@ -378,9 +385,49 @@ static int parse(struct map *map, int argc, char **argv, int *ret_exit)
     return CTL_END;
 }
 
+static int open_group(struct map *map)
+{
+    const struct wsd_submit common = {.size = sizeof(common),
+                                      .plugin = map->plugin,
+                                      .function = map->function,
+                                      .timeout_usec = map->timeout_usec,
+                                      .priority = map->priority,
+                                      .flags = (map->durable ? WSD_SUBMIT_DURABLE : 0u) |
+                                               (map->detach ? WSD_SUBMIT_DETACH | WSD_SUBMIT_LEAVE : 0u)};
+    uint32_t flags = (map->keep_going ? WSD_BATCH_KEEP_GOING : 0u) | (map->detach ? WSD_BATCH_DETACH : 0u);
+
+    if (wsd_batch_open(map->batch.client, &common, flags, &map->group) < 0)
+        return ctl_client_error(map->batch.client, map->plugin, NULL);
+    map->batch.stops = !map->keep_going;
+    return 0;
+}
+
+/* All are accepted: what is left is wsd's. */
+static int leave(struct map *map)
+{
+    struct wsd_batch_info info = {.size = sizeof(info)};
+    static const struct wsd_id none;
+    struct json json = {0};
+    char id[WSD_ID_TEXT];
+    int r = 0;
+
+    do
+        wsd_batch_look(map->group, &info);
+    while (memcmp(&info.id, &none, sizeof(none)) == 0 && (r = wsd_client_wait(map->batch.client, 1000000)) == 0);
+    if (r < 0)
+        return ctl_error(76, "map", "wsd gives no id: %s", wsd_client_error(map->batch.client));
+    wsd_id_text(&info.id, id);
+    if (map->ctl->json) {
+        json_string(&json, "batch", id);
+        return json_end(&json);
+    }
+    puts(id);
+    return 0;
+}
+
 int verb_map(struct ctl *ctl, int argc, char **argv)
 {
-    struct map map = {.ctl = ctl, .jobs = 64};
+    struct map map = {.ctl = ctl, .jobs = 1000};
     int r, end;
 
     room_init(&map.room);
@@ -388,11 +435,18 @@ int verb_map(struct ctl *ctl, int argc, char **argv)
     map.batch.named = map.batch.item_key = true;
     if (parse(&map, argc, argv, &r) == CTL_EXIT || (r = ctl_connect(ctl, &map.batch.client)) != 0)
         return r;
+    if ((r = open_group(&map)) != 0) {
+        wsd_client_free(map.batch.client);
+        return r;
+    }
     output_open(&map.batch.output, NULL);
     progress_init(!ctl->no_progress && !ctl->quiet);
     signals_init();
     r = run(&map);
+    if (r == 0 && map.detach)
+        r = leave(&map);
     batch_deinit(&map.batch);
+    wsd_batch_free(map.group);
     wsd_client_free(map.batch.client);
     buffer_deinit(&map.lines);
     end = print_end();

@@ -34,6 +34,7 @@ static void show_json(const struct wsd_plugin_info *info, struct json *json)
         json_bool(json, "idempotent", f->flags & WSD_FN_IDEMPOTENT);
         json_bool(json, "streaming", f->flags & WSD_FN_STREAMING);
         json_bool(json, "opt_in", f->flags & WSD_FN_OPT_IN);
+        json_bool(json, "shared", f->flags & WSD_FN_SHARED);
         json_number(json, "crashes", info->crashes[i].crashes);
         json_string(json, "quarantine", quarantine_names[MIN(info->crashes[i].quarantine, 2u)]);
         json_number(json, "quarantine_usec", info->crashes[i].quarantine_usec);
@@ -92,8 +93,9 @@ static int show_each(const struct wsd_plugin_info *info, void *userdata)
     for (size_t i = 0; i < info->n_functions; i++) {
         const struct wsd_function_info *f = &info->functions[i];
 
-        printf("  %-16s  %s%s%s%s\n", f->name, f->help, f->flags & WSD_FN_IDEMPOTENT ? " [idempotent]" : "",
-               f->flags & WSD_FN_STREAMING ? " [streaming]" : "", f->flags & WSD_FN_OPT_IN ? " [opt-in]" : "");
+        printf("  %-16s  %s%s%s%s%s\n", f->name, f->help, f->flags & WSD_FN_IDEMPOTENT ? " [idempotent]" : "",
+               f->flags & WSD_FN_STREAMING ? " [streaming]" : "", f->flags & WSD_FN_OPT_IN ? " [opt-in]" : "",
+               f->flags & WSD_FN_SHARED ? " [shared]" : "");
         show_crashes(info, i);
     }
     return 0;

@@ -3,6 +3,7 @@
  * status.c: `wsctl status ID`: what is known of one job. */
 #include "ctl.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -38,6 +39,10 @@ static void show(const struct wsd_job_info *info)
         printf("waits for %u job%s\n", info->waits_for, info->waits_for == 1 ? "" : "s");
     if (info->tags[0])
         printf("tags      %s\n", info->tags);
+    if (info->in_batch) {
+        wsd_id_text(&info->batch, id);
+        printf("batch     %s\n", id);
+    }
     if (info->state == WSD_JOB_DELAYED)
         printf("due in    %s\n", duration_text(info->due_usec, text, sizeof(text)));
     printf("attempts  %u\nuid       %u\n", info->attempts, info->uid);
@@ -46,8 +51,28 @@ static void show(const struct wsd_job_info *info)
     printf("cpu       %s\n", duration_text(info->cpu_usec, text, sizeof(text)));
 }
 
+static int show_batch(const struct ctl *ctl, const struct wsd_batch_info *info)
+{
+    char id[WSD_ID_TEXT];
+    struct json json = {0};
+
+    if (ctl->json) {
+        json_batch(&json, info);
+        return json_end(&json);
+    }
+    wsd_id_text(&info->id, id);
+    printf("batch     %s\nstate     %s%s\n", id, info->ended ? "ended" : info->closed ? "going on" : "open", info->stopped ? ", stopped" : "");
+    printf("jobs      %" PRIu64 "\nqueued    %" PRIu64 "\nrunning   %" PRIu64 "\ndone      %" PRIu64 "\nfailed    %" PRIu64 "\n", info->total,
+           info->queued, info->running, info->done, info->failed);
+    if (info->exit)
+        printf("exit      %d\n", info->exit);
+    printf("uid       %u\n", info->uid);
+    return 0;
+}
+
 int verb_status(struct ctl *ctl, int argc, char **argv)
 {
+    struct wsd_batch_info batch = {.size = sizeof(batch)};
     struct wsd_job_info info = {.size = sizeof(info)};
     struct wsd_client *client = NULL;
     struct json json = {0};
@@ -57,8 +82,11 @@ int verb_status(struct ctl *ctl, int argc, char **argv)
     if (ctl_arguments(ctl, argc, argv, 1, 1, &r) == CTL_EXIT || (r = ctl_id(argv[optind], &id)) != 0 ||
         (r = ctl_connect(ctl, &client)) != 0)
         return r;
-    if (wsd_client_job(client, &id, &info) < 0) {
-        r = ctl_client_error(client, argv[optind], NULL);
+    int found = wsd_client_job(client, &id, &info);
+    if (found == -ENOENT && wsd_client_batch(client, &id, &batch) == 0) {
+        r = show_batch(ctl, &batch);
+    } else if (found < 0) {
+        r = found == -ENOENT ? ctl_error(EXIT_NOT_FOUND, argv[optind], "no such job or batch") : ctl_client_error(client, argv[optind], NULL);
     } else if (ctl->json) {
         json_job(&json, &info);
         r = json_end(&json);

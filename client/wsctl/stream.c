@@ -102,8 +102,15 @@ int input_open(struct input *input, const char *path)
     input->data = malloc(READ_SIZE);
     if (!input->data)
         return ctl_error(EXIT_IO, input->name, "%s", strerror(errno));
-    if (fstat(input->fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size > INLINE_MAX)
+    off_t at = lseek(input->fd, 0, SEEK_CUR); /* stdin may have been read from before */
+    if (at < 0 || fstat(input->fd, &st) < 0 || !S_ISREG(st.st_mode))
         return 0;
+    if (st.st_size - at > INLINE_MAX) {
+        input->large = true;
+        input->offset = (uint64_t)at;
+        input->size = (uint64_t)(st.st_size - at);
+        return 0;
+    }
     while (!input->eof && input->end <= INLINE_MAX) {
         ssize_t n = read(input->fd, input->data + input->end, INLINE_MAX + 1 - input->end);
 
@@ -132,6 +139,12 @@ int input_read(struct input *input)
     input->at = 0;
     input->end = n > 0 ? (size_t)n : 0;
     return 0;
+}
+
+void input_given(struct input *input)
+{
+    lseek(input->fd, (off_t)(input->offset + input->size), SEEK_SET);
+    input->ended = input->eof = true;
 }
 
 int input_feed(struct input *input, const struct wsd_client *client, struct wsd_call *call)

@@ -36,6 +36,8 @@ struct input {
     int fd; /* -1: none */
     const char *name;
     bool whole; /* all of it is in data */
+    bool large; /* a regular file, of which `size` bytes from `offset` on are the input: wsd may be given the file itself */
+    uint64_t offset, size;
     bool eof, ended;
     uint8_t *data; /* data[at..end) is not fed yet */
     size_t at, end;
@@ -49,6 +51,8 @@ int input_open_fd(struct input *input, const char *path);
 bool input_wants(const struct input *input);
 /* Reads once, where it is readable. 0 or EXIT_IO, said. */
 int input_read(struct input *input);
+/* wsd has been given the file: nothing is left to be read, as for whoever has stdin after us. */
+void input_given(struct input *input);
 /* Hands on what was read, as far as wsd takes it. 0, or the exit code, said. */
 int input_feed(struct input *input, const struct wsd_client *client, struct wsd_call *call);
 void input_close(struct input *input);

@@ -212,7 +212,8 @@ static struct wsd_callbacks callbacks_of(struct submit *submit)
 static int start(struct submit *submit)
 {
     const struct submit_options *o = submit->options;
-    bool stream = submit->input.fd >= 0 && !submit->input.whole;
+    bool file = submit->input.large && !o->durable && wsd_client_takes_files(submit->client);
+    bool stream = submit->input.fd >= 0 && !submit->input.whole && !file;
     struct wsd_submit request = {
         .size = sizeof(request),
         .plugin = o->plugin,
@@ -220,7 +221,9 @@ static int start(struct submit *submit)
         .args = (const char *const *)o->args,
         .n_args = o->n_args,
         .input = submit->input.whole ? submit->input.data : NULL,
-        .input_size = submit->input.whole ? submit->input.end : 0,
+        .input_size = submit->input.whole ? submit->input.end : file ? submit->input.size : 0,
+        .input_fd = submit->input.fd,
+        .input_offset = submit->input.offset,
         .timeout_usec = o->timeout_usec,
         .priority = o->priority,
         .key = o->key,
@@ -237,12 +240,14 @@ static int start(struct submit *submit)
         .tags = o->tags,
         .n_tags = o->n_tags,
         .flags = (o->detach ? WSD_SUBMIT_DETACH : 0) | (o->durable ? WSD_SUBMIT_DURABLE : 0) | (stream ? WSD_SUBMIT_STREAM : 0) |
-                 (progress_on() ? WSD_SUBMIT_PROGRESS : 0),
+                 (file ? WSD_SUBMIT_FILE : 0) | (progress_on() ? WSD_SUBMIT_PROGRESS : 0),
     };
     struct wsd_callbacks callbacks = callbacks_of(submit);
 
     if (wsd_client_submit(submit->client, &request, &callbacks, &submit->call) < 0)
         return ctl_client_error(submit->client, o->name, NULL);
+    if (file)
+        input_given(&submit->input);
     if (wsd_client_process(submit->client) == 0)
         feed(submit);
     return 0;

@@ -12,22 +12,48 @@
 #define HASH_START 64u
 #define HASH_LOAD  2u /* links a bucket: a longer walk now and then, and half the memory for tables of millions */
 
+/* Of the array: the power of two that the buckets fill or are about to fill. */
+static size_t mask_of(const struct hash *h)
+{
+    return ~(size_t)0 >> __builtin_clzl(h->n_buckets - 1);
+}
+
+/* Those behind the last bucket are still in the one that they will be split from. */
+static struct hash_link **bucket_of(const struct hash *h, uint64_t key)
+{
+    size_t mask = mask_of(h), i = key & mask;
+
+    return &h->buckets[i < h->n_buckets ? i : i & mask >> 1];
+}
+
+/* Linear hashing (Litwin 1980): one bucket more, split from the first one that has not been since the array doubled. So no
+ * insert pays for all links; realloc() moves a large array by its page tables. */
 static int grow(struct hash *h)
 {
-    size_t n = h->n_buckets ? h->n_buckets * 2 : HASH_START;
-    struct hash_link **buckets = calloc(n, sizeof(struct hash_link *));
+    size_t n = h->n_buckets;
 
-    if (!buckets)
-        return h->n_buckets ? 0 : -ENOMEM;
-    for (size_t i = 0; i < h->n_buckets; i++)
-        for (struct hash_link *l = h->buckets[i], *next; l; l = next) {
-            next = l->next;
-            l->next = buckets[l->key & (n - 1)];
-            buckets[l->key & (n - 1)] = l;
-        }
-    free(h->buckets);
-    h->buckets = buckets;
-    h->n_buckets = n;
+    if (!n) {
+        h->buckets = calloc(HASH_START, sizeof(struct hash_link *));
+        h->n_buckets = h->buckets ? HASH_START : 0;
+        return h->buckets ? 0 : -ENOMEM;
+    }
+    if (!(n & (n - 1))) {
+        struct hash_link **buckets = reallocarray(h->buckets, n * 2, sizeof(struct hash_link *));
+
+        if (!buckets)
+            return 0;
+        h->buckets = buckets;
+    }
+    h->n_buckets++;
+    size_t bit = (mask_of(h) >> 1) + 1;
+    struct hash_link **low = &h->buckets[n - bit], **high = &h->buckets[n];
+    for (struct hash_link *l = *low; l; l = l->next) {
+        struct hash_link ***side = l->key & bit ? &high : &low;
+
+        **side = l;
+        *side = &l->next;
+    }
+    *low = *high = NULL;
     return 0;
 }
 
@@ -39,7 +65,7 @@ int hash_insert(struct hash *h, struct hash_link *link, uint64_t key)
         if (r < 0)
             return r;
     }
-    struct hash_link **bucket = &h->buckets[key & (h->n_buckets - 1)];
+    struct hash_link **bucket = bucket_of(h, key);
     link->key = key;
     link->next = *bucket;
     *bucket = link;
@@ -49,7 +75,7 @@ int hash_insert(struct hash *h, struct hash_link *link, uint64_t key)
 
 void hash_remove(struct hash *h, struct hash_link *link)
 {
-    for (struct hash_link **l = &h->buckets[link->key & (h->n_buckets - 1)]; *l; l = &(*l)->next)
+    for (struct hash_link **l = bucket_of(h, link->key); *l; l = &(*l)->next)
         if (*l == link) {
             *l = link->next;
             h->n--;
@@ -61,7 +87,7 @@ struct hash_link *hash_first(const struct hash *h, uint64_t key)
 {
     if (!h->n_buckets)
         return NULL;
-    for (struct hash_link *l = h->buckets[key & (h->n_buckets - 1)]; l; l = l->next)
+    for (struct hash_link *l = *bucket_of(h, key); l; l = l->next)
         if (l->key == key)
             return l;
     return NULL;
@@ -86,15 +112,20 @@ static size_t reversed(size_t x)
 
 struct hash_link *hash_walk(const struct hash *h, size_t *cursor)
 {
-    struct hash_link *first;
+    size_t mask, i;
 
     if (!h->n_buckets)
         return NULL;
-    first = h->buckets[*cursor & (h->n_buckets - 1)];
-    /* Counted from the highest bit of the index down: a bucket that is split by a doubling has both of its halves on the same
-     * side of the cursor, so that none is met twice or passed over. */
-    *cursor = reversed(reversed(*cursor | ~(h->n_buckets - 1)) + 1);
-    return first;
+    mask = mask_of(h);
+    i = *cursor & mask;
+    if ((i & mask >> 1) + (mask >> 1) + 1 >= h->n_buckets) { /* not split yet: both halves */
+        mask >>= 1;
+        i &= mask;
+    }
+    /* Counted from the highest bit of the index down: a bucket that is split has both of its halves on the same side of the
+     * cursor, so that none is met twice or passed over. */
+    *cursor = reversed(reversed(*cursor | ~mask) + 1);
+    return h->buckets[i];
 }
 
 void hash_deinit(struct hash *h)

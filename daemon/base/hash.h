@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * hash.h: an intrusive hash table: chained, grows by doubling, never shrinks. The user compares; the table knows only
+ * hash.h: an intrusive hash table: chained, grows by a bucket at a time, never shrinks. The user compares; the table knows only
  * 64-bit keys, which should be well mixed (hash_mix).
  */
 #pragma once
@@ -15,7 +15,7 @@ struct hash_link {
 
 struct hash {
     struct hash_link **buckets;
-    size_t n_buckets; /* a power of two, or 0 before the first insert */
+    size_t n_buckets; /* 0 before the first insert */
     size_t n;
 };
 

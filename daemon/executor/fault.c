@@ -4,7 +4,8 @@
  * Owns the handlers; they run on the faulting thread and touch only its own
  * thread-local words and shared memory, nothing that could be locked.
  * Keeps: the process dies by the signal that hit it, after the note; a process that a plugin has forked leaves none.
- * Does not try to go on: only the process boundary works. */
+ * Does not try to go on: only the process boundary works. But for one fault that is no plugin's: somebody has cut the file that a
+ * job reads in place (map.c). */
 #include "executor/fault.h"
 
 #include <errno.h>
@@ -61,8 +62,13 @@ static void leave_note(int signal, int code, const void *address, const void *co
 static void on_fault(int signal, siginfo_t *info, void *context)
 {
     struct sigaction by_default = {.sa_handler = SIG_DFL};
-    size_t stack = stack_overflowed(signal, info, context);
+    int error = errno;
 
+    if (signal == SIGBUS && info->si_code > 0 && map_mend(info->si_addr)) {
+        errno = error;
+        return;
+    }
+    size_t stack = stack_overflowed(signal, info, context);
     if (stack)
         leave_note(signal, FAULT_STACK, (void *)stack, context);
     else

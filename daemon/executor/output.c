@@ -9,11 +9,13 @@
 #include "executor/output.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "executor/work.h"
 
+#define SCRATCH     (256u * 1024u)
 #define RUN_LARGEST 4u /* chunks, where nothing larger is asked for: 256 KiB on its way while the next is filled */
 
 void output_init(struct output *o)
@@ -25,7 +27,44 @@ void output_init(struct output *o)
     o->used = 0;
     o->n_next = 1;
     o->n_held = o->held_chunks = 0;
+    o->place = o->scratch = NULL;
+    o->overflow = false;
 }
+
+/* --- in a part of an arena ------------------------------------------------------------------------------------------- */
+
+void output_place(struct output *o, void *place, size_t size, bool direct)
+{
+    o->place = place;
+    o->place_size = size;
+    o->direct = direct;
+    o->scratch_size = 0;
+}
+
+static void *place_reserve(struct output *o, size_t min, size_t *ret_size)
+{
+    size_t room = o->place_size - o->used, wanted = MAX(min, MIN(room, (size_t)SCRATCH));
+
+    o->overflow |= min > room;
+    if (o->overflow)
+        return NULL;
+    if (!o->direct && o->scratch_size < wanted) {
+        free(o->scratch);
+        o->scratch = malloc(wanted);
+        o->scratch_size = o->scratch ? wanted : 0;
+    }
+    *ret_size = o->direct ? room : MIN(room, o->scratch_size);
+    return o->direct ? o->place + o->used : o->scratch;
+}
+
+static void place_commit(struct output *o, size_t size)
+{
+    if (!o->direct)
+        memcpy(o->place + o->used, o->scratch, size);
+    o->used += size;
+}
+
+/* --- through wsd ------------------------------------------------------------------------------------------------------ */
 
 /* Forgets the runs that wsd has released. */
 static void sweep(struct slot *s)
@@ -116,6 +155,8 @@ void *output_reserve(struct slot *s, size_t min, size_t *ret_size)
 
     if (atomic_load_explicit(s->request.cancel, memory_order_relaxed))
         return NULL;
+    if (o->place)
+        return place_reserve(o, min, ret_size);
     if (!o->chunked && RING_SMALL - o->small_used >= min) {
         *ret_size = RING_SMALL - o->small_used;
         return (char *)back_small(&s->work->back, s->number) + o->small_used;
@@ -131,6 +172,10 @@ void output_commit(struct slot *s, size_t size)
 {
     struct output *o = &s->output;
 
+    if (o->place) {
+        place_commit(o, size);
+        return;
+    }
     if (!o->chunked) {
         o->small_used += (uint32_t)size;
         return;
@@ -146,6 +191,8 @@ int output_flush(struct slot *s)
 
     if (atomic_load_explicit(s->request.cancel, memory_order_relaxed))
         return -ECANCELED;
+    if (o->place)
+        return 0;
     if (!o->chunked && o->small_used > 0 && !next_run(s, 0))
         return -ECANCELED;
     if (o->n_chunks && o->used > 0)
@@ -159,6 +206,8 @@ void output_end(struct slot *s, uint64_t *ret_total, uint32_t *ret_small)
 
     if (o->n_chunks)
         send_run(s);
-    *ret_total = o->sent + o->small_used;
+    free(o->scratch);
+    o->scratch = NULL;
+    *ret_total = o->place ? o->used : o->sent + o->small_used;
     *ret_small = o->small_used;
 }

@@ -17,6 +17,13 @@
 struct slot;
 
 struct output {
+    /* All of it goes to a part of an arena, and nothing of the rest is used but `used`. */
+    uint8_t *place; /* NULL: no */
+    size_t place_size;
+    bool direct;    /* the function may work there: else in `scratch`, and what it commits is copied */
+    bool overflow;  /* it wanted more room than there is */
+    uint8_t *scratch;
+    size_t scratch_size;
     uint64_t sent;       /* bytes in chunks that wsd has been given */
     uint32_t small_used; /* bytes in the small area */
     bool chunked;        /* the small area is over */
@@ -34,6 +41,7 @@ struct output {
 };
 
 void output_init(struct output *o);
+void output_place(struct output *o, void *place, size_t size, bool direct);
 
 /* All [job's output_lock]; reserve and flush may wait for chunks until the job is cancelled. */
 void *output_reserve(struct slot *s, size_t min, size_t *ret_size); /* NULL: cancelled */

@@ -10,9 +10,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <wsd/task.h>
@@ -22,6 +21,7 @@
 #include "host/files.h"
 #include "ring/control.h"
 
+#define DOWN_DESCRIPTOR (DOWN_INPUT_FD | DOWN_INPUT_PIPE | DOWN_OUTPUT_PLACE)
 #define PIPE_LOOK_MSEC 20 /* how often a wait for streamed input looks at the cancel flag */
 
 static struct slot *from_job(struct host_job *job)
@@ -191,10 +191,17 @@ static void transport_finished(struct host_job *job, struct wsd_worker *self)
     struct up_slot *u = back_answer(&w->back, number);
 
     output_end(s, &u->output_size, &u->small_size);
-    if (s->input_map)
-        munmap(s->input_map, s->request.input_size);
+    map_drop(&s->place, number);
+    if (s->output.overflow) {
+        job->exit = WSD_STATUS_MAX;
+        snprintf(job->error, sizeof(job->error), "its output is larger than its part of the arena");
+    }
+    if (!map_drop(&s->map, number)) {
+        job->exit = WSD_STATUS_MAX;
+        snprintf(job->error, sizeof(job->error), "its input was cut while it ran, or could not be read to its end");
+    }
     close_fd(s->input_pipe);
-    if (s->request.flags & (DOWN_INPUT_FD | DOWN_INPUT_PIPE))
+    if (s->request.flags & DOWN_DESCRIPTOR)
         inputs_drop(&w->inputs, number, generation);
     u->ended_usec = job->ended_usec;
     u->cpu_usec = host_job_cpu_usec(job);
@@ -232,26 +239,18 @@ static bool input_there(struct slot *s, void *arg)
     return *fd >= 0;
 }
 
-/* Maps an input that cannot change or shrink under the job. */
-static int map_input(struct slot *s, int fd)
+/* NULL, or why it cannot be read in place. Streaming, the function sees only copies anyway. */
+static const char *map_input(struct slot *s, int fd, bool streaming)
 {
-    int seals = fcntl(fd, F_GET_SEALS);
-    struct stat st;
+    const struct back_request *q = &s->request;
+    int r = q->flags & DOWN_INPUT_FILE ? map_file(&s->map, s->number, fd, q->input_at, q->input_size,
+                                                  q->flags & DOWN_INPUT_COPY && !streaming)
+                                       : map_sealed(&s->map, fd, q->input_size);
 
-    if (seals < 0 || (seals & (F_SEAL_SHRINK | F_SEAL_WRITE)) != (F_SEAL_SHRINK | F_SEAL_WRITE))
-        return -EBADMSG;
-    if (fstat(fd, &st) < 0)
-        return -errno;
-    if ((uint64_t)st.st_size != s->request.input_size)
-        return -EBADMSG;
-    if (s->request.input_size == 0)
-        return 0;
-    void *map = mmap(NULL, s->request.input_size, PROT_READ, MAP_SHARED, fd, 0);
-    if (map == MAP_FAILED)
-        return -errno;
-    s->input_map = map;
-    s->request.input = map;
-    return 0;
+    if (!(q->flags & DOWN_INPUT_FILE))
+        close_fd(fd);
+    s->request.input = s->map.input;
+    return r == 0 ? NULL : r == -ESTALE ? "its input was cut before it began" : "its input cannot be mapped";
 }
 
 /* NULL, or why there is no input. */
@@ -259,12 +258,18 @@ static const char *get_input(struct slot *s, const struct plugin_function *funct
 {
     _cleanup_(close_fdp) int fd = -1;
 
-    if (!(s->request.flags & (DOWN_INPUT_FD | DOWN_INPUT_PIPE)))
+    if (!(s->request.flags & DOWN_DESCRIPTOR))
         return NULL;
     if (!slot_wait(s, input_there, &fd))
         return "cancelled before its input came";
+    if (s->request.flags & DOWN_OUTPUT_PLACE && map_part(&s->place, fd, s->request.output_at, s->request.output_size) < 0)
+        return "its part of the arena cannot be mapped";
+    if (s->place.base)
+        output_place(&s->output, (void *)(uintptr_t)s->place.input, s->request.output_size, function->flags & WSD_FN_SHARED);
     if (s->request.flags & DOWN_INPUT_FD)
-        return map_input(s, fd) < 0 ? "its input cannot be mapped" : NULL;
+        return map_input(s, TAKE_FD(fd), function->flags & WSD_FN_STREAMING);
+    if (!(s->request.flags & DOWN_INPUT_PIPE))
+        return NULL;
     if (!(function->flags & WSD_FN_STREAMING))
         return "its input came as a stream, which this function does not take";
     s->input_pipe = TAKE_FD(fd);
@@ -341,7 +346,8 @@ static struct pool_node *take_job(struct work *w, bool *ret_more)
         }
         s->number = number;
         s->generation = generation;
-        s->input_map = NULL;
+        map_init(&s->map);
+        map_init(&s->place);
         s->input_pipe = -1;
         atomic_store_explicit(&s->messages, 0, memory_order_relaxed);
         output_init(&s->output);

@@ -10,6 +10,7 @@
 
 #include "executor/inputs.h"
 #include "executor/lane.h"
+#include "executor/map.h"
 #include "executor/opens.h"
 #include "executor/output.h"
 #include "host/plugin.h"
@@ -30,7 +31,8 @@ struct slot {
     uint32_t number, generation;
     struct back_request request;
     struct output output;      /* [job's output_lock] */
-    void *input_map;           /* of a sealed memfd; NULL: none */
+    struct map map;            /* of the input, where it came by descriptor */
+    struct map place;          /* of the output, where it goes to an arena */
     int input_pipe;            /* -1: none */
     _Atomic uint32_t messages; /* sent by this job [atomic: relaxed; counted by its tasks, read after their joins] */
 };

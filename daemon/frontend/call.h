@@ -8,7 +8,7 @@
 
 enum call_kind {
     CALL_SUBMIT, CALL_AWAIT, CALL_LIST, CALL_PLUGINS, CALL_RELOAD, CALL_WORKERS, CALL_TRACE, CALL_DEAD, CALL_LANE, CALL_BIND, CALL_CANCEL,
-    CALL_SCHEDULE
+    CALL_SCHEDULE, CALL_ARRAY, CALL_BATCH, CALL_ARENA
 };
 
 struct call {
@@ -34,9 +34,12 @@ struct call {
     struct list answers;               /* TRACE: what executors said, and has not been sent */
     uint32_t action;                   /* TRACE: enum trace_action; SCHEDULE: enum schedule_action */
     bool answered;                     /* TRACE: no more will come */
-    bool quiet;                        /* SUBMIT: wants no ACCEPTED */
+    bool quiet;                        /* SUBMIT, ARRAY: wants no ACCEPTED */
     bool left, over;                   /* SUBMIT: wants no more after ACCEPTED; and has had it */
     struct call_lane *lane;            /* LANE, BIND */
+    struct arena *arena;               /* ARENA */
+    struct call_array *array;          /* ARRAY */
+    struct call_batch *batch;          /* BATCH */
     uint8_t id[16];                    /* parted */
     bool parted;                       /* it waits for a durable job that only the next wsd has */
     bool cancel;                       /* parted: and it is to be cancelled there */
@@ -68,6 +71,27 @@ void lane_bind(struct peer *p, uint32_t tag, const struct msg_lane_bind *m);
 void lane_waits(struct peer *p, uint32_t tag);
 void lane_close(struct peer *p, uint32_t tag);
 void lane_forget(struct call *c); /* the call goes */
+
+/* dispatch.c, for array.c too: what a SUBMIT says of its job, but for its input; and OPEN. */
+struct job_request call_request(const struct peer *p, const struct msg_submit *m);
+int call_send_open(struct call *c, uint32_t serial, const char *path, uint32_t item);
+
+/* array.c */
+void array_submit(struct peer *p, uint32_t tag, const struct msg_submit *m, const struct frame *frame);
+struct watch *array_watch(struct call *c, uint32_t item); /* NULL: there is no such item */
+void array_credit(struct call *c, uint32_t item, uint64_t bytes);
+void array_room(struct call *c);   /* the output has room again; the call may go */
+void array_forget(struct call *c); /* the call goes */
+void call_batch(struct peer *p, uint32_t tag, const struct msg_batch *m);
+const char *call_in_batch(struct peer *p, uint32_t tag, struct job_request *r); /* of the open BATCH with this tag; NULL, or why not */
+void call_batch_cancel(struct call *c);
+void call_batch_forget(struct call *c); /* the call goes */
+
+/* arena.c */
+void arena_open(struct peer *p, uint32_t tag, int *fd); /* the descriptor is taken where it becomes one */
+void arena_close(struct peer *p, uint32_t tag);
+struct arena *arena_find(struct peer *p, uint32_t tag); /* NULL: there is none */
+void arena_forget(struct call *c); /* the call goes */
 
 /* list.c: jobs by what they are */
 void list_jobs(struct peer *p, uint32_t tag, const struct jobs_filter *filter);

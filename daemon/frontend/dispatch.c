@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/foreign.h"
 #include "base/log.h"
 #include "config.h"
 #include "frontend/call.h"
@@ -43,35 +44,9 @@ struct call *call_find(const struct peer *p, uint32_t tag)
     return NULL;
 }
 
-/* Calls come and go between jobs that stay: taken from the heap each time they would leave holes there. Zeroed; NULL: no
- * memory. */
-static struct call *take_spare(struct frontend *f)
-{
-    struct list *l = list_pop_front(&f->spare_calls);
-    struct call *c = l ? container_of(l, struct call, link) : malloc(sizeof(*c));
-
-    if (l)
-        f->n_spare_calls--;
-    if (c)
-        memset(c, 0, sizeof(*c));
-    return c;
-}
-
-static void leave_spare(struct frontend *f, struct call *c)
-{
-    if (!c || f->n_spare_calls == SPARE_CALLS) {
-        free(c);
-        return;
-    }
-    list_init(&c->link);
-    list_push_back(&f->spare_calls, &c->link);
-    f->n_spare_calls++;
-}
-
 void calls_deinit(struct frontend *f)
 {
-    for (struct list *l; (l = list_pop_front(&f->spare_calls));)
-        free(container_of(l, struct call, link));
+    spares_deinit(&f->spare_calls);
     hash_deinit(&f->calls);
 }
 
@@ -100,9 +75,11 @@ struct call *call_new(struct peer *p, uint32_t tag, enum call_kind kind)
         peer_error(p, tag, 75, refusal);
         return NULL;
     }
-    c = take_spare(p->frontend);
+    c = spares_take(&p->frontend->spare_calls, sizeof(*c));
+    if (c)
+        memset(c, 0, sizeof(*c));
     if (!c || hash_insert(&p->frontend->calls, &c->by_tag, tag_key(p, tag)) < 0) {
-        leave_spare(p->frontend, c);
+        spares_give(&p->frontend->spare_calls, c);
         quota_request_ended(p);
         peer_error(p, tag, 75, "out of memory");
         return NULL;
@@ -131,12 +108,15 @@ void call_free(struct call *c)
     ask_forget(c);
     quota_request_ended(c->peer);
     lane_forget(c);
+    arena_forget(c);
+    array_forget(c);
+    call_batch_forget(c);
     if (c->selection)
         c->peer->listing = false;
     jobs_select_free(c->selection);
     free(c->names);
     free(c->owners);
-    leave_spare(c->peer->frontend, c);
+    spares_give(&c->peer->frontend->spare_calls, c);
 }
 
 void call_stall(struct call *c)
@@ -258,10 +238,9 @@ static void on_progress(struct watch *w, uint64_t done, uint64_t total)
         peer_send(c->peer, &m, c->tag, NULL, 0);
 }
 
-static int on_open(struct watch *w, uint32_t serial, const char *path)
+int call_send_open(struct call *c, uint32_t serial, const char *path, uint32_t item)
 {
-    struct call *c = call_of(w);
-    struct msg m = {.type = FRAME_OPEN, .open = {.serial = serial, .path = span(path)}};
+    struct msg m = {.type = FRAME_OPEN, .open = {.serial = serial, .path = span(path), .item = item}};
 
     if (c->peer->failed)
         return -ENOTCONN;
@@ -272,6 +251,11 @@ static int on_open(struct watch *w, uint32_t serial, const char *path)
     c->peer->n_opens++;
     peer_send(c->peer, &m, c->tag, NULL, 0);
     return 0;
+}
+
+static int on_open(struct watch *w, uint32_t serial, const char *path)
+{
+    return call_send_open(call_of(w), serial, path, 0);
 }
 
 static void job_msg(struct msg *m, uint16_t type, const struct job_info *info)
@@ -299,7 +283,9 @@ static void job_msg(struct msg *m, uint16_t type, const struct job_info *info)
                               .retries = info->retries,
                               .due_usec = info->due_usec,
                               .waits_for = info->waits_for,
-                              .tags = span(info->tags)}};
+                              .placed = info->placed,
+                              .tags = span(info->tags),
+                              .batch = {(const char *)info->batch, info->batch ? sizeof(info->id) : 0}}};
     memcpy(m->job.id, info->id, sizeof(m->job.id));
 }
 
@@ -307,7 +293,7 @@ static void job_msg(struct msg *m, uint16_t type, const struct job_info *info)
 static bool is_plain(const struct job_info *info)
 {
     return info->state == JOB_SUCCEEDED && !info->exit && !*info->error && !*info->status && !*info->backtrace &&
-           !*info->key && !*info->tags && !info->durable && !info->retries && !info->done && !info->total;
+           !*info->key && !*info->tags && !info->batch && !info->durable && !info->retries && !info->done && !info->total;
 }
 
 static void finished_msg(struct msg *m, const struct job_info *info)
@@ -321,6 +307,7 @@ static void finished_msg(struct msg *m, const struct job_info *info)
                                    .queued_usec = info->queued_usec,
                                    .run_usec = info->run_usec,
                                    .cpu_usec = info->cpu_usec,
+                                   .placed = info->placed,
                                    .submitted_usec = info->submitted_usec}};
     memcpy(m->finished.id, info->id, sizeof(m->finished.id));
 }
@@ -590,6 +577,42 @@ static void do_gate(struct peer *p, uint32_t tag, const struct msg_gate *m)
                                   : strerror(-r));
 }
 
+static void send_limit(const struct frontend_limit *limit, void *userdata)
+{
+    const struct gate_answer *a = userdata;
+    const struct msg m = {.type = FRAME_LIMIT_STATE,
+                          .limit = {.flags = (limit->own ? LIMIT_OWN : 0u) | (limit->moved ? LIMIT_MOVED : 0u),
+                                    .uid = limit->uid,
+                                    .key = span(limit->key),
+                                    .value = span(limit->value),
+                                    .by = limit->by}};
+
+    peer_send(a->peer, &m, a->tag, NULL, 0);
+}
+
+static void do_limit(struct peer *p, uint32_t tag, const struct msg_limit *m)
+{
+    const struct frontend_options *o = &p->frontend->options;
+    bool moves = m->flags & LIMIT_MOVED;
+    const char *refusal = !o->limits_ops ? "this wsd has no limits to show" : moves ? access_administer(p) : NULL;
+    char error[FRONTEND_LIMIT_ERROR];
+    uint32_t sees = access_sees(p);
+    int r = 0;
+
+    if (refusal) {
+        peer_error(p, tag, 77, refusal);
+        return;
+    }
+    if (moves)
+        r = o->limits_ops->set(o->limits_userdata, p->uid, m->flags & LIMIT_OWN, m->uid, m->key.data, m->value.data, error);
+    else
+        o->limits_ops->each(o->limits_userdata, sees == ACCESS_ALL, sees, send_limit, &(struct gate_answer){p, tag});
+    if (r < 0)
+        peer_error(p, tag, r == -EINVAL ? 64 : 75, error);
+    else
+        peer_send(p, &(struct msg){.type = FRAME_END}, tag, NULL, 0);
+}
+
 void call_send_job(const struct job_info *info, void *userdata)
 {
     struct call *c = userdata;
@@ -742,6 +765,10 @@ static void do_cancel(struct peer *p, uint32_t tag, const struct msg_id *m)
 
         if (c && (c->kind == CALL_SUBMIT || c->kind == CALL_AWAIT))
             cancel_watched(c);
+        if (c && c->kind == CALL_ARRAY && array_watch(c, m->item))
+            jobs_cancel_watched(array_watch(c, m->item), access_cancels(p));
+        if (c && c->kind == CALL_BATCH)
+            call_batch_cancel(c);
         return;
     }
     if (jobs_cancel(p->frontend->options.jobs, m->id, access_cancels(p)) < 0)
@@ -754,7 +781,7 @@ static void do_forget(struct peer *p, uint32_t tag)
 {
     struct call *c = call_find(p, tag);
 
-    if (!c || (c->kind != CALL_SUBMIT && c->kind != CALL_AWAIT))
+    if (!c || (c->kind != CALL_SUBMIT && c->kind != CALL_AWAIT && c->kind != CALL_ARRAY && c->kind != CALL_BATCH))
         return; /* it has had its end */
     jobs_unwatch(&c->watch);
     call_end(c);
@@ -777,17 +804,31 @@ static void do_await(struct peer *p, uint32_t tag, const struct msg_id *m)
     }
 }
 
-static void do_submit(struct peer *p, uint32_t tag, const struct msg_submit *m, const struct frame *frame)
+/* What a SUBMIT says that cannot go together. NULL: nothing. */
+static const char *contradiction(const struct msg_submit *m, const struct frame *frame)
 {
-    struct call *c = call_new(p, tag, CALL_SUBMIT);
-    struct job_request r = {
+    const uint32_t with_left = m->flags & (SUBMIT_DETACH | SUBMIT_MORE | SUBMIT_QUIET);
+
+    if (!m->plugin.size)
+        return "no plugin named";
+    /* nobody is left who could send more, or for whom it could be cancelled */
+    if (m->flags & SUBMIT_LEFT && with_left != SUBMIT_DETACH)
+        return "flag 32 goes with 1, and not with 4 and 16";
+    if (m->input_from != INPUT_BODY && (frame->body_size || m->flags & SUBMIT_MORE))
+        return "input by descriptor goes without bytes of input";
+    if (m->arena && (m->flags & (SUBMIT_DETACH | SUBMIT_MORE | SUBMIT_DURABLE) || m->key.size || m->retries || m->batch))
+        return "an arena ends with its connection: not with flags 1, 4 and 8, a key, retries, or a batch";
+    return NULL;
+}
+
+struct job_request call_request(const struct peer *p, const struct msg_submit *m)
+{
+    return (struct job_request){
         .plugin = m->plugin.data,
         .function = m->function.data,
         .args = m->args.data,
         .args_size = m->args.size,
         .argc = m->argc,
-        .input = frame->body,
-        .input_size = frame->body_size,
         .timeout_usec = m->timeout_usec,
         .priority = m->priority,
         .detached = m->flags & SUBMIT_DETACH,
@@ -809,13 +850,32 @@ static void do_submit(struct peer *p, uint32_t tag, const struct msg_submit *m, 
         .directory = p->directory,
         .uid = p->uid,
     };
+}
+
+/* fd: of the input, where it has one; taken where the job has it. */
+static void do_submit(struct peer *p, uint32_t tag, const struct msg_submit *m, const struct frame *frame, int *fd)
+{
+    struct call *c = call_new(p, tag, CALL_SUBMIT);
+    struct job_file file = {.fd = fd, .offset = m->input_offset, .size = m->input_size};
+    struct job_request r = call_request(p, m);
+    const char *problem = contradiction(m, frame);
+    struct job_parts parts = {.arena = m->arena ? arena_find(p, m->arena) : NULL,
+                              .output = {m->output_offset, m->output_size}};
 
     if (!c)
         return;
-    /* nobody is left who could send more, or for whom it could be cancelled */
-    bool left = m->flags & SUBMIT_LEFT;
-    if (!m->plugin.size || (left && (m->flags & (SUBMIT_DETACH | SUBMIT_MORE | SUBMIT_QUIET)) != SUBMIT_DETACH)) {
-        peer_error(p, tag, 64, m->plugin.size ? "flag 32 goes with 1, and not with 4 and 16" : "no plugin named");
+    if (m->input_from == INPUT_ARENA)
+        parts.input = (struct job_part){m->input_offset, m->input_size};
+    if (!problem && m->arena && !parts.arena)
+        problem = "no such arena";
+    r.parts = parts.arena ? &parts : NULL;
+    r.input = frame->body;
+    r.input_size = frame->body_size;
+    r.file = m->input_from == INPUT_FILE ? &file : NULL;
+    if (!problem && m->batch)
+        problem = r.durable || m->key.size ? "a job of a batch is not durable, and has no key" : call_in_batch(p, m->batch, &r);
+    if (problem) {
+        peer_error(p, tag, 64, problem);
         call_free(c);
         return;
     }
@@ -823,7 +883,7 @@ static void do_submit(struct peer *p, uint32_t tag, const struct msg_submit *m, 
     c->watch.wants_progress = r.progress;
     c->in_sent = frame->body_size;
     c->quiet = m->flags & SUBMIT_QUIET;
-    c->left = left;
+    c->left = m->flags & SUBMIT_LEFT;
     if (jobs_submit(p->frontend->options.jobs, &r, &c->watch) < 0) {
         peer_error(p, tag, 75, "out of memory");
         call_free(c);
@@ -850,31 +910,26 @@ static void do_credit(struct peer *p, uint32_t tag, const struct msg_credit *m)
 {
     struct call *c = call_find(p, tag);
 
+    if (c && c->kind == CALL_ARRAY)
+        array_credit(c, m->item, m->bytes);
     if (!c || (c->kind != CALL_SUBMIT && c->kind != CALL_AWAIT))
         return;
     c->out_allowed = m->bytes > UINT64_MAX - c->out_allowed ? UINT64_MAX : c->out_allowed + m->bytes;
     jobs_output_ready(&c->watch);
 }
 
-static void do_opened(struct peer *p, uint32_t tag, const struct msg_opened *m)
+static void do_opened(struct peer *p, uint32_t tag, const struct msg_opened *m, int *fd)
 {
     struct call *c = call_find(p, tag);
-    int fd = -1;
 
-    if (p->n_opens == 0 || m->error > 4095 || (m->error == 0 && p->n_fds == 0)) {
-        peer_fail(p, "OPENED that was not asked for, or without its descriptor");
+    if (p->n_opens == 0 || m->error > 4095) {
+        peer_fail(p, "OPENED that was not asked for");
         return;
     }
     p->n_opens--;
-    if (m->error == 0) {
-        fd = p->fds[0];
-        p->n_fds--;
-        memmove(p->fds, p->fds + 1, p->n_fds * sizeof(p->fds[0]));
-    }
-    if (c && c->kind == CALL_SUBMIT)
-        jobs_opened(&c->watch, m->serial, (int)m->error, fd);
-    else
-        close_fd(fd);
+    struct watch *w = !c ? NULL : c->kind == CALL_SUBMIT ? &c->watch : c->kind == CALL_ARRAY ? array_watch(c, m->item) : NULL;
+    if (w)
+        jobs_opened(w, m->serial, (int)m->error, TAKE_FD(*fd));
 }
 
 static void do_stats(struct peer *p, uint32_t tag)
@@ -924,8 +979,8 @@ static void do_stats(struct peer *p, uint32_t tag)
 
 static uint64_t own_features(const struct peer *p)
 {
-    return FEATURE_STORE | FEATURE_FORGET | FEATURE_BRIEF | FEATURE_TIME | FEATURE_ORDER | FEATURE_WHERE |
-           (jobs_lanes_available() && !p->remote ? FEATURE_LANE : 0);
+    return FEATURE_STORE | FEATURE_FORGET | FEATURE_BRIEF | FEATURE_TIME | FEATURE_ORDER | FEATURE_WHERE | FEATURE_ARRAY |
+           FEATURE_LIMITS | (p->remote ? 0 : FEATURE_PAYLOAD) | (jobs_lanes_available() && !p->remote ? FEATURE_LANE : 0);
 }
 
 static void do_hello(struct peer *p, const struct msg_hello *m)
@@ -1006,14 +1061,15 @@ void dispatch_take_call(struct peer *p, const struct kept_call *k)
 /* Those that have plugins loaded or jobs run. Others are about one's own, or ask for a right of their own. */
 static bool wants_submit(uint16_t type)
 {
-    return type == FRAME_SUBMIT || type == FRAME_PLUGINS || type == FRAME_RELOAD || type == FRAME_RELEASE ||
-           type == FRAME_LANE_OPEN || type == FRAME_LANE_BIND || type == FRAME_SCHEDULE;
+    return type == FRAME_SUBMIT || type == FRAME_ARRAY || type == FRAME_PLUGINS || type == FRAME_RELOAD || type == FRAME_RELEASE ||
+           type == FRAME_LANE_OPEN || type == FRAME_LANE_BIND || type == FRAME_ARENA_OPEN || type == FRAME_SCHEDULE;
 }
 
 static const char *plugin_of(const struct msg *m)
 {
     switch (m->type) {
-    case FRAME_SUBMIT: return m->submit.plugin.data;
+    case FRAME_SUBMIT:
+    case FRAME_ARRAY: return m->submit.plugin.data;
     case FRAME_PLUGINS: return m->plugins.name.data;
     case FRAME_RELOAD: return m->reload.name.data;
     case FRAME_RELEASE: return m->release.name.data;
@@ -1022,8 +1078,15 @@ static const char *plugin_of(const struct msg *m)
     }
 }
 
+/* A descriptor comes with its first byte. */
+static bool brings_fd(const struct msg *m)
+{
+    return m->type == FRAME_ARENA_OPEN || (m->type == FRAME_SUBMIT && m->submit.input_from == INPUT_FILE) || (m->type == FRAME_OPENED && m->opened.error == 0);
+}
+
 void dispatch(struct peer *p, const struct frame *frame)
 {
+    _cleanup_(close_foreignp) int fd = -1;
     const char *refusal;
     struct msg m;
     int r = codec_decode(p->frontend->codec, frame, &m);
@@ -1040,6 +1103,15 @@ void dispatch(struct peer *p, const struct frame *frame)
         peer_fail(p, "a request with tag 0");
         return;
     }
+    fd = brings_fd(&m) ? peer_take_fd(p) : -1;
+    if (brings_fd(&m) && fd < 0) {
+        peer_fail(p, "%s without its descriptor", codec_type_name(m.type));
+        return;
+    }
+    if ((frame->type == FRAME_ARRAY || frame->type == FRAME_BATCH) && !(p->features & FEATURE_ARRAY)) {
+        peer_fail(p, "%s without feature 128 in HELLO", codec_type_name(frame->type));
+        return;
+    }
     refusal = wants_submit(frame->type) ? access_submit(p) : NULL;
     if (!refusal)
         refusal = access_path(p, plugin_of(&m));
@@ -1049,7 +1121,9 @@ void dispatch(struct peer *p, const struct frame *frame)
     }
     switch (frame->type) {
     case FRAME_HELLO: do_hello(p, &m.hello); break;
-    case FRAME_SUBMIT: do_submit(p, frame->tag, &m.submit, frame); break;
+    case FRAME_SUBMIT: do_submit(p, frame->tag, &m.submit, frame, &fd); break;
+    case FRAME_ARRAY: array_submit(p, frame->tag, &m.submit, frame); break;
+    case FRAME_BATCH: call_batch(p, frame->tag, &m.batch); break;
     case FRAME_INPUT: do_input(p, frame->tag, &m.chunk, frame); break;
     case FRAME_CREDIT: do_credit(p, frame->tag, &m.credit); break;
     case FRAME_CANCEL: do_cancel(p, frame->tag, &m.id); break;
@@ -1061,16 +1135,19 @@ void dispatch(struct peer *p, const struct frame *frame)
     case FRAME_CANCEL_WHERE: list_cancel(p, frame->tag, &m.filter); break;
     case FRAME_PLUGINS: do_plugins(p, frame->tag, &m.plugins); break;
     case FRAME_GATE: do_gate(p, frame->tag, &m.gate); break;
+    case FRAME_LIMIT: do_limit(p, frame->tag, &m.limit); break;
     case FRAME_RELEASE: do_release(p, frame->tag, &m.release); break;
     case FRAME_RELOAD: do_reload(p, frame->tag, &m.reload); break;
     case FRAME_STATS: do_stats(p, frame->tag); break;
     case FRAME_PING:
         peer_send(p, &(struct msg){.type = FRAME_PONG}, frame->tag, frame->body, frame->body_size);
         break;
-    case FRAME_OPENED: do_opened(p, frame->tag, &m.opened); break;
+    case FRAME_OPENED: do_opened(p, frame->tag, &m.opened, &fd); break;
     case FRAME_WORKERS: ask_workers(p, frame->tag, &m.workers); break;
     case FRAME_DEAD: do_dead(p, frame->tag, &m.dead); break;
     case FRAME_SCHEDULE: do_schedule(p, frame->tag, &m.schedule); break;
+    case FRAME_ARENA_OPEN: arena_open(p, frame->tag, &fd); break;
+    case FRAME_ARENA_CLOSE: arena_close(p, frame->tag); break;
     case FRAME_LANE_OPEN: lane_open(p, frame->tag); break;
     case FRAME_LANE_BIND: lane_bind(p, frame->tag, &m.lane_bind); break;
     case FRAME_LANE_WAITS: lane_waits(p, frame->tag); break;
@@ -1091,6 +1168,8 @@ void dispatch_room(struct peer *p)
             call_later(c);
         else if (c->kind == CALL_TRACE)
             ask_pump(c);
+        else if (c->kind == CALL_ARRAY)
+            array_room(c);
         else if (c->kind == CALL_PLUGINS)
             plugins_next(c);
         else

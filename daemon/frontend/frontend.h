@@ -34,6 +34,25 @@ struct frontend_limits {
         .handshakes = 64, .handshake_usec = 10ull * 1000000, .requests_per_user = 1000000, .unread_per_user = 256ull << 20                                                  \
     }
 
+/* One of the configuration's limits. value: as the file has it; "": none. */
+struct frontend_limit {
+    const char *key, *value;
+    bool own, moved; /* of one user, uid; other than in the configuration, by that user */
+    uint32_t uid, by;
+};
+
+#define FRONTEND_LIMIT_ERROR 512u
+
+/* Who owns the configuration has them. */
+struct frontend_limits_ops {
+    /* own: of one user; value "": as the configuration says. 0, -EINVAL, -ENOSPC or -ENOMEM with the words. */
+    int (*set)(void *userdata, uint32_t by, bool own, uint32_t uid, const char *key, const char *value,
+               char error[static FRONTEND_LIMIT_ERROR]);
+    /* Those of everybody, then those of single users: of all, or of this one. */
+    void (*each)(void *userdata, bool all, uint32_t uid, void (*each)(const struct frontend_limit *limit, void *userdata),
+                 void *context);
+};
+
 struct frontend_options {
     struct event_base *base;
     struct jobs *jobs;
@@ -42,6 +61,8 @@ struct frontend_options {
     struct frontend_limits limits;
     bool keeps; /* connections outlive this wsd: frontend_leave() */
     const struct access_rules *rules; /* the caller's; may change between two turns: frontend_set_rules() */
+    const struct frontend_limits_ops *limits_ops; /* NULL: limits are neither shown nor moved */
+    void *limits_userdata;
 };
 
 int frontend_new(struct frontend **ret_frontend, const struct frontend_options *options);

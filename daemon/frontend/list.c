@@ -71,7 +71,8 @@ static struct jobs_filter filter_of(const struct msg_filter *m)
                                 .function = m->function.data,
                                 .newer_usec = m->newer_usec,
                                 .older_usec = m->older_usec,
-                                .limit = m->limit};
+                                .limit = m->limit,
+                                .batch = m->batch.size ? (const uint8_t *)m->batch.data : NULL};
 }
 
 void list_jobs(struct peer *p, uint32_t tag, const struct jobs_filter *filter)
@@ -90,7 +91,7 @@ void list_cancel(struct peer *p, uint32_t tag, const struct msg_filter *m)
 {
     struct jobs_filter filter = filter_of(m);
 
-    if (!m->states && !m->by_uid && !m->plugin.size && !m->function.size && !m->newer_usec && !m->older_usec) {
+    if (!m->states && !m->by_uid && !m->plugin.size && !m->function.size && !m->newer_usec && !m->older_usec && !m->batch.size) {
         peer_error(p, tag, 64, "a cancel that names nothing would mean everything: name states, a user, a plugin or an age");
         return;
     }

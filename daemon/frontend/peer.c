@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/foreign.h"
 #include "base/log.h"
 
 #define READ_SIZE    (256u * 1024u) /* at most, a connection and turn */
@@ -33,7 +34,7 @@ bool peer_full(const struct peer *p)
     return size >= FRONTEND_OUT_HIGH || (size && quota_unread(p));
 }
 
-static void mark(struct peer *p)
+void peer_mark(struct peer *p)
 {
     if (list_empty(&p->dirty))
         list_push_back(&p->frontend->dirty, &p->dirty);
@@ -60,10 +61,12 @@ void peer_send(struct peer *p, const struct msg *msg, uint32_t tag, const void *
 {
     size_t size = codec_room(msg);
 
+    if (msg->type != FRAME_ENDS)
+        arrays_flush(p); /* that a job is not known any more is not heard before its end */
     take_spare(p);
     uint8_t *at = size && !p->failed ? buffer_reserve(&p->out, size + body_size) : NULL;
 
-    mark(p);
+    peer_mark(p);
     if (p->failed)
         return;
     size = at ? codec_encode(msg, tag, body_size, at, size) : 0;
@@ -80,7 +83,7 @@ void peer_send(struct peer *p, const struct msg *msg, uint32_t tag, const void *
 
 bool peer_send_fds(struct peer *p, const struct msg *msg, uint32_t tag, const int fds[2])
 {
-    struct peer_sending s = {.at = p->sent + buffer_size(&p->out), .fds = {-1, -1}};
+    struct peer_sending s = {.fds = {-1, -1}};
 
     if (p->failed || p->n_sending == PEER_SENDING)
         return false;
@@ -91,6 +94,8 @@ bool peer_send_fds(struct peer *p, const struct msg *msg, uint32_t tag, const in
         close_fd(s.fds[1]);
         return false;
     }
+    arrays_flush(p);
+    s.at = p->sent + buffer_size(&p->out);
     p->sending[p->n_sending++] = s;
     peer_send(p, msg, tag, NULL, 0);
     return true;
@@ -164,7 +169,7 @@ static void add(struct peer *p, struct event *event, const struct timeval *timeo
         return;
     log_warning("no memory to wait for a client: it is disconnected");
     p->failed = true;
-    mark(p);
+    peer_mark(p);
 }
 
 /* What TLS has read from the socket already would be waited for in vain. */
@@ -192,6 +197,7 @@ static void resume(struct peer *p);
 /* Writes what the socket takes. */
 static void flush(struct peer *p)
 {
+    arrays_flush(p);
     while (buffer_size(&p->out)) {
         ssize_t n = send_once(p);
 
@@ -227,7 +233,7 @@ static void on_writable(evutil_socket_t fd, short what, void *userdata)
 {
     struct peer *p = userdata;
 
-    mark(p);
+    peer_mark(p);
     if (p->remote && p->reading && p->remote->ops->recv_waits_to_write(p->remote->tls))
         event_active(p->read_event, EV_READ, 0);
 }
@@ -236,7 +242,7 @@ static void half_is_late(evutil_socket_t fd, short what, void *userdata)
 {
     struct peer *p = userdata;
 
-    mark(p);
+    peer_mark(p);
     if (p->remote && !p->remote->user) {
         log_info("connection of %s is closed: no handshake in time (handshake-timeout in wsd.conf)", p->remote->address);
         p->failed = true;
@@ -257,7 +263,7 @@ static void half_watch(struct peer *p, bool on)
         add(p, p->half_timer, &t);
 }
 
-/* Descriptors that came with the bytes. They belong to OPENED frames, in order. */
+/* Descriptors that came with the bytes. They belong to frames that speak of them, in order. */
 static void take_fds(struct peer *p, struct msghdr *h)
 {
     for (struct cmsghdr *c = CMSG_FIRSTHDR(h); c; c = CMSG_NXTHDR(h, c)) {
@@ -268,16 +274,25 @@ static void take_fds(struct peer *p, struct msghdr *h)
             int fd;
 
             memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(int));
-            if (p->n_fds < PEER_FDS && p->n_fds < p->n_opens) {
+            if (p->n_fds < PEER_FDS && (p->n_fds < p->n_opens || p->features & FEATURE_PAYLOAD)) {
                 p->fds[p->n_fds++] = fd;
             } else {
-                close_fd(fd);
+                close_foreign(fd);
                 peer_fail(p, "a descriptor that nobody asked for");
             }
         }
     }
     if (h->msg_flags & MSG_CTRUNC)
         peer_fail(p, "descriptors that could not be received");
+}
+
+int peer_take_fd(struct peer *p)
+{
+    int fd = p->n_fds ? p->fds[0] : -1;
+
+    if (p->n_fds)
+        memmove(p->fds, p->fds + 1, --p->n_fds * sizeof(p->fds[0]));
+    return fd;
 }
 
 /* Handles every whole frame in the bytes; what is left stays for later. So do frames behind one whose answer filled the
@@ -307,6 +322,9 @@ static void parse(struct peer *p, const uint8_t *data, size_t size)
     }
     if (!p->failed && size && buffer_put(&p->in, data, size) < 0)
         p->failed = true;
+    /* each comes with the first byte of its frame, so only one that has begun may still own one */
+    if (!p->failed && !p->held && p->n_fds > (size > 0))
+        peer_fail(p, "a descriptor that its frame does not speak of");
     half_watch(p, (buffer_size(&p->in) && !p->held) || !p->greeted);
 }
 
@@ -363,7 +381,7 @@ static void on_readable(evutil_socket_t fd, short what, void *userdata)
     uint8_t *scratch = p->frontend->scratch;
     size_t half = buffer_size(&p->in);
 
-    mark(p);
+    peer_mark(p);
     ssize_t n = p->remote ? receive_remote(p, scratch + half, READ_SIZE) : receive(p, scratch + half, READ_SIZE);
     if (p->failed)
         return;
@@ -442,6 +460,7 @@ int peer_new(struct frontend *f, int fd, bool remote, struct peer **ret_peer)
     list_init(&p->dirty);
     list_init(&p->calls);
     list_init(&p->stalled);
+    list_init(&p->gathered);
     list_push_back(&f->peers, &p->link);
     f->n_peers++;
     p->read_event = event_new(f->options.base, fd, EV_READ | EV_PERSIST, on_readable, p);
@@ -468,7 +487,7 @@ void peer_take_input(struct peer *p, const uint8_t *data, size_t size)
         peer_fail(p, "more than a frame, and not handled");
         return;
     }
-    mark(p);
+    peer_mark(p);
     parse(p, data, size);
 }
 
@@ -489,7 +508,7 @@ struct peer *peer_free(struct peer *p)
     if (p->half_timer)
         event_free(p->half_timer);
     for (uint32_t i = 0; i < p->n_fds; i++)
-        close_fd(p->fds[i]);
+        close_foreign(p->fds[i]);
     while (p->n_sending)
         drop_sending(p);
     remote_close(p);
@@ -515,7 +534,6 @@ int frontend_new(struct frontend **ret_frontend, const struct frontend_options *
     list_init(&f->dirty);
     list_init(&f->later);
     list_init(&f->listeners);
-    list_init(&f->spare_calls);
     f->scratch = malloc(SCRATCH_SIZE);
     if (!f->scratch || codec_new(&f->codec) < 0) {
         frontend_free(f);

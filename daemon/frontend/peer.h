@@ -7,14 +7,15 @@
 #include "base/buffer.h"
 #include "base/hash.h"
 #include "base/list.h"
+#include "base/spare.h"
 #include "frontend/frontend.h"
 #include "frontend/kept.h"
 #include "proto/codec.h"
 #include "proto/frame.h"
 
 #define PEER_OPENS 1024u /* OPEN sent and not answered */
-#define SPARE_CALLS 1024u
-#define PEER_FDS 16u /* descriptors received and not yet claimed by their OPENED */
+#define PEER_ARENAS 8u
+#define PEER_FDS 16u /* descriptors received and not yet claimed by their frames */
 
 struct frontend {
     struct frontend_options options;
@@ -28,8 +29,7 @@ struct frontend {
     uint64_t n_unread;   /* bytes in the outputs of those */
     uint64_t next_peer;
     struct hash calls; /* by peer and tag */
-    struct list spare_calls; /* for the next ones */
-    uint32_t n_spare_calls;
+    struct spares spare_calls;
     struct event *accept_timer; /* no descriptors left: a pause before accepting again */
     struct buffer spare; /* for the next connection that writes: one that is idle has none of its own */
     uint8_t *scratch;  /* what is read goes here first; a connection keeps only half frames */
@@ -70,9 +70,11 @@ struct peer {
     struct list calls;
     uint64_t n_unread; /* of `out`, as it is counted for the user */
     struct list stalled; /* calls that wait for room in out */
+    struct list gathered; /* array.c: what is to be sent with the next write */
     int fds[PEER_FDS];
     uint32_t trace; /* that ends with the connection; 0: none */
     uint32_t n_fds, n_opens; /* n_opens: OPEN sent and not answered */
+    uint32_t n_arenas;
 };
 
 /* Its descriptor is the frontend's, also where that fails. remote: of another machine. ret_peer may be NULL. */
@@ -80,8 +82,11 @@ int peer_new(struct frontend *f, int fd, bool remote, struct peer **ret_peer);
 struct peer *peer_free(struct peer *p);
 /* Puts a frame into the output. */
 void peer_send(struct peer *p, const struct msg *msg, uint32_t tag, const void *body, size_t body_size);
+void peer_mark(struct peer *p); /* it is looked at before the end of the turn */
 /* The same with two descriptors, which are copied. False: there is no room for them now, and nothing was sent. */
 bool peer_send_fds(struct peer *p, const struct msg *msg, uint32_t tag, const int fds[2]);
+/* The descriptor that came with the frame which is being handled; -1: none did. The caller's. */
+int peer_take_fd(struct peer *p);
 void peer_error(struct peer *p, uint32_t tag, uint32_t code, const char *text);
 /* The connection broke a rule: it is told why, and closed at the end of the turn. */
 __attribute__((format(printf, 2, 3))) void peer_fail(struct peer *p, const char *format, ...);
@@ -99,6 +104,8 @@ const char *quota_request(struct peer *p);
 void quota_request_ended(struct peer *p);
 void quota_output(struct peer *p); /* what is in its output has changed */
 bool quota_unread(const struct peer *p); /* its user has not read as much as he may leave */
+
+void arrays_flush(struct peer *p); /* array.c: puts into the output what was gathered */
 
 /* dispatch.c */
 void dispatch(struct peer *p, const struct frame *frame);

@@ -428,7 +428,9 @@ int frontend_listen_remote(struct frontend *f, const char *where, char error[REM
         any |= r >= 0;
     }
     freeaddrinfo(all);
-    if (r >= 0 && !any)
-        r = -EADDRNOTAVAIL;
+    if (r >= 0 && !any) {
+        refuse(error, "[tls] listen", 0, "%.200s: no network is allowed here: wsd(8) has the drop-in for the service", where);
+        return -EAFNOSUPPORT;
+    }
     return r < 0 ? refuse(error, "[tls] listen", 0, "%.200s: %s", where, strerror(-r)), r : 0;
 }

@@ -113,7 +113,7 @@ int note_read(const void *data, size_t size, uint32_t *ret_abi)
 {
     const struct bytes file = {data, size};
     ElfW(Ehdr) header;
-    bool found = false;
+    bool found = false, plain_stack = false;
     uint32_t abi = 0;
     int r = check_header(&file, &header);
 
@@ -127,6 +127,8 @@ int note_read(const void *data, size_t size, uint32_t *ret_abi)
         if ((segment.p_type == PT_LOAD || segment.p_type == PT_DYNAMIC || segment.p_type == PT_NOTE) &&
             !inside(&file, segment.p_offset, segment.p_filesz))
             return NOTE_E_TRUNCATED;
+        if (segment.p_type == PT_GNU_STACK) /* where there is none, the dynamic loader takes it for executable */
+            plain_stack = !(segment.p_flags & PF_X);
         if (segment.p_type != PT_NOTE)
             continue;
         r = scan_notes(&(struct bytes){file.data + segment.p_offset, segment.p_filesz}, segment.p_align == 8 ? 8 : 4,
@@ -136,6 +138,8 @@ int note_read(const void *data, size_t size, uint32_t *ret_abi)
     }
     if (!found)
         return NOTE_E_NO_NOTE;
+    if (!plain_stack)
+        return NOTE_E_STACK;
     *ret_abi = abi;
     return 0;
 }
@@ -213,6 +217,8 @@ const char *note_strerror(int answer)
         return "not a plugin: it has no WSD_PLUGIN() descriptor";
     case NOTE_E_NOTES:
         return "not a plugin: built from parts of different plugin ABIs";
+    case NOTE_E_STACK:
+        return "refused: it wants an executable stack; link it with -Wl,-z,noexecstack";
     default:
         return "not a plugin";
     }

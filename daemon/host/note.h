@@ -14,6 +14,7 @@ enum {
     NOTE_E_TRUNCATED = 3, /* tables or segments point outside the file */
     NOTE_E_NO_NOTE = 4,   /* a shared object without the note of WSD_PLUGIN() */
     NOTE_E_NOTES = 5,     /* several notes that contradict each other */
+    NOTE_E_STACK = 6,     /* a plugin that would have the stacks of the whole executor executable */
 };
 
 /* Reads the ABI number from the note that WSD_PLUGIN() leaves, and checks that every segment that the dynamic loader

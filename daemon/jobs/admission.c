@@ -36,6 +36,11 @@ struct user *user_get(struct jobs *jobs, uint32_t uid)
     return u;
 }
 
+const struct jobs_limits *user_limits(const struct jobs *jobs, const struct user *user)
+{
+    return user->own_limits ? user->own_limits : &jobs->options.limits;
+}
+
 static uint64_t interval(uint64_t rate)
 {
     return rate ? NSEC / rate : 0;
@@ -72,10 +77,12 @@ bool user_evict(struct user *user)
 
 int user_charge(struct jobs *jobs, struct user *user, uint64_t bytes)
 {
+    const uint64_t most = user_limits(jobs, user)->bytes_per_user;
+
     /* what is kept for later gives way to what is wanted now, oldest first */
-    while (user->n_bytes + bytes > jobs->options.limits.bytes_per_user && user_evict(user))
+    while (user->n_bytes + bytes > most && user_evict(user))
         ;
-    if (user->n_bytes + bytes > jobs->options.limits.bytes_per_user)
+    if (user->n_bytes + bytes > most)
         return -ENOSPC;
     user->n_bytes += bytes;
     jobs->counters.n_bytes += bytes;

@@ -11,6 +11,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/foreign.h"
 #include "base/log.h"
 #include "jobs/promise.h"
 
@@ -89,7 +90,7 @@ void jobs_opened(struct watch *w, uint32_t serial, int error, int fd)
 {
     if (w->job && w->job->state == JOB_RUNNING)
         open_answer(w->job->domain, w->job->slot, w->job->generation, serial, error, fd);
-    close_fd(fd);
+    close_foreign(fd);
 }
 
 /* The submitter of a job that goes on has gone: what the job still waits to have opened will not come. */
@@ -553,7 +554,7 @@ static int send_input(struct domain *d, struct job *job, uint32_t slot, uint32_t
 {
     struct control c = {.kind = CONTROL_INPUT, .slot = slot, .generation = generation};
     struct job_more *m = job->more;
-    int r = executor_send(d->executor, &c, job->flags & JOB_PIPE ? m->pipe_fd : m->input_fd);
+    int r = executor_send(d->executor, &c, job->flags & JOB_PIPE ? m->pipe_fd : m->arena ? arena_fd(job) : m->input_fd);
 
     /* our copy of the pipe's end stays open: a job that was not begun goes to the next executor with it */
     if (r >= 0 && job->flags & JOB_PIPE)
@@ -561,10 +562,18 @@ static int send_input(struct domain *d, struct job *job, uint32_t slot, uint32_t
     return r;
 }
 
+/* Whoever may write the file could change it while the function reads it: with what belongs to others that is not done. */
+static uint32_t file_flags(const struct domain *d, const struct job *job)
+{
+    bool others = d->key >= OWNER_SHARED && !d->jobs->options.user_daemon;
+
+    return !job->more || !job->more->by_file ? 0 : others ? DOWN_INPUT_FILE | DOWN_INPUT_COPY : DOWN_INPUT_FILE;
+}
+
 /* 0, or FRONT_E_FULL, or a negative errno where the executor is dying. */
 static int hand_over(struct domain *d, struct job *job)
 {
-    bool by_descriptor = job->more && (job->more->input_fd >= 0 || job->more->pipe_fd >= 0);
+    bool by_descriptor = job_by_descriptor(job);
     bool remote = job->directory && *job->directory->path != '/'; /* DIRECTORY_REMOTE */
     bool same_user = job->user->uid == d->jobs->options.own_uid && !remote;
     struct front_job f = {
@@ -573,16 +582,18 @@ static int hand_over(struct domain *d, struct job *job)
         .function = job_function(job)->index,
         .argc = job->argc,
         .flags = (same_user ? DOWN_SAME_USER : 0u) |
-                 (job->flags & JOB_PIPE ? DOWN_INPUT_PIPE : by_descriptor ? DOWN_INPUT_FD : 0u),
+                 (job->flags & JOB_PIPE ? DOWN_INPUT_PIPE : by_descriptor && !job->more->arena ? DOWN_INPUT_FD : 0u) | file_flags(d, job),
         .directory = job->directory && !remote ? job->directory->path : NULL,
         .args = job_given(job),
         .args_size = job->args_size,
-        .input = by_descriptor || !job->input_size ? NULL : job_given(job) + job->args_size,
+        .input = (by_descriptor && !job->more->arena) || !job->input_size ? NULL : job_given(job) + job->args_size,
         .input_size = job->flags & JOB_PIPE ? 0 : job_input_size(job),
+        .input_at = job->more ? job->more->input_at : 0,
         .timeout_usec = job->more ? job->more->timeout_usec : 0,
     };
     uint64_t alone = (job->plugin->load_order << 8 | job_function(job)->index) + 1;
     uint32_t slot, generation;
+    arena_describe(job, &f);
     int r = front_prepare(&d->executor->front, &f, &slot, &generation);
 
     if (r == FRONT_E_LARGE)
@@ -723,7 +734,7 @@ void domain_done(struct job *job, const struct front_completion *c)
     bool rest = output_rest(job, c->data, c->size);
     if (!rest)
         output_add(job, c->data, c->size);
-    if (!(job->flags & JOB_TRUNCATED) && job_received(job) + (rest ? c->size : 0) != c->output_size) {
+    if (!(job->flags & JOB_TRUNCATED) && !output_adds_up(job, c, rest ? c->size : 0)) {
         liar(job->domain, "output that does not add up");
         job_finish(job, JOB_INTERRUPTED, CODE_INTERRUPTED, "its output was damaged by the executor", c);
     } else if (job->flags & JOB_TRUNCATED)

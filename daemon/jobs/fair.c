@@ -110,7 +110,7 @@ static void take_back(struct domain *d)
         struct job *job = container_of(l, struct job, link);
 
         before = l->prev;
-        if (!waits(d, job) || (job->more && (job->more->input_fd >= 0 || job->more->pipe_fd >= 0)) ||
+        if (!waits(d, job) || job_by_descriptor(job) ||
             !front_recall(&d->executor->front, job->slot))
             continue;
         d->slots[job->slot] = NULL; /* its completion RECALLED gives the slot back */

@@ -144,9 +144,9 @@ static void wait_at(struct job *job, struct gate *gates[static JOB_GATES], int i
     job->domain->jobs->gates_due = true;
 }
 
-static uint32_t user_limit(const struct jobs *jobs)
+static uint32_t user_limit(const struct jobs *jobs, const struct user *user)
 {
-    return (uint32_t)MIN(jobs->options.limits.running_per_user, (uint64_t)UINT32_MAX);
+    return (uint32_t)MIN(user_limits(jobs, user)->running_per_user, (uint64_t)UINT32_MAX);
 }
 
 /* Where his jobs wait that are too many; made where there is none yet. NULL: no memory. */
@@ -157,7 +157,7 @@ static struct gate *gate_of_user(struct jobs *jobs, struct user *user)
     if (!g)
         return NULL;
     g->user = user;
-    g->limit = user_limit(jobs);
+    g->limit = user_limit(jobs, user);
     g->n_inside = user->n_running;
     queue_init(&g->queue, &jobs->lanes, &jobs->counters.n_queued);
     list_push_back(&jobs->user_gates, &g->link);
@@ -167,14 +167,14 @@ static struct gate *gate_of_user(struct jobs *jobs, struct user *user)
 
 bool gate_lets(struct job *job)
 {
-    uint64_t most = job->domain->jobs->options.limits.running_per_user;
+    uint64_t most = user_limits(job->domain->jobs, job->user)->running_per_user;
     struct gate *gates[JOB_GATES], **user = &gates[GATE_OF_USER];
 
     gates_of(job, gates);
     if (most && !*user && job->user->n_running >= most)
         *user = gate_of_user(job->domain->jobs, job->user);
     if (*user)
-        (*user)->limit = user_limit(job->domain->jobs); /* it may just have changed */
+        (*user)->limit = user_limit(job->domain->jobs, job->user); /* it may just have changed */
     for (int i = 0; i < JOB_GATES; i++)
         if (gates[i] && !is_open_for(gates[i], job, GATE_OUT(i))) {
             wait_at(job, gates, i);
@@ -311,7 +311,7 @@ void gates_turn(struct jobs *jobs)
     {
         struct gate *g = container_of(l, struct gate, link);
 
-        g->limit = user_limit(jobs);
+        g->limit = user_limit(jobs, g->user);
         left -= let_go_on(g, left, before_usec);
         if (g->queue.n && is_open(g))
             jobs->gates_due = true;

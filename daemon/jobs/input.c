@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * input.c: input that does not come with the submit message: gathered in a memfd, or passed through a pipe.
+ * input.c: input that does not come with the submit message: gathered in a memfd, passed through a pipe, or a file of the
+ * submitter's whose descriptor came.
  * Owns the job's descriptors and the bytes on their way. [loop]
  * Keeps: bytes go on in order; the client is told of room only for bytes that have gone on; a memfd is sealed before
  * an executor sees it.
- * Does not wait: a pipe that is full holds the client back. */
+ * Does not wait: a pipe that is full holds the client back. A file is never read, nor mapped, by wsd: it may be cut, or lie where
+ * nobody answers. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/foreign.h"
 #include "base/log.h"
 #include "jobs/promise.h"
 
@@ -32,8 +36,9 @@ static void pipe_close(struct job *job)
     if (m->pipe_event) {
         event_free(m->pipe_event);
         m->pipe_event = NULL;
+        m->input_fd = close_fd(m->input_fd);
     }
-    m->input_fd = close_fd(m->input_fd);
+    m->input_fd = close_foreign(m->input_fd);
 }
 
 /* Moves what the pipe takes. */
@@ -121,19 +126,24 @@ static void memfd_whole(struct job *job)
     job_enqueue(job);
 }
 
+void input_words(const struct job *job, int error, char text[static JOB_TEXT])
+{
+    if (error == -EFBIG)
+        snprintf(text, JOB_TEXT, "the input is larger than the limit of %llu bytes (max-input in wsd.conf)",
+                 (unsigned long long)job->domain->jobs->options.limits.input);
+    else if (error == -E2BIG)
+        snprintf(text, JOB_TEXT, "the input of a durable job is at most %llu MiB", STORE_INPUT_MAX >> 20);
+    else if (error == -ENOSPC)
+        snprintf(text, JOB_TEXT, "the input exceeds the user's quota of bytes (max-bytes-per-user in wsd.conf)");
+    else
+        snprintf(text, JOB_TEXT, "cannot keep the input: %s", strerror(-error));
+}
+
 static void memfd_fail(struct job *job, int error)
 {
     char text[JOB_TEXT];
 
-    if (error == -EFBIG)
-        snprintf(text, sizeof(text), "the input is larger than the limit of %llu bytes (max-input in wsd.conf)",
-                 (unsigned long long)job->domain->jobs->options.limits.input);
-    else if (error == -E2BIG)
-        snprintf(text, sizeof(text), "the input of a durable job is at most %llu MiB", STORE_INPUT_MAX >> 20);
-    else if (error == -ENOSPC)
-        snprintf(text, sizeof(text), "the input exceeds the user's quota of bytes (max-bytes-per-user in wsd.conf)");
-    else
-        snprintf(text, sizeof(text), "cannot keep the input: %s", strerror(-error));
+    input_words(job, error, text);
     job_finish(job, JOB_FAILED, WSD_STATUS_LAST, text, NULL);
 }
 
@@ -158,20 +168,77 @@ void input_begin(struct job *job)
         memfd_whole(job);
 }
 
-int input_prepare(struct job *job, bool streaming)
+/* Inputs leave descriptors for connections and executors, and one user's some for another's. 0 or -EMFILE. */
+static int count_fds(struct job *job, uint8_t n)
+{
+    if (job->user->n_fds + n > job->domain->jobs->max_fd / 2)
+        return -EMFILE;
+    job->more->n_fds = n;
+    job->user->n_fds += n;
+    return 0;
+}
+
+/* The kernel gives the lowest number that is free. */
+static int check_numbers(const struct job *job)
+{
+    return MAX(job->more->input_fd, job->more->pipe_fd) > (int)job->domain->jobs->max_fd ? -EMFILE : 0;
+}
+
+const char *input_refuses(const struct job_file *file)
+{
+    int flags = fcntl(*file->fd, F_GETFL);
+    struct statx st;
+
+    if (flags < 0 || flags & O_PATH || ((flags & O_ACCMODE) != O_RDONLY && (flags & O_ACCMODE) != O_RDWR))
+        return "the input's descriptor is not open for reading";
+    /* what the kernel knows by itself: a file system that does not answer is waited for by nobody here */
+    if (statx(*file->fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE | STATX_SIZE, &st) < 0 || !S_ISREG(st.stx_mode))
+        return "the input's descriptor is no regular file: send its bytes";
+    if (file->offset > st.stx_size || file->size > st.stx_size - file->offset)
+        return "the input goes beyond the end of its file";
+    return NULL;
+}
+
+int input_hold(struct job *job, const struct job_file *file)
+{
+    struct job_more *m = job_more(job);
+    int r = m ? count_fds(job, 1) : -ENOMEM;
+
+    if (r < 0)
+        return r;
+    m->input_fd = TAKE_FD(*file->fd);
+    m->input_at = file->offset;
+    m->input_size = file->size;
+    m->by_file = true;
+    return check_numbers(job);
+}
+
+int input_admit(struct job *job, bool streaming)
 {
     struct jobs *jobs = job->domain->jobs;
     struct job_more *m = job->more;
-    uint8_t n = streaming ? 2 : 1;
 
-    /* inputs leave descriptors for connections and executors, and one user's some for another's */
-    if (job->user->n_fds + n > jobs->max_fd / 2)
-        return -EMFILE;
-    m->n_fds = n;
-    job->user->n_fds += n;
+    /* one that streams reads it piece by piece, and is not held to what others may have at once; the whole of another one
+     * counts, though nothing is copied: a file that was removed, or was never on a disk, is there as long as we have it */
+    if (!m || !m->by_file || streaming)
+        return 0;
+    if (m->input_size > jobs->options.limits.input)
+        return -EFBIG;
+    int r = user_charge(jobs, job->user, m->input_size);
+    if (r == 0)
+        m->charged += m->input_size;
+    return r;
+}
+
+int input_prepare(struct job *job, bool streaming)
+{
+    struct job_more *m = job->more;
+    int r = count_fds(job, streaming ? 2 : 1);
+
+    if (r < 0)
+        return r;
     if (streaming) {
-        int r = pipe_begin(job);
-
+        r = pipe_begin(job);
         if (r < 0)
             return r;
     } else {
@@ -179,8 +246,7 @@ int input_prepare(struct job *job, bool streaming)
         if (m->input_fd < 0)
             return -errno;
     }
-    /* the kernel gives the lowest number that is free */
-    return MAX(m->input_fd, m->pipe_fd) > (int)jobs->max_fd ? -EMFILE : 0;
+    return check_numbers(job);
 }
 
 int input_take(struct job *job, const void *data, size_t size, bool last)
@@ -219,6 +285,7 @@ void input_free(struct job *job)
     struct job_more *m = job->more;
 
     pipe_close(job);
+    arena_free(job);
     m->pipe_fd = close_fd(m->pipe_fd);
     buffer_deinit(&m->early);
     job->user->n_fds -= m->n_fds;

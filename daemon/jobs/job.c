@@ -5,6 +5,7 @@
  * Keeps: an accepted job comes to exactly one final state, told once to each watch; charges are refunded once.
  * Does not choose an order (queue.c) or talk to executors (domain.c). */
 #include <errno.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -89,23 +90,51 @@ static void more_free(struct job *job)
     job->more = NULL;
 }
 
-struct job *job_alloc(size_t args_size, size_t input_size)
+/* Blocks as malloc() cuts them: a multiple of 16 bytes, of which 8 are its own. */
+static struct spares *spares_of(struct jobs *jobs, size_t *size)
 {
-    size_t given = args_size + input_size;
+    size_t class = (*size + 8 + 15) / 16;
+
+    *size = class * 16 - 8;
+    return class < JOBS_SPARES ? &jobs->spares[class] : NULL;
+}
+
+static struct job *block_new(struct jobs *jobs, size_t size)
+{
+    struct spares *spares = spares_of(jobs, &size);
+
+    return spares ? spares_take(spares, size) : malloc(size);
+}
+
+static void block_free(struct jobs *jobs, struct job *job)
+{
+    size_t size = malloc_usable_size(job);
+    struct spares *spares = spares_of(jobs, &size);
+
+    if (spares)
+        spares_give(spares, job);
+    else
+        free(job);
+}
+
+struct job *job_alloc(struct jobs *jobs, size_t args_size, size_t input_size, bool batched)
+{
+    size_t given = args_size + input_size, item = batched ? sizeof(struct batch_item) : 0;
     char *block = given > JOB_INLINE ? malloc(given) : NULL;
-    struct job *job = block || given <= JOB_INLINE ? malloc(sizeof(*job) + (block ? sizeof(block) : given)) : NULL;
+    struct job *job = block || given <= JOB_INLINE ? block_new(jobs, sizeof(*job) + item + (block ? sizeof(block) : given)) : NULL;
 
     if (!job) {
         free(block);
         return NULL;
     }
-    memset(job, 0, sizeof(*job)); /* calloc() passes by malloc's own caches */
+    memset(job, 0, sizeof(*job) + item);
     list_init(&job->link);
     job->args_size = (uint32_t)args_size;
     job->input_size = (uint32_t)input_size;
     job->function = JOB_NO_FUNCTION;
+    job->batched = batched;
     if (block)
-        memcpy(job->given, &block, sizeof(block));
+        memcpy(job_room(job), &block, sizeof(block));
     return job;
 }
 
@@ -113,7 +142,7 @@ void job_drop_given(struct job *job)
 {
     char *given = job_given(job);
 
-    if (given != job->given)
+    if (given != job_room(job))
         free(given);
     job->args_size = job->input_size = 0;
 }
@@ -135,8 +164,14 @@ static void refund(struct job *job, uint64_t rest)
 /* The end of being open: for a job that was refused, or has come to its final state. */
 static void close_account(struct job *job)
 {
+    struct jobs *jobs = job->domain->jobs;
+
     job->user->n_jobs--;
-    job->domain->jobs->counters.n_open--;
+    jobs->counters.n_open--;
+    if (room_is_wanted(&job->user->room))
+        room_freed(&job->user->room, clock_monotonic_usec());
+    if (room_is_wanted(&jobs->room))
+        room_freed(&jobs->room, clock_monotonic_usec());
 }
 
 void job_free(struct job *job)
@@ -148,6 +183,7 @@ void job_free(struct job *job)
         job->user->n_kept--;
         jobs->counters.n_kept--;
     }
+    batch_forget(job);
     hash_remove(&jobs->by_id, &job->by_id);
     job->plugin->n_jobs--;
     refund(job, 0);
@@ -155,7 +191,7 @@ void job_free(struct job *job)
     directory_unref(job->directory);
     if (job->function == JOB_NO_FUNCTION)
         free(job->function_name);
-    free(job);
+    block_free(jobs, job);
 }
 
 static struct watch *watch_first(struct job *job)
@@ -189,6 +225,7 @@ void job_leave(struct job *job, int code, const char *text)
     list_remove(&job->link);
     watches_refuse(job, code, text, 0);
     close_account(job);
+    batch_left(job, 0);
     job_free(job);
 }
 
@@ -220,6 +257,7 @@ void job_enqueue(struct job *job)
 
 static void accept_job(struct job *job)
 {
+    batch_accepted(job);
     if (!durable_unacknowledged(job))
         for (struct watch *w = job->watches; w; w = w->next)
             w->ops->accepted(w, job->id);
@@ -329,6 +367,12 @@ void job_resolve(struct job *job)
             return;
         }
     }
+    int admitted = input_admit(job, f->flags & WSD_FN_STREAMING);
+    if (admitted < 0) {
+        input_words(job, admitted, text);
+        job_refuse(job, CODE_BUSY, text);
+        return;
+    }
     poison_try(job);
     accept_job(job);
 }
@@ -369,6 +413,8 @@ void job_describe(const struct job *job, struct job_info *ret)
         .retries = p ? p->retries : 0,
         .waits_for = after_left(job),
         .tags = m && m->tags ? m->tags : "",
+        .batch = batch_id(job),
+        .placed = arena_output(job),
         .due_usec = job->state == JOB_DELAYED && job_time(job) ? due_left(&job_time(job)->due) : 0,
         .uid = job->user->uid,
         .submitted_usec = job_submitted_usec(job),
@@ -550,6 +596,7 @@ void job_finish(struct job *job, enum job_state state, int exit, const char *err
 void job_ended(struct job *job, const struct job_info *info)
 {
     close_account(job);
+    batch_left(job, info->exit);
     after_ended(job);
     if (job_promise(job))
         output_pump(job); /* it was held back until now */
@@ -601,10 +648,13 @@ static void stop_running(struct job *job, enum job_stop why)
         stop_unbegun(job, why);
         return;
     }
-    if (why == STOP_WAITED || (m && m->stop != STOP_NONE))
-        return; /* it waits no more; already on its way */
-    if (m)
+    if (why == STOP_WAITED)
+        return; /* it waits no more */
+    bool on_its_way = m && m->stop != STOP_NONE;
+    if (m && (!on_its_way || why == STOP_CANCEL)) /* who was stopped for another reason may be tried again: not who was cancelled */
         m->stop = (uint8_t)why;
+    if (on_its_way)
+        return;
     front_cancel(&d->executor->front, job->slot);
     job_timer(job, d->jobs->options.limits.grace_usec);
 }

@@ -16,12 +16,15 @@
 #include "base/hash.h"
 #include "base/list.h"
 #include "base/log.h"
+#include "base/spare.h"
 #include "jobs/due.h"
 #include "jobs/jobs.h"
 #include "jobs/quarantine.h"
+#include "jobs/room.h"
 #include "supervisor/executor.h"
 #include "supervisor/helper.h"
 
+struct batch;
 struct store_row;
 
 #define JOB_TEXT       256u
@@ -47,12 +50,15 @@ struct user {
     uint32_t n_kept;
     uint32_t n_fds;      /* descriptors of inputs */
     uint32_t n_schedules; /* but for those of the configuration */
+    uint32_t n_batches;   /* that are known by their id */
     uint32_t n_direct;   /* calls that his direct lanes may have under way */
     uint64_t n_bytes;    /* arguments, inputs and kept results */
     uint32_t n_running;  /* jobs that are handed over */
     uint64_t rate_nsec;  /* see rate_wait() */
     struct gate *gate;   /* where those wait that are above running_per_user; NULL: none does */
     uint64_t n_selected; /* ids that his selections hold */
+    struct room room;               /* of jobs_per_user */
+    struct jobs_limits *own_limits; /* instead of everybody's; NULL: none */
 };
 
 /* A path that many jobs of one connection share. */
@@ -110,12 +116,14 @@ struct job_more {
     uint64_t received;    /* bytes of output so far */
     uint64_t charged;     /* to the user, beyond what the job was submitted with */
     uint64_t input_size;  /* beyond what came inline: in input_fd, or on disk */
+    uint64_t input_at;    /* by_file: where it begins */
     struct list held;     /* pieces still in the executor's memory */
     uint32_t held_chunks;
     char *error, *status, *backtrace;
     struct awaiting *awaiting; /* it runs after others (after.h); NULL */
     struct awaited *awaited;   /* others run after it; NULL */
     char *tags;                /* with commas between; NULL: none */
+    struct arena_use *arena; /* its input or output lies in one; NULL */
     struct promise *promise; /* durable, with a key, or with retries (promise.h); NULL */
     struct job_time *time;   /* it is not to go on at once, or may not wait for long; NULL */
     char *limit; /* timeout_usec is not the submitter's: whose */
@@ -126,6 +134,7 @@ struct job_more {
     uint8_t n_fds; /* of the input, counted for the user */
     uint8_t stop;  /* enum job_stop */
     bool input_last, input_broken;
+    bool by_file;  /* input_fd is a file of the submitter's, that others may change */
 };
 
 enum job_stop { STOP_NONE = 0, STOP_CANCEL, STOP_TIMEOUT, STOP_OUTPUT, STOP_WAITED };
@@ -192,6 +201,7 @@ struct job {
     uint8_t flags;    /* enum job_flags */
     uint8_t state : 4; /* enum job_state */
     uint8_t aged : 1;  /* handed over out of its priority's turn */
+    uint8_t batched : 1; /* given[] begins with a struct batch_item */
     char given[] __attribute__((aligned(8)));
 };
 
@@ -201,13 +211,31 @@ _Static_assert(offsetof(struct job, given) == 120, "with 64 bytes of input, and 
 #define JOB_NO_FUNCTION 127u       /* while NEW */
 #define JOB_INLINE      4096u      /* as much is in the job itself; what is larger has a block of its own, whose address is there */
 
+/* What only jobs of batches have. */
+struct batch_item {
+    struct list link; /* batch->open, or doomed; in none when it is final */
+    struct batch *batch;
+    uint64_t index; /* in the order in which they came */
+};
+
+/* NULL: it belongs to none. */
+static inline struct batch_item *job_batch(const struct job *job)
+{
+    return job->batched ? (struct batch_item *)(uintptr_t)job->given : NULL;
+}
+
+static inline char *job_room(const struct job *job)
+{
+    return (char *)(uintptr_t)job->given + (job->batched ? sizeof(struct batch_item) : 0);
+}
+
 /* Arguments, then inline input. */
 static inline char *job_given(const struct job *job)
 {
-    char *block = (char *)(uintptr_t)job->given;
+    char *block = job_room(job);
 
     if (job->args_size + job->input_size > JOB_INLINE)
-        memcpy(&block, job->given, sizeof(block));
+        memcpy(&block, job_room(job), sizeof(block));
     return block;
 }
 
@@ -233,8 +261,8 @@ static inline uint64_t job_input_size(const struct job *job)
     return job->input_size + (job->more ? job->more->input_size : 0);
 }
 
-/* Zeroed, in no list, with room for what it is given. NULL: no memory. */
-struct job *job_alloc(size_t args_size, size_t input_size);
+/* Zeroed, in no list, with room for what it is given, and as an item of a batch. NULL: no memory. */
+struct job *job_alloc(struct jobs *jobs, size_t args_size, size_t input_size, bool batched);
 void job_drop_given(struct job *job); /* there is none any more; charges are the caller's */
 uint64_t job_submitted_usec(const struct job *job); /* CLOCK_REALTIME */
 
@@ -314,11 +342,15 @@ struct domain {
     uint64_t direct_waited_usec; /* when a client said last that it waits */
 };
 
+#define JOBS_SPARES 25u
+
 struct jobs {
     struct jobs_options options;
     struct hash by_id, users, by_key, lanes, gates;
     struct list user_gates;
+    struct spares spares[JOBS_SPARES]; /* of jobs, by their size in malloc()'s steps of 16 bytes */
     uint64_t rate_nsec; /* of all users: see rate_wait() */
+    struct room room;   /* of limits.jobs */
     struct list domains;
     struct list after_due; /* struct awaited: have ended, and those that wait do not know yet */
     struct list progress; /* watches that want progress */
@@ -333,6 +365,10 @@ struct jobs {
     struct hash keys;            /* of promises */
     struct due_clock boot, wall; /* what waits for a span, and for a time of day */
     struct hash schedules;
+    struct hash batches;         /* by the last half of their ids */
+    struct list batches_due;     /* something is to be done for them */
+    struct list batches_kept;    /* have ended, the oldest end first */
+    struct list batch_progress;  /* batch watches that want progress */
     uint64_t last_schedule;      /* number on disk */
     struct list stored, dead;    /* promises of durable jobs that have ended; the first one goes first */
     struct event *expiry_timer, *save_timer;
@@ -407,6 +443,19 @@ void time_begun(struct job *job); /* it has an end, or waits no more */
 void time_out(struct job *job);   /* in no list: it has waited too long */
 uint64_t time_due(const struct job *job); /* CLOCK_REALTIME, for the disk; 0: it is not delayed */
 
+void id_make(struct jobs *jobs, uint64_t now_usec, uint8_t ret[16]); /* a new one; CLOCK_REALTIME */
+
+/* batch.c */
+const char *batch_refuses(const struct batch_watch *owner); /* nothing is added to it: why; NULL */
+void batch_add(struct batch_watch *owner, struct job *job);  /* NEW */
+void batch_accepted(struct job *job); /* here and below also where it belongs to none */
+void batch_left(struct job *job, int exit); /* it is final, or was refused while NEW */
+void batch_forget(struct job *job);   /* it goes */
+const uint8_t *batch_id(const struct job *job); /* NULL: it belongs to none */
+void batches_turn(struct jobs *jobs); /* once a turn of the loop */
+void batches_progress(struct jobs *jobs);
+void batches_free(struct jobs *jobs); /* there are no jobs */
+
 /* schedule.c */
 int schedule_restore(const struct store_row *row, void *userdata); /* the jobs: one that is on disk; 0 or -ENOMEM */
 void schedules_start(struct jobs *jobs); /* all were read */
@@ -447,13 +496,38 @@ void fair_handed(struct domain *d, const struct job *job);
 /* input.c */
 void input_begin(struct job *job); /* the function is known: early input moves on */
 int input_prepare(struct job *job, bool streaming); /* makes the memfd or the pipe */
+/* Why a file is none that can be input. NULL: it can. */
+const char *input_refuses(const struct job_file *file);
+int input_hold(struct job *job, const struct job_file *file); /* NEW: takes its descriptor; 0 or a negative errno */
+/* NEW, its function is known: charges what it holds. 0, or a negative errno; input_words() says why. */
+int input_admit(struct job *job, bool streaming);
+void input_words(const struct job *job, int error, char text[static JOB_TEXT]);
 int input_take(struct job *job, const void *data, size_t size, bool last);
 void input_free(struct job *job);
+
+/* arena.c */
+const char *arena_refuses(const struct job_parts *parts, int *ret_code); /* NULL: nothing against it */
+int arena_hold(struct job *job, const struct job_parts *parts); /* 0 or -ENOMEM */
+void arena_free(struct job *job); /* it has ended: its parts are free */
+int arena_fd(const struct job *job); /* of the one that it uses */
+void arena_describe(const struct job *job, struct front_job *ret); /* where it uses one */
+bool arena_writes(const struct job *job); /* its output goes there */
+void arena_died(struct job *job); /* so did its executor, while it ran */
+bool arena_placed(struct job *job, uint64_t size); /* so much output is there now; false: that cannot be */
+uint64_t arena_output(const struct job *job);
+
+/* Descriptors of its go to the executor with it. */
+static inline bool job_by_descriptor(const struct job *job)
+{
+    return job->more && (job->more->input_fd >= 0 || job->more->pipe_fd >= 0 || job->more->arena);
+}
 
 /* output.c */
 void output_add(struct job *job, const void *data, size_t size);
 /* The last of it, where its one reader has had all before and takes it with the end. False: output_add() it. */
 bool output_rest(struct job *job, const void *data, size_t size);
+/* Whether the executor's count at the end is that of what came; `rest` bytes are not added yet. */
+bool output_adds_up(struct job *job, const struct front_completion *c, size_t rest);
 void output_add_chunk(struct job *job, const struct front_completion *c);
 void output_absorb(struct job *job); /* takes over every held piece */
 void output_pump(struct job *job);
@@ -599,6 +673,7 @@ void recover(struct domain *d, int code, int status);
 
 /* admission.c */
 struct user *user_get(struct jobs *jobs, uint32_t uid);
+const struct jobs_limits *user_limits(const struct jobs *jobs, const struct user *user); /* in force for him */
 bool user_evict(struct user *user); /* drops the oldest kept result that nobody reads */
 /* A limit of events a second, kept as one time, *at (CLOCK_MONOTONIC, ns): when the one before would have been due had they come
  * evenly. rate_wait() says how long until one more may come, in us, 0: now; rate_take() counts it. rate 0: any number; burst 0: as

@@ -27,12 +27,14 @@ static uint64_t id_key(const uint8_t id[16])
     return low;
 }
 
+#define NOT_TAKEN 1 /* of submit() */
+
 #define ID_TIME 6 /* bytes of milliseconds; 10 bits of microseconds follow */
 
 /* 58 bits of time, so that ids sort by age, and 70 of chance, so that machines need not agree (as UUID version 7). Not a
  * secret: who asks by id is asked who he is. The last 64 count up from where chance has begun: jobs that come one behind the
  * other are so in the table too, which saves a cache miss for most of them. */
-static void id_make(struct jobs *jobs, uint64_t now_usec, uint8_t ret[16])
+void id_make(struct jobs *jobs, uint64_t now_usec, uint8_t ret[16])
 {
     uint64_t ms = now_usec / 1000, number = jobs->seed[0] + jobs->n_ids;
     uint16_t usec = (uint16_t)(now_usec % 1000 << 6 | (hash_mix(jobs->seed[1] + jobs->n_ids) & 63));
@@ -100,7 +102,8 @@ static void on_progress(evutil_socket_t fd, short what, void *userdata)
             w->ops->progress(w, done, total);
         }
     }
-    if (!list_empty(&jobs->progress))
+    batches_progress(jobs);
+    if (!list_empty(&jobs->progress) || !list_empty(&jobs->batch_progress))
         jobs_timer(jobs, jobs->progress_timer, PROGRESS_USEC);
 }
 
@@ -135,32 +138,29 @@ static int start_helper(struct jobs *jobs)
     const struct helper_options options = {.base = jobs->options.base,
                                            .file = jobs->options.spawner,
                                            .first_id = jobs->options.first_user_id,
-                                           .program = &jobs->program,
-                                           .lost = jobs->options.helpless,
-                                           .context = jobs->options.context};
+                                           .program = &jobs->program};
     bool wanted = jobs->options.user_ids == JOBS_USER_IDS_YES;
 
     if (jobs->options.user_daemon || jobs->options.user_ids == JOBS_USER_IDS_NO ||
-        (jobs->options.one_domain && jobs->options.n_domains == 1) || (!wanted && !helper_allowed()))
+        (jobs->options.one_domain && jobs->options.n_domains == 1) || (!wanted && !helper_possible(jobs->options.spawner)))
         return 0;
     int r = helper_new(&jobs->helper, &options);
     if (r == -ENOMEM)
         return r;
     if (r < 0)
         log_write(wanted ? LOG_ERR : LOG_NOTICE, "executors do not run under the uids of users: %s: %s",
-                 r == -EPERM ? "CAP_SETUID, CAP_SETGID and CAP_KILL are needed" : jobs->options.spawner, strerror(-r));
+                  r == -EPERM ? "wsd is not root's, and no wsd-spawn.socket is there to ask (wsd(8))" : jobs->options.spawner, strerror(-r));
     return 0;
 }
 
 /* Before the helper: who is started then is where wsd is. */
-static int start_cgroups(struct jobs *jobs)
+static int start_cgroups(enum jobs_cgroups wanted, struct cgroups **ret_cgroups)
 {
-    enum jobs_cgroups wanted = jobs->options.cgroups;
     char error[CGROUP_ERROR];
 
     if (wanted == JOBS_CGROUPS_NO)
         return 0;
-    int r = cgroups_new(&jobs->cgroups, wanted == JOBS_CGROUPS_YES, error);
+    int r = cgroups_new(ret_cgroups, wanted == JOBS_CGROUPS_YES, error);
     if (r == 0)
         return 0;
     if (wanted == JOBS_CGROUPS_YES)
@@ -181,6 +181,30 @@ static int start_clocks(struct jobs *jobs)
     return r;
 }
 
+static struct child_program program_of(const struct jobs_options *o)
+{
+    return (struct child_program){.binary_fd = o->executor_fd,
+                                  .plugin_dirs = o->plugin_dirs,
+                                  .any_path = o->user_daemon,
+                                  .pin = o->pin,
+                                  .log_level = o->log_level,
+                                  .stack_size = o->stack_size,
+                                  .sandbox = o->sandbox};
+}
+
+int jobs_become_spawner(const struct jobs_options *options, int socket)
+{
+    const struct child_program program = program_of(options);
+    const struct helper_options helper = {.file = options->spawner, .first_id = options->first_user_id, .program = &program};
+    struct cgroups *cgroups = NULL;
+    int r = start_cgroups(options->cgroups, &cgroups);
+
+    if (r == 0)
+        r = helper_become(&helper, socket, cgroups_fd(cgroups));
+    cgroups_unref(cgroups);
+    return r;
+}
+
 int jobs_new(struct jobs **ret_jobs, const struct jobs_options *options)
 {
     struct jobs *jobs = calloc(1, sizeof(*jobs));
@@ -198,18 +222,15 @@ int jobs_new(struct jobs **ret_jobs, const struct jobs_options *options)
     list_init(&jobs->progress);
     list_init(&jobs->user_gates);
     list_init(&jobs->after_due);
+    list_init(&jobs->batches_due);
+    list_init(&jobs->batches_kept);
+    list_init(&jobs->batch_progress);
     jobs->progress_timer = evtimer_new(options->base, on_progress, jobs);
-    jobs->program = (struct child_program){.binary_fd = options->executor_fd,
-                                           .plugin_dirs = options->plugin_dirs,
-                                           .any_path = options->user_daemon,
-                                           .pin = options->pin,
-                                           .log_level = options->log_level,
-                                           .stack_size = options->stack_size,
-                                           .sandbox = options->sandbox};
+    jobs->program = program_of(options);
     jobs->boot.fd = jobs->wall.fd = -1;
     int r = kept_init(jobs) == 0 && jobs->progress_timer ? start_clocks(jobs) : -ENOMEM;
     if (r == 0)
-        r = start_cgroups(jobs);
+        r = start_cgroups(options->cgroups, &jobs->cgroups);
     if (r == 0)
         r = start_helper(jobs);
     if (r < 0) {
@@ -218,7 +239,7 @@ int jobs_new(struct jobs **ret_jobs, const struct jobs_options *options)
             event_free(jobs->progress_timer);
         due_deinit(&jobs->boot);
         due_deinit(&jobs->wall);
-        cgroups_free(jobs->cgroups);
+        cgroups_unref(jobs->cgroups);
         free(jobs);
         return r;
     }
@@ -297,12 +318,14 @@ struct jobs *jobs_free(struct jobs *jobs)
     restore_end(jobs);
     schedules_free(jobs);
     each_job(jobs, job_free);
+    batches_free(jobs);
     after_deinit(jobs);
     list_for_each_safe(l, n, &jobs->domains) domain_free(container_of(l, struct domain, link));
     gates_free(jobs);
     for (size_t i = 0; i < jobs->users.n_buckets; i++)
         for (struct hash_link *l = jobs->users.buckets[i], *next; l; l = next) {
             next = l->next;
+            free(container_of(l, struct user, by_uid)->own_limits);
             free(container_of(l, struct user, by_uid));
         }
     hash_deinit(&jobs->users);
@@ -316,8 +339,10 @@ struct jobs *jobs_free(struct jobs *jobs)
     due_deinit(&jobs->wall);
     event_free(jobs->progress_timer);
     child_forget_remains();
+    for (size_t i = 0; i < JOBS_SPARES; i++)
+        spares_deinit(&jobs->spares[i]);
     helper_free(jobs->helper);
-    cgroups_free(jobs->cgroups);
+    cgroups_unref(jobs->cgroups);
     free(jobs);
     return NULL;
 }
@@ -326,17 +351,28 @@ struct jobs *jobs_free(struct jobs *jobs)
 static uint64_t rate_limit(struct jobs *jobs, struct user *user)
 {
     const struct jobs_limits *l = &jobs->options.limits;
-    uint64_t now = clock_monotonic_usec() * 1000, own, all;
+    uint64_t rate = user_limits(jobs, user)->rate_per_user, now, own, all;
 
-    if (!l->rate && !l->rate_per_user)
+    if (!l->rate && !rate)
         return 0;
-    own = rate_wait(user->rate_nsec, l->rate_per_user, l->rate_burst, now);
+    now = clock_monotonic_usec() * 1000;
+    own = rate_wait(user->rate_nsec, rate, l->rate_burst, now);
     all = rate_wait(jobs->rate_nsec, l->rate, l->rate_burst, now);
     if (own || all)
         return MAX(own, all);
-    rate_take(&user->rate_nsec, l->rate_per_user, now);
+    rate_take(&user->rate_nsec, rate, now);
     rate_take(&jobs->rate_nsec, l->rate, now);
     return 0;
+}
+
+/* Whether there are so many already; if so, when the next one may come. */
+static bool is_full(struct room *room, uint64_t n, uint64_t most, uint64_t *ret_retry_usec)
+{
+    if (n >= most)
+        *ret_retry_usec = room_refuse(room, clock_monotonic_usec());
+    else if (n + 1 < most)
+        room->due_usec = 0; /* there is more than one place: nobody need wait */
+    return n >= most;
 }
 
 /* The refusals that need no job. NULL: none. */
@@ -350,12 +386,27 @@ static const char *refusal(struct jobs *jobs, const struct job_request *r, struc
         return "wsd is draining and takes no new jobs";
     if (jobs->drained)
         return "wsd was drained by `wsctl drain` and takes no new jobs until `wsctl resume`";
-    if (jobs->counters.n_open >= l->jobs)
+    if (r->batch && batch_refuses(r->batch)) {
+        *ret_code = CODE_CANCELLED;
+        return batch_refuses(r->batch);
+    }
+    if (is_full(&jobs->room, jobs->counters.n_open, l->jobs, ret_retry_usec))
         return "the queue is full (max-jobs in wsd.conf): try again later";
-    if (user->n_jobs >= l->jobs_per_user)
+    if (is_full(&user->room, user->n_jobs, user_limits(jobs, user)->jobs_per_user, ret_retry_usec))
         return "too many jobs of this user (max-jobs-per-user in wsd.conf): try again later";
     if (!r->more_input && r->input_size > l->input)
         return "the input is larger than a job's may be (max-input in wsd.conf)";
+    const char *text = r->file ? input_refuses(r->file) : NULL;
+    if (!text && r->file && r->durable)
+        text = "the input of a durable job has to be on wsd's disk: send its bytes";
+    if (text) {
+        *ret_code = CODE_USAGE;
+        return text;
+    }
+    text = r->parts ? arena_refuses(r->parts, ret_code) : NULL;
+    if (text)
+        return text;
+    *ret_code = CODE_BUSY;
     *ret_retry_usec = rate_limit(jobs, user);
     if (!*ret_retry_usec)
         return NULL;
@@ -366,12 +417,15 @@ static const char *refusal(struct jobs *jobs, const struct job_request *r, struc
 
 static struct job *job_new(struct jobs *jobs, const struct job_request *r, struct user *user)
 {
-    struct job *job = job_alloc(r->args_size, r->more_input ? 0 : r->input_size);
+    struct job *job = job_alloc(jobs, r->args_size, r->more_input ? 0 : r->input_size, r->batch);
 
     if (!job)
         return NULL;
     job->accepted_usec = clock_monotonic_usec();
-    id_make(jobs, job->accepted_usec + jobs->realtime_usec, job->id);
+    if (r->id)
+        memcpy(job->id, r->id, sizeof(job->id));
+    else
+        id_make(jobs, job->accepted_usec + jobs->realtime_usec, job->id);
     if (job_name(jobs, job) < 0) {
         job_drop_given(job);
         free(job);
@@ -443,10 +497,44 @@ static int join(struct job *job, const struct job_request *r, struct watch *w)
     return 0;
 }
 
-int jobs_submit(struct jobs *jobs, const struct job_request *r, struct watch *owner)
+/* Where jobs of a request go; of an array it is looked up once. */
+struct place {
+    struct domain *domain;
+    struct plugin *plugin; /* NULL: not known yet */
+};
+
+/* 0: it is there. Else refuses the job, and returns NOT_TAKEN, or -ENOMEM. */
+static int place_find(struct jobs *jobs, const struct job_request *r, struct place *place, struct watch *owner)
+{
+    _cleanup_(freep) char *request = NULL;
+    int code = CODE_BUSY;
+    const char *text = "too many plugins in use: try again later";
+
+    if (place->plugin && place->plugin->n_jobs) /* it stays as long as it has some */
+        return 0;
+    int named = plugin_request(jobs, r->uid, r->plugin, r->directory, &request);
+    if (named == 0) {
+        place->domain = domain_for(jobs, r->uid, request);
+        place->plugin = place->domain ? plugin_get(place->domain, request) : NULL;
+        if (place->plugin)
+            return 0;
+    } else if (named == -EACCES) {
+        code = CODE_DENIED;
+        text = "plugins by path are for a user's own wsd: install it in the plugin directory, and give its name";
+    } else if (named == -ENAMETOOLONG) {
+        code = CODE_NOT_FOUND;
+        text = "the path of the plugin is too long";
+    } else {
+        return named;
+    }
+    refuse(jobs, r->uid, owner, code, text);
+    return NOT_TAKEN;
+}
+
+/* 0 also where it was refused for its own sake; NOT_TAKEN: for what holds for the next as well; -ENOMEM. */
+static int submit(struct jobs *jobs, const struct job_request *r, struct place *place, struct watch *owner)
 {
     struct user *user = user_get(jobs, r->uid);
-    _cleanup_(freep) char *request = NULL;
     uint64_t retry_usec = 0;
     _cleanup_(after_freep) struct awaiting *awaiting = NULL;
     char words[JOB_TEXT];
@@ -464,41 +552,44 @@ int jobs_submit(struct jobs *jobs, const struct job_request *r, struct watch *ow
         text = durable_refuses(jobs, r, &code, words);
     if (!text && after_new(jobs, r, &awaiting, &text, &code, words) < 0)
         return -ENOMEM;
-    if (text)
-        return refuse_until(jobs, r->uid, owner, code, text, retry_usec);
-    int named = plugin_request(jobs, r->uid, r->plugin, r->directory, &request);
-    if (named == -EACCES)
-        return refuse(jobs, r->uid, owner, CODE_DENIED,
-                      "plugins by path are for a user's own wsd: install it in the plugin directory, and give its name");
-    if (named == -ENAMETOOLONG)
-        return refuse(jobs, r->uid, owner, CODE_NOT_FOUND, "the path of the plugin is too long");
-    if (named < 0)
-        return named;
-    struct domain *d = domain_for(jobs, r->uid, request);
-    struct plugin *p = d ? plugin_get(d, request) : NULL;
-    if (!p)
-        return refuse(jobs, r->uid, owner, CODE_BUSY, "too many plugins in use: try again later");
+    if (text) {
+        refuse_until(jobs, r->uid, owner, code, text, retry_usec);
+        return NOT_TAKEN;
+    }
+    int placed = place_find(jobs, r, place, owner);
+    if (placed != 0)
+        return placed;
     uint64_t bytes = r->args_size + (r->more_input ? 0 : r->input_size) + after_charge(awaiting);
-    if (user_charge(jobs, user, bytes) < 0)
-        return refuse(jobs, r->uid, owner, CODE_BUSY,
-                      "too many bytes of this user (max-bytes-per-user in wsd.conf): try again later");
+    if (user_charge(jobs, user, bytes) < 0) {
+        refuse(jobs, r->uid, owner, CODE_BUSY, "too many bytes of this user (max-bytes-per-user in wsd.conf): try again later");
+        return NOT_TAKEN;
+    }
     struct job *job = job_new(jobs, r, user);
     if (!job) {
         user_refund(jobs, user, bytes);
         return -ENOMEM;
     }
-    job->domain = d;
-    job->plugin = p;
-    p->n_jobs++;
+    job->domain = place->domain;
+    job->plugin = place->plugin;
+    job->plugin->n_jobs++;
     user->n_jobs++;
     jobs->counters.submitted++;
     jobs->counters.n_open++;
     owner->owner = true;
     watch_add(job, owner);
+    if (r->batch)
+        batch_add(r->batch, job);
     job->function_name = strdup(r->function);
     if (more_init(job, r) < 0 || !job->function_name || (awaiting && !job_more(job))) {
         user_refund(jobs, user, after_charge(awaiting));
         job_refuse(job, CODE_BUSY, "out of memory");
+        return 0;
+    }
+    int held = r->file ? input_hold(job, r->file) : r->parts ? arena_hold(job, r->parts) : 0;
+    if (held < 0) {
+        user_refund(jobs, user, after_charge(awaiting));
+        input_words(job, held, words);
+        job_refuse(job, CODE_BUSY, words);
         return 0;
     }
     if (awaiting) {
@@ -508,6 +599,39 @@ int jobs_submit(struct jobs *jobs, const struct job_request *r, struct watch *ow
     }
     plugin_wait(job);
     return 0;
+}
+
+int jobs_submit(struct jobs *jobs, const struct job_request *r, struct watch *owner)
+{
+    struct place place = {0};
+    int answer = submit(jobs, r, &place, owner);
+
+    return answer == NOT_TAKEN ? 0 : answer;
+}
+
+uint32_t jobs_submit_array(struct jobs *jobs, struct job_request *r, uint32_t n, uint8_t ret_id[16],
+                           struct watch *(*next)(struct job_request *r, uint32_t i, void *userdata), void *userdata)
+{
+    struct place place = {0};
+    uint8_t id[16];
+    int answer = 0;
+    uint32_t i;
+
+    id_make(jobs, clock_monotonic_usec() + jobs->realtime_usec, id);
+    jobs->n_ids += n - 1;
+    memcpy(ret_id, id, sizeof(id));
+    r->id = id;
+    for (i = 0; i < n && answer == 0; i++) {
+        struct watch *owner = next(r, i, userdata);
+        uint64_t number = le64toh(id_key(ret_id)) + i;
+
+        number = htole64(number);
+        memcpy(id + 8, &number, sizeof(number));
+        answer = submit(jobs, r, &place, owner);
+        if (answer < 0)
+            refuse(jobs, r->uid, owner, CODE_BUSY, "out of memory");
+    }
+    return i;
 }
 
 int jobs_input(struct watch *owner, const void *data, size_t size, bool last)
@@ -608,6 +732,7 @@ bool jobs_poll(struct jobs *jobs)
     if (jobs->untimed)
         jobs_rearm(jobs);
     after_turn(jobs);
+    batches_turn(jobs);
     gates_turn(jobs);
     jobs->realtime_usec = clock_realtime_usec() - clock_monotonic_usec();
     list_for_each(l, &jobs->domains)
@@ -617,12 +742,15 @@ bool jobs_poll(struct jobs *jobs)
         more |= domain_poll(d);
         domain_ring(d);
     }
+    if (jobs->store)
+        store_ring(jobs->store);
     return more || jobs->untimed; /* what has no timer cannot wake the loop: it stays awake until there is memory */
 }
 
 bool jobs_asleep(struct jobs *jobs)
 {
-    if (jobs->gates_due || !list_empty(&jobs->after_due))
+    if (jobs->gates_due || !list_empty(&jobs->after_due) || !list_empty(&jobs->batches_due) ||
+        (jobs->store && store_posted(jobs->store)))
         return false;
     list_for_each(l, &jobs->domains)
     {
@@ -677,6 +805,24 @@ void jobs_set_limits(struct jobs *jobs, const struct jobs_limits *limits)
     jobs->options.limits = *limits;
     jobs->gates_due = true;
     lanes_review(jobs);
+}
+
+int jobs_set_user_limits(struct jobs *jobs, uint32_t uid, const struct jobs_limits *limits)
+{
+    struct user *user = user_get(jobs, uid);
+    struct jobs_limits *own = user && limits ? malloc(sizeof(*own)) : NULL;
+
+    if (!user || (limits && !own))
+        return -ENOMEM;
+    if (limits)
+        *own = *limits;
+    if (user_limits(jobs, user)->rate_per_user != (limits ? limits : &jobs->options.limits)->rate_per_user)
+        user->rate_nsec = 0;
+    free(user->own_limits);
+    user->own_limits = own;
+    jobs->gates_due = true;
+    lanes_review(jobs);
+    return 0;
 }
 
 uint64_t jobs_open(const struct jobs *jobs)

@@ -60,6 +60,7 @@ struct jobs_limits {
     uint64_t keep_usec;      /* how long a detached job's end is kept */
     uint64_t grace_usec;     /* between the cancel flag and the end of the executor */
     uint64_t idle_usec;      /* an executor without work is ended after this */
+    uint64_t load_usec;      /* a plugin's constructors and init must be done by then */
     uint64_t hang_usec;      /* an executor that does not answer, or takes no job, is replaced after this */
     uint64_t recycle_jobs;   /* an executor makes room for a fresh one after so many; 0: never */
     uint64_t recycle_growth; /* and after it has grown by so many bytes; 0: never */
@@ -77,9 +78,8 @@ struct jobs_limits {
     {                                                                                                                  \
         .jobs = 10000000, .jobs_per_user = 1000000, .bytes_per_user = 4ull << 30, .input = 1ull << 30,                 \
         .result = 64ull << 20, .keep_usec = 300ull * 1000000, .grace_usec = 2000000, .idle_usec = 300ull * 1000000,    \
-        .hang_usec = 30000000, .quarantine_after = 3, .quarantine_max_usec = 300ull * 1000000,                           \
-        .schedules_per_user = 100,                                                                                     \
-        .ageing_usec = 10000000,                                                                                       \
+        .load_usec = 10000000, .hang_usec = 30000000, .quarantine_after = 3, .quarantine_max_usec = 300ull * 1000000,  \
+        .schedules_per_user = 100, .ageing_usec = 10000000,                                                            \
         .store_keep_usec = 7ull * 86400 * 1000000, .store_bytes = 1ull << 30                                           \
     }
 
@@ -92,7 +92,6 @@ struct jobs_limits {
 #define JOBS_TAGS          3u            /* a job */
 #define JOBS_GATES         1024u         /* functions, plugins and tags that are paused or have a limit */
 #define JOBS_RELOADS       4u            /* at the same time, a domain: each has an executor of its own for a while */
-#define JOBS_LOAD_USEC     10000000u     /* a plugin's constructors and init must be done by then */
 #define JOBS_INPUT_WINDOW  (256u * 1024) /* input that a client may send ahead, a call */
 #define JOBS_OUTPUT_WINDOW (1024u * 1024) /* output gathered here, a job, before it waits in the executor's memory */
 
@@ -145,7 +144,7 @@ struct jobs_options {
     uint32_t n_domains;                /* at least 1 */
     enum jobs_user_ids user_ids;
     uint32_t first_user_id; /* who is below it runs under wsd's uid, or not at all */
-    const char *spawner;    /* wsd-spawn */
+    const char *spawner;    /* wsd-spawn, or the socket of wsd-spawn.service */
     enum jobs_cgroups cgroups;
     /* Whether the configuration turns this plugin on; is_opt_in: the function asks to be off by default. */
     bool (*plugin_enabled)(const char *plugin, bool is_opt_in, void *context);
@@ -158,8 +157,6 @@ struct jobs_options {
     /* The longest time that a job of it may run, 0: any; *ret_of: NULL, or whose section of the configuration says so.
      * NULL: as in limits. */
     uint64_t (*plugin_max_run)(const char *plugin, const char **ret_of, void *context);
-    /* No executor can be started under the uid of a user any more: wsd-spawn is gone, and so is the right to another. */
-    void (*helpless)(void *context);
     void *context;
 };
 
@@ -192,8 +189,11 @@ struct job_info {
     uint64_t due_usec; /* DELAYED: so long yet */
     uint32_t waits_for; /* HELD: jobs that have not ended */
     const char *tags;   /* with commas between */
+    const uint8_t *batch; /* id of the one that it belongs to; NULL: none */
+    uint64_t placed; /* bytes of its output, in its part of an arena */
 };
 
+struct batch_watch;
 struct watch_ops;
 
 /* Somebody's interest in a job. Zeroed, with ops set, before it is handed in. */
@@ -236,6 +236,22 @@ struct watch_ops {
     void (*done)(struct watch *w, const struct job_info *info);
 };
 
+/* Input that lies in a file. */
+struct job_file {
+    int *fd; /* taken, where the job has it: then -1 */
+    uint64_t offset, size;
+};
+
+struct job_part {
+    uint64_t at, size; /* size 0: none */
+};
+
+/* Input and output that lie in an arena. */
+struct job_parts {
+    struct arena *arena;
+    struct job_part input, output;
+};
+
 struct job_request {
     const char *plugin, *function; /* function "": the main one */
     const char *args;              /* each with its NUL */
@@ -256,10 +272,17 @@ struct job_request {
     const uint8_t *after, *after_any; /* ids of jobs to run after, 16 bytes each: on success, on any end */
     uint32_t n_after, n_after_any;
     const char *tags; /* with commas between; NULL or "": none */
+    const struct job_file *file; /* the input; NULL: it is what `input` says */
+    const struct job_parts *parts; /* NULL: none */
+    struct batch_watch *batch; /* that it belongs to, which is its owner's; NULL: none */
+    const uint8_t *id;         /* NULL: a new one */
     struct directory *directory; /* NULL: none; a reference is taken */
     uint32_t uid;
 };
 
+/* Becomes wsd-spawn for a wsd with these options, which connects to this socket. Returns only where that cannot be: a negative
+ * errno. Of the options, what executors are started with and how is looked at. */
+int jobs_become_spawner(const struct jobs_options *options, int socket);
 int jobs_new(struct jobs **ret_jobs, const struct jobs_options *options);
 /* Ends every executor; jobs that are not final end as interrupted first. NULL is fine; returns NULL. */
 struct jobs *jobs_free(struct jobs *jobs);
@@ -271,6 +294,15 @@ int jobs_start(struct jobs *jobs);
 /* A job. accepted or refused is called now or later; 0 or -ENOMEM. One with a key that this user's job has already is that
  * job: the watch follows it. */
 int jobs_submit(struct jobs *jobs, const struct job_request *request, struct watch *owner);
+/* The same for many jobs that differ in their arguments and input only: next puts those of the i-th into the request, and gives
+ * its owner. *ret_id is that of the first; those of the others count up in the last 8 bytes, little endian. Returns how many were
+ * accepted or refused; where that is less than n, the last of them was refused for what holds for all behind it as well. */
+uint32_t jobs_submit_array(struct jobs *jobs, struct job_request *r, uint32_t n, uint8_t ret_id[16],
+                           struct watch *(*next)(struct job_request *r, uint32_t i, void *userdata), void *userdata);
+/* Memory for inputs and outputs of this user's jobs. 0: *ret_arena is set, and the descriptor taken, or *ret_refusal with a code;
+ * or -ENOMEM. jobs_arena_drop(): no more jobs; those that use it go on. NULL is fine; returns NULL. */
+int jobs_arena_new(struct jobs *jobs, uint32_t uid, int *fd, struct arena **ret_arena, int *ret_code, const char **ret_refusal);
+struct arena *jobs_arena_drop(struct arena *arena);
 /* More input; at most JOBS_INPUT_WINDOW ahead of input_taken. 0, or -EPROTO where the client is out of turn. */
 int jobs_input(struct watch *owner, const void *data, size_t size, bool last);
 /* Here and below, uid 0 means the jobs of all users: who gets that is the caller's to say.
@@ -301,6 +333,7 @@ struct jobs_filter {
     uint64_t older_usec;    /* submitted before that time; 0: any */
     uint32_t limit;         /* only the newest so many; 0: all */
     bool dead;              /* only those that are out of retries */
+    const uint8_t *batch;   /* only those of the one with this id; NULL: any */
 };
 
 struct selection;
@@ -323,6 +356,42 @@ void jobs_select_info(struct selection *s, const uint8_t id[16],
 bool jobs_select_cancel(struct selection *s, const uint8_t id[16]);
 /* NULL is fine; returns NULL. Says once in the log what was cancelled of other users. */
 struct selection *jobs_select_free(struct selection *s);
+
+/* --- batches: many jobs as a unit (batch.c) ---------------------------------------------------------------------------- */
+
+#define JOBS_BATCHES_PER_USER 1024u /* open, or ended and kept */
+
+struct batch_info {
+    uint8_t id[16];
+    uint32_t uid;
+    bool closed, ended, stopped; /* stopped: what was not begun ends as cancelled */
+    int exit;                    /* of the first, in their order, that has failed so far */
+    uint64_t total, queued, running, done, failed;
+    uint64_t submitted_usec; /* CLOCK_REALTIME */
+};
+
+/* Somebody's interest in a batch, embedded in the frontend's call. */
+struct batch_watch {
+    struct list link, progress;
+    struct batch *batch; /* NULL: none any more */
+    bool owner;
+    uint64_t told; /* how many had been accepted, and how many of them ended, together */
+    void (*tell)(struct batch_watch *w, const struct batch_info *info); /* info->ended: the last, and w is not the jobs' any more */
+};
+
+/* The owner adds jobs (job_request.batch) until it closes it, or goes. The failure of a job stops those behind it, unless
+ * keep_going. One that is detached is kept as long as a detached job; another is stopped when its owner goes. 0, -ENOMEM, or
+ * -EDQUOT: too many of this user. */
+int jobs_batch_open(struct jobs *jobs, uint32_t uid, bool keep_going, bool detached, bool progress, struct batch_watch *owner);
+void jobs_batch_close(struct batch_watch *owner);
+bool jobs_batch_is_open(const struct batch_watch *owner); /* jobs may be added */
+int jobs_batch_watch(struct jobs *jobs, const uint8_t id[16], uint32_t uid, bool progress, struct batch_watch *w); /* 0 or -ENOENT */
+void jobs_batch_unwatch(struct batch_watch *w); /* also where it has none */
+void jobs_batch_look(const struct batch_watch *w, struct batch_info *ret);
+int jobs_batch_info(struct jobs *jobs, const uint8_t id[16], uint32_t uid, struct batch_info *ret); /* 0 or -ENOENT */
+/* Everything in it that has not ended is cancelled, and nothing is added any more. 0 or -ENOENT. */
+int jobs_batch_cancel(struct jobs *jobs, const uint8_t id[16], uint32_t uid);
+void jobs_batch_cancel_watched(struct batch_watch *w, uint32_t uid);
 
 /* A job that is out of retries is to be queued again, or forgotten; embedded in the asker's object. */
 struct dead_query {
@@ -577,6 +646,8 @@ uint64_t jobs_open(const struct jobs *jobs); /* not final */
 /* For people: how many jobs a worker has begun, and how many are open besides. */
 void jobs_load(const struct jobs *jobs, uint64_t *ret_running, uint64_t *ret_waiting);
 void jobs_set_limits(struct jobs *jobs, const struct jobs_limits *limits);
+/* Of one user, instead of those: of them what ends with _per_user. NULL: as everybody. 0 or -ENOMEM. */
+int jobs_set_user_limits(struct jobs *jobs, uint32_t uid, const struct jobs_limits *limits);
 void jobs_counters(struct jobs *jobs, struct jobs_counters *ret);
 
 /* Of a submitter on another machine, instead of a path: no file of this one is opened for its jobs, by whatever right. */

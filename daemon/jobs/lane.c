@@ -104,18 +104,18 @@ void lanes_stale(const struct plugin *p)
 /* --- credit ------------------------------------------------------------------------------------------------------- */
 
 /* Some limit is of a kind that nobody can keep over calls which wsd does not see: they go by the socket. */
-static bool counted(const struct jobs *jobs)
+static bool counted(const struct jobs *jobs, const struct user *user)
 {
-    const struct jobs_limits *l = &jobs->options.limits;
+    const struct jobs_limits *l = user_limits(jobs, user);
 
-    return l->rate || l->rate_per_user || l->running_per_user;
+    return jobs->options.limits.rate || l->rate_per_user || l->running_per_user;
 }
 
 static uint32_t credit_of(const struct jobs *jobs, const struct user *user)
 {
-    uint64_t limit = jobs->options.limits.jobs_per_user;
+    uint64_t limit = user_limits(jobs, user)->jobs_per_user;
 
-    if (counted(jobs) || jobs->draining || jobs->drained || jobs->paused || user->n_direct >= limit)
+    if (counted(jobs, user) || jobs->draining || jobs->drained || jobs->paused || user->n_direct >= limit)
         return 0;
     return (uint32_t)MIN(limit - user->n_direct, (uint64_t)LANE_SLOTS);
 }
@@ -208,7 +208,7 @@ static const char *refusal(const struct jobs *jobs, struct domain *d, const stru
         return "no executor";
     if (number == RING_NONE)
         return "too many direct lanes";
-    if (counted(jobs))
+    if (counted(jobs, user))
         return "no direct calls while max-rate, max-rate-per-user or max-running-per-user of wsd.conf is set";
     return credit_of(jobs, user) ? NULL : "too many calls of this user (max-jobs-per-user in wsd.conf)";
 }

@@ -100,6 +100,13 @@ bool output_rest(struct job *job, const void *data, size_t size)
     return true;
 }
 
+bool output_adds_up(struct job *job, const struct front_completion *c, size_t rest)
+{
+    uint64_t came = job_received(job) + rest;
+
+    return arena_writes(job) ? came == 0 && c->size == 0 && arena_placed(job, c->output_size) : came == c->output_size;
+}
+
 void output_add_chunk(struct job *job, const struct front_completion *c)
 {
     struct front *front = &job->domain->executor->front;

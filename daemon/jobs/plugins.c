@@ -8,6 +8,7 @@
 #include <assert.h>
 #include <dirent.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -133,7 +134,7 @@ static void load_timer_set(struct domain *d)
     struct plugin *p = plugin_loading(d);
 
     if (p && !evtimer_pending(p->timer, NULL))
-        jobs_timer(d->jobs, p->timer, JOBS_LOAD_USEC);
+        jobs_timer(d->jobs, p->timer, d->jobs->options.limits.load_usec);
 }
 
 void plugin_rearm(struct domain *d)
@@ -214,8 +215,8 @@ static void on_timer(evutil_socket_t fd, short what, void *userdata)
 
     if (p->state != PLUGIN_LOADING)
         return;
-    log_warning("plugin %s: takes longer than %u seconds to load: its executor is replaced", p->request,
-                JOBS_LOAD_USEC / 1000000);
+    log_warning("plugin %s: takes longer than %" PRIu64 " ms to load ([limits] plugin-load): its executor is replaced", p->request,
+                p->domain->jobs->options.limits.load_usec / 1000);
     p->n_load_deaths = LOAD_DEATHS_MAX;
     executor_kill(p->domain->executor);
 }

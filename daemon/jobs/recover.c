@@ -122,7 +122,7 @@ static void crashed(struct job *job, const struct death *death)
 static bool may_run_again(const struct job *job)
 {
     return job_function(job)->flags & WSD_FN_IDEMPOTENT && !(job->flags & (JOB_DELIVERED | JOB_CONSUMED | JOB_TRUNCATED)) &&
-           job->attempts < JOBS_ATTEMPTS && (!job->more || job->more->stop == STOP_NONE);
+           job->attempts < JOBS_ATTEMPTS && (!job->more || job->more->stop == STOP_NONE) && !arena_writes(job);
 }
 
 static void requeue(struct job *job)
@@ -139,6 +139,7 @@ static void requeue(struct job *job)
 static void was_running(struct job *job, const struct death *death)
 {
     job->domain->useful = true; /* it ends, or has an attempt less */
+    arena_died(job);
     enum job_stop stop = job->more ? (enum job_stop)job->more->stop : STOP_NONE;
     char text[JOB_TEXT];
 
@@ -177,7 +178,7 @@ static void classify(struct domain *d, struct job *job, const struct death *deat
     }
     if (state == RING_DONE) {
         output_absorb(job);
-        if (job->flags & JOB_TRUNCATED || job_received(job) + c.size == c.output_size) {
+        if (job->flags & JOB_TRUNCATED || output_adds_up(job, &c, c.size)) {
             domain_done(job, &c);
             return;
         }

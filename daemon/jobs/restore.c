@@ -85,7 +85,7 @@ static struct job *make(struct jobs *jobs, const struct store_row *row, bool fin
     struct domain *d = domain_for(jobs, row->uid, row->plugin);
     struct plugin *p = user && d ? plugin_get(d, row->plugin) : NULL;
     struct plugin_function *function = p ? plugin_function_copy(p, &f) : NULL;
-    struct job *job = function ? job_alloc(final ? 0 : row->args_size, final ? 0 : inline_input(row)) : NULL;
+    struct job *job = function ? job_alloc(jobs, final ? 0 : row->args_size, final ? 0 : inline_input(row), false) : NULL;
 
     if (!job)
         return NULL;

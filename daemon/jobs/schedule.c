@@ -217,17 +217,19 @@ static void schedule_remove(struct schedule *s)
 
 /* --- running ------------------------------------------------------------------------------------------------------------ */
 
-static void arm(struct schedule *s)
+/* False: it is not to run now, whatever its calendar says. */
+static bool arm(struct schedule *s)
 {
     uint64_t now = clock_realtime_usec(), next;
     bool again = s->base_usec > now && s->base_usec - now < SET_BACK_USEC;
 
     if (s->jobs->draining || s->pending || s->removed || (s->configured && !s->claimed))
-        return;
+        return false;
     if (calendar_next(s->calendar, again ? s->base_usec : now, &next) == 0)
         due_set(&s->due, &s->jobs->wall, next);
     else
         due_cancel(&s->due);
+    return true;
 }
 
 static struct schedule *of_watch(struct watch *w)
@@ -392,8 +394,8 @@ static void start(struct schedule *s)
         s->accepted = true;
         (void)jobs_watch(s->jobs, s->id, s->job.uid, &s->watch);
     }
-    arm(s);
-    if (s->persistent && s->due.clock && calendar_next(s->calendar, s->base_usec, &missed) == 0 && missed <= now) {
+    /* no time may be left to come, and one have been missed */
+    if (arm(s) && s->persistent && calendar_next(s->calendar, s->base_usec, &missed) == 0 && missed <= now) {
         log_info("schedule %s of uid %u: a run was missed, and comes now", s->name, s->job.uid);
         due_set(&s->due, &s->jobs->wall, missed);
     }
@@ -516,7 +518,7 @@ static const char *refusal(struct jobs *jobs, const struct schedule_request *r, 
         return "out of memory";
     if (jobs->draining)
         return "wsd is draining and takes no new schedules";
-    if (user->n_schedules >= jobs->options.limits.schedules_per_user)
+    if (user->n_schedules >= user_limits(jobs, user)->schedules_per_user)
         return "too many schedules of this user (max-schedules-per-user in wsd.conf): remove one first";
     *ret_code = CODE_IO;
     if (!why)

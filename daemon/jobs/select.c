@@ -29,6 +29,7 @@ struct selection {
     uint32_t reach; /* whose jobs; 0: of all */
     struct jobs_filter filter;
     char *plugin, *function;
+    uint8_t batch[16];
     uint64_t after_usec, before_usec; /* CLOCK_REALTIME; 0: any */
     size_t cursor;
     bool begun, gathered;
@@ -59,6 +60,8 @@ int jobs_select(struct jobs *jobs, uint32_t uid, uint32_t reach, const struct jo
     s->filter = *filter;
     s->filter.plugin = s->plugin;
     s->filter.function = s->function;
+    if (filter->batch)
+        s->filter.batch = memcpy(s->batch, filter->batch, sizeof(s->batch));
     s->after_usec = filter->newer_usec && filter->newer_usec < now ? now - filter->newer_usec : 0;
     s->before_usec = filter->older_usec ? now - MIN(filter->older_usec, now - 1) : 0;
     *ret_selection = s;
@@ -102,6 +105,8 @@ static bool matches(const struct selection *s, const struct job *job)
     const struct jobs_filter *f = &s->filter;
     const struct promise *p = job_promise(job);
 
+    if (f->batch && (!job->batched || memcmp(batch_id(job), f->batch, sizeof(s->batch)) != 0))
+        return false;
     return job_shown_to(job, s->reach) && (!f->by_uid || f->uid == job->user->uid) &&
            (!s->after_usec || job_submitted_usec(job) >= s->after_usec) &&
            (!s->before_usec || job_submitted_usec(job) <= s->before_usec) &&

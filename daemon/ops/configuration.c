@@ -90,6 +90,7 @@ static const struct key keys[] = {
     {"limits", "executor-idle", KIND_TIME, AT(limits.idle_usec)},
     {"limits", "executor-memory", KIND_MEMORY, AT(executor_memory)},
     {"limits", "executor-tasks", KIND_TASKS, AT(executor_tasks)},
+    {"limits", "plugin-load", KIND_TIME, AT(limits.load_usec)},
     {"limits", "executor-answer", KIND_TIME, AT(limits.hang_usec)},
     {"limits", "max-run", KIND_TIME, AT(limits.max_run_usec)},
     {"limits", "max-wait", KIND_TIME, AT(limits.max_wait_usec)},
@@ -897,6 +898,43 @@ int config_set(struct config *c, const char *section, const char *key, const cha
     return -EINVAL;
 }
 
+static bool is_in(const struct key *key, size_t at, size_t size)
+{
+    return key->at >= at && key->at < at + size;
+}
+
+static bool is_limit(const struct key *key, bool own)
+{
+    static const char of_each[] = "-per-user";
+    size_t n = strlen(key->name);
+
+    if (own)
+        return is_in(key, AT(limits), sizeof(struct jobs_limits)) && n > sizeof(of_each) &&
+               strcmp(key->name + n - (sizeof(of_each) - 1), of_each) == 0;
+    return is_in(key, AT(limits), sizeof(struct jobs_limits)) || is_in(key, AT(frontend_limits), sizeof(struct frontend_limits));
+}
+
+int config_set_limit(struct config *c, const struct config *from, const char *key, const char *value, bool own,
+                     char error[static CONFIG_ERROR])
+{
+    size_t n;
+
+    for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
+        if (strcmp(keys[i].name, key) != 0 || !is_limit(&keys[i], own))
+            continue;
+        if (*value)
+            return config_set(c, keys[i].section, key, value, error);
+        memcpy((char *)c + keys[i].at, (const char *)from + keys[i].at, sizeof(uint64_t)); /* all of them are */
+        return 0;
+    }
+    n = (size_t)snprintf(error, CONFIG_ERROR, own ? "`%.64s` is no limit of one user; there are:" :
+                         "`%.64s` is no limit that can be moved while wsd runs; see `wsctl limits`", key);
+    for (size_t i = 0; own && i < ARRAY_SIZE(keys) && n < CONFIG_ERROR; i++)
+        if (is_limit(&keys[i], true))
+            n += (size_t)snprintf(error + n, CONFIG_ERROR - n, " %s", keys[i].name);
+    return -EINVAL;
+}
+
 struct reading {
     struct config *config;
     FILE *file;
@@ -1103,6 +1141,22 @@ static bool is_unset(const struct config *c, const struct key *key)
         return !*(const uint64_t *)at;
     default:
         return false;
+    }
+}
+
+void config_each_limit(const struct config *c, void (*each)(const char *key, const char *value, void *userdata), void *userdata)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
+        _cleanup_(freep) char *text = NULL;
+        size_t size;
+        FILE *to = is_limit(&keys[i], false) ? open_memstream(&text, &size) : NULL;
+
+        if (!to)
+            continue;
+        if (!is_unset(c, &keys[i]))
+            print_value(c, &keys[i], to);
+        if (fclose(to) == 0)
+            each(keys[i].name, text, userdata);
     }
 }
 

@@ -120,6 +120,12 @@ int config_read_standard(struct config *c, const char *directory, char error[sta
 /* One key, as on the command line. 0 or -EINVAL with the words. */
 int config_set(struct config *c, const char *section, const char *key, const char *value,
                char error[static CONFIG_ERROR]);
+/* One of the limits that may change while wsd runs: in `limits` and `frontend_limits`, whatever its section. own: of one user,
+ * whose name ends with -per-user. value "": that of `from`. 0, or -EINVAL with the words. */
+int config_set_limit(struct config *c, const struct config *from, const char *key, const char *value, bool own,
+                     char error[static CONFIG_ERROR]);
+/* Each of them with its value, as the file has it. */
+void config_each_limit(const struct config *c, void (*each)(const char *key, const char *value, void *userdata), void *userdata);
 /* What can be seen only when all of it was read. 0 or -EINVAL with the words. */
 int config_check(const struct config *c, char error[static CONFIG_ERROR]);
 /* All of it, in the syntax of the file. */

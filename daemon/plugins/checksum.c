@@ -229,7 +229,7 @@ static const struct wsd_function functions[] = {
     {.name = "checksum",
      .help = "[ALGORITHM] [FILE]...: like sha256sum; ALGORITHM: md5 sha1 sha224 sha256 sha384 sha512 b2 "
              "(write ./sha256 for a file of such a name)",
-     .flags = WSD_FN_IDEMPOTENT,
+     .flags = WSD_FN_IDEMPOTENT | WSD_FN_SHARED, /* each byte is looked at once */
      .run = checksum},
 };
 

@@ -161,6 +161,9 @@ int back_read(struct back *b, uint32_t slot, uint32_t generation, struct back_re
                              .function = d->function,
                              .argc = d->argc,
                              .flags = d->flags,
+                             .input_at = d->input_at,
+                             .output_at = d->output_at,
+                             .output_size = d->output_size,
                              .timeout_usec = d->timeout_usec,
                              .cancel = &d->cancel};
 

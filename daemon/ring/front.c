@@ -138,6 +138,9 @@ int front_prepare(struct front *f, const struct front_job *job, uint32_t *ret_sl
     d->directory_size = (uint32_t)directory_size;
     d->args_size = (uint32_t)job->args_size;
     d->input_size = job->input_size;
+    d->input_at = job->input_at;
+    d->output_at = job->output_at;
+    d->output_size = job->output_size;
     d->blob = blob;
     d->timeout_usec = job->timeout_usec;
     atomic_store_explicit(&d->cancel, 0, memory_order_relaxed);

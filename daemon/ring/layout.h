@@ -29,7 +29,7 @@
 #include "base/event.h"
 
 #define RING_MAGIC   0x31647377u /* "wsd1" */
-#define RING_VERSION 3u
+#define RING_VERSION 4u
 
 #define RING_SLOTS       1024u                  /* jobs handed ahead; bounds what a dying executor can hurt */
 #define RING_SMALL       4096u                  /* bytes in the arena that belong to each slot for good */
@@ -54,6 +54,9 @@ enum down_flags {
     DOWN_SAME_USER = 1u << 0,   /* the executor runs with the submitter's rights: it opens files itself */
     DOWN_INPUT_FD = 1u << 1,    /* the input is a sealed memfd that came over the control socket */
     DOWN_INPUT_PIPE = 1u << 2,  /* the input is streamed through a pipe that came over the control socket */
+    DOWN_INPUT_FILE = 1u << 3,  /* with FD: it is no memfd of wsd's but somebody's file, which may be changed and cut */
+    DOWN_INPUT_COPY = 1u << 4,  /* with FILE: a function that gets it whole gets a copy */
+    DOWN_OUTPUT_PLACE = 1u << 5, /* the output goes to a part of the descriptor that came (with FILE: the same one), an arena */
 };
 
 /* The request half. [wsd writes before QUEUED; executor reads after its CAS] */
@@ -72,6 +75,8 @@ struct down_slot {
     uint64_t timeout_usec;   /* of its run time: the executor adds the time at which it starts; 0: none */
     _Atomic uint32_t cancel; /* [atomic: relaxed both sides; a flag that is polled] */
     uint32_t reserved2;
+    uint64_t input_at;       /* DOWN_INPUT_FILE: where in the file it begins */
+    uint64_t output_at, output_size; /* DOWN_OUTPUT_PLACE */
 } __attribute__((aligned(128)));
 
 struct down {

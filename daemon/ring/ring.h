@@ -43,6 +43,8 @@ struct front_job {
     size_t args_size;
     const void *input;   /* NULL where it has a descriptor */
     uint64_t input_size; /* also of the descriptor; 0 for a pipe */
+    uint64_t input_at;   /* in a file */
+    uint64_t output_at, output_size; /* in an arena */
     uint64_t timeout_usec;
 };
 
@@ -136,7 +138,7 @@ struct back_request {
     const char *args;      /* ends in NUL where args_size > 0 */
     size_t args_size;
     const void *input; /* NULL: none, or by descriptor */
-    uint64_t input_size;
+    uint64_t input_size, input_at, output_at, output_size;
     uint64_t timeout_usec;
     const _Atomic uint32_t *cancel;
 };

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * main.c: wsd-spawn: starts executors under the uids of users, for a wsd that has or gives the right to that. packet.h
- * says how it is started and spoken to.
+ * main.c: wsd-spawn: starts executors under the uids of users, for the wsd that started it, or for one that has no right and
+ * connects to it, where the service manager has started it (wsd-spawn.service). packet.h says how it is started and spoken to.
  * Owns its children: those it started and has not reaped yet.
  * Keeps: nobody gets a uid or a group below the bound of its command line, nor anything but wsd-executor; each child that
  * was started is told of as exited once; none is left when wsd, or this process, ends.
- * Does not parse, allocate, look names up, or do anything for anybody but the wsd that started it. One thread. */
+ * Does not parse, allocate, look names up, or do anything for anybody but one wsd, which has its own uid. One thread. */
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -145,6 +145,12 @@ _Noreturn static void child_runs(const struct spawn_request *q, const int *fds)
 
 /* --- answers ------------------------------------------------------------------------------------------------------ */
 
+/* What is here dies with this process. */
+_Noreturn static void end_without_wsd(bool is_closed)
+{
+    _exit(is_closed || errno == EPIPE || errno == ECONNRESET ? EXIT_SUCCESS : EXIT_FAILED);
+}
+
 static void answer(const struct spawn_reply *a, int fd)
 {
     union {
@@ -166,8 +172,8 @@ static void answer(const struct spawn_reply *a, int fd)
     do
         n = sendmsg(SPAWN_FD_SOCKET, &m, MSG_NOSIGNAL);
     while (n < 0 && errno == EINTR);
-    if (n < 0) /* nobody is there to start anything for */
-        _exit(EXIT_FAILED);
+    if (n < 0)
+        end_without_wsd(false);
 }
 
 static struct child *child_of(uint64_t serial)
@@ -264,8 +270,8 @@ static void take_request(void)
     ssize_t n = recvmsg(SPAWN_FD_SOCKET, &m, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
     if (n < 0 && (errno == EINTR || errno == EAGAIN))
         return;
-    if (n <= 0) /* wsd is gone: what is here dies with this process */
-        _exit(n < 0 ? EXIT_FAILED : EXIT_SUCCESS);
+    if (n <= 0)
+        end_without_wsd(n == 0);
     take_descriptors(&m, fds, &n_fds);
     handle(&q, m.msg_flags & MSG_TRUNC ? sizeof(q) + 1 : (size_t)n, fds,
            m.msg_flags & MSG_CTRUNC ? SPAWN_FDS_MAX + 1 : n_fds);
@@ -318,16 +324,55 @@ static bool parse_arguments(int argc, char **argv)
     return strlen(sandbox_given) < SANDBOX_ROOM - 64;
 }
 
-/* The other end of the socket was made by wsd: that is who has to be our parent still. */
-static bool is_started_by_wsd(void)
+static bool socket_says(int option, int *ret)
+{
+    socklen_t size = sizeof(*ret);
+
+    return getsockopt(SPAWN_FD_SOCKET, SOL_SOCKET, option, ret, &size) == 0;
+}
+
+static bool peer_of(int fd, struct ucred *ret)
+{
+    socklen_t size = sizeof(*ret);
+
+    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, ret, &size) == 0;
+}
+
+/* The first one who has our own uid, in the place of the socket that listens; who comes later is the next helper's. */
+static bool accept_wsd(void)
+{
+    struct pollfd p = {.fd = SPAWN_FD_SOCKET, .events = POLLIN};
+    struct ucred peer;
+
+    for (;;) {
+        if (poll(&p, 1, -1) < 0 && errno != EINTR)
+            return false;
+        int fd = accept4(SPAWN_FD_SOCKET, NULL, NULL, SOCK_CLOEXEC);
+        if (fd < 0 && errno != EINTR && errno != EAGAIN && errno != ECONNABORTED)
+            return false;
+        if (fd >= 0 && peer_of(fd, &peer) && peer.uid == getuid()) {
+            bool taken = dup2(fd, SPAWN_FD_SOCKET) >= 0;
+
+            close(fd);
+            return taken;
+        }
+        if (fd < 0)
+            continue;
+        fprintf(stderr, "wsd-spawn: user %u is not heard: wsd runs as user %u\n", peer.uid, getuid());
+        close(fd);
+    }
+}
+
+/* The other end of a pair was made by wsd: that is who has to be our parent still. */
+static bool find_wsd(bool *ret_accepted)
 {
     struct ucred peer;
-    socklen_t size = sizeof(peer);
-    int type = 0;
-    socklen_t type_size = sizeof(type);
+    int type, listens;
 
-    return getsockopt(SPAWN_FD_SOCKET, SOL_SOCKET, SO_TYPE, &type, &type_size) == 0 && type == SOCK_SEQPACKET &&
-           getsockopt(SPAWN_FD_SOCKET, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.pid == getppid();
+    if (!socket_says(SO_TYPE, &type) || type != SOCK_SEQPACKET || !socket_says(SO_ACCEPTCONN, &listens))
+        return false;
+    *ret_accepted = listens;
+    return listens ? accept_wsd() : peer_of(SPAWN_FD_SOCKET, &peer) && peer.pid == getppid();
 }
 
 static int prepare(void)
@@ -335,13 +380,16 @@ static int prepare(void)
     static const int ignored[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE, SIGUSR1, SIGUSR2, SIGALRM, SIGTSTP};
     struct sigaction ignore = {.sa_handler = SIG_IGN};
     sigset_t chld;
+    bool accepted;
 
     self = getpid();
-    if (prctl(PR_SET_NAME, "wsd-spawn") < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || !is_started_by_wsd() ||
-        drop_rights() < 0)
+    if (prctl(PR_SET_NAME, "wsd-spawn") < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || drop_rights() < 0 || !find_wsd(&accepted))
         return -1;
+    if (accepted)
+        answer(&(struct spawn_reply){.kind = SPAWN_READY}, fcntl(SPAWN_FD_CGROUPS, F_GETFD) < 0 ? -1 : SPAWN_FD_CGROUPS);
     for (size_t i = 0; i < sizeof(ignored) / sizeof(*ignored); i++)
-        sigaction(ignored[i], &ignore, NULL);
+        if (!accepted || ignored[i] != SIGTERM) /* a service manager ends its unit so */
+            sigaction(ignored[i], &ignore, NULL);
     if (fcntl(SPAWN_FD_SOCKET, F_SETFD, FD_CLOEXEC) < 0 || fcntl(SPAWN_FD_EXECUTOR, F_SETFD, FD_CLOEXEC) < 0 ||
         close_range(SPAWN_FD_EXECUTOR + 1, ~0u, 0) < 0)
         return -1;

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * packet.h: what goes between wsd and wsd-spawn, the helper that starts executors under the uids of users. A
- * SOCK_SEQPACKET pair; each packet is one structure of fixed size, with numbers and no text.
+ * packet.h: what goes between wsd and wsd-spawn, the helper that starts executors under the uids of users. Over
+ * SOCK_SEQPACKET; each packet is one structure of fixed size, with numbers and no text.
  *
  * The helper is started as
  *     wsd-spawn FIRST_ID PLUGIN_DIR[:PLUGIN_DIR...] PATHS LOG_LEVEL PIN STACK SANDBOX
- * with descriptors 3: the socket, 4: wsd-executor. Users and groups below FIRST_ID are refused. All but FIRST_ID is handed to
+ * with descriptors 3: the socket, 4: wsd-executor. The socket is connected to the wsd that started it; or it listens, the service
+ * manager has it, and the first to connect who has the helper's own uid is wsd: then descriptor 5 may be a cgroup to make those of
+ * executors in, which READY hands over. Users and groups below FIRST_ID are refused. All but FIRST_ID is handed to
  * each executor as it stands there (ring/control.h), so that what executors may load and do was settled before the helper
  * was there; a packet adds the number of workers and the memory limit.
  */
@@ -16,6 +18,7 @@
 
 #define SPAWN_FD_SOCKET   3
 #define SPAWN_FD_EXECUTOR 4
+#define SPAWN_FD_CGROUPS  5
 
 #define SPAWN_GROUPS_MAX   256u
 #define SPAWN_CHILDREN_MAX 4096u
@@ -29,6 +32,7 @@ enum spawn_kind {
     SPAWN_START = 1, /* -> STARTED, and EXITED where that has no error */
     SPAWN_KILL = 2,  /* serial: SIGKILL; one that is not there any more is fine */
     /* helper -> wsd */
+    SPAWN_READY = 64,   /* the first one where wsd has connected; with the cgroup, if there is one, as descriptor */
     SPAWN_STARTED = 65, /* error: 0, pid and a pidfd as descriptor; or a positive errno */
     SPAWN_EXITED = 66,  /* code, status: as waitid(2) tells; the pid is nobody's any more */
 };

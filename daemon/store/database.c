@@ -5,7 +5,8 @@
  * Keeps: a row is whole or not there; what a job was given stays until it cannot be needed any more, its output until the
  * job is dropped.
  * Three tables, so that a change of state does not write the bytes again: jobs (what is known of each), inputs (what it
- * was given) and results (what it put out).
+ * was given) and results (what it put out). Up to STORE_SMALL bytes stand in jobs itself: a change of state writes that page
+ * anyway, and another table would be another page each time.
  * Does not know what a state means, or when something is to go. */
 #include "store/database.h"
 
@@ -20,7 +21,7 @@
 
 #include "base/cleanup.h"
 
-#define VERSION 3 /* of the tables */
+#define VERSION 4 /* of the tables */
 
 enum statement {
     BEGIN, COMMIT, ROLLBACK, ADD_JOB, ADD_INPUT, START, INPUT, RETRY, END, DROP_INPUT, ADD_RESULT, DROP_RESULT, RESULT,
@@ -33,8 +34,8 @@ static const char *const sql[N_STATEMENTS] = {
     [ROLLBACK] = "ROLLBACK",
     [ADD_JOB] = "INSERT INTO jobs (number, id, uid, plugin, function, directory, job_key, priority, function_flags, "
                 "timeout_usec, retry_usec, retries, retry_on, state, submitted_usec, due_usec, argc, due_at, delay_usec, "
-                "wait_usec, tags, runs_after) "
-                "VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,?20,?21,?22)",
+                "wait_usec, tags, runs_after, args, input) "
+                "VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,?20,?21,?22,?23,?24)",
     [ADD_INPUT] = "INSERT INTO inputs (number, args, input) VALUES (?1,?2,?3)",
     [START] = "UPDATE jobs SET started = 1 WHERE number = ?1",
     [INPUT] = "SELECT input FROM inputs WHERE number = ?1",
@@ -42,16 +43,18 @@ static const char *const sql[N_STATEMENTS] = {
               "due_at = 0 WHERE number = ?1",
     [END] = "UPDATE jobs SET state = ?2, exit = ?3, retried = ?4, attempts = ?5, dead = ?6, ended_usec = ?7, "
             "queued_usec = ?8, run_usec = ?9, cpu_usec = ?10, done = ?11, total = ?12, error = ?13, status = ?14, "
-            "worker = ?15, backtrace = ?16, output_size = ?17, started = 0 WHERE number = ?1",
+            "worker = ?15, backtrace = ?16, output_size = ?17, output = ?18, started = 0, args = CASE WHEN ?6 THEN args END, "
+            "input = CASE WHEN ?6 THEN input END WHERE number = ?1",
     [DROP_INPUT] = "DELETE FROM inputs WHERE number = ?1",
     [ADD_RESULT] = "INSERT OR REPLACE INTO results (number, output) VALUES (?1,?2)",
     [DROP_RESULT] = "DELETE FROM results WHERE number = ?1",
-    [RESULT] = "SELECT output FROM results WHERE number = ?1",
+    [RESULT] = "SELECT ifnull(j.output, r.output) FROM jobs j LEFT JOIN results r ON r.number = j.number "
+               "WHERE j.number = ?1 AND output_size > 0",
     [REQUEUE] = "UPDATE jobs SET state = ?2, dead = 0, started = 0, retried = 0, attempts = 0, exit = 0, ended_usec = 0, "
                 "due_usec = 0, due_at = 0, error = NULL, status = NULL, worker = NULL, backtrace = NULL, output_size = 0, "
-                "runs_after = NULL WHERE number = ?1 AND dead = 1",
-    [GIVEN] = "SELECT args, CASE WHEN length(input) <= ?2 THEN input END, ifnull(length(input), 0) FROM inputs "
-              "WHERE number = ?1",
+                "output = NULL, runs_after = NULL WHERE number = ?1 AND dead = 1",
+    [GIVEN] = "SELECT ifnull(j.args, i.args), ifnull(j.input, CASE WHEN length(i.input) <= ?2 THEN i.input END), "
+              "ifnull(length(ifnull(j.input, i.input)), 0) FROM jobs j LEFT JOIN inputs i ON i.number = j.number WHERE j.number = ?1",
     [DROP_JOB] = "DELETE FROM jobs WHERE number = ?1",
     [ADD_SCHEDULE] = "INSERT INTO schedules (number, uid, name, calendar, plugin, function, directory, args, argc, priority, "
                      "timeout_usec, retries, retry_on, retry_usec, wait_usec, durable, persistent, configured, due_usec) "
@@ -105,6 +108,12 @@ static const char *const upgrades[VERSION] = {
           "ALTER TABLE jobs ADD COLUMN runs_after BLOB;"
           "PRAGMA user_version = 3;"
           "COMMIT;",
+    [3] = "BEGIN;"
+          "ALTER TABLE jobs ADD COLUMN args BLOB;"
+          "ALTER TABLE jobs ADD COLUMN input BLOB;"
+          "ALTER TABLE jobs ADD COLUMN output BLOB;"
+          "PRAGMA user_version = 4;"
+          "COMMIT;",
 };
 
 /* What was given to a job that has ended is not wanted at the start, and neither is a large input. */
@@ -112,9 +121,10 @@ static const char all[] =
     "SELECT j.number, id, uid, plugin, function, directory, job_key, priority, function_flags, timeout_usec, retry_usec, "
     "retries, retry_on, retried, attempts, state, started, dead, exit, argc, submitted_usec, due_usec, ended_usec, "
     "queued_usec, run_usec, cpu_usec, done, total, output_size, error, status, worker, backtrace, "
-    "CASE WHEN state < ?1 THEN i.args END, "
-    "CASE WHEN state < ?1 AND length(i.input) <= ?2 THEN i.input END, ifnull(length(i.input), 0), "
-    "ifnull(length(i.args), 0), due_at, delay_usec, wait_usec, tags, CASE WHEN state < ?1 THEN runs_after END "
+    "CASE WHEN state < ?1 THEN ifnull(j.args, i.args) END, "
+    "CASE WHEN state < ?1 THEN ifnull(j.input, CASE WHEN length(i.input) <= ?2 THEN i.input END) END, "
+    "ifnull(length(ifnull(j.input, i.input)), 0), ifnull(length(ifnull(j.args, i.args)), 0), "
+    "due_at, delay_usec, wait_usec, tags, CASE WHEN state < ?1 THEN runs_after END "
     "FROM jobs j LEFT JOIN inputs i ON i.number = j.number ORDER BY j.number";
 
 struct database {
@@ -473,6 +483,7 @@ static int add_input(struct database *db, const struct store_row *row)
 static int add(struct database *db, const struct store_row *row)
 {
     sqlite3_stmt *st = of(db, ADD_JOB, row->number);
+    bool small = row->args_size + row->input_size <= STORE_SMALL && (row->input || !row->input_size);
 
     sqlite3_bind_blob(st, 2, row->id, sizeof(row->id), SQLITE_STATIC);
     put(st, 3, row->uid);
@@ -495,8 +506,12 @@ static int add(struct database *db, const struct store_row *row)
     put(st, 20, row->wait_usec);
     put_text(st, 21, row->tags);
     put_bytes(st, 22, row->after, row->after_size);
+    if (small) {
+        put_bytes(st, 23, row->args, row->args_size);
+        put_bytes(st, 24, row->input, row->input_size);
+    }
     int code = run(db, ADD_JOB);
-    return code == SQLITE_OK && (row->args_size || row->input_size) ? add_input(db, row) : code;
+    return code == SQLITE_OK && !small ? add_input(db, row) : code;
 }
 
 static int retry(struct database *db, const struct store_row *row)
@@ -532,12 +547,14 @@ static int end(struct database *db, const struct store_row *row)
     put_text(st, 15, row->worker);
     put_text(st, 16, row->backtrace);
     put(st, 17, row->output_size);
+    if (row->output_size <= STORE_SMALL)
+        put_bytes(st, 18, row->output, row->output_size);
     code = run(db, END);
     if (code == SQLITE_OK && !row->dead) {
         of(db, DROP_INPUT, row->number);
         code = run(db, DROP_INPUT);
     }
-    if (code == SQLITE_OK && row->output_size) {
+    if (code == SQLITE_OK && row->output_size > STORE_SMALL) {
         put_bytes(of(db, ADD_RESULT, row->number), 2, row->output, row->output_size);
         code = run(db, ADD_RESULT);
     }
@@ -688,13 +705,10 @@ static int read_given(struct database *db, struct store_request *r)
         r->result = take_memory(r, sqlite3_column_blob(st, 0), args + input, args);
         if (r->result == 0 && input)
             memcpy((char *)r->reply + args, sqlite3_column_blob(st, 1), input);
-    } else if (code == SQLITE_DONE) { /* it was given nothing */
-        r->row.args_size = r->row.input_size = 0;
-        r->result = take_memory(r, NULL, 0, 0);
     }
     sqlite3_reset(st);
     sqlite3_clear_bindings(st);
-    return r->result == -ENOMEM ? SQLITE_NOMEM : code == SQLITE_ROW || code == SQLITE_DONE ? SQLITE_OK : code;
+    return r->result == -ENOMEM ? SQLITE_NOMEM : code == SQLITE_ROW ? SQLITE_OK : code;
 }
 
 static int requeue(struct database *db, struct store_request *r)

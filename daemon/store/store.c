@@ -23,8 +23,9 @@
 struct store {
     pthread_t thread;
     pthread_mutex_t lock;
-    pthread_cond_t posted;
-    struct list waiting;  /* [lock] posted, not looked at */
+    pthread_cond_t rung;
+    struct list posted;   /* [loop] since the last store_ring() */
+    struct list waiting;  /* [lock] not looked at */
     struct list done;     /* [lock] not answered */
     bool ending;          /* [lock] */
     bool running;         /* [loop] there is a thread */
@@ -148,7 +149,7 @@ static void *thread(void *context)
     pthread_mutex_lock(&s->lock);
     for (;;) {
         while (list_empty(&s->waiting) && !s->ending)
-            pthread_cond_wait(&s->posted, &s->lock);
+            pthread_cond_wait(&s->rung, &s->lock);
         if (list_empty(&s->waiting))
             break;
         move(&s->waiting, &batch, STORE_BATCH);
@@ -156,7 +157,9 @@ static void *thread(void *context)
         do_batch(s, &batch);
         pthread_mutex_lock(&s->lock);
         move(&batch, &s->done, UINT32_MAX);
+        pthread_mutex_unlock(&s->lock); /* whom it wakes wants it */
         (void)eventfd_write(s->fd, 1);
+        pthread_mutex_lock(&s->lock);
     }
     pthread_mutex_unlock(&s->lock);
     return NULL;
@@ -210,7 +213,8 @@ int store_open(struct store **ret_store, const char *directory, int (*each)(cons
     if (!s)
         return -ENOMEM;
     pthread_mutex_init(&s->lock, NULL);
-    pthread_cond_init(&s->posted, NULL);
+    pthread_cond_init(&s->rung, NULL);
+    list_init(&s->posted);
     list_init(&s->waiting);
     list_init(&s->done);
     s->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -244,10 +248,11 @@ struct store *store_free(struct store *s, void (*unanswered)(struct store_reques
 {
     if (!s)
         return NULL;
+    store_ring(s);
     if (s->running) {
         pthread_mutex_lock(&s->lock);
         s->ending = true;
-        pthread_cond_signal(&s->posted);
+        pthread_cond_signal(&s->rung);
         pthread_mutex_unlock(&s->lock);
         pthread_join(s->thread, NULL);
     }
@@ -256,7 +261,7 @@ struct store *store_free(struct store *s, void (*unanswered)(struct store_reques
         if (unanswered)
             unanswered(container_of(l, struct store_request, link));
     database_free(s->db);
-    pthread_cond_destroy(&s->posted);
+    pthread_cond_destroy(&s->rung);
     pthread_mutex_destroy(&s->lock);
     close_fd(s->fd);
     free(s->directory);
@@ -277,19 +282,31 @@ const char *store_problem(const struct store *s)
 
 void store_post(struct store *s, struct store_request *r)
 {
-    int error = thread_start(s);
-
     r->reply_fd = -1;
+    list_push_back(&s->posted, &r->link);
+}
+
+bool store_posted(const struct store *s)
+{
+    return !list_empty(&s->posted);
+}
+
+void store_ring(struct store *s)
+{
+    int error;
+
+    if (!store_posted(s))
+        return;
+    error = thread_start(s);
+    if (error < 0)
+        list_for_each(l, &s->posted) take_words(container_of(l, struct store_request, link), error, "no thread can be had for it");
     pthread_mutex_lock(&s->lock);
-    if (error < 0) {
-        take_words(r, error, "no thread can be had for it");
-        list_push_back(&s->done, &r->link);
-        (void)eventfd_write(s->fd, 1);
-    } else {
-        list_push_back(&s->waiting, &r->link);
-        pthread_cond_signal(&s->posted);
-    }
+    move(&s->posted, error < 0 ? &s->done : &s->waiting, UINT32_MAX);
     pthread_mutex_unlock(&s->lock);
+    if (error < 0)
+        (void)eventfd_write(s->fd, 1);
+    else
+        pthread_cond_signal(&s->rung);
 }
 
 void store_answers(struct store *s)

@@ -17,6 +17,7 @@
 
 #define STORE_FILE      "jobs.db"
 #define STORE_INLINE    (64u * 1024u)        /* a larger input is not read at the start, but when its job begins */
+#define STORE_SMALL     512u                 /* arguments and input together, or output: up to here in one page with the job */
 #define STORE_INPUT_MAX (256ull << 20)       /* of a job; SQLite takes at most 1e9 bytes in one piece */
 #define STORE_BATCH     1024u                /* requests in one transaction */
 #define STORE_WHY       160u
@@ -101,7 +102,11 @@ int store_schedules(struct store *store, int (*each)(const struct store_row *row
 struct store *store_free(struct store *store, void (*unanswered)(struct store_request *r));
 /* Readable when there are answers. */
 int store_fd(const struct store *store);
-void store_post(struct store *store, struct store_request *r); /* [loop] */
+/* Posted ones are the thread's from the next store_ring() on: once a turn of the loop, so that what comes in one turn is one
+ * transaction. [loop] */
+void store_post(struct store *store, struct store_request *r);
+void store_ring(struct store *store);
+bool store_posted(const struct store *store); /* whether there is something to ring for [loop] */
 void store_answers(struct store *store);                       /* calls answer() of each that is done [loop] */
 /* Why nothing can be kept there, as far as that is known without trying; NULL. [loop] */
 const char *store_problem(const struct store *store);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * cgroup.c: makes, limits and removes cgroups of executors, beneath the cgroup that wsd was started in.
+ * cgroup.c: makes, limits and removes cgroups of executors, beneath the cgroup that wsd, or wsd-spawn, was started in.
  * Owns what it makes there, and the leaf that wsd moves to: processes may be in leaves only. [loop]
  * Keeps: nothing is changed where nobody delegated it; an executor's limits are in force before it is in.
  * Does not start processes. */
@@ -29,6 +29,7 @@
 #define ALLOWANCE (RING_ARENA_SIZE + (16ull << 20))
 
 struct cgroups {
+    unsigned refs; /* its owner's, and one of each cgroup in it */
     int fd; /* the delegated one */
     struct list late; /* to be removed, when they are empty */
 };
@@ -185,6 +186,7 @@ int cgroup_new(struct cgroups *g, uint32_t number, const struct cgroup_limits *l
         free(c);
         return r;
     }
+    g->refs++;
     c->fd = openat(g->fd, c->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     c->procs_fd = c->fd < 0 ? -1 : openat(c->fd, "cgroup.procs", O_WRONLY | O_CLOEXEC);
     r = c->procs_fd < 0 ? -errno : set_limits(c->fd, limits);
@@ -204,6 +206,7 @@ struct cgroup *cgroup_free(struct cgroup *c)
     c->procs_fd = close_fd(c->procs_fd);
     list_push_back(&c->group->late, &c->link);
     clear_late(c->group);
+    cgroups_unref(c->group);
     return NULL;
 }
 
@@ -307,18 +310,32 @@ int cgroups_new(struct cgroups **ret_cgroups, bool always, char error[static CGR
                  r == -EOPNOTSUPP ? "none of cpu, memory and pids was delegated" : strerror(-r));
         return r;
     }
-    struct cgroups *g = calloc(1, sizeof(*g));
-    if (!g)
-        return -ENOMEM;
-    g->fd = TAKE_FD(fd);
-    list_init(&g->late);
-    *ret_cgroups = g;
-    return 0;
+    *ret_cgroups = cgroups_taken(TAKE_FD(fd));
+    return *ret_cgroups ? 0 : -ENOMEM;
 }
 
-struct cgroups *cgroups_free(struct cgroups *g)
+struct cgroups *cgroups_taken(int fd)
 {
-    if (!g)
+    struct cgroups *g = calloc(1, sizeof(*g));
+
+    if (!g) {
+        close_fd(fd);
+        return NULL;
+    }
+    g->refs = 1;
+    g->fd = fd;
+    list_init(&g->late);
+    return g;
+}
+
+int cgroups_fd(const struct cgroups *g)
+{
+    return g ? g->fd : -1;
+}
+
+struct cgroups *cgroups_unref(struct cgroups *g)
+{
+    if (!g || --g->refs > 0)
         return NULL;
     clear_late(g);
     while (!list_empty(&g->late))

@@ -116,6 +116,23 @@ int child_spawn(const int *fds, size_t n, int binary_fd, char *const *argv, pid_
     return -r;
 }
 
+int child_become(const int *fds, size_t n, const char *file, char *const *argv)
+{
+    _cleanup_(freep) char **environment = environment_new();
+    int high[SPAWN_FDS];
+
+    if (!environment)
+        return -ENOMEM;
+    for (size_t i = 0; i < n; i++)
+        if ((high[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, FD_HIGH)) < 0)
+            return -errno;
+    for (size_t i = 0; i < n; i++)
+        if (dup2(high[i], FD_FIRST + (int)i) < 0)
+            return -errno;
+    execve(file, argv, environment);
+    return -errno;
+}
+
 static int spawn(struct child *c, const struct child_options *o)
 {
     _cleanup_(freep) char *sandbox = NULL;
@@ -221,6 +238,19 @@ int child_watch(struct child *c, struct event_base *base)
     return c->event && event_add(c->event, NULL) == 0 ? 0 : -ENOMEM;
 }
 
+static int start_own(struct child *c, const struct child_options *o)
+{
+    int r = o->cgroups ? cgroup_new(o->cgroups, o->number, &o->limits, &c->cgroup) : 0;
+
+    if (r == 0)
+        r = spawn(c, o);
+    if (r == 0)
+        r = child_watch(c, o->base);
+    if (r == 0 && c->cgroup) /* it is not ready yet, so that nothing was given to it */
+        r = cgroup_enter(c->cgroup, c->pid);
+    return r;
+}
+
 int child_start(struct child **ret_child, const struct child_options *options)
 {
     struct child *c = calloc(1, sizeof(*c));
@@ -234,11 +264,7 @@ int child_start(struct child **ret_child, const struct child_options *options)
     c->number = options->number;
     c->gone = options->gone;
     c->context = options->context;
-    int r = options->uid != CHILD_OWN ? helper_start(options->helper, c, options) : spawn(c, options);
-    if (r == 0 && !c->helper)
-        r = child_watch(c, options->base);
-    if (r == 0 && !c->helper && options->cgroup) /* it is not ready yet, so that nothing was given to it */
-        r = cgroup_enter(options->cgroup, c->pid);
+    int r = options->uid != CHILD_OWN ? helper_start(options->helper, c, options) : start_own(c, options);
     if (r < 0) {
         if (c->pid > 0) { /* wsd's own */
             kill(c->pid, SIGKILL);
@@ -247,7 +273,6 @@ int child_start(struct child **ret_child, const struct child_options *options)
         child_free(c);
         return r;
     }
-    c->cgroup = options->cgroup;
     *ret_child = c;
     return 0;
 }

@@ -43,7 +43,8 @@ struct child_options {
     uint32_t number;       /* of the executor, for the log */
     uint32_t workers;
     uint64_t memory;      /* bytes; 0: without limit */
-    struct cgroup *cgroup; /* that it goes into, and which becomes the child's where it is started; NULL: wsd's */
+    struct cgroups *cgroups; /* wsd's, where its own is made; NULL: it has none. A helper with a unit of its own makes it there */
+    struct cgroup_limits limits;
     int fds[SPAWN_FDS];   /* what it gets, in the order of control.h; they stay the caller's */
     /* It ended, and was reaped; the child is no more. Never from a call of the caller's. */
     void (*gone)(const struct child_end *end, void *context);
@@ -68,6 +69,9 @@ struct child_arguments {
     char *argv[5]; /* PLUGIN_DIRS PATHS LOG_LEVEL PIN STACK */
 };
 void child_arguments(const struct child_program *program, struct child_arguments *ret);
+/* Becomes another program, with n descriptors as 3, 4, ..., and what is passed on of wsd's environment. Returns only where that
+ * cannot be: a negative errno. */
+int child_become(const int *fds, size_t n, const char *file, char *const *argv);
 /* Starts a program that is held open, with n descriptors, at most SPAWN_FDS, as 3, 4, ..., plain signals, and what is passed on
  * of wsd's environment. 0 or a negative errno. */
 int child_spawn(const int *fds, size_t n, int binary_fd, char *const *argv, pid_t *ret_pid);
@@ -87,6 +91,8 @@ struct child {
     void *context;
     /* of the helper's */
     struct event *told;  /* `gone`, from the loop */
+    struct cgroups *cgroups;
+    struct cgroup_limits limits;
     struct identity_question *question;
     struct spawn_request request;
     int fds[SPAWN_FDS_MAX];

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/foreign.h"
 #include "base/log.h"
 #include "supervisor/child.h"
 
@@ -67,7 +68,7 @@ static bool control_take(struct executor *e)
     struct control c;
     int fd = -1, r = control_receive(e->control_fd, &c, &fd);
 
-    close_fd(fd); /* an executor has no descriptor that wsd would want */
+    close_foreign(fd); /* an executor has no descriptor that wsd would want */
     if (r == -EAGAIN || r == -EINTR)
         return false;
     if (r < 0) { /* end of file, or nonsense: either way this life is over; pidfd will say how */
@@ -110,7 +111,7 @@ static void outbox_flush(struct executor *e)
             return;
         list_remove(&p->link);
         e->n_outbox--;
-        close_fd(p->fd);
+        close_foreign(p->fd);
         free(p);
     }
     event_del(e->control_write_event);
@@ -133,8 +134,7 @@ static void on_gone(const struct child_end *end, void *context)
 
 static int start(struct executor *e, const struct executor_options *o, int control_child)
 {
-    const struct cgroup_limits limits = {.memory = o->memory, .tasks = o->tasks, .cpu_weight = o->cpu_weight};
-    struct child_options options = {
+    const struct child_options options = {
         .base = o->base,
         .program = o->program,
         .helper = o->helper,
@@ -142,18 +142,14 @@ static int start(struct executor *e, const struct executor_options *o, int contr
         .number = o->number,
         .workers = o->workers,
         .memory = o->memory,
+        .cgroups = o->cgroups,
+        .limits = {.memory = o->memory, .tasks = o->tasks, .cpu_weight = o->cpu_weight},
         .fds = {e->front.down_fd, e->front.up_fd, e->front.bell_fd, control_child},
         .gone = on_gone,
         .context = e,
     };
 
-    int r = o->cgroups ? cgroup_new(o->cgroups, o->number, &limits, &options.cgroup) : 0;
-
-    if (r == 0)
-        r = child_start(&e->child, &options);
-    if (r < 0)
-        cgroup_free(options.cgroup);
-    return r;
+    return child_start(&e->child, &options);
 }
 
 static int watch(struct executor *e, struct event_base *base)
@@ -217,7 +213,7 @@ struct executor *executor_free(struct executor *e)
     for (struct list *l; (l = list_pop_front(&e->outbox));) {
         struct packet *p = container_of(l, struct packet, link);
 
-        close_fd(p->fd);
+        close_foreign(p->fd);
         free(p);
     }
     e->child = child_forget(e->child, e->dying && e->leaves_core);

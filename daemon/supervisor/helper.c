@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * helper.c: asks wsd-spawn for executors, and hears of their ends.
- * Owns the process of the helper, the socket, and the list of children that it was asked for. [loop]
+ * Owns the process of the helper, where wsd starts it, the socket, and the list of children that it was asked for. [loop]
  * Keeps: each child that was started is told of as gone once: by the helper's word; or, where the helper is gone, when the
  * pidfd says so: it died with it. A child that was not asked for yet is asked of the next helper.
  * Does not wait for the helper: what it does not take now is sent when it can be. */
@@ -15,9 +15,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/pidfd.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -32,8 +33,10 @@ struct helper {
     struct helper_options options;
     int file_fd; /* held, so that an upgrade on disk cannot mix versions */
     int fd;      /* -1: none is there */
-    pid_t pid;
-    bool again; /* wsd still has the right to start another one */
+    pid_t pid;   /* 0: none is there, or it is the service manager's */
+    bool is_unit;
+    bool ready;              /* it may be asked */
+    struct cgroups *cgroups; /* of a unit; NULL: none */
     struct event *readable, *writable;
     struct list children;
     uint64_t last_serial;
@@ -41,45 +44,87 @@ struct helper {
 
 /* --- rights ------------------------------------------------------------------------------------------------------- */
 
-static int capabilities(struct __user_cap_data_struct sets[_LINUX_CAPABILITY_U32S_3], long call)
-{
-    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
-
-    return syscall(call, &header, sets) < 0 ? -errno : 0;
-}
-
-bool helper_allowed(void)
+/* Others than root's have a unit for it: a wsd that anybody may talk to keeps no rights, and gives none. */
+static bool is_allowed(void)
 {
     const uint32_t needed = 1u << CAP_SETUID | 1u << CAP_SETGID | 1u << CAP_KILL;
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
     struct __user_cap_data_struct sets[_LINUX_CAPABILITY_U32S_3];
 
-    return capabilities(sets, SYS_capget) == 0 && (sets[0].effective & needed) == needed;
+    return geteuid() == 0 && syscall(SYS_capget, &header, sets) == 0 && (sets[0].effective & needed) == needed;
 }
 
-/* The helper has them now; who breaks into wsd does not. */
-static int give_up_rights(void)
+static bool is_socket(const char *file)
 {
-    struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {{0}};
+    struct stat s;
 
-    if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0)
-        return -errno;
-    return capabilities(none, SYS_capset);
+    return stat(file, &s) == 0 && S_ISSOCK(s.st_mode);
+}
+
+bool helper_possible(const char *file)
+{
+    return is_socket(file) || is_allowed();
 }
 
 /* --- its process -------------------------------------------------------------------------------------------------- */
 
-static int spawn(struct helper *h, int socket)
-{
-    const struct child_program *program = h->options.program;
-    const int fds[] = {socket, program->binary_fd};
-    struct child_arguments a = {0};
+struct arguments {
+    struct child_arguments executors;
     char first_id[16];
+    char *argv[9];
+};
 
-    child_arguments(program, &a);
-    char *argv[] = {(char[]){"wsd-spawn"}, first_id, a.argv[0], a.argv[1], a.argv[2], a.argv[3], a.argv[4],
-                    (char *)(uintptr_t)program->sandbox, NULL};
-    snprintf(first_id, sizeof(first_id), "%u", h->options.first_id);
-    return child_spawn(fds, ARRAY_SIZE(fds), h->file_fd, argv, &h->pid);
+static void arguments(const struct helper_options *o, struct arguments *ret)
+{
+    struct child_arguments *a = &ret->executors;
+
+    child_arguments(o->program, a);
+    snprintf(ret->first_id, sizeof(ret->first_id), "%u", o->first_id);
+    memcpy(ret->argv, (char *[]){(char[]){"wsd-spawn"}, ret->first_id, a->argv[0], a->argv[1], a->argv[2], a->argv[3], a->argv[4],
+                                 (char *)(uintptr_t)o->program->sandbox, NULL}, sizeof(ret->argv));
+}
+
+int helper_become(const struct helper_options *options, int socket, int cgroups_fd)
+{
+    const int fds[] = {socket, options->program->binary_fd, cgroups_fd};
+    struct arguments a;
+
+    arguments(options, &a);
+    return child_become(fds, cgroups_fd < 0 ? 2 : 3, options->file, a.argv);
+}
+
+static int start(struct helper *h)
+{
+    _cleanup_(close_fdp) int other = -1;
+    struct arguments a;
+    int pair[2];
+
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+        return -errno;
+    h->fd = pair[0];
+    other = pair[1];
+    /* ours must never block the loop; the helper has nothing else to do */
+    if (fcntl(h->fd, F_SETFL, O_NONBLOCK) < 0)
+        return -errno;
+    const int fds[] = {other, h->options.program->binary_fd};
+    arguments(&h->options, &a);
+    int r = child_spawn(fds, ARRAY_SIZE(fds), h->file_fd, a.argv, &h->pid);
+    h->ready = r == 0;
+    return r;
+}
+
+/* The service manager starts it because of this; it says when it is ready. */
+static int reach(struct helper *h)
+{
+    struct sockaddr_un a = {.sun_family = AF_UNIX};
+
+    if (strlen(h->options.file) >= sizeof(a.sun_path))
+        return -ENAMETOOLONG;
+    memcpy(a.sun_path, h->options.file, strlen(h->options.file));
+    h->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (h->fd < 0 || connect(h->fd, (const struct sockaddr *)&a, sizeof(a)) < 0)
+        return errno == EAGAIN ? -EBUSY : -errno;
+    return 0;
 }
 
 static void on_readable(evutil_socket_t fd, short what, void *userdata);
@@ -93,6 +138,8 @@ static void down(struct helper *h)
         event_free(h->writable);
     h->readable = h->writable = NULL;
     h->fd = close_fd(h->fd);
+    h->ready = false;
+    h->cgroups = cgroups_unref(h->cgroups);
     if (h->pid > 0) { /* small, and ends at once */
         kill(h->pid, SIGKILL);
         while (waitpid(h->pid, NULL, 0) < 0 && errno == EINTR)
@@ -103,19 +150,9 @@ static void down(struct helper *h)
 
 static int up(struct helper *h)
 {
-    _cleanup_(close_fdp) int other = -1;
-    int pair[2];
-
     if (h->fd >= 0)
         return 0;
-    if (!h->again)
-        return -EPERM;
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-        return -errno;
-    h->fd = pair[0];
-    other = pair[1];
-    /* ours must never block the loop; the helper has nothing else to do */
-    int r = fcntl(h->fd, F_SETFL, O_NONBLOCK) < 0 ? -errno : spawn(h, other);
+    int r = h->is_unit ? reach(h) : start(h);
     if (r == 0) {
         h->readable = event_new(h->options.base, h->fd, EV_READ | EV_PERSIST, on_readable, h);
         h->writable = event_new(h->options.base, h->fd, EV_WRITE | EV_PERSIST, on_writable, h);
@@ -180,11 +217,38 @@ static int send_request(struct helper *h, const struct spawn_request *q, const i
     return n < 0 ? -errno : 0;
 }
 
+/* Where executors of the helper's have theirs: wsd can move nobody from the cgroup of another unit into its own. */
+static int make_cgroup(struct helper *h, struct child *c)
+{
+    struct cgroups *g = h->is_unit ? h->cgroups : c->cgroups;
+
+    if (!g || c->cgroup)
+        return 0;
+    int r = cgroup_new(g, c->number, &c->limits, &c->cgroup);
+    if (r < 0)
+        return r;
+    c->request.flags |= SPAWN_CGROUP;
+    c->fds[SPAWN_FDS] = fcntl(cgroup_procs(c->cgroup), F_DUPFD_CLOEXEC, 0);
+    return c->fds[SPAWN_FDS] < 0 ? -errno : 0;
+}
+
+/* It was the helper's, and the next one makes another. */
+static void lose_cgroup(struct child *c)
+{
+    c->request.flags &= ~(uint32_t)SPAWN_CGROUP;
+    c->fds[SPAWN_FDS] = close_fd(c->fds[SPAWN_FDS]);
+    c->cgroup = cgroup_free(c->cgroup);
+}
+
 /* 0; -EAGAIN: later. What else can go wrong ends this child, or the helper is ending, which is read of. */
 static int send_start(struct helper *h, struct child *c)
 {
     int r = up(h);
 
+    if (r == 0 && !h->ready)
+        return -EAGAIN;
+    if (r == 0)
+        r = make_cgroup(h, c);
     if (r == 0)
         r = send_request(h, &c->request, c->fds, SPAWN_FDS + (c->request.flags & SPAWN_CGROUP ? 1u : 0u));
     if (r == -EAGAIN)
@@ -229,7 +293,7 @@ static void flush(struct helper *h)
     }
     if (h->fd < 0)
         return;
-    if (r == 0)
+    if (r == 0 || !h->ready)
         event_del(h->writable);
     else
         event_add(h->writable, NULL);
@@ -267,12 +331,8 @@ int helper_start(struct helper *h, struct child *c, const struct child_options *
         if (c->fds[i] < 0)
             return -errno;
     }
-    if (options->cgroup) {
-        c->request.flags |= SPAWN_CGROUP;
-        c->fds[SPAWN_FDS] = fcntl(cgroup_procs(options->cgroup), F_DUPFD_CLOEXEC, 0);
-        if (c->fds[SPAWN_FDS] < 0)
-            return -errno;
-    }
+    c->cgroups = options->cgroups;
+    c->limits = options->limits;
     int r = identity_ask(options->base, options->uid, h->options.first_id, on_identity, c, &c->question);
     if (r < 0)
         return r;
@@ -323,6 +383,15 @@ static void on_started(struct child *c, const struct spawn_reply *a, int pidfd)
         helper_kill(c);
 }
 
+static int on_ready(struct helper *h, int cgroups_fd)
+{
+    if (cgroups_fd >= 0 && !(h->cgroups = cgroups_taken(cgroups_fd)))
+        return -ENOMEM;
+    h->ready = true;
+    flush(h);
+    return 0;
+}
+
 /* 0: one was taken; a negative errno. */
 static int take_reply(struct helper *h)
 {
@@ -344,6 +413,8 @@ static int take_reply(struct helper *h)
         memcpy(&fd, CMSG_DATA(rights), sizeof(int));
     if (n != sizeof(a))
         return -ECONNRESET;
+    if (!h->ready)
+        return a.kind == SPAWN_READY ? on_ready(h, TAKE_FD(fd)) : -EPROTO;
     struct child *c = child_of(h, a.serial);
     if (c && a.kind == SPAWN_STARTED)
         on_started(c, &a, TAKE_FD(fd));
@@ -361,7 +432,11 @@ static void lost(struct helper *h)
     {
         struct child *c = container_of(l, struct child, link);
 
-        if (!c->started || c->orphan)
+        if (!c->started) {
+            lose_cgroup(c);
+            continue;
+        }
+        if (c->orphan)
             continue;
         c->orphan = true;
         c->wants_kill = false;
@@ -370,8 +445,6 @@ static void lost(struct helper *h)
         else
             (void)pidfd_send_signal(c->pidfd, SIGKILL, NULL, 0); /* where wsd may */
     }
-    if (!h->again)
-        h->options.lost(h->options.context);
     flush(h); /* what was not asked of it is asked of the next one, or told that there is none */
 }
 
@@ -390,21 +463,20 @@ static void on_readable(evutil_socket_t fd, short what, void *userdata)
 
 int helper_new(struct helper **ret_helper, const struct helper_options *options)
 {
-    if (!helper_allowed())
+    bool is_unit = is_socket(options->file);
+
+    if (!is_unit && !is_allowed())
         return -EPERM;
     struct helper *h = calloc(1, sizeof(*h));
     if (!h)
         return -ENOMEM;
     h->options = *options;
-    h->fd = -1;
-    h->again = true;
+    h->is_unit = is_unit;
+    h->fd = h->file_fd = -1;
     list_init(&h->children);
-    h->file_fd = open(options->file, O_RDONLY | O_CLOEXEC);
-    int r = h->file_fd < 0 ? -errno : up(h);
-    if (r == 0 && geteuid() != 0) {
-        r = give_up_rights();
-        h->again = false;
-    }
+    if (!is_unit)
+        h->file_fd = open(options->file, O_RDONLY | O_CLOEXEC);
+    int r = h->file_fd < 0 && !is_unit ? -errno : up(h);
     if (r < 0) {
         helper_free(h);
         return r;

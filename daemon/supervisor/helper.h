@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * helper.h: wsd's end of wsd-spawn, which starts executors under the uids of users. Everything here is [loop].
+ * helper.h: wsd's end of wsd-spawn, which starts executors under the uids of users. Root's wsd starts it; any other one finds it
+ * at a socket, where the service manager starts it. Everything here is [loop].
  */
 #pragma once
 
@@ -11,17 +12,18 @@
 
 struct helper_options {
     struct event_base *base;
-    const char *file;  /* wsd-spawn */
+    const char *file;  /* wsd-spawn, or the socket of wsd-spawn.service */
     uint32_t first_id; /* no user or group below it */
     const struct child_program *program; /* lives as long as the helper */
-    /* It is gone, with all its children, and wsd has no right to start another one. */
-    void (*lost)(void *context);
-    void *context;
 };
 
-/* Whether wsd has the right: to be another user, to have other groups, to kill what then runs. */
-bool helper_allowed(void);
-/* Starts wsd-spawn; a wsd that is not root's has no right left after. 0 or a negative errno. */
+/* Whether there is such a socket, or wsd is root's and has the right: to be another user, to have other groups, to kill what then
+ * runs. */
+bool helper_possible(const char *file);
+/* Becomes wsd-spawn, which is `file`, on a socket that listens, with a cgroup to make those of executors in, or -1. Returns only
+ * where that cannot be: a negative errno. [before there is a loop] */
+int helper_become(const struct helper_options *options, int socket, int cgroups_fd);
+/* Starts wsd-spawn, or connects to it. 0 or a negative errno. */
 int helper_new(struct helper **ret_helper, const struct helper_options *options);
 /* What it has started ends with it. NULL is fine; returns NULL. */
 struct helper *helper_free(struct helper *h);

@@ -40,6 +40,8 @@ extern "C" {
 
 struct wsd_client;
 struct wsd_call;
+struct wsd_batch;
+struct wsd_arena;
 
 /* A job's id: 128 bits, as text 32 lower-case hexadecimal digits. Since 0.1. */
 struct wsd_id {
@@ -88,6 +90,9 @@ struct wsd_job_info {
     uint64_t due_usec; /* delayed: so long until it goes on, or is tried again */
     uint32_t waits_for; /* held: so many of the jobs that it is to run after have not ended */
     const char *tags;   /* of wsd_submit, with commas between; "" */
+    bool in_batch;      /* it belongs to the batch `batch` */
+    struct wsd_id batch;
+    uint64_t placed;    /* bytes of its output that are in its part of the arena */
 };
 
 /* Files: a job may want to read a file that its arguments name. Where wsd cannot open it by the submitter's rights, it
@@ -163,6 +168,11 @@ enum wsd_submit_flags {
      * error 0 and no info. The cheapest way to hand over many jobs. Files that its arguments name are not opened by the
      * library. Since 0.1. */
     WSD_SUBMIT_LEAVE = 1u << 4,
+    /* The input is what lies in a file: input_size bytes of input_fd, from input_offset on. Its descriptor goes to wsd, not its
+     * bytes. Not with STREAM and DURABLE. See wsd_client_takes_files(). Since 0.1. */
+    WSD_SUBMIT_FILE = 1u << 5,
+    /* The input is what lies in the arena: input_size bytes from input_offset on. Not with STREAM, DURABLE and DETACH. Since 0.1. */
+    WSD_SUBMIT_ARENA = 1u << 6,
 };
 
 /* One job. Zero everything that is not used; set size to sizeof(struct wsd_submit). Everything is copied by
@@ -209,6 +219,19 @@ struct wsd_submit {
      * whosever jobs it is on. -EOPNOTSUPP where wsd is too old for it. Since 0.1. */
     const char *const *tags;
     size_t n_tags;
+    /* With WSD_SUBMIT_FILE: a regular file, or a memfd, open for reading; `input` is NULL. The descriptor is copied, and may be
+     * closed when wsd_client_submit() has returned; its file position is neither used nor moved. A function that gets its input
+     * whole reads the file in place: what is written into it before the job has ended the job may see, or not. Where the file is
+     * cut below that size meanwhile, the job fails, and says so. Input by file counts in full for the user's quota, and for
+     * max-input, unless the function streams. Since 0.1. */
+    int input_fd;
+    uint64_t input_offset;
+    /* NULL: none. Where output_size is not 0, the output goes to that part of the arena, from output_offset on, and not through the
+     * connection: how much came is wsd_job_info.placed, also of a job that failed. Output that is larger fails the job. With an
+     * arena input comes with WSD_SUBMIT_ARENA, or is small enough for one frame (-EMSGSIZE); the job has no key and no retries, and is not
+     * detached. Since 0.1. */
+    struct wsd_arena *arena;
+    uint64_t output_offset, output_size;
 };
 
 /* What happens to a call, told on the thread that made one of the calls which process the connection:
@@ -231,8 +254,15 @@ struct wsd_callbacks {
     void *userdata;
 };
 
+/* Whether WSD_SUBMIT_FILE may be used on this connection: not to a wsd on another machine, nor to one that is too old. Who may not,
+ * sends the bytes (-EOPNOTSUPP). Since 0.1. */
+WSD_EXPORT bool wsd_client_takes_files(const struct wsd_client *client);
+
 /* Submits a job without blocking. callbacks may be NULL, and is copied. 0, -EINVAL (a limit is exceeded: the words say
- * which), -ENOMEM, -ECONNRESET. A refusal by wsd comes through done. Since 0.1. */
+ * which), -ENOMEM, -ECONNRESET; with WSD_SUBMIT_FILE also -EOPNOTSUPP, -EBADF, -EMFILE, and -EAGAIN where too many descriptors
+ * wait to be sent: process the connection first. A refusal by wsd comes through done. What is submitted one behind the other, with
+ * nothing but plugin, function, timeout, priority, DETACH and LEAVE set, and these alike, leaves in one frame, and its ends come in
+ * few: so submit all that there is before the connection is processed. Since 0.1. */
 WSD_EXPORT int wsd_client_submit(struct wsd_client *client, const struct wsd_submit *submit,
                                  const struct wsd_callbacks *callbacks, struct wsd_call **ret_call);
 
@@ -266,6 +296,30 @@ WSD_EXPORT const void *wsd_call_output(const struct wsd_call *call, size_t *ret_
  * has been sent, just goes on). NULL is fine; returns NULL; allowed in any callback, its own too. wsd_client_free()
  * frees the rest. Since 0.1. */
 WSD_EXPORT struct wsd_call *wsd_call_free(struct wsd_call *call);
+
+/* --- arenas: memory shared with jobs ----------------------------------------------------------------------------- */
+
+/* Makes memory in which jobs of this connection read their input and put their output, for large ones, again and
+ * again. A function that says that it can (WSD_FN_SHARED of wsd/plugin.h) works there; another one gets a copy of
+ * the input, and its output is copied: either way nothing goes through the connection.
+ *
+ * Who submits a job gives its parts away until the job has ended: bytes that are written there meanwhile the job may see or not, and
+ * those of the output mean nothing before its end, nor after an end without success. Parts may begin anywhere; begin them
+ * at multiples of 4096. wsd refuses (-EAGAIN) a job whose output overlaps with a part of a job that has not ended, or whose input
+ * overlaps with the output of one; inputs may overlap. Where an executor dies while a job writes to an arena, that job is not
+ * run again, its part may change for a moment yet, and no job may write to that arena any more (-EAGAIN): make a new one.
+ *
+ * size bytes are charged to the user as long as wsd knows the arena, 8 at a time a connection. The memory is the caller's, all of it
+ * from the beginning, and stays until wsd_arena_free(), also after the end of the connection; no job can be given it then. On
+ * the handle's thread; the memory may be used by any. Blocks for as long as wsd takes to answer. 0; -EOPNOTSUPP: wsd is too old, or on
+ * another machine (input goes by the connection then); -EINVAL; -ENOMEM; -ENOSPC; -EAGAIN: quota, or too many; -ETIMEDOUT;
+ * -ECONNRESET. Since 0.1. */
+WSD_EXPORT int wsd_arena_new(struct wsd_client *client, size_t size, struct wsd_arena **ret_arena);
+/* Where the memory of an arena is, and its size in bytes. Since 0.1. */
+WSD_EXPORT void *wsd_arena_data(struct wsd_arena *arena);
+WSD_EXPORT size_t wsd_arena_size(const struct wsd_arena *arena);
+/* Unmaps it; jobs that use it go on, and their output is lost. NULL is fine; returns NULL. Since 0.1. */
+WSD_EXPORT struct wsd_arena *wsd_arena_free(struct wsd_arena *arena);
 
 /* --- calling: one job, awaited --------------------------------------------------------------------------------- */
 
@@ -320,6 +374,93 @@ struct wsd_call_result {
 WSD_EXPORT int wsd_call(struct wsd_client *client, const struct wsd_call_request *request,
                         struct wsd_call_result *ret_result);
 
+/* --- batches: many jobs of one function as a unit --------------------------------------------------------------- */
+
+enum wsd_batch_flags {
+    WSD_BATCH_KEEP_GOING = 1u << 0, /* a job that does not succeed stops no others */
+    /* It outlives this connection, and is known by its id as long as a detached job after its end. Its jobs need
+     * WSD_SUBMIT_DETACH. */
+    WSD_BATCH_DETACH = 1u << 1,
+    /* Of wsd_map(): what wsd has no room for (quota, rate, full queue) is submitted again when there may be some, however long that
+     * takes; without this flag only as long as others of the batch are under way. */
+    WSD_BATCH_WAIT = 1u << 2,
+};
+
+/* What has become of a batch. Set size to sizeof(struct wsd_batch_info) first. Fields are appended. Since 0.1. */
+struct wsd_batch_info {
+    size_t size;
+    struct wsd_id id; /* zeros where wsd knows no batch of it: see wsd_batch_open() */
+    uint32_t uid;
+    bool closed;      /* no more jobs come */
+    bool ended;       /* nor have any not ended */
+    bool stopped;     /* after a failure or a cancel: what was not begun then ends as cancelled */
+    int exit;         /* what `wsctl submit` would exit with, of the first job that failed, in the order of submitting; 0: none did */
+    uint64_t total;   /* accepted so far; the sum of the next three */
+    uint64_t queued, running, done;
+    uint64_t failed;  /* of those done: not with success */
+    uint64_t submitted_usec; /* since the epoch */
+};
+
+/* What is one job's own. Zero what is not used; set size to sizeof(struct wsd_item). Fields are appended. Since 0.1. */
+struct wsd_item {
+    size_t size;
+    const char *const *args;
+    size_t n_args;
+    const void *input; /* must stay until the call is done where it is larger than 32 KiB, or the batch is durable */
+    size_t input_size;
+};
+
+/* Begins a batch of jobs that are all like `common`, but for arguments and input, which are not looked at there; WSD_SUBMIT_STREAM and
+ * WSD_SUBMIT_PROGRESS cannot be, nor WSD_SUBMIT_FILE or a key. Everything is copied. Does not block. Many jobs go to wsd in one message, and their
+ * ends come back so: this is how many small jobs cost least. Each is a job as any other: own id, own end, own charge to its user's
+ * limits, own place in recovery.
+ *
+ * Where one does not succeed those that came into the batch after it are cancelled, unless WSD_BATCH_KEEP_GOING is set. flags: enum
+ * wsd_batch_flags. With WSD_SUBMIT_DURABLE in common, or with a wsd that knows no batches, each job is submitted by itself, and the
+ * library does the rest: there is no id then, nobody else can ask for it, and WSD_BATCH_DETACH means nothing. No batch outlives wsd.
+ * 0, -EINVAL, -ENOMEM, -ECONNRESET, -EOPNOTSUPP as wsd_client_submit(). Since 0.1. */
+WSD_EXPORT int wsd_batch_open(struct wsd_client *client, const struct wsd_submit *common, uint32_t flags, struct wsd_batch **ret_batch);
+
+/* One more job, without blocking; it leaves when there are enough for a message, or the connection is processed. Its call is as that
+ * of wsd_client_submit(), with its callbacks, but that its message is told only after it was accepted or refused. 0, -EINVAL,
+ * -ENOMEM, -ECONNRESET; -EPIPE: the batch was closed. A batch that was stopped refuses it through done, -ECANCELED. Since 0.1. */
+WSD_EXPORT int wsd_batch_submit(struct wsd_batch *batch, const struct wsd_item *item, const struct wsd_callbacks *callbacks,
+                                struct wsd_call **ret_call);
+
+/* No more jobs come. 0, -ENOMEM, -ECONNRESET. Since 0.1. */
+WSD_EXPORT int wsd_batch_close(struct wsd_batch *batch);
+/* Everything that has not ended is cancelled, and nothing more is accepted. 0, -ENOMEM, -ECONNRESET. Since 0.1. */
+WSD_EXPORT int wsd_batch_cancel(struct wsd_batch *batch);
+/* What was last heard of it: about ten times a second something new, while the connection is processed. 0. Since 0.1. */
+WSD_EXPORT int wsd_batch_look(const struct wsd_batch *batch, struct wsd_batch_info *ret_info);
+/* Closes it, and processes the connection until all of its jobs have ended. ret_info may be NULL. 0, -ETIMEDOUT, -ECONNRESET, or
+ * why wsd refused the batch (-EAGAIN: too many are open, -EACCES). Since 0.1. */
+WSD_EXPORT int wsd_batch_wait(struct wsd_batch *batch, uint64_t timeout_usec, struct wsd_batch_info *ret_info);
+/* Forgets it: it is closed, and cancelled unless WSD_BATCH_DETACH is set. Its calls are freed by themselves, before or after. NULL is
+ * fine; returns NULL. Since 0.1. */
+WSD_EXPORT struct wsd_batch *wsd_batch_free(struct wsd_batch *batch);
+
+/* How one item of wsd_map() ended: error 0 and info, as for wsd_callbacks.done; output is all of its output. Told once for each, in the
+ * order of their ends. Anything but 0 cancels the rest. Since 0.1. */
+typedef int (*wsd_map_result)(size_t index, int error, const struct wsd_job_info *info, const void *output, size_t output_size,
+                              const char *text, void *userdata);
+
+/* Runs one job an item, some thousands at a time, and waits for all of them: wsd_batch_open() with common and flags, and so on.
+ * 0: each has succeeded. Else the error of the first, in the order of the items, that has not: -EREMOTEIO where its job has
+ * failed, was cancelled or the like; or what wsd_batch_submit() and done give. wsd_client_exit() is what `wsctl map` would exit with.
+ * Since 0.1. */
+WSD_EXPORT int wsd_map(struct wsd_client *client, const struct wsd_submit *common, uint32_t flags, const struct wsd_item *items,
+                       size_t n_items, wsd_map_result result, void *userdata);
+
+/* A batch by its id, from any connection of the same user. -ENOENT: there is none, or not any more; -EOPNOTSUPP. These block for at
+ * most 30 seconds, but for the second, which waits for its end, at most timeout_usec (UINT64_MAX: for ever), and calls progress, if that
+ * is not NULL, when something has changed. Since 0.1. */
+WSD_EXPORT int wsd_client_batch(struct wsd_client *client, const struct wsd_id *id, struct wsd_batch_info *ret_info);
+WSD_EXPORT int wsd_client_batch_await(struct wsd_client *client, const struct wsd_id *id, uint64_t timeout_usec,
+                                      void (*progress)(const struct wsd_batch_info *info, void *userdata), void *userdata,
+                                      struct wsd_batch_info *ret_info);
+WSD_EXPORT int wsd_client_batch_cancel(struct wsd_client *client, const struct wsd_id *id);
+
 /* --- asking: these block for at most 30 seconds ---------------------------------------------------------------- */
 
 /* One job by id. Set ret_info->size to sizeof(struct wsd_job_info) first. The texts live until the next
@@ -347,6 +488,7 @@ struct wsd_filter {
     uint64_t newer_usec;  /* submitted within that time; 0: any */
     uint64_t older_usec;  /* submitted before that time; 0: any */
     uint32_t limit;       /* only the newest so many; 0: all. Nothing to wsd_client_cancel_where() */
+    const struct wsd_id *batch; /* only jobs of this batch; NULL: any. -EOPNOTSUPP where wsd knows no batches */
 };
 
 /* As wsd_client_list(), of the jobs that match; wsd does the looking. -EOPNOTSUPP where wsd is too old for it. Since 0.1. */
@@ -394,7 +536,7 @@ struct wsd_schedule_info {
     const char *error;
 };
 
-/* 0: it is on disk, and runs as the caller when its time comes, until it is removed. -EINVAL: no such name or time, or there is
+/* Adds a schedule. 0: it is on disk, and runs as the caller when its time comes, until it is removed. -EINVAL: no such name or time, or there is
  * one of that name; -EAGAIN: too many, or no room; -EIO; -EOPNOTSUPP. Since 0.1. */
 WSD_EXPORT int wsd_client_schedule_add(struct wsd_client *client, const struct wsd_schedule *schedule);
 /* The caller's (root: everybody's), by user and name; each is shown for the time of the callback. A callback that returns
@@ -447,7 +589,7 @@ enum wsd_gate_action {
     WSD_GATE_LIMIT = 4,  /* at most `limit` jobs at once, of all users together; 0: any number. Not of everything */
 };
 
-/* plugin: its name as submitted, without directory and .so; NULL or "": everything. function: NULL or "": all of the plugin,
+/* Pauses, resumes, limits or drains. plugin: its name as submitted, without directory and .so; NULL or "": everything. function: NULL or "": all of the plugin,
  * its limit counts them together. 0; -EACCES; -ENOENT: to be resumed, and neither paused nor limited; -EAGAIN: too many are;
  * -EINVAL. Since 0.1. */
 WSD_EXPORT int wsd_client_gate(struct wsd_client *client, enum wsd_gate_action action, const char *plugin,
@@ -472,6 +614,28 @@ struct wsd_gate_info {
  * callback that returns non-zero ends the listing with that value. Since 0.1. */
 WSD_EXPORT int wsd_client_gates(struct wsd_client *client,
                                 int (*each)(const struct wsd_gate_info *info, void *userdata), void *userdata);
+
+/* A limit of wsd.conf(5) in force. Fields are appended. Since 0.1. */
+struct wsd_limit_info {
+    size_t size;
+    const char *key, *value; /* as wsd.conf has them; value "": no limit */
+    int of_user;             /* of one user, uid, instead of everybody's */
+    uint32_t uid;
+    int moved;               /* other than in the configuration: by this user, until the configuration is read again */
+    uint32_t by;
+};
+
+/* First the limits of all users, then what was moved for single ones (the caller; administrators who may see all: each); each is
+ * shown for the time of the callback. A callback that returns non-zero ends the listing with that value. -EOPNOTSUPP where wsd is
+ * too old. Since 0.1. */
+WSD_EXPORT int wsd_client_limits(struct wsd_client *client,
+                                 int (*each)(const struct wsd_limit_info *info, void *userdata), void *userdata);
+
+/* Moves a limit from now on until wsd reads its configuration again, or ends: of all users, or (of_user) of the one with that uid,
+ * which goes for keys that end with -per-user. What is there already stays. value: as in wsd.conf; NULL or "": as the configuration
+ * says. For administrators. 0; -EINVAL: no such limit or value, the words say what is wanted; -EACCES; -EAGAIN: too many are moved;
+ * -EOPNOTSUPP. Since 0.1. */
+WSD_EXPORT int wsd_client_set_limit(struct wsd_client *client, int of_user, uint32_t uid, const char *key, const char *value);
 
 /* What a reload did. Fields are appended. Since 0.1. */
 enum wsd_reload_outcome {
@@ -573,9 +737,12 @@ WSD_EXPORT const char *wsd_client_library_version(void);
 
 /* --- helpers ---------------------------------------------------------------------------------------------------- */
 
+/* An id as text, and from text: 0, or -EINVAL where it is none. From any thread. Since 0.1. */
 WSD_EXPORT void wsd_id_text(const struct wsd_id *id, char ret_text[WSD_ID_TEXT]);
-WSD_EXPORT int wsd_id_parse(const char *text, struct wsd_id *ret_id); /* 0 or -EINVAL */
-WSD_EXPORT const char *wsd_job_state_name(enum wsd_job_state state);  /* as in the contract: "timed-out" */
+WSD_EXPORT int wsd_id_parse(const char *text, struct wsd_id *ret_id);
+
+/* The name of a state as wsctl says it ("timed-out"); lives for ever. From any thread. Since 0.1. */
+WSD_EXPORT const char *wsd_job_state_name(enum wsd_job_state state);
 
 #ifdef __cplusplus
 }

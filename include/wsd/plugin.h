@@ -50,6 +50,11 @@ enum wsd_function_flags {
     WSD_FN_STREAMING = 1u << 1,
     /* Off until the configuration of wsd names it (the shipped `exec` is such a one). */
     WSD_FN_OPT_IN = 1u << 2,
+    /* Its submitter may read and write what it works on while it does: job->input, and what wsd_job_reserve() gives. Where both lie in
+     * an arena of the submitter's (wsd/client.h), the function then works in place; without this flag it gets a private copy of the
+     * input, and its output is copied. It must not be fooled by bytes that are other ones at the second look: it checks what it
+     * has copied, or looks once. An older wsd passes over it. Since 1. */
+    WSD_FN_SHARED = 1u << 3,
 };
 
 /* One callable function. Fields are appended, never moved. Since 1. */
@@ -112,7 +117,10 @@ struct wsd_job {
     uint32_t argc; /* as in main(): at least 1 */
     /* As in main(): argv[0] is the function's name, argv[argc] is NULL. Owned by the host. */
     const char *const *argv;
-    const void *input; /* the whole input; NULL where there is none or the function is WSD_FN_STREAMING */
+    /* The whole input; NULL where there is none or the function is WSD_FN_STREAMING. It may be a file of the submitter's, in place:
+     * whoever writes into that while the function runs changes what is here. Where it is cut, it reads as zeros, and the job
+     * fails at its end. */
+    const void *input;
     uint64_t input_size;
     uint64_t deadline_usec; /* CLOCK_MONOTONIC; 0: none */
     uint8_t id[16];

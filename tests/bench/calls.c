@@ -2,16 +2,18 @@
  *
  * calls.c: what wsd costs a client, through a wsd of our own:
  *
- *     bench-calls call|pipeline|clients|payload|queue|connections|start|idle|shell WORKERS WSD EXECUTOR WSCTL DIRECTORY
+ *     bench-calls call|pipeline|clients|payload|queue|connections|start|idle|shell|durable WORKERS WSD EXECUTOR WSCTL DIRECTORY
  *
  * DIRECTORY: of the plugin work.so, whose function echo is what the workers of peer-service.c do. The same sizes, numbers
  * and ways of measuring as there. CPU is of wsd and its executor.
  * queue: all is paused, so nothing but the queue is there. idle: how often any thread of wsd ran in ten seconds with 1,000
- * connections open, after a job. shell: `wsctl submit` from fork to its end, beside fork and exec of a program that does
+ * connections open, after a job. durable: acknowledged when it is on disk, and paused as in queue, or (ends=yes) run, with its end
+ * on disk. shell: `wsctl submit` from fork to its end, beside fork and exec of a program that does
  * nothing. */
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/epoll.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -27,7 +29,7 @@
 #define SHELLS    300u
 
 static const char *workers, *wsd_path, *executor_path, *wsctl_path, *plugins;
-static char dir[] = "/tmp/wsd-bench.XXXXXX";
+static char dir[] = BENCH_DIR "bench.XXXXXX";
 static char socket_path[64];
 static uint64_t started;
 
@@ -47,11 +49,9 @@ static void start_wsd(void)
                     "max-connections = 20000\nmax-connections-per-user = 20000\n", f) < 0 || fclose(f) != 0)
         give_up("no configuration");
     started = now_nsec();
-    if (fork_server() == 0) {
-        execl(wsd_path, wsd_path, "--socket", socket_path, "--config", config, "--executor", executor_path, "--state-dir",
-              state, "--plugin-dir", plugins, "--workers", workers, "--log-level", "err", (char *)NULL);
-        _exit(127);
-    }
+    if (fork_server() == 0)
+        exec_server((const char *[]){wsd_path, "--socket", socket_path, "--config", config, "--executor", executor_path,
+                                     "--state-dir", state, "--plugin-dir", plugins, "--workers", workers, "--log-level", "err", NULL});
 }
 
 static void stop_wsd(void)
@@ -158,24 +158,38 @@ static void on_done(struct wsd_call *call, int error, const struct wsd_job_info 
     wsd_call_free(call);
 }
 
-static void bench_pipeline(void)
+/* One by one, or as arrays of at least half of what may be in flight. */
+static void bench_pipeline(bool arrays)
 {
+    const struct wsd_submit common = {.size = sizeof(common), .plugin = "work", .function = "echo"};
+    const struct wsd_item item = {.size = sizeof(item), .input = "0123456789abcdef", .input_size = SMALL};
     struct flight f = {0};
     struct wsd_callbacks callbacks = {.size = sizeof(callbacks), .done = on_done, .userdata = &f};
-    uint64_t begin, now, sent = 0;
+    struct wsd_batch *batch = NULL;
+    uint64_t begin, now, cpu, sent = 0;
+    char params[64];
 
     start_wsd();
     f.client = open_client();
     one(f.client, "0123456789abcdef", SMALL);
+    if (arrays && wsd_batch_open(f.client, &common, 0, &batch) < 0)
+        give_up(wsd_client_error(f.client));
+    cpu = servers_sum(1);
     begin = now_nsec();
     do {
-        for (; sent - f.n < FLIGHT; sent++)
-            submit(f.client, "0123456789abcdef", SMALL, 0, &callbacks);
+        for (bool fill = !batch || sent - f.n <= FLIGHT / 2; fill && sent - f.n < FLIGHT; sent++)
+            if (!batch)
+                submit(f.client, "0123456789abcdef", SMALL, 0, &callbacks);
+            else if (wsd_batch_submit(batch, &item, &callbacks, NULL) < 0)
+                give_up(wsd_client_error(f.client));
         if (wsd_client_wait(f.client, UINT64_MAX) < 0)
             give_up(wsd_client_error(f.client));
         now = now_nsec();
     } while (now - begin < PIPE_NSEC);
-    say("lane=socket,flight=256", "ns/job", (double)(now - begin) / (double)f.n);
+    snprintf(params, sizeof(params), "lane=%s,flight=256", arrays ? "array" : "socket");
+    say(params, "ns/job", (double)(now - begin) / (double)f.n);
+    strcat(params, ",cpu=server");
+    say(params, "ns/job", (double)(servers_sum(1) - cpu) / (double)f.n);
     f.ending = true;
     wsd_client_free(f.client);
     stop_wsd();
@@ -234,26 +248,87 @@ static void bench_clients(void)
     stop_wsd();
 }
 
+#define PAYLOAD_MAX ((size_t)64 << 20)
+
+/* What a round of each lane needs: the bytes, a file with them, and an arena with them, behind which there is as much room. */
+static struct {
+    char *bytes;
+    int fd;
+    struct wsd_arena *arena;
+} payload;
+
+static void by_socket(struct wsd_client *client, size_t size)
+{
+    one(client, payload.bytes, size);
+}
+
+/* The job is done, and its output as it should be: through the socket, or in the arena. */
+static void one_elsewhere(struct wsd_client *client, struct wsd_submit s)
+{
+    const struct wsd_job_info *info;
+    struct wsd_call *call;
+    size_t got;
+
+    s.size = sizeof(s);
+    s.plugin = "work";
+    s.function = "echo";
+    if (wsd_client_submit(client, &s, NULL, &call) < 0 || wsd_call_wait(call, UINT64_MAX, &info) < 0 ||
+        info->state != WSD_JOB_SUCCEEDED)
+        give_up(wsd_client_error(client));
+    const char *output = wsd_call_output(call, &got);
+    if (s.arena) {
+        got = info->placed;
+        output = (const char *)wsd_arena_data(s.arena) + s.output_offset;
+    }
+    if (got != s.input_size || memcmp(output, payload.bytes, got) != 0)
+        give_up("wrong answer");
+    wsd_call_free(call);
+}
+
+static void by_descriptor(struct wsd_client *client, size_t size)
+{
+    one_elsewhere(client, (struct wsd_submit){.flags = WSD_SUBMIT_FILE, .input_fd = payload.fd, .input_size = size});
+}
+
+static void by_arena(struct wsd_client *client, size_t size)
+{
+    one_elsewhere(client, (struct wsd_submit){.flags = WSD_SUBMIT_ARENA, .arena = payload.arena, .input_size = size,
+                                              .output_offset = PAYLOAD_MAX, .output_size = size});
+}
+
 static void bench_payload(void)
 {
-    static const size_t sizes[] = {1 << 20, 64 << 20};
-    char *payload = malloc(sizes[1]);
+    static const struct {
+        const char *name;
+        void (*one)(struct wsd_client *client, size_t size);
+    } lanes[] = {{"socket", by_socket}, {"descriptor", by_descriptor}, {"arena", by_arena}};
 
-    memset(payload, 'x', sizes[1]);
+    payload.bytes = malloc(PAYLOAD_MAX);
+    memset(payload.bytes, 'x', PAYLOAD_MAX);
+    payload.fd = memfd_create("payload", MFD_CLOEXEC);
+    if (write(payload.fd, payload.bytes, PAYLOAD_MAX) != (ssize_t)PAYLOAD_MAX)
+        give_up("no memory");
     start_wsd();
     struct wsd_client *client = open_client();
-    for (int i = 0; i < 2; i++) {
-        unsigned rounds = i ? 3 : 100;
-        char params[64];
+    if (wsd_arena_new(client, 2 * PAYLOAD_MAX, &payload.arena) < 0)
+        give_up(wsd_client_error(client));
+    memset(wsd_arena_data(payload.arena), 'x', PAYLOAD_MAX);
+    for (size_t lane = 0; lane < sizeof(lanes) / sizeof(lanes[0]); lane++)
+        for (size_t mib = 1; mib <= 64; mib *= 64) {
+            size_t size = (mib << 20) - 64;
+            unsigned rounds = mib > 1 ? 3 : 100;
+            char params[64];
 
-        one(client, payload, sizes[i] - 64);
-        uint64_t begin = now_nsec();
-        for (unsigned k = 0; k < rounds; k++)
-            one(client, payload, sizes[i] - 64);
-        snprintf(params, sizeof(params), "lane=socket,size=%zuMiB", sizes[i] >> 20);
-        say(params, "ms", (double)(now_nsec() - begin) / 1e6 / rounds);
-    }
-    free(payload);
+            lanes[lane].one(client, size);
+            uint64_t begin = now_nsec();
+            for (unsigned k = 0; k < rounds; k++)
+                lanes[lane].one(client, size);
+            snprintf(params, sizeof(params), "lane=%s,size=%zuMiB", lanes[lane].name, mib);
+            say(params, "ms", (double)(now_nsec() - begin) / 1e6 / rounds);
+        }
+    wsd_arena_free(payload.arena);
+    close(payload.fd);
+    free(payload.bytes);
     wsd_client_free(client);
     stop_wsd();
 }
@@ -305,6 +380,91 @@ static void bench_queue(void)
     }
     wsd_client_free(client);
     kill(servers[0], SIGTERM); /* once: drain; twice: at once */
+    stop_wsd();
+}
+
+/* --- durable --------------------------------------------------------------------------------------------------------- */
+
+struct submitter {
+    struct wsd_client *client;
+    bool ends;
+};
+
+static double durable_each[DURABLE_MAX];
+static uint64_t n_durable, durable_last;
+
+static void durable_submit(struct submitter *s);
+
+static void durable_one(struct wsd_call *call, struct submitter *s)
+{
+    uint64_t now = now_nsec();
+
+    durable_each[n_durable++] = (double)(now - durable_last) / 1e3;
+    durable_last = now;
+    wsd_call_free(call);
+    durable_submit(s);
+}
+
+static void durable_accepted(struct wsd_call *call, const struct wsd_id *id, void *userdata)
+{
+    durable_one(call, userdata);
+}
+
+static void durable_done(struct wsd_call *call, int error, const struct wsd_job_info *info, const char *text, void *userdata)
+{
+    struct submitter *s = userdata;
+
+    if (!s->ends || error || info->state != WSD_JOB_SUCCEEDED)
+        give_up(text ? text : "a job did not succeed");
+    durable_one(call, s);
+}
+
+static void durable_submit(struct submitter *s)
+{
+    static char payload[DURABLE_SIZE];
+    const struct wsd_callbacks callbacks = {.size = sizeof(callbacks), .accepted = s->ends ? NULL : durable_accepted,
+                                            .done = durable_done, .userdata = s};
+
+    if (n_durable < DURABLE_MAX)
+        submit(s->client, payload, sizeof(payload),
+               WSD_SUBMIT_DURABLE | (s->ends ? 0 : WSD_SUBMIT_DETACH | WSD_SUBMIT_LEAVE), &callbacks);
+}
+
+static void bench_durable(const struct durable_form *form, bool ends, const char *fsyncs)
+{
+    struct submitter submitters[64];
+    int ep = epoll_create1(EPOLL_CLOEXEC);
+    uint64_t begin;
+
+    start_wsd();
+    n_durable = 0;
+    for (unsigned i = 0; i < form->submitters; i++) {
+        submitters[i] = (struct submitter){.client = open_client(), .ends = ends};
+        epoll_ctl(ep, EPOLL_CTL_ADD, wsd_client_fd(submitters[i].client),
+                  &(struct epoll_event){.events = EPOLLIN, .data.ptr = &submitters[i]});
+    }
+    one(submitters[0].client, "0123456789abcdef", SMALL);
+    if (!ends && wsd_client_gate(submitters[0].client, WSD_GATE_PAUSE, NULL, NULL, 0) < 0)
+        give_up(wsd_client_error(submitters[0].client));
+    begin = durable_last = now_nsec();
+    for (unsigned i = 0; i < form->submitters; i++) {
+        for (unsigned k = 0; k < form->flight; k++)
+            durable_submit(&submitters[i]);
+        wsd_client_process(submitters[i].client);
+    }
+    while (durable_last - begin < DURABLE_NSEC && n_durable < DURABLE_MAX) {
+        struct epoll_event events[64];
+        int ready = epoll_wait(ep, events, 64, -1);
+
+        for (int i = 0; i < ready; i++) {
+            struct wsd_client *client = ((struct submitter *)events[i].data.ptr)->client;
+
+            if (wsd_client_process(client) < 0)
+                give_up(wsd_client_error(client));
+        }
+    }
+    kill_servers();
+    say_durable(form, ends ? ",ends=yes" : "", durable_last - begin, n_durable, durable_each, fsyncs);
     stop_wsd();
 }
 
@@ -426,7 +586,7 @@ int main(int argc, char **argv)
     if (!strcmp(argv[1], "call"))
         bench_call();
     else if (!strcmp(argv[1], "pipeline"))
-        bench_pipeline();
+        bench_pipeline(false), bench_pipeline(true);
     else if (!strcmp(argv[1], "clients"))
         bench_clients();
     else if (!strcmp(argv[1], "payload"))
@@ -439,6 +599,9 @@ int main(int argc, char **argv)
         bench_start();
     else if (!strcmp(argv[1], "idle"))
         bench_idle();
+    else if (!strcmp(argv[1], "durable"))
+        for (unsigned i = 0; i < 4 * DURABLE_FORMS; i++)
+            bench_durable(&durable_forms[i / 4], i / 2 % 2, count_fsyncs(i % 2));
     else if (!strcmp(argv[1], "shell") && argc == 8)
         bench_shell(argv[7]);
     else

@@ -4,12 +4,16 @@
  * protocols, as cheap as they allow:
  *
  *     peer-service redis|nats|gearmand|beanstalkd call|pipeline|clients|payload|queue|connections|start
+ *     peer-service redis|beanstalkd|rabbitmq|jetstream|raw durable
  *
  * redis: RPUSH to a list, the worker pops up to 256 at a time and pushes each answer to the client's own list. In a closed
  * loop RPUSH and BLPOP go in one write; with many in flight the pushes have a connection of their own, without replies.
  * nats: request and reply with an inbox. gearmand: foreground jobs; the worker has up to 64 grabs ahead. beanstalkd: a tube
  * of jobs, and one of answers a client. Everything over unix sockets where the server can (redis), else TCP on loopback with
- * TCP_NODELAY. The worker is one process. CPU is of server and worker. */
+ * TCP_NODELAY. The worker is one process. CPU is of server and worker.
+ * durable: jobs that nobody takes, acknowledged when they are on disk: redis by appendfsync always, beanstalkd by -f0, rabbitmq by
+ * publisher confirms of persistent messages in a durable queue; jetstream (of nats) acknowledges without any fsync. raw is
+ * pwrite and fdatasync, behind the end of a file and in room that it has already. */
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -29,6 +33,7 @@
 #define SMALL     16u
 #define PORT      24730
 #define GRABS     64
+#define OPEN_MAX  1024
 
 struct buffer {
     char *data;
@@ -40,6 +45,8 @@ struct conn {
     unsigned id;
     struct buffer in, out, pushed;
     uint64_t begin;
+    uint64_t sent, acked; /* rabbitmq: numbers of messages, and which of the last ones are open */
+    bool open[OPEN_MAX];
 };
 
 struct peer {
@@ -50,12 +57,13 @@ struct peer {
     /* Takes one whole answer out of the buffer: true where there was one. */
     bool (*answer)(struct conn *c);
     void (*keep)(struct conn *c, const char *payload, size_t size); /* a job that nobody takes */
-    bool (*kept)(struct conn *c);                                   /* one acknowledged */
+    unsigned (*kept)(struct conn *c); /* so many were acknowledged by the next thing in the buffer; 0: none is there */
     void (*work)(struct conn *c); /* never returns */
 };
 
 static const struct peer *peer;
-static char dir[] = "/tmp/wsd-peer.XXXXXX";
+static bool durable;
+static char dir[] = BENCH_DIR "peer.XXXXXX";
 static char path[64];
 static char port[8];
 
@@ -149,7 +157,7 @@ static int dial(void)
     bool local = strcmp(peer->name, "redis") == 0;
 
     snprintf(un.sun_path, sizeof(un.sun_path), "%s", path);
-    for (int i = 0; i < 20000; i++) {
+    for (int i = 0; i < 100000; i++) {
         int fd = socket(local ? AF_UNIX : AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
         if (!local)
             setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
@@ -226,11 +234,10 @@ static char *wait_line(struct conn *c)
 
 static void redis_start(void)
 {
-    if (fork_server() == 0) {
-        execlp("redis-server", "redis-server", "--port", "0", "--unixsocket", path, "--save", "", "--appendonly", "no",
-               "--daemonize", "no", "--logfile", "/dev/null", "--dir", dir, (char *)NULL);
-        _exit(127);
-    }
+    if (fork_server() == 0)
+        exec_server((const char *[]){"redis-server", "--port", "0", "--unixsocket", path, "--save", "", "--appendonly",
+                                     durable ? "yes" : "no", "--appendfsync", "always", "--daemonize", "no", "--logfile",
+                                     "/dev/null", "--dir", dir, NULL});
 }
 
 static void redis_hello(struct conn *c) {}
@@ -296,9 +303,9 @@ static void redis_keep(struct conn *c, const char *payload, size_t size)
     put(&c->out, "\r\n", 2);
 }
 
-static bool redis_kept(struct conn *c)
+static unsigned redis_kept(struct conn *c)
 {
-    return line(&c->in);
+    return line(&c->in) != NULL;
 }
 
 static void redis_work(struct conn *c)
@@ -352,12 +359,11 @@ static void nats_start(void)
 
     snprintf(config, sizeof(config), "%s/conf", dir);
     f = fopen(config, "we");
-    if (!f || fputs("max_payload: 67108864\nmax_pending: 268435456\nwrite_deadline: \"60s\"\n", f) < 0 || fclose(f) != 0)
+    if (!f || fputs("max_payload: 67108864\nmax_pending: 268435456\nwrite_deadline: \"60s\"\n", f) < 0 ||
+        (durable && fprintf(f, "jetstream { store_dir: \"%s\" }\n", dir) < 0) || fclose(f) != 0)
         give_up("configuration");
-    if (fork_server() == 0) {
-        execlp("nats-server", "nats-server", "-c", config, "-a", "127.0.0.1", "-p", port, "-l", "/dev/null", (char *)NULL);
-        _exit(127);
-    }
+    if (fork_server() == 0)
+        exec_server((const char *[]){"nats-server", "-c", config, "-a", "127.0.0.1", "-p", port, "-l", "/dev/null", NULL});
 }
 
 static void nats_hello(struct conn *c)
@@ -419,6 +425,31 @@ static void nats_work(struct conn *c)
             put(&c->out, "\r\n", 2);
         }
     }
+}
+
+/* jetstream: one stream on disk, made by the first connection; who comes later is told that it is there. */
+static void jet_hello(struct conn *c)
+{
+    static const char stream[] = "{\"name\":\"kept\",\"subjects\":[\"kept\"],\"storage\":\"file\"}";
+
+    nats_hello(c);
+    if (c->id != 1)
+        return;
+    say_to(&c->out, "PUB $JS.API.STREAM.CREATE.kept i%08x %zu\r\n%s\r\n", c->id, sizeof(stream) - 1, stream);
+    while (!nats_answer(c))
+        exchange(c);
+}
+
+static void jet_keep(struct conn *c, const char *payload, size_t size)
+{
+    say_to(&c->out, "PUB kept i%08x %zu\r\n", c->id, size);
+    put(&c->out, payload, size);
+    put(&c->out, "\r\n", 2);
+}
+
+static unsigned jet_kept(struct conn *c)
+{
+    return nats_answer(c);
 }
 
 /* --- gearmand -------------------------------------------------------------------------------------------------------- */
@@ -484,7 +515,7 @@ static void gear_keep(struct conn *c, const char *payload, size_t size)
     gear_put(&c->out, SUBMIT_JOB_BG, "kept\0", 6, payload, size);
 }
 
-static bool gear_kept(struct conn *c)
+static unsigned gear_kept(struct conn *c)
 {
     uint32_t type;
     size_t size;
@@ -492,8 +523,8 @@ static bool gear_kept(struct conn *c)
 
     while (gear_packet(&c->in, &type, &data, &size))
         if (type == JOB_CREATED)
-            return true;
-    return false;
+            return 1;
+    return 0;
 }
 
 static void gear_work(struct conn *c)
@@ -528,10 +559,9 @@ static void gear_work(struct conn *c)
 
 static void bean_start(void)
 {
-    if (fork_server() == 0) {
-        execlp("beanstalkd", "beanstalkd", "-l", "127.0.0.1", "-p", port, "-z", "67108864", (char *)NULL);
-        _exit(127);
-    }
+    if (fork_server() == 0) /* what comes behind a NULL is not there */
+        exec_server((const char *[]){"beanstalkd", "-l", "127.0.0.1", "-p", port, "-z", "67108864", durable ? "-f0" : NULL, "-b",
+                                     dir, NULL});
 }
 
 static void bean_hello(struct conn *c)
@@ -579,9 +609,9 @@ static void bean_keep(struct conn *c, const char *payload, size_t size)
     put(&c->out, "\r\n", 2);
 }
 
-static bool bean_kept(struct conn *c)
+static unsigned bean_kept(struct conn *c)
 {
-    return line(&c->in);
+    return line(&c->in) != NULL;
 }
 
 static void bean_work(struct conn *c)
@@ -602,11 +632,162 @@ static void bean_work(struct conn *c)
     }
 }
 
+/* --- rabbitmq -------------------------------------------------------------------------------------------------------- */
+
+/* Frames of AMQP 0-9-1: type, channel, size, that many bytes, 0xce. Methods by class << 16 | method. */
+enum { AMQP_METHOD = 1, AMQP_HEADER, AMQP_BODY, AMQP_END = 0xce };
+enum { START_OK = 10 << 16 | 11, TUNE_OK = 10 << 16 | 31, CONNECTION_OPEN = 10 << 16 | 40, CHANNEL_OPEN = 20 << 16 | 10,
+       QUEUE_DECLARE = 50 << 16 | 10, BASIC_PUBLISH = 60 << 16 | 40, BASIC_ACK = 60 << 16 | 80, CONFIRM_SELECT = 85 << 16 | 10 };
+
+/* With its names beside those of a rabbitmq that runs here already, and an epmd that ends with us. */
+static void rabbit_start(void)
+{
+    static const char *const variables[][2] = {{"RABBITMQ_MNESIA_BASE", ""}, {"RABBITMQ_LOG_BASE", ""}, {"HOME", ""},
+        {"RABBITMQ_ENABLED_PLUGINS_FILE", "/plugins"}, {"RABBITMQ_CONFIG_FILE", "/none"}, {"RABBITMQ_PID_FILE", "/pid"}, {"RUNNING_UNDER_SYSTEMD", ""}}; /* the last: no shell around it */
+    char value[96], epmd[16];
+
+    for (size_t i = 0; i < sizeof(variables) / sizeof(*variables); i++) {
+        snprintf(value, sizeof(value), "%s%s", dir, variables[i][1]);
+        setenv(variables[i][0], value, 1);
+    }
+    snprintf(epmd, sizeof(epmd), "%d", PORT + 1);
+    snprintf(value, sizeof(value), "%d", PORT + 2);
+    setenv("RABBITMQ_NODENAME", "wsd-bench@localhost", 1);
+    setenv("RABBITMQ_NODE_IP_ADDRESS", "127.0.0.1", 1);
+    setenv("RABBITMQ_NODE_PORT", port, 1);
+    setenv("RABBITMQ_DIST_PORT", value, 1);
+    setenv("ERL_EPMD_PORT", epmd, 1);
+    setenv("ERL_EPMD_ADDRESS", "127.0.0.1", 1);
+    for (int i = 0; i < 2; i++)
+        if (fork_server() == 0) {
+            int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+
+            dup2(null, 1);
+            dup2(null, 2);
+            if (i == 0)
+                execlp("epmd", "epmd", "-port", epmd, (char *)NULL);
+            exec_server((const char *[]){"/usr/lib/rabbitmq/bin/rabbitmq-server", NULL});
+        }
+}
+
+static void put_number(struct buffer *b, unsigned bytes, uint64_t value)
+{
+    while (bytes-- > 0)
+        put(b, &(char){(char)(value >> 8 * bytes)}, 1);
+}
+
+static void rabbit_frame(struct buffer *b, unsigned type, unsigned channel, const void *data, size_t size)
+{
+    put_number(b, 1, type);
+    put_number(b, 2, channel);
+    put_number(b, 4, size);
+    put(b, data, size);
+    put_number(b, 1, AMQP_END);
+}
+
+static void rabbit_method(struct conn *c, unsigned channel, uint32_t method, const char *data, size_t size)
+{
+    char whole[256];
+    uint32_t network = htonl(method);
+
+    memcpy(whole, &network, 4);
+    memcpy(whole + 4, data, size);
+    rabbit_frame(&c->out, AMQP_METHOD, channel, whole, size + 4);
+}
+
+/* The next frame: its method, or 0 of what is none. */
+static bool rabbit_read(struct conn *c, uint32_t *ret_method, const char **ret_data)
+{
+    const unsigned char *p = (const unsigned char *)c->in.data + c->in.begin;
+
+    if (held(&c->in) < 7)
+        return false;
+    size_t size = (size_t)p[3] << 24 | (size_t)p[4] << 16 | (size_t)p[5] << 8 | p[6];
+    if (held(&c->in) < size + 8)
+        return false;
+    *ret_method = *p == AMQP_METHOD ? (uint32_t)p[7] << 24 | (uint32_t)p[8] << 16 | (uint32_t)p[9] << 8 | p[10] : 0;
+    *ret_data = (const char *)p + 11;
+    c->in.begin += size + 8;
+    return true;
+}
+
+static void rabbit_wait(struct conn *c, uint32_t method)
+{
+    const char *data;
+
+    for (uint32_t got = 0; got != method;)
+        if (!rabbit_read(c, &got, &data))
+            exchange(c);
+}
+
+/* The answer to a method has the number behind its own. */
+static void rabbit_ask(struct conn *c, unsigned channel, uint32_t method, const char *data, size_t size)
+{
+    rabbit_method(c, channel, method, data, size);
+    rabbit_wait(c, method + 1);
+}
+
+static void rabbit_hello(struct conn *c)
+{
+    static const char plain[] = "\0\0\0\0" "\5PLAIN" "\0\0\0\14" "\0guest\0guest" "\5en_US"; /* no properties */
+    static const char tuned[] = "\7\377" "\0\2\0\0" "\0\0"; /* 2047 channels, frames of 128 KiB, no heartbeat */
+    static const char queue[] = "\0\0" "\4kept" "\2" "\0\0\0\0"; /* durable */
+
+    put(&c->out, "AMQP\0\0\11\1", 8);
+    rabbit_wait(c, START_OK - 1);
+    rabbit_method(c, 0, START_OK, plain, sizeof(plain) - 1);
+    rabbit_wait(c, TUNE_OK - 1);
+    rabbit_method(c, 0, TUNE_OK, tuned, sizeof(tuned) - 1);
+    rabbit_ask(c, 0, CONNECTION_OPEN, "\1/\0\0", 4);
+    rabbit_ask(c, 1, CHANNEL_OPEN, "\0", 1);
+    rabbit_ask(c, 1, QUEUE_DECLARE, queue, sizeof(queue) - 1);
+    rabbit_ask(c, 1, CONFIRM_SELECT, "\0", 1);
+}
+
+static void rabbit_keep(struct conn *c, const char *payload, size_t size)
+{
+    static const char to[] = "\0\0" "\0" "\4kept" "\0";
+    char header[15] = {0, 60};
+
+    c->open[++c->sent % OPEN_MAX] = true;
+    header[11] = (char)size;
+    header[12] = 0x10; /* of the properties, the delivery mode */
+    header[14] = 2;    /* persistent */
+    rabbit_method(c, 1, BASIC_PUBLISH, to, sizeof(to) - 1);
+    rabbit_frame(&c->out, AMQP_HEADER, 1, header, sizeof(header));
+    rabbit_frame(&c->out, AMQP_BODY, 1, payload, size);
+}
+
+/* The number of the last one, and whether those before it are meant, too. */
+static unsigned rabbit_kept(struct conn *c)
+{
+    uint32_t method;
+    const char *data;
+    uint64_t tag;
+    unsigned n = 0;
+
+    do {
+        if (!rabbit_read(c, &method, &data))
+            return 0;
+    } while (method != BASIC_ACK);
+    memcpy(&tag, data, sizeof(tag));
+    tag = be64toh(tag);
+    for (uint64_t i = data[8] ? c->acked + 1 : tag; i <= tag; i++) {
+        n += c->open[i % OPEN_MAX];
+        c->open[i % OPEN_MAX] = false;
+    }
+    if (data[8])
+        c->acked = tag;
+    return n;
+}
+
 static const struct peer peers[] = {
     {"redis", redis_start, redis_hello, redis_submit, redis_answer, redis_keep, redis_kept, redis_work},
     {"nats", nats_start, nats_hello, nats_submit, nats_answer, NULL, NULL, nats_work},
     {"gearmand", gear_start, gear_hello, gear_submit, gear_answer, gear_keep, gear_kept, gear_work},
     {"beanstalkd", bean_start, bean_hello, bean_submit, bean_answer, bean_keep, bean_kept, bean_work},
+    {.name = "rabbitmq", .start = rabbit_start, .hello = rabbit_hello, .keep = rabbit_keep, .kept = rabbit_kept},
+    {.name = "jetstream", .start = nats_start, .hello = jet_hello, .keep = jet_keep, .kept = jet_kept},
 };
 
 /* --- the benchmarks -------------------------------------------------------------------------------------------------- */
@@ -751,8 +932,8 @@ static void bench_queue(void)
             for (; sent < step && sent - queued < FLIGHT; sent++)
                 peer->keep(c, payload, sizeof(payload));
             exchange(c);
-            while (peer->kept(c))
-                queued++;
+            for (unsigned n; (n = peer->kept(c));)
+                queued += n;
         }
         snprintf(params, sizeof(params), "queued=%llu", (unsigned long long)step);
         say(params, "ns/job", (double)(now_nsec() - begin) / (double)(step - from));
@@ -778,6 +959,72 @@ static void bench_connections(void)
     }
 }
 
+/* Jobs that are kept, each submitter with so many open; until so much time is over. */
+static void bench_durable(const struct durable_form *form, const char *fsyncs)
+{
+    static double each[DURABLE_MAX];
+    static char payload[DURABLE_SIZE];
+    struct conn *conns[64];
+    int ep = epoll_create1(EPOLL_CLOEXEC);
+    uint64_t n = 0, begin, now, last;
+
+    memset(payload, 'x', sizeof(payload));
+    for (unsigned i = 0; i < form->submitters; i++) {
+        conns[i] = conn_new(i + 1);
+        epoll_ctl(ep, EPOLL_CTL_ADD, conns[i]->fd, &(struct epoll_event){.events = EPOLLIN, .data.ptr = conns[i]});
+    }
+    begin = now = last = now_nsec();
+    for (unsigned i = 0; i < form->submitters; i++) {
+        for (unsigned k = 0; k < form->flight; k++)
+            peer->keep(conns[i], payload, sizeof(payload));
+        flush(conns[i]->fd, &conns[i]->out);
+    }
+    while (now - begin < DURABLE_NSEC && n < DURABLE_MAX - OPEN_MAX) {
+        struct epoll_event events[64];
+        int ready = epoll_wait(ep, events, 64, -1);
+
+        for (int i = 0; i < ready; i++) {
+            struct conn *c = events[i].data.ptr;
+
+            exchange(c);
+            for (unsigned got; (got = peer->kept(c));) {
+                now = now_nsec();
+                each[n] = (double)(now - last) / 1e3;
+                last = now;
+                for (n += got; got > 0; got--)
+                    peer->keep(c, payload, sizeof(payload));
+            }
+            flush(c->fd, &c->out);
+        }
+    }
+    kill_servers(); /* what they hold is thrown away */
+    say_durable(form, "", now - begin, n, each, fsyncs);
+}
+
+static void bench_raw(bool there)
+{
+    static double each[DURABLE_MAX];
+    static char bytes[1 << 20];
+    char name[] = BENCH_DIR "raw.XXXXXX";
+    uint64_t n = 0, begin = now_nsec(), now = begin;
+    off_t at = 0;
+    int fd = mkostemp(name, O_CLOEXEC);
+
+    if (fd < 0 || unlink(name) < 0 || (there && (write(fd, bytes, sizeof(bytes)) != sizeof(bytes) || fsync(fd) < 0)))
+        give_up("no file");
+    for (; now - begin < DURABLE_NSEC && n < DURABLE_MAX; n++) {
+        uint64_t last = now;
+
+        if (pwrite(fd, bytes, DURABLE_SIZE, at) != DURABLE_SIZE || fdatasync(fd) < 0)
+            give_up("fdatasync");
+        at = there ? (at + DURABLE_SIZE) % (off_t)sizeof(bytes) : at + DURABLE_SIZE;
+        now = now_nsec();
+        each[n] = (double)(now - last) / 1e3;
+    }
+    close(fd);
+    say_durable(&durable_forms[0], there ? ",room=there" : ",room=new", now - begin, n, each, NULL);
+}
+
 static void bench_start(uint64_t begin)
 {
     struct conn *c = conn_new(1);
@@ -786,49 +1033,68 @@ static void bench_start(uint64_t begin)
     say("first=job", "ms", (double)(now_nsec() - begin) / 1e6);
 }
 
+/* One run, with a server of its own. */
+static void with_server(const char *what, bool pinned, const struct durable_form *form, const char *fsyncs)
+{
+    static const char made[] = BENCH_DIR "peer.XXXXXX";
+    char command[64];
+
+    memcpy(dir, made, sizeof(dir));
+    if (!mkdtemp(dir))
+        give_up("no directory");
+    snprintf(path, sizeof(path), "%s/s", dir);
+    snprintf(port, sizeof(port), "%d", PORT);
+    if (pinned)
+        pin_all();
+    uint64_t begin = now_nsec();
+    peer->start();
+    if (strcmp(what, "queue") != 0 && strcmp(what, "connections") != 0 && !form)
+        start_worker();
+    if (!strcmp(what, "call"))
+        bench_call(pinned ? "yes" : "no");
+    else if (!strcmp(what, "pipeline"))
+        bench_pipeline();
+    else if (!strcmp(what, "clients"))
+        bench_clients();
+    else if (!strcmp(what, "payload"))
+        bench_payload();
+    else if (!strcmp(what, "queue"))
+        bench_queue();
+    else if (!strcmp(what, "connections"))
+        bench_connections();
+    else if (!strcmp(what, "start"))
+        bench_start(begin);
+    else if (form)
+        bench_durable(form, fsyncs);
+    end_servers();
+    snprintf(command, sizeof(command), "rm -rf %s", dir);
+    if (system(command) != 0)
+        give_up("rm");
+}
+
 int main(int argc, char **argv)
 {
     const char *what = argc == 3 ? argv[2] : "";
+    durable = strcmp(what, "durable") == 0;
     for (size_t i = 0; i < sizeof(peers) / sizeof(*peers); i++)
         if (argc == 3 && strcmp(peers[i].name, argv[1]) == 0)
             peer = &peers[i];
-    if (!peer) {
-        fputs("usage: peer-service redis|nats|gearmand|beanstalkd BENCH\n", stderr);
+    if (durable && strcmp(argv[1], "raw") == 0) {
+        bench_raw(false);
+        bench_raw(true);
+        return 0;
+    }
+    if (!peer || (durable ? !peer->keep : !peer->work)) {
+        fputs("usage: peer-service redis|nats|gearmand|beanstalkd BENCH, or redis|beanstalkd|rabbitmq|jetstream|raw durable\n", stderr);
         return 64;
     }
     raise_descriptors();
-    for (int pinned = 0; pinned <= (strcmp(what, "call") == 0); pinned++) {
-        char made[] = "/tmp/wsd-peer.XXXXXX", command[64];
-
-        if (!mkdtemp(made))
-            give_up("no directory");
-        memcpy(dir, made, sizeof(dir));
-        snprintf(path, sizeof(path), "%s/s", dir);
-        snprintf(port, sizeof(port), "%d", PORT);
-        if (pinned)
-            pin_all();
-        uint64_t begin = now_nsec();
-        peer->start();
-        if (strcmp(what, "queue") != 0 && strcmp(what, "connections") != 0)
-            start_worker();
-        if (!strcmp(what, "call"))
-            bench_call(pinned ? "yes" : "no");
-        else if (!strcmp(what, "pipeline"))
-            bench_pipeline();
-        else if (!strcmp(what, "clients"))
-            bench_clients();
-        else if (!strcmp(what, "payload"))
-            bench_payload();
-        else if (!strcmp(what, "queue"))
-            bench_queue();
-        else if (!strcmp(what, "connections"))
-            bench_connections();
-        else if (!strcmp(what, "start"))
-            bench_start(begin);
-        end_servers();
-        snprintf(command, sizeof(command), "rm -rf %s", dir);
-        if (system(command) != 0)
-            return 1;
+    if (durable) {
+        for (unsigned i = 0; i < 2 * DURABLE_FORMS; i++)
+            with_server(what, false, &durable_forms[i / 2], count_fsyncs(i % 2));
+        return 0;
     }
+    for (int pinned = 0; pinned <= (strcmp(what, "call") == 0); pinned++)
+        with_server(what, pinned, NULL, NULL);
     return 0;
 }

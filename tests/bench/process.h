@@ -16,6 +16,17 @@
 #include "bench.h"
 
 #define SERVERS_MAX 16
+#define BENCH_DIR   "/var/tmp/wsd-" /* on a disk; /tmp need not be */
+
+/* durable: so many submitters, each with so many in flight, for so long; each form once more for its fsyncs. */
+#define DURABLE_SIZE  64u
+#define DURABLE_NSEC  2000000000u
+#define DURABLE_FORMS 3u
+#define DURABLE_MAX   4000000u
+
+static const struct durable_form {
+    unsigned submitters, flight;
+} durable_forms[DURABLE_FORMS] = {{1, 1}, {64, 1}, {1, 256}};
 
 static pid_t servers[SERVERS_MAX];
 static unsigned n_servers;
@@ -42,6 +53,96 @@ static inline pid_t fork_server(void)
     return pid;
 }
 
+/* Servers that are started from here on count what they sync, into the file that is returned; false: no longer, NULL. */
+static const char *fsyncs_file;
+
+static inline const char *count_fsyncs(bool yes)
+{
+    static char name[] = BENCH_DIR "fsyncs.XXXXXX";
+    int fd;
+
+    fsyncs_file = NULL;
+    if (!yes)
+        return NULL;
+    memcpy(name + sizeof(name) - 7, "XXXXXX", 6);
+    fd = mkostemp(name, O_CLOEXEC);
+    if (fd < 0)
+        give_up("no file");
+    close(fd);
+    return fsyncs_file = name;
+}
+
+/* In the child of fork_server(). Counted is by strace, from outside: the process stays the server itself. */
+_Noreturn static inline void exec_server(const char *const *argv)
+{
+    static const char *all[48] = {"strace", "-D", "-f", "-c", "--seccomp-bpf", "-e", "trace=fsync,fdatasync,msync,sync_file_range",
+                                  "-o"};
+    unsigned n = 8;
+
+    if (fsyncs_file) {
+        for (all[n++] = fsyncs_file; *argv && n < 47; argv++)
+            all[n++] = *argv;
+        argv = all;
+    }
+    execvp(argv[0], (char *const *)argv);
+    _exit(127);
+}
+
+/* What was counted there, when the server has ended: strace writes it then. The file goes. */
+static inline uint64_t fsyncs_of(const char *file)
+{
+    char text[256];
+    uint64_t sum = 0;
+    bool whole = false;
+
+    for (int i = 0; i < 1000 && !whole; i++) {
+        FILE *f = fopen(file, "re");
+
+        sum = 0;
+        while (f && fgets(text, sizeof(text), f)) { /* %time seconds usecs/call calls [errors] syscall */
+            unsigned long long calls;
+
+            whole = strstr(text, "total");
+            if (!whole && strstr(text, "sync") && sscanf(text, "%*f %*f %*u %llu", &calls) == 1)
+                sum += calls;
+        }
+        if (f)
+            fclose(f);
+        if (!whole)
+            usleep(10000);
+    }
+    unlink(file);
+    return sum;
+}
+
+static inline double quantile(double *values, size_t n, double q)
+{
+    size_t at = (size_t)((double)n * q);
+
+    qsort(values, n, sizeof(*values), compare_doubles);
+    return values[at < n ? at : n - 1];
+}
+
+/* What is said of one form, when the server has ended: nsec for n submits, of which each took so long where they came one by one;
+ * fsyncs: the file of count_fsyncs(). */
+static inline void say_durable(const struct durable_form *form, const char *more, uint64_t nsec, uint64_t n, double *each,
+                               const char *fsyncs)
+{
+    char params[96];
+    int at = snprintf(params, sizeof(params), "submitters=%u,flight=%u%s", form->submitters, form->flight, more);
+
+    if (fsyncs) {
+        snprintf(params + at, sizeof(params) - (size_t)at, ",fsyncs=counted");
+        say(params, "fsyncs/job", (double)fsyncs_of(fsyncs) / (double)n);
+        return;
+    }
+    say(params, "us/job", (double)nsec / 1e3 / (double)n);
+    if (form->submitters * form->flight > 1)
+        return;
+    snprintf(params + at, sizeof(params) - (size_t)at, ",quantile=p50");
+    say(params, "us", quantile(each, n, 0.5));
+}
+
 static inline void end_servers(void)
 {
     while (n_servers > 0) {
@@ -54,6 +155,13 @@ static inline void end_servers(void)
             usleep(10000);
         }
     }
+}
+
+static inline void kill_servers(void)
+{
+    for (unsigned i = 0; i < n_servers; i++)
+        kill(servers[i], SIGKILL);
+    end_servers();
 }
 
 /* For us and what we start: a handle of libwsclient has two, so 10,000 of them need more than most may have. */
@@ -142,12 +250,4 @@ static inline uint64_t server_memory(void)
     if (f)
         fclose(f);
     return kib << 10;
-}
-
-static inline double quantile(double *values, size_t n, double q)
-{
-    size_t at = (size_t)((double)n * q);
-
-    qsort(values, n, sizeof(*values), compare_doubles);
-    return values[at < n ? at : n - 1];
 }

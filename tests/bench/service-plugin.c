@@ -61,7 +61,7 @@ static int fat(struct wsd_job *job, struct wsd_worker *self)
 
 static const struct wsd_function functions[] = {
     {.name = "work", .help = "works a little", .flags = WSD_FN_IDEMPOTENT, .run = work},
-    {.name = "echo", .help = "gives its input back", .flags = WSD_FN_IDEMPOTENT, .run = echo},
+    {.name = "echo", .help = "gives its input back", .flags = WSD_FN_IDEMPOTENT | WSD_FN_SHARED, .run = echo},
     {.name = "segv", .help = "crashes", .run = segv},
     {.name = "fat", .help = "makes memory resident", .flags = WSD_FN_IDEMPOTENT, .run = fat},
 };

@@ -55,6 +55,11 @@ static void check_texts(const struct msg *msg)
         check_span(msg->gate.plugin, CODEC_PATH_MAX);
         check_span(msg->gate.function, CODEC_NAME_MAX);
         break;
+    case FRAME_LIMIT:
+    case FRAME_LIMIT_STATE:
+        check_span(msg->limit.key, CODEC_NAME_MAX);
+        check_span(msg->limit.value, CODEC_TEXT_MAX);
+        break;
     case FRAME_GATE_STATE:
         check_span(msg->gate_state.plugin, CODEC_PATH_MAX);
         check_span(msg->gate_state.function, CODEC_NAME_MAX);
@@ -85,9 +90,38 @@ static void check_texts(const struct msg *msg)
     case FRAME_OPEN:
         check_span(msg->open.path, CODEC_PATH_MAX);
         break;
+    case FRAME_ENDS:
+        check_span(msg->ends.plugin, CODEC_PATH_MAX);
+        check_span(msg->ends.function, CODEC_NAME_MAX);
+        break;
     default:
         break;
     }
+}
+
+/* What codec_decode() has looked through can be taken apart, and put together again. */
+static void check_records(const struct msg *msg, const struct frame *frame)
+{
+    static uint8_t again[FRAME_MAX];
+    struct span body = {(const char *)frame->body, frame->body_size};
+    bool array = msg->type == FRAME_ARRAY;
+    struct msg_item item;
+    struct msg_end end;
+
+    for (uint32_t i = 0; i < (array ? msg->submit.items : msg->ends.records); i++) {
+        const char *at = body.data;
+
+        if (array) {
+            FUZZ_CHECK(codec_next_item(&body, &item) && item.args.size <= CODEC_ARGS_SIZE);
+            codec_put_item(&item, again);
+            FUZZ_CHECK(memcmp(again, at, CODEC_ITEM_SIZE) == 0);
+        } else {
+            FUZZ_CHECK(codec_next_end(&body, &end) && codec_end_size(&end) == (size_t)(body.data - at));
+            codec_put_end(&end, again);
+            FUZZ_CHECK(memcmp(again, at, codec_end_size(&end)) == 0);
+        }
+    }
+    FUZZ_CHECK(body.size == 0);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -107,13 +141,22 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                            .header_size = (uint32_t)(size - 2),
                            .body_size = MIN((uint32_t)data[1] << 8, FRAME_PAYLOAD_MAX - (uint32_t)(size - 2)),
                            .header = data + 2};
+    if (frame.type == FRAME_ARRAY || frame.type == FRAME_ENDS) { /* the rest is the body: it is looked into */
+        frame.header_size = MIN((uint32_t)data[1], frame.header_size);
+        frame.body = data + 2 + frame.header_size;
+        frame.body_size = (uint32_t)size - 2 - frame.header_size;
+    }
     if (codec_decode(codec, &frame, &msg) != 0)
         return 0;
     check_texts(&msg);
+    if (frame.body)
+        check_records(&msg, &frame);
 
     /* Our form is the shortest one, so it fits wherever the original did. */
     n = codec_encode(&msg, 1, frame.body_size, first, sizeof(first));
-    FUZZ_CHECK(n >= FRAME_HEADER_SIZE && n - FRAME_HEADER_SIZE <= size - 2 && codec_size(&msg) == n && codec_room(&msg) >= n);
+    FUZZ_CHECK(n >= FRAME_HEADER_SIZE && n - FRAME_HEADER_SIZE <= frame.header_size && codec_size(&msg) == n && codec_room(&msg) >= n);
+    if (frame.body)
+        memcpy(first + n, frame.body, frame.body_size);
     FUZZ_CHECK(frame_parse(first, n + frame.body_size, &frame, &whole) == 0);
     FUZZ_CHECK(codec_decode(codec, &frame, &msg) == 0);
     m = codec_encode(&msg, 1, frame.body_size, second, sizeof(second));

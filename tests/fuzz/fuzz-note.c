@@ -28,7 +28,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     note_build_id(data, size, build);
     FUZZ_CHECK(strnlen(build, sizeof(build)) % 2 == 0 && strspn(build, "0123456789abcdef") == strlen(build));
     FUZZ_CHECK(note_digest(data, size) == note_digest(data, size));
-    FUZZ_CHECK(r >= 0 && r <= NOTE_E_NOTES && *note_strerror(r));
+    FUZZ_CHECK(r >= 0 && r <= NOTE_E_STACK && *note_strerror(r));
     if (r != 0)
         FUZZ_CHECK(abi == 0xa5a5a5a5u);
     else

@@ -74,6 +74,16 @@ check "the same by hand-written frames" by_hand status=66 await=66 cancel=66 req
 check "the tag of an AWAIT that was refused cancels nothing" by_hand cancel-by-tag=0 ping=0
 check "and the job runs on" still_runs
 
+batch_of_alice() {
+    local batch
+    batch=$(as $ALICE "$CTL" map --detach spin:spin ::: 1 2) || return 1
+    says 66 "no such job or batch" bob status "$batch" && says 66 "no such job or batch" bob cancel "$batch" &&
+        says 66 "no such job" bob await "$batch" && [ -z "$(bob --json list --batch "$batch")" ] &&
+        [ "$(bob cancel --batch "$batch")" = "cancelled 0 jobs" ] && as $ALICE "$CTL" --json status "$batch" | grep -q '"done":0,' &&
+        as $ALICE "$CTL" cancel "$batch"
+}
+check "nor anything of a batch of hers" batch_of_alice
+
 # --- rights, each by itself ------------------------------------------------------------------------------------------------
 
 read_again "[access]\nsee = $BOB\n"
@@ -145,7 +155,29 @@ check "alice may" as $ALICE "$CTL" submit echo x
 check "detached, and gone before the answer" eval 'bob submit --detach echo x; [ $? = 77 ]'
 read_again "[plugin echo]\nusers =\n"
 check "for nobody: root may" "$WSCTL" submit echo x
+check "nor by an array" says 77 '[plugin echo] users' as $ALICE "$CTL" map echo ::: x
 check "and alice may not" says 77 '[plugin echo] users' as $ALICE "$CTL" submit echo x
+
+# a schedule has nobody who is asked, when it is due: of a plugin that is for some it runs by the configuration, or as root's
+read_again "[plugin echo]\nusers = $ALICE\n"
+of_some() { # COMMAND...: adds a schedule, and runs it
+    "$@" schedule add some --on yearly echo:echo x
+}
+refused_when_due() { # COMMAND...
+    of_some "$@" && says 77 '[plugin echo] users' "$@" schedule run some && "$@" --json schedule list | grep -q '"runs":0.*"last":"refused","exit":77' &&
+        "$@" schedule remove some
+}
+check "a schedule of it does not run as bob" refused_when_due bob
+check "nor as alice, who may" refused_when_due as $ALICE "$CTL"
+roots() {
+    of_some "$WSCTL" && expect_output x "$WSCTL" await "$("$WSCTL" schedule run some)" && "$WSCTL" schedule remove some
+}
+check "root's does" roots
+configured() {
+    read_again "[plugin echo]\nusers = $ALICE\n[schedule some]\non = yearly\njob = echo:echo x\nuser = $BOB\n" &&
+        expect_output x bob await "$(bob schedule run some)"
+}
+check "and one of the configuration, as whoever it says" configured
 
 # --- files that change under the check ---------------------------------------------------------------------------------------
 

@@ -186,13 +186,6 @@ admin_drain() { # what is held is waited for
   open_gate drain && wsctl drain >/dev/null && is succeeded "$b" && wsctl resume
 }
 
-manual_example() { # as wsctl(1) prints it
-  sed -n '/^\.\\" after\.sh: example$/,/^\.EE/{/^[^.]/p}' "$SRC/packaging/man/wsctl.1" | sed 's/\\-/-/g' >"$WORK/example"
-  printf '2\n1\n' >"$WORK/lines"
-  [ -s "$WORK/example" ] && (cd "$WORK" && bash -e "$WORK/example" >"$WORK/out") && [ "$(head -n 2 "$WORK/out" | xargs)" = "1 2" ] &&
-    [ "$(wc -l <"$WORK/out")" = 3 ]
-}
-
 # --- durable ones ---
 
 survive() { # SIGNAL: held jobs are held after a restart, by those that have not ended, and go on
@@ -210,7 +203,7 @@ survive() { # SIGNAL: held jobs are held after a restart, by those that have not
     wait_for_exit "$e" || status=$?
     cat "$WORK/err"
     [ "$status" = 125 ] && grep -q "wsd is ending, and job $b" "$WORK/err" || return 1
-    wait_until sh -c '! wsctl ping' # it drains: the one that runs is waited for
+    ! gone "$WSD_PID" && is running "$a" || return 1 # it drains: the one that runs is waited for
     kill -KILL "$WSD_PID"
     wait "$WSD_PID" 2>/dev/null
     serve || return 1
@@ -257,7 +250,6 @@ check "at most $MAX, below, at and above" the_limit
 check "charged, and given back" charged
 check "thousands behind one, and thousands in a row" many
 check "wsctl drain waits for what is held" admin_drain
-check "the manual's example" manual_example
 check "kill -9 of wsd: what was held is held" survive KILL
 check "held, then delayed, by kill -9 too" and_later
 check "SIGTERM: durable ones stay held, others are told" survive TERM

@@ -58,14 +58,27 @@ connections() { # KEY
   let_go && wait_until wsctl ping && wait_until counter_is connections 1
 }
 
-# With a limit of 10 requests, each job of wsctl map being one; those of two connections count together.
+# As many jobs, each a request of its own.
+sleepers_graph() { # N
+  local n
+  printf '{"nodes": ['
+  for ((n = 1; n <= $1; n++)); do
+    [ $n = 1 ] || printf ', '
+    # alike, they would be one request
+    printf '{"name": "n%d", "plugin": "sleep:sleep", "args": ["600000"], "priority": %d}' $n $n
+  done
+  printf ']}'
+}
+
+# With a limit of 10 requests; those of two connections count together.
 requests() {
   local n
   for n in 4 5 6; do
-    background wsctl map -j 8 sleep:sleep ::: 600000 600000 600000 600000
+    sleepers_graph 4 >"$WORK/four"
+    sleepers_graph $n >"$WORK/more"
+    background wsctl run "$WORK/four"
     HOLDER=$BACKGROUND_PID
-    # shellcheck disable=SC2046 # a word each
-    background wsctl map -j 8 sleep:sleep ::: $(yes 600000 | head -n $n)
+    background wsctl run "$WORK/more"
     wait_until counter_is jobs_open $((4 + n)) || return 1
     case $n in
     6) refused max-requests-per-user wsctl --json list || return 1 ;;
@@ -108,9 +121,15 @@ bytes_queued() {
   no_sleepers
 }
 
-given() { # BYTES: that many, which wsctl sends in its SUBMIT or behind it, come back
+given() { # BYTES: that many, which wsctl sends in its SUBMIT or behind it, or as a file, come back
   head -c "$1" /dev/urandom >"$WORK/input"
-  wsctl submit --input "$WORK/input" echo >"$WORK/output" && cmp "$WORK/input" "$WORK/output"
+  wsctl submit --input "$WORK/input" echo >"$WORK/output" && cmp "$WORK/input" "$WORK/output" &&
+    wsctl submit --input - echo < <(cat "$WORK/input") >"$WORK/output" && cmp "$WORK/input" "$WORK/output"
+}
+piped() { # FILE COMMAND...
+  local file=$1
+  shift
+  "$@" < <(cat "$file")
 }
 too_much() { # EXIT WORDS COMMAND...
   local code=$1 words=$2
@@ -121,10 +140,12 @@ too_much() { # EXIT WORDS COMMAND...
   [ "$status" = 0 ] && grep -q -- "$words" "$WORK/said"
 }
 
-one_input() { # LIMIT EXIT
+one_input() { # LIMIT
   given $(($1 - 1)) && given "$1" || return 1
   head -c $(($1 + 1)) /dev/zero >"$WORK/input"
-  too_much "$2" "(max-input in wsd.conf)" wsctl submit --input "$WORK/input" echo && counter_is bytes_charged 0
+  # of a file it is known before the job is accepted
+  too_much 75 "(max-input in wsd.conf)" wsctl submit --input "$WORK/input" echo &&
+    too_much 63 "(max-input in wsd.conf)" piped "$WORK/input" wsctl submit --input - echo && counter_is bytes_charged 0
 }
 
 # max-result is 100000.
@@ -176,10 +197,10 @@ limits 'max-bytes-per-user = 40000\n' || exit 1
 check "bytes queued by a user: below, at and above the limit" bytes_queued
 stop_wsd
 limits 'max-input = 1000\n' || exit 1
-check "a small input: below, at and above the limit" one_input 1000 75
+check "a small input: below, at and above the limit" one_input 1000
 stop_wsd
 limits 'max-input = 300000\n' || exit 1
-check "an input in pieces: below, at and above the limit" one_input 300000 63
+check "an input in pieces: below, at and above the limit" one_input 300000
 stop_wsd
 limits 'max-result = 100000\n' || exit 1
 check "a result kept: below, at and above the limit" one_result

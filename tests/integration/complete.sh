@@ -80,7 +80,7 @@ standing() { # an executor that says nothing: whoever waits for it, waits until 
 }
 check "an executor that stands still is not waited for" standing
 check "plugins, and functions where there are several" offers "fib fib:nothing" submit f
-check "functions behind the colon" offers "echo:stream echo:status" submit echo:s
+check "functions behind the colon" offers "echo:stream echo:status echo:shared" submit echo:s
 check "plugins alone where functions cannot be" offers "echo" plugin show e
 check "plugins of the wsd that the line names" offers "count" --socket "$WSD_SOCKET" map c
 jobs_by_id() {

@@ -216,40 +216,84 @@ stop_wsd
 mkdir "$WORK/nobody"
 chown 65534:65534 "$WORK/nobody"
 chmod 755 "$WORK/nobody"
-of_nobody() { # CONFIGURATION SETPRIV-OPTION...
+nobody=(setpriv --reuid=65534 --regid=65534 --clear-groups)
+of_nobody() { # CONFIGURATION SPAWNER
   printf '[daemon]\nsystem = yes\n%b' "$1" >"$WSD_CONFIG"
-  shift
   export WSD_SOCKET=$WORK/nobody/wsd.sock
   WSD_LOG=$WORK/nobody.log
-  background setpriv --reuid=65534 --regid=65534 --clear-groups "$@" "$WSD" --socket "$WSD_SOCKET" --config "$WSD_CONFIG" \
-    --executor "$EXECUTOR" --spawner "$SPAWNER" --plugin-dir "$PLUGINS" 2>"$WSD_LOG"
+  background "${nobody[@]}" --inh-caps=-all "$WSD" --socket "$WSD_SOCKET" --config "$WSD_CONFIG" --executor "$EXECUTOR" \
+    --spawner "$2" --plugin-dir "$PLUGINS" 2>"$WSD_LOG"
   WSD_PID=$BACKGROUND_PID
   wait_until answers "$WSD_PID" "$WSD_SOCKET" || fail "wsd of nobody starts"
   chmod 666 "$WSD_SOCKET"
 }
-of_nobody '[executor]\nuser-ids = yes\n' --inh-caps=-all
+of_nobody '[executor]\nuser-ids = yes\n' "$WORK/nobody/spawn"
 check "without the right, user-ids = yes runs no job" says 77 'no right to run jobs under the uid' submit $ALICE fib 20
+check "and says what is missing" grep -q 'no wsd-spawn.socket is there to ask' "$WSD_LOG"
 stop_wsd
-of_nobody '' --inh-caps=-all
+of_nobody '' "$SPAWNER"
 check "and auto runs them under wsd's uid" has "$(executor_of $ALICE)" Uid "65534 65534 65534 65534"
 stop_wsd
 
-of_nobody '' --inh-caps=-all,+setuid,+setgid,+kill --ambient-caps=-all,+setuid,+setgid,+kill
-alices=$(executor_of $ALICE)
-check "with the three capabilities they run under the user's" has "$alices" Uid "$ALICE $ALICE $ALICE $ALICE"
-check "and have none of them" no_rights "$alices"
-wsds_rights() {
-  has "$WSD_PID" CapPrm 0000000000000000 && has "$WSD_PID" CapEff 0000000000000000 &&
-    has "$WSD_PID" CapAmb 0000000000000000
+# --- wsd-spawn.service ------------------------------------------------------------------------------------------------------
+
+no_socket() {
+  expect_exit 74 "$WSD" --spawn --config "$WSD_CONFIG" --executor "$EXECUTOR" 2>"$WORK/err" && grep 'it is for wsd-spawn.service' "$WORK/err"
 }
-check "nor has wsd, any more" wsds_rights
+check "wsd --spawn wants the socket of its unit" no_socket
+three=-all,+setuid,+setgid,+kill
+background "$SRC/tests/support/activate.py" "$WORK/nobody/spawn" 65534 "${nobody[@]}" --inh-caps=$three --ambient-caps=$three "$WSD" \
+  --spawn --config "$WSD_CONFIG" --executor "$EXECUTOR" --spawner "$SPAWNER" --plugin-dir "$PLUGINS" 2>"$WORK/spawn.log"
+unit=$BACKGROUND_PID
+check "its socket is there" wait_until test -S "$WORK/nobody/spawn"
+not_heard() { # root, whom no mode of the socket keeps out
+  python3 -c '
+import socket, sys
+s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+s.connect(sys.argv[1])
+s.settimeout(20)
+sys.exit(len(s.recv(4096)))' "$WORK/nobody/spawn" && grep 'user 0 is not heard: wsd runs as user 65534' "$WORK/spawn.log"
+}
+check "who is not wsd's user is not heard" not_heard
+of_nobody '[executor]\nuser-ids = yes\n' "$WORK/nobody/spawn"
+alices=$(executor_of $ALICE) bobs=$(executor_of $BOB)
+check "with it jobs of a wsd without rights run under the user's uid" has "$alices" Uid "$ALICE $ALICE $ALICE $ALICE"
+check "each under his own" has "$bobs" Uid "$BOB $BOB $BOB $BOB"
+check "without a capability" no_rights "$alices"
+check "wsd itself has none" has "$WSD_PID" CapPrm 0000000000000000
+helper=$(helper_of "$unit")
+its_rights() {
+  has "$helper" Uid "65534 65534 65534 65534" && has "$helper" CapPrm 00000000000000e0 &&
+    has "$helper" CapAmb 0000000000000000 && has "$helper" NoNewPrivs 1
+}
+check "wsd-spawn is wsd's user with three capabilities" its_rights
+check "and wsd has no other" expect_exit 1 helper_of "$WSD_PID"
 check "a job that hangs is ended all the same" expect_exit 124 \
   as $ALICE timeout -s KILL $((30 * TIME_SCALE)) "$CTL" submit --timeout 50ms spin:deaf
-kill -KILL "$(helper_of "$WSD_PID")"
-ends_with_74() {
-  told "$WSD_PID" 74
+asks $BOB "$WORK/bobs.err"
+bobs_client=$BACKGROUND_PID
+check "bob has work" wait_until running 1
+kill -KILL "$helper"
+if told "$bobs_client" 125; then ok "it is killed: executors die with it"; else fail "it is killed" "bob's job is not told of"; fi
+check "wsd goes on with the next one" expect_output 6765 submit $ALICE fib 20
+check "which is another process" test "$(helper_of "$unit")" != "$helper"
+helper=$(helper_of "$unit") alices=$(executor_of $ALICE)
+stop_wsd
+unit_is_empty() {
+  gone "$helper" && gone "$alices"
 }
-if ends_with_74; then ok "without wsd-spawn it ends, for its service manager to start another"; else
-  fail "without wsd-spawn it ends" "it does not"
-fi
-check "and says why" grep -q 'no executor can be started under the uid of a user any more' "$WSD_LOG"
+check "wsd ends: so do they" wait_until unit_is_empty
+of_nobody '' "$WORK/nobody/spawn"
+check "auto finds it" has "$(executor_of $ALICE)" Uid "$ALICE $ALICE $ALICE $ALICE"
+helper=$(helper_of "$unit") alices=$(executor_of $ALICE)
+disown "$WSD_PID"
+kill -KILL "$WSD_PID"
+check "wsd is killed: so do they" wait_until unit_is_empty
+of_nobody '' "$WORK/nobody/spawn"
+alices=$(executor_of $ALICE) helper=$(helper_of "$unit")
+kill -TERM "$helper"
+check "the service manager ends it by SIGTERM" wait_until unit_is_empty
+kill -TERM "$unit"
+check "the unit ends" wait_until gone "$unit"
+check "wsd goes on, and refuses" says 75 'no executor can be started' submit $ALICE fib 20
+stop_wsd

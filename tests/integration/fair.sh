@@ -104,6 +104,22 @@ if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
   }
   check "and so does a priority beside them" with_priority
   many_go
+
+  if [ -n "${WSD_THOROUGH:-}" ]; then
+    printf '[limits]\nmax-jobs-per-user = 2000000\nmax-requests-per-user = 2000000\n' >>"$WSD_CONFIG"
+    MANY=1000000
+    a_million() {
+      start_wsd --workers 2 || return 1
+      chmod 666 "$WSD_SOCKET" && chmod 755 "${WSD_SOCKET%/*}"
+      background as 1001 "$WORK/inst/wsctl" bench --count $MANY --connections 10 --in-flight 100000 sleep:sleep $NAP >"$WORK/many.out" 2>&1
+      wait_until -t 120 many_wait && few_come_first as 1002 "$WORK/inst/wsctl" map && echo "$(counter jobs_open) still queued" &&
+        [ "$(counter jobs_open)" -ge $((MANY - MANY / 100)) ]
+    }
+    check "a million of one user before ten of another" a_million
+    many_go
+  else
+    skip "a million of one user before ten of another" "with --thorough"
+  fi
 else
   skip "users that share an executor take turns" "only root can act as two users"
 fi

@@ -169,7 +169,7 @@ stop_wsd
 
 # --- many -------------------------------------------------------------------------------------------------------------
 
-N=$((200000 / TIME_SCALE))
+N=$((${WSD_THOROUGH:+2}40000 / TIME_SCALE))
 many() {
   local id
   wsctl pause fib && "$BUILD/tests/support/many" "$N" || return 1

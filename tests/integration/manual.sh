@@ -126,6 +126,18 @@ def security():
             good = False
     return good and n > 40
 
+def library():
+    """Each call that libwsclient exports has a page, which has more than its name."""
+    good, folder = True, os.environ['BUILD'] + '/client/'
+    exported = set(re.findall(r'^\S+ T (wsd_\w+)@', said('nm', '-D', '--with-symbol-versions', '--defined-only', folder + 'libwsclient.so.0'), re.M))
+    for name in sorted(exported):
+        text = open(folder + name + '.3').read() if os.path.exists(folder + name + '.3') else ''
+        told = re.search(r'\.SH DESCRIPTION\n(.*?)\n\.SH ', text, re.S)
+        if not told or len(told.group(1)) < 40 or not re.search(r'Since\s+0', told.group(1)):
+            print('%s(3) does not tell what it does, and since when' % name)
+            good = False
+    return good and len(exported) > 40
+
 def exits():
     said_by_help = set(re.findall(r'\b(\d+)(?:-\d+)? [a-zA-Z]', said('wsctl', '--help').split('Exit codes:')[1].replace('\n', ' ')))
     (text,) = [text for heading, text, _ in page('wsctl.1') if heading == 'EXIT STATUS']
@@ -139,6 +151,7 @@ check "wsctl takes the options of --help, and no others" python3 "$WORK/manual.p
 check "wsctl.1: exit codes" python3 "$WORK/manual.py" exits
 check "wsd.8: options" python3 "$WORK/manual.py" daemon
 check "wsd-security.7: each line has a test that is there" python3 "$WORK/manual.py" security
+check "libwsclient: a page for each call" python3 "$WORK/manual.py" library
 check "wsd.conf.5: sections and keys" python3 "$WORK/manual.py" configuration
 clean() { # PAGE
   local warnings
@@ -149,9 +162,14 @@ clean() { # PAGE
   }
 }
 if command -v man >/dev/null; then
-  for page in "$SRC"/packaging/man/*; do
+  for page in "$SRC"/packaging/man/*.[1-8]; do
     check "${page##*/} has no warnings" clean "$page"
   done
+  clean_calls() {
+    local page
+    for page in "$BUILD"/client/*.3; do clean "$page" || return 1; done
+  }
+  check "nor have those of the calls" clean_calls
 else
   skip "man --warnings" "no man here"
 fi

@@ -146,6 +146,7 @@ others_while_one_hangs() {
 }
 
 mkdir dir
+printf '[limits]\nplugin-load = %ss\n' $((3 * TIME_SCALE)) >"$WSD_CONFIG"
 start_wsd --workers 2 --plugin-dir "$WORK/dir" || exit 1
 check "replaced while loaded: jobs that run keep the old one, new ones get the new one" replaced_while_loaded
 check "overwritten while loaded: the bytes that run stay" overwritten_while_loaded
@@ -165,6 +166,14 @@ truncate -s 1M zeroes.so
 check "an empty file" refused "not a plugin: not a shared object" wsctl submit ./empty.so
 check "no ELF file" refused "not a plugin: not a shared object" wsctl submit ./source.so
 check "nothing but zeroes" refused "not a plugin: not a shared object" wsctl submit ./zeroes.so
+executable_stack() {
+    gcc -shared -fPIC -I "$SRC/include" -Wl,-z,execstack -o stack.so "$SRC"/tests/support/guide/mine.c && readelf -lW stack.so | grep 'GNU_STACK.*RWE' &&
+        refused "executable stack; link it with" wsctl submit ./stack.so && logged_once "executable stack"
+}
+logged_once() { # WORDS
+    [ "$(grep -c "$1" "$WSD_LOG")" = 1 ] || { grep "$1" "$WSD_LOG"; return 1; }
+}
+check "an executable stack, with one line in the log" executable_stack
 check "a program" refused "not a plugin" wsctl submit /bin/true
 check "a library" refused "has no WSD_PLUGIN() descriptor" wsctl submit "$(realpath "$BUILD/client/libwsclient.so.0")"
 check "a fifo" refused "not a regular file" wsctl submit ./fifo.so

@@ -165,6 +165,30 @@ leave() { # Ctrl-C while it waits: there is no job
 set -m
 check "Ctrl-C ends the waiting" leave
 set +m
+
+told() { # a refusal for want of a place says when to come again, and each one another time
+  local one two
+  one=$(wsctl submit --detach spin) && two=$(wsctl submit --detach spin) || return 1
+  python3 - "$BUILD/client/libwsclient.so.0" "$WSD_SOCKET" <<'END' || return 1
+import ctypes, sys
+lib = ctypes.CDLL(sys.argv[1])
+lib.wsd_client_retry_usec.restype = ctypes.c_uint64
+class Submit(ctypes.Structure): # the first fields, and the rest as nothing
+    _fields_ = [('size', ctypes.c_size_t), ('plugin', ctypes.c_char_p), ('rest', ctypes.c_char * 240)]
+def wait():
+    client, call, info = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
+    assert lib.wsd_client_open(ctypes.byref(client), sys.argv[2].encode(), 0) == 0
+    submit = Submit(size=144, plugin=b'fib')
+    assert lib.wsd_client_submit(client, ctypes.byref(submit), None, ctypes.byref(call)) == 0
+    assert lib.wsd_call_wait(call, ctypes.c_uint64(2**64 - 1), ctypes.byref(info)) < 0
+    return lib.wsd_client_retry_usec(client)
+times = [wait() for _ in range(5)]
+print(times)
+assert 0 < times[0] < 5000000 and all(a < b <= 5000000 or a == b == 5000000 for a, b in zip(times, times[1:]))
+END
+  wsctl cancel "$one" "$two"
+}
+check "a refusal says when to come again" told
 stop_wsd
 
 # --- running at once --------------------------------------------------------------------------------------------------------

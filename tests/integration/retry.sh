@@ -61,6 +61,18 @@ waits() { # a long pause: delayed, and can be cancelled
   wsctl status "$id" | grep -q '^due in' || return 1
   wsctl cancel "$id" && expect_exit 130 wsctl await "$id"
 }
+# Cancelled while it runs, and it ends as STATUS says only then.
+no_other_try() { # EXIT STATUS OPTION...
+  local code=$1 status=$2 id
+  shift 2
+  rm -f "$WORK/go" "$WORK/told"
+  id=$(again 3 --detach "$@" puppet:again "$WORK/go" "$WORK/told") || return 1
+  wait_until has "$id" '"state":"running"' || return 1
+  case "$*" in *--timeout*) wait_until test -e "$WORK/told" || return 1 ;; esac # its time was up first
+  wsctl cancel "$id" && wait_until test -e "$WORK/told" || return 1
+  echo "$status" >"$WORK/go.new" && mv "$WORK/go.new" "$WORK/go"
+  wait_until has "$id" '"state":"\(cancelled\|crashed\)".*"attempts":1' && expect_exit "$code" wsctl await "$id"
+}
 a_pause_survives() {
   local id
   rm -f "$WORK/ledger"
@@ -126,6 +138,10 @@ check "a crash counts" crashes
 check "its input is there again" input_comes_again
 check "a pause can be seen and cancelled" waits
 check "also of a durable one" waits --durable
+check "cancelled when its time was up already: no other try" no_other_try 130 9 --timeout 20ms
+check "a durable one that was cancelled then" no_other_try 130 9 --timeout 20ms --durable
+check "a crash of one that was cancelled: no other try" no_other_try 70 -1
+wsctl plugin release puppet
 check "a pause survives wsd" a_pause_survives
 check "the death of wsd counts where it may have been running" interrupted_ones
 check "out of retries: kept, queued again, dropped" dead

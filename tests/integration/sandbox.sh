@@ -49,6 +49,7 @@ check "what is in force is printed, and can be read again" printed
 
 start '' || exit 1
 check "by default a plugin may use the network" expect_output $'socket done\ntimes done' wsctl submit hostile:network
+[ "$(id -u)" != 0 ] || check "what a unit forbids is done without one" expect_output 5 sh -c "wsctl submit hostile:unit | grep -c ' done$'"
 check "an executor leaves no core" expect_output 0 sh -c \
   "sed -n 's/^Max core file size  *\\([^ ]*\\).*/\\1/p' /proc/$(wsctl submit hostile:whoami)/limits"
 stop_here

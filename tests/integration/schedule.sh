@@ -6,8 +6,8 @@
 # time, survive kill -9 of wsd, and what was missed is made up for by one run, or by none.
 . "$(dirname "$0")/../support/lib.sh"
 
-serve() {
-  background "$WSD" --socket "$WSD_SOCKET" --config "$WSD_CONFIG" --executor "$EXECUTOR" --plugin-dir "$PLUGINS" \
+serve() { # [NAME=VALUE...]: with that in its environment
+  background env "$@" "$WSD" --socket "$WSD_SOCKET" --config "$WSD_CONFIG" --executor "$EXECUTOR" --plugin-dir "$PLUGINS" \
     --plugin-dir "$TEST_PLUGINS" --workers 2 --state-dir "$WORK/store" >>"$WORK/log" 2>&1 </dev/null
   WSD_PID=$BACKGROUND_PID
   wait_until answers "$WSD_PID" "$WSD_SOCKET" && ! gone "$WSD_PID"
@@ -150,20 +150,35 @@ goes_on() { # after a restart
   killed && serve || return 1
   wait_until n_lines "$WORK/ledger" $(($(wc -l <"$WORK/ledger") + 2)) && wsctl schedule remove often
 }
-missed() { # N OPTION...: at the start there are N runs for all that was missed
-  local n=$1 runs
+soon() { # FIRST LAST: each second from so many on, all of them in this minute
+  local now
+  wait_until sh -c "[ \$(date -u +%-S) -lt $((58 - $2)) ]"
+  now=$(date -u +%s)
+  date -u -d "@$((now + $1))" "+%F %H:%M:%S$([ "$1" = "$2" ] || date -u -d "@$((now + $2))" +..%S) UTC"
+}
+are_over() { # N: so many seconds from now
+  wait_until sh -c "[ \$(date +%s) -gt $(($(date +%s) + $1)) ]"
+}
+runs_of() { # NAME N
+  [ "$(number_of "$1" runs)" = "$2" ] || { wsctl --json schedule list; return 1; }
+}
+missed() { # N OPTION...: at the start there are N runs for all that was missed; it does not matter that no more will come
+  local n=$1
   shift
   rm -f "$WORK/ledger"
-  # each tenth second, so that several are missed in what follows, and none comes within the look after it
-  wsctl schedule add rare --on '*:*:0/30' "$@" ledger:once "$WORK/ledger" x || return 1
-  wait_until -t 60 sh -c '[ $(($(date +%s) % 30)) -ge 20 ] && [ $(($(date +%s) % 30)) -le 27 ]' || return 1
-  runs=$(number_of rare runs)
+  wsctl schedule add rare --on "$(soon 2 3)" "$@" ledger:once "$WORK/ledger" x && killed && are_over 3 && serve || return 1
+  [ "$n" = 0 ] || wait_until of rare '"last":"succeeded"' || { wsctl --json schedule list; return 1; }
+  on_disk && runs_of rare "$n" && wsctl schedule remove rare && { [ "$n" = 0 ] || [ "$(wc -l <"$WORK/ledger")" = "$n" ]; }
+}
+not_twice() { # wsd dies with the run on disk, when the schedule does not know of it
+  rm -f "$WORK/ledger"
   killed
-  wait_until -t 60 sh -c '[ $(($(date +%s) % 30)) -lt 5 ]' && serve || return 1
-  wait_until of rare "\"runs\":$((runs + n))" || { wsctl --json schedule list; return 1; }
-  wait_until -t 60 sh -c '[ $(($(date +%s) % 30)) -ge 8 ]'
-  of rare "\"runs\":$((runs + n))" || { wsctl --json schedule list; return 1; }
-  wsctl schedule remove rare
+  serve "LD_PRELOAD=$BUILD/tests/support/powerloss.so" "POWERLOSS_AFTER=wsd-schedule once" || return 1
+  wsctl schedule add once --on "$(soon 1 1)" --durable --persistent ledger:once "$WORK/ledger" x && wait_until gone "$WSD_PID" && [ ! -e "$WORK/ledger" ] ||
+    return 1
+  wait "$WSD_PID" 2>/dev/null
+  serve && wait_until of once '"last":"succeeded"' && runs_of once 1 && [ "$(wc -l <"$WORK/ledger")" = 1 ] &&
+    [ "$(wsctl --json list | grep -c '"key":"wsd-schedule once')" = 1 ] && wsctl schedule remove once
 }
 though_killed() { # durable runs, killed again and again: it goes on
   local i
@@ -250,6 +265,7 @@ check "it survives kill -9" survives
 check "and goes on" goes_on
 check "missed: one run, with persistent" missed 1 --persistent
 check "missed: none, without" missed 0
+check "killed when a durable run is on disk: it is not run twice" not_twice
 check "killed again and again, durable runs go on" though_killed
 check "a durable run is followed after a restart" still_followed
 check "from wsd.conf, read again" configured

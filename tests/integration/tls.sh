@@ -155,9 +155,51 @@ no_file() { # OPTION...
 }
 check "no file of this machine is opened for an argument" no_file
 check "nor for a durable job" no_file --durable
+refused_there() { # FILE COMMAND...: a relay has been started; the job ends with what the end by TLS says
+    local file=$1 status=0
+    shift
+    "$@" submit checksum "$file" >"$WORK/said" 2>"$WORK/err" || status=$?
+    kill "$BACKGROUND_PID" 2>/dev/null
+    cat "$WORK/said" "$WORK/err"
+    [ "$status" != 0 ] && [ ! -s "$WORK/said" ] && grep -q 'Object is remote' "$WORK/err"
+}
+by_tls() { # a client that would open it, if it were asked
+    background "$SRC/tests/support/relay.py" to-tls "$WORK/relay" "localhost:$PORT" "$WORK"/good/{alice.pem,alice.key,ca.pem}
+    wait_until test -S "$WORK/relay" && refused_there "$WORK/secret" env -u WSD_HOST WSD_SOCKET="$WORK/relay" "$WSCTL"
+}
+check "wsd asks no client of another machine for a file" by_tls
+from_elsewhere() { # a wsd that asks its client for one
+    local port=$((PORT + 1))
+    chmod 755 "$WORK" "$(dirname "$WSD_SOCKET")" && chmod 666 "$WSD_SOCKET"
+    background "$SRC/tests/support/relay.py" from-tls "$port" "$WSD_SOCKET" "$WORK"/good/{server.pem,server.key,ca.pem} games
+    wait_until listens "$port" && PORT=$port refused_there "$WORK/secret" as alice
+}
+listens() { # PORT
+    grep -q "0100007F:$(printf %04X "$1") 00000000:0000 0A" /proc/net/tcp
+}
+check "and a client opens none for a wsd of another machine" from_elsewhere
 check "input goes" expect_output "$(sha256sum <"$WORK/secret")" as alice submit --input "$WORK/secret" checksum
 check "no plugin by path" says 77 'not for clients of other machines' as alice submit "$PLUGINS/fib.so" 5
 check "nor shown, nor loaded anew" eval 'says 77 "other machines" as alice plugin show "$PLUGINS/fib.so" && says 77 "other machines" as alice plugin reload ./x'
+dead_one() { # of alice; for whom no rule names there is none
+    local dead
+    dead=$(as alice submit --durable --detach --retries 1 --retry-delay 5ms echo:status 9) && echo "$dead" >"$WORK/dead" && expect_exit 9 as alice await "$dead" 2>/dev/null &&
+        as alice --json dead list | grep "$dead" && says 66 'no such job' as bob dead requeue "$dead" &&
+        says 66 'no such job' as bob dead drop "$dead" && [ -z "$(as bob --json dead list)" ]
+}
+by_rule() { # it runs again, as hers
+    local n dead
+    n=$(counter jobs_failed)
+    dead=$(cat "$WORK/dead")
+    configure '[access]\nsee = backup\ncancel = backup\n[tls]\n' && read_again && as bob --json dead list | grep "$dead" &&
+        says 66 'no such job' as carol dead requeue "$dead" && as bob dead requeue "$dead" &&
+        wait_until eval '[ "$(counter jobs_failed)" = '$((n + 1))' ]' && [ "$(uid_of_job "$dead")" = "$(id -u games)" ] &&
+        as bob dead drop "$dead" && says 66 'no such job' as alice status "$dead"
+    local r=$?
+    configure '' && read_again && return $r
+}
+check "a dead job is not another's to queue again or drop" dead_one
+check "but his whom [access] cancel names, from another machine, too" by_rule
 check "they administer nothing" says 77 'access\] administer' as alice pause
 
 # --- much of it ------------------------------------------------------------------------------------------------------------

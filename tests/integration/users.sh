@@ -74,6 +74,17 @@ admin_cancels() { # and the log says who did it
         grep -q "1 jobs of other users: cancelled by user 0" "$WSD_LOG"
 }
 
+schedules_are_private() { # each user has names of his own, and his runs are his jobs
+    local id
+    as $ALICE "$CTL" schedule add nightly --on yearly echo:echo alice && as $BOB "$CTL" schedule add nightly --on yearly echo:echo bob || return 1
+    [ "$(as $BOB "$CTL" --json schedule list | grep -c "\"uid\":$BOB,")" = 1 ] && [ "$(as $BOB "$CTL" --json schedule list | wc -l)" = 1 ] &&
+        [ "$("$WSCTL" --json schedule list | wc -l)" = 2 ] || return 1
+    id=$(as $ALICE "$CTL" schedule run nightly) && expect_output alice as $ALICE "$CTL" await "$id" && expect_exit 66 as $BOB "$CTL" await "$id" &&
+        id=$(as $BOB "$CTL" schedule run nightly) && expect_output bob as $BOB "$CTL" await "$id" || return 1
+    as $BOB "$CTL" schedule remove nightly && expect_exit 66 as $BOB "$CTL" schedule run nightly && expect_exit 66 as $BOB "$CTL" schedule remove nightly &&
+        as $ALICE "$CTL" schedule run nightly && as $ALICE "$CTL" schedule remove nightly && [ -z "$("$WSCTL" --json schedule list)" ]
+}
+
 several_users() { # WHO
     check "$1: relative paths in a private directory" same_as_tool $ALICE "$WORK/alice" secret
     check "$1: names with spaces and odd bytes" same_as_tool $ALICE "$WORK/alice" "sub dir/$(printf 'n\303\244me \377')"
@@ -90,6 +101,7 @@ several_users() { # WHO
         "[ \"\$('$WSCTL' --json stats | grep -o '\"executors\":[0-9]*' | grep -o '[0-9]*')\" -ge 2 ]"
     check "$1: plugins by path are refused" expect_exit 77 in_dir "$WORK/bob" $BOB "$CTL" submit "$WORK/inst/plugins/../plugins/fib.so" 5
     check "$1: jobs of others can be neither seen nor touched" jobs_are_private
+    check "$1: and so with schedules" schedules_are_private
     check "root cancels jobs of others, and that is logged" admin_cancels
     check "$1: exec would need the user's own rights" expect_exit 77 as $ALICE "$CTL" submit exec true
 }

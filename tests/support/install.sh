@@ -37,6 +37,38 @@ nothing_of_tests() {
 }
 check "installs nothing of the tests" nothing_of_tests
 
+# --- what packages list ------------------------------------------------------------------------------------------------
+
+# For Debian debhelper looks: what no package has is an error there. Arch's takes all. system/foreign.sh builds them.
+spec_files() { # as the spec has them, for this prefix
+  rpmspec --load "$SRC/tests/support/macros.rpm" --define "_prefix $prefix" --define "_datadir $prefix/share" --define "_libdir $libdir" \
+    --define "_mandir $prefix/share/man" --define "_sysconfdir $etc" --parse "$SRC/packaging/rpm/wsd.spec" |
+    awk '/^%files/ { on = 1; next } /^%changelog/ { on = 0 } on && NF && !/^%(doc|license|dir) / { sub(/^%config[^ ]* /, ""); print }'
+}
+spec_has_all() {
+  local file pattern n bad=0 patterns
+  mapfile -t patterns < <(spec_files)
+  while IFS= read -r file; do
+    n=0
+    for pattern in "${patterns[@]}"; do
+      # shellcheck disable=SC2053 # a pattern; one that ends with a slash is all that is beneath
+      [[ $file != ${pattern/%\//\/*} ]] || n=$((n + 1))
+    done
+    [ "$n" = 1 ] || { echo "$file is in $n lines of %files"; bad=1; }
+  done < <(cd "$dest" && find . ! -type d ! -path "*/apparmor.d/*" | sed 's/^\.//')
+  for pattern in "${patterns[@]}"; do
+    compgen -G "$dest$pattern" >/dev/null || { echo "$pattern: nothing is installed there"; bad=1; }
+  done
+  return "$bad"
+}
+if command -v rpmspec >/dev/null; then
+  etc=$(dirname "$(dirname "$(cd "$dest" && find "$PWD" -path '*/wsd/wsd.conf')")")
+  etc=${etc#"$dest"}
+  check "the RPM spec has each file, once" spec_has_all
+else
+  skip "the files of the RPM spec" "there is no rpmspec here (rpm)"
+fi
+
 # --- as a plugin author and as a client's author -------------------------------------------------------------------------
 
 pc() { # PACKAGE FLAG...
@@ -199,13 +231,16 @@ check "plugins export wsd_ names only" plugins_export_one
 # --- units -------------------------------------------------------------------------------------------------------------------
 
 units=$dest$prefix/lib/systemd/system
-for file in wsd.service wsd.socket wsd@.service wsd@.socket; do
+for file in {wsd,wsd-spawn}{,@}.{service,socket}; do
   check "installs $file" there "$prefix/lib/systemd/system/$file"
 done
 check "the user's pair too" there "$prefix/lib/systemd/user/wsd.socket"
 if command -v systemd-analyze >/dev/null; then
   for file in wsd.service wsd@.service; do # the box of the suite system has them verified, too, where they are installed
     check "$file is no more exposed than 0.8" systemd-analyze security --offline=yes --threshold=8 --no-pager "$units/$file"
+  done
+  for file in wsd-spawn.service wsd-spawn@.service; do
+    check "$file is no more exposed than 1.5" systemd-analyze security --offline=yes --threshold=15 --no-pager "$units/$file"
   done
 else
   skip "exposure" "there is no systemd-analyze here"

@@ -9,7 +9,7 @@
  *     opens    asks for files for ever, and does not read the answers
  *     fork     leaves a child behind that writes completions for ever, and ends
  *     asks     asks its submitter for files for ever
- *     slowN    takes four seconds to load
+ *     slowN    takes 800 ms to load
  *     silent   says a message without text
  *     die      ends as soon as a job is there, before it is touched
  *     lazy     never begun; whatever else it is asked it answers
@@ -65,7 +65,7 @@ static void load(const struct control *c)
     const char *name = c->text;
 
     if (strncmp(name, "slow", 4) == 0)
-        sleep(4);
+        usleep(800000);
     snprintf(modes[c->number % PLUGINS], sizeof(modes[0]), "%.15s", name);
     stay |= strcmp(name, "stay") == 0;
     if (strncmp(name, "asked-", 6) == 0)

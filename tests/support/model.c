@@ -8,6 +8,7 @@
  *         cancel, pause, resume, limit, kill -9 of the executor, kill -9 of wsd and a new one, requeue and drop of dead jobs, await.
  *         After each of them the state of every job that is open, and of those that have just ended, is that of the model, and as
  *         many run as may: no worker is idle while a job could run, no limit is passed. Exits 0 where that was so. */
+#include <dirent.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -31,16 +32,18 @@ struct job {
     enum model m;
     enum wsd_job_state end; /* ENDED */
     struct wsd_id id;
-    bool once, durable, timed, quick, fed, dead;
+    bool once, durable, timed, quick, fed, streamed, dead;
     unsigned tags, retries, retried, attempts; /* attempts: before this try */
     struct job *on[EDGES];
-    bool any[EDGES];
+    bool any[EDGES], met[EDGES]; /* met: what it waited for has ended, and runs again, or was dropped */
     unsigned n_on, number;
+    bool bad; /* one that was met has not ended well */
     struct wsd_call *call; /* while its input is not whole */
     bool maybe; /* wsd was killed while it may have been marked: interrupted, or not */
     bool unsure; /* that may have cost a retry, whose pause is too short to be seen */
     enum wsd_job_state seen;
     unsigned seen_attempts;
+    uint64_t seen_run_usec;
 };
 
 static const struct gate {
@@ -65,16 +68,34 @@ static unsigned dice(unsigned n)
     return (unsigned)((state >> 33) % n);
 }
 
-static void die(const struct job *j, const char *what)
+/* By the model, and by wsd when it was asked last. */
+static void show(const struct job *j)
 {
-    char id[WSD_ID_TEXT] = "";
+    static const char *const words[] = {[NONE] = "new", [HELD] = "held", [DELAYED] = "delayed", [READY] = "ready"};
+    char id[WSD_ID_TEXT];
 
-    if (j)
-        wsd_id_text(&j->id, id);
-    fprintf(stderr, "model: step %u, %s: %s: job %u %s%s%s%s%s retries %u of %u, tries %u, model %d end %s, wsd says %s; %s\n", step, doing,
-            what, j ? j->number : 0, id, j && j->once ? " once" : "", j && j->durable ? " durable" : "", j && j->quick ? " quick" : "",
-            j && j->timed ? " timed" : "", j ? j->retried : 0, j ? j->retries : 0, j ? j->seen_attempts : 0, j ? (int)j->m : 0, j ? wsd_job_state_name(j->end) : "",
-            j ? wsd_job_state_name(j->seen) : "", client ? wsd_client_error(client) : "");
+    wsd_id_text(&j->id, id);
+    fprintf(stderr, "model: job %u %s %s%s%s%s%s%s%s, tags %u, after %u, retries %u of %u, tries %u and %u: ", j->number, id,
+            j->once ? "once" : "again", j->durable ? " durable" : "", j->timed ? " timed" : "", j->quick ? " quick" : "",
+            j->streamed ? " streamed" : "", j->maybe ? " maybe" : "", j->unsure ? " unsure" : "", j->tags, j->n_on, j->retried,
+            j->retries, j->attempts, j->seen_attempts - j->attempts);
+    fprintf(stderr, "model %s, wsd %s for %llu us\n", j->m == ENDED ? wsd_job_state_name(j->end) : words[j->m],
+            wsd_job_state_name(j->seen), (unsigned long long)j->seen_run_usec);
+}
+
+/* Shows the one that it is about, all that are open, and the gates. */
+static void die(const struct job *about, const char *what)
+{
+    fprintf(stderr, "model: step %u, %s: %s; %s\n", step, doing, what, client ? wsd_client_error(client) : "");
+    if (about)
+        show(about);
+    fprintf(stderr, "model: open:\n");
+    for (const struct job *j = jobs; j < jobs + JOBS; j++)
+        if (j->m != NONE && j->m != ENDED && j != about)
+            show(j);
+    for (unsigned g = 0; g < GATES; g++)
+        fprintf(stderr, "model: %s: limit %u%s\n", gates[g].function ? gates[g].function : gates[g].tag, closed[g].limit,
+                closed[g].paused ? ", paused" : "");
     if (wsd > 0)
         kill(wsd, SIGKILL);
     exit(1);
@@ -97,21 +118,33 @@ static bool passes(const struct job *j, unsigned g)
 /* What it is, from what it waits for. */
 static void look(struct job *j)
 {
-    bool waits = false;
+    bool waits = false, bad = j->bad;
 
     if (j->m != HELD || !j->fed)
         return;
     for (unsigned i = 0; i < j->n_on; i++) {
         const struct job *on = j->on[i];
 
-        if (on->m == ENDED && on->end != WSD_JOB_SUCCEEDED && !j->any[i]) {
-            end(j, WSD_JOB_CANCELLED);
-            return;
-        }
+        if (j->met[i])
+            continue;
+        bad |= on->m == ENDED && on->end != WSD_JOB_SUCCEEDED && !j->any[i];
         waits |= on->m != ENDED;
     }
-    if (!waits)
+    if (bad)
+        end(j, WSD_JOB_CANCELLED);
+    else if (!waits)
         j->m = READY;
+}
+
+/* It has ended badly, and is to be something else under its id: those that were to run after it have met its end. */
+static void met(const struct job *on)
+{
+    for (struct job *j = jobs; j < jobs + JOBS; j++)
+        for (unsigned i = 0; j->m == HELD && i < j->n_on; i++)
+            if (j->on[i] == on && !j->met[i]) {
+                j->met[i] = true;
+                j->bad |= !j->any[i];
+            }
 }
 
 static void end(struct job *j, enum wsd_job_state how)
@@ -147,6 +180,7 @@ static void see(struct job *j)
         die(j, "it is not known");
     j->seen = info.state;
     j->seen_attempts = info.attempts;
+    j->seen_run_usec = info.run_usec;
 }
 
 /* Whether it is as it should be; where wsd may choose, the model follows. */
@@ -157,12 +191,17 @@ static bool agrees(struct job *j)
     bool interrupted = j->m == READY && (j->maybe || j->unsure) && j->seen == WSD_JOB_INTERRUPTED;
     bool pauses = j->m == READY && j->seen == WSD_JOB_DELAYED && !j->quick;
 
-    if (timed_out || interrupted)
+    /* the try that was told to fail, and no other after it: the one that it would have had went unseen */
+    bool failed = j->m == READY && j->unsure && j->seen == WSD_JOB_FAILED && j->seen_attempts == j->attempts;
+
+    if (timed_out || interrupted || failed)
         j->retried = j->retries; /* what is told as the end was the last try */
     if (timed_out || (pauses && j->timed))
         end(j, WSD_JOB_TIMED_OUT);
     else if (interrupted || (pauses && j->maybe))
         end(j, WSD_JOB_INTERRUPTED);
+    else if (failed)
+        end(j, WSD_JOB_FAILED);
     switch (j->m) {
     case HELD:
         return j->seen == WSD_JOB_HELD;
@@ -176,15 +215,17 @@ static bool agrees(struct job *j)
     }
 }
 
-/* As many run as may, and no more. */
+/* As many run as may, and no more. One whose input came in pieces has it by a descriptor, which a busy machine may bring later than
+ * the job: as long as it waits a spare worker is there for it, and whatever that one has begun runs on beside it. */
 static bool are_busy(void)
 {
-    unsigned running = 0, inside[GATES] = {0};
+    unsigned running = 0, spares = 0, inside[GATES] = {0};
     bool could = false;
 
     for (const struct job *j = jobs; j < jobs + JOBS; j++)
         if (j->m == READY && j->seen == WSD_JOB_RUNNING) {
             running++;
+            spares += j->streamed;
             for (unsigned g = 0; g < GATES; g++)
                 inside[g] += passes(j, g);
         }
@@ -195,20 +236,20 @@ static bool are_busy(void)
             open = open && !(passes(j, g) && (closed[g].paused || (closed[g].limit && inside[g] >= closed[g].limit)));
         could |= open;
     }
-    return running <= WORKERS && (running == WORKERS || !could);
+    return running <= WORKERS + spares && (running >= WORKERS || !could);
 }
 
 
+/* Each is looked at, whatever the others are: records are used again, so one may come before those that it is to run after, and
+ * is what becomes of them. */
 static bool settled(struct job **ret_bad)
 {
     *ret_bad = NULL;
     for (struct job *j = jobs; j < jobs + JOBS; j++)
         if ((j->m != NONE && j->m != ENDED) || (j->m == ENDED && j->number + OPEN * 4 > number && j->seen != j->end))
-            if (!agrees(j)) {
+            if (!agrees(j) && !*ret_bad)
                 *ret_bad = j;
-                return false;
-            }
-    return are_busy();
+    return !*ret_bad && are_busy();
 }
 
 static void settle(void)
@@ -263,11 +304,40 @@ static unsigned executors(unsigned pids[static OPEN])
     return n;
 }
 
-/* And waits until wsd has noticed: until then it tells of the runs that were. */
+static bool is_stopped(unsigned pid)
+{
+    char path[320], how = 'T';
+    bool stopped = true;
+
+    snprintf(path, sizeof(path), "/proc/%u/task", pid);
+    DIR *tasks = opendir(path);
+    for (const struct dirent *e; tasks && stopped && (e = readdir(tasks));) {
+        if (e->d_name[0] == '.')
+            continue;
+        snprintf(path, sizeof(path), "/proc/%u/task/%s/stat", pid, e->d_name);
+        FILE *f = fopen(path, "re");
+        if (f && fscanf(f, "%*d %*s %c", &how) == 1)
+            stopped = how == 'T' || how == 'Z' || how == 'X';
+        if (f)
+            fclose(f);
+    }
+    if (tasks)
+        closedir(tasks);
+    return stopped;
+}
+
+/* Stopped first and looked at then: one whose time is up makes room for another one at any moment. And waits until wsd has noticed:
+ * until then it tells of the runs that were. */
 static void kill_executors(void)
 {
     unsigned killed[OPEN], there[OPEN], n = executors(killed);
 
+    for (unsigned i = 0; i < n; i++)
+        for (kill((pid_t)killed[i], SIGSTOP); !is_stopped(killed[i]);)
+            pause_msec(1);
+    for (struct job *j = jobs; j < jobs + JOBS; j++)
+        if (j->m == READY)
+            see(j);
     for (unsigned i = 0; i < n; i++)
         kill((pid_t)killed[i], SIGKILL);
     for (bool gone = false; !gone; pause_msec(1)) {
@@ -350,6 +420,7 @@ static void submit(void)
     }
     if (!j->durable && dice(6) == 0) {
         j->fed = false;
+        j->streamed = true;
         s.flags |= WSD_SUBMIT_STREAM;
     }
     for (unsigned i = 0; i < 2; i++)
@@ -384,6 +455,9 @@ static void restart(void)
     for (struct job *j = jobs; j < jobs + JOBS; j++)
         if (!j->durable)
             *j = (struct job){.m = NONE};
+        else
+            for (unsigned i = 0; i < j->n_on; i++) /* the ids are on disk, and not which were met: one that runs again is waited for */
+                j->met[i] = j->met[i] && j->on[i]->m == NONE;
     start();
     for (struct job *j = jobs; j < jobs + JOBS; j++)
         if (j->m == READY && j->once && !j->timed && j->seen == WSD_JOB_RUNNING) /* which try of a timed one that was is not known */
@@ -485,16 +559,13 @@ static void act(void)
                 pause_msec(1);
             if (r < 0)
                 die(j, "not requeued or dropped");
+            met(j);
             if (again) {
                 j->m = READY;
                 j->end = 0;
                 j->dead = false;
                 j->retried = j->attempts = j->n_on = 0;
             } else {
-                for (struct job *k = jobs; k < jobs + JOBS; k++)
-                    for (unsigned i = 0; i < k->n_on; i++)
-                        if (k->on[i] == j && k->m == HELD) /* it has counted */
-                            k->on[i] = k->on[--k->n_on], k->any[i] = k->any[k->n_on], i--;
                 j->m = NONE;
             }
         }

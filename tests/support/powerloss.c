@@ -6,12 +6,15 @@
  *
  *     POWERLOSS_EARLY=N   one write in about N goes to the disk before it is synced (0, the default: none)
  *     POWERLOSS_SEED=N    the same row of dice again
+ *     POWERLOSS_AFTER=TEXT  the process dies (SIGKILL) when bytes with that text are on the disk, before it can know
  *
  * It has no shared memory, so it also shows that the store needs none (locking_mode EXCLUSIVE). */
 #include "powerloss.h"
 
+#include <signal.h>
 #include <sqlite3.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,6 +35,8 @@ struct file {
 
 static sqlite3_vfs *below;
 static uint64_t early, state;
+static const char *fatal; /* what kills us when it is on the disk */
+static bool doomed;       /* it is on its way */
 static _Atomic unsigned n_syncs;
 static _Atomic int failure;
 static _Atomic uint64_t room;
@@ -144,6 +149,8 @@ static int x_write(sqlite3_file *base, const void *data, int size, sqlite3_int64
     f->last = &p->next;
     if (f->end < at + size)
         f->end = at + size;
+    if (fatal && memmem(data, (size_t)size, fatal, strlen(fatal)))
+        doomed = true;
     if (early && dice(early) == 0)
         (void)f->real->pMethods->xWrite(f->real, data, dice(3) ? size : (size + 1) / 2, at);
     return SQLITE_OK;
@@ -165,7 +172,11 @@ static int x_sync(sqlite3_file *base, int flags)
     atomic_fetch_add(&n_syncs, 1);
     if (r == SQLITE_OK)
         r = apply(f);
-    return r == SQLITE_OK ? f->real->pMethods->xSync(f->real, flags) : r;
+    if (r == SQLITE_OK)
+        r = f->real->pMethods->xSync(f->real, flags);
+    if (doomed && r == SQLITE_OK)
+        raise(SIGKILL);
+    return r;
 }
 
 static int x_file_size(sqlite3_file *base, sqlite3_int64 *ret)
@@ -240,6 +251,7 @@ __attribute__((constructor)) void powerloss_register(void)
 
     if (below)
         return;
+    fatal = getenv("POWERLOSS_AFTER");
     below = sqlite3_vfs_find(NULL);
     vfs = *below; /* the other calls are those of the one below, which take any sqlite3_vfs for their own */
     vfs.zName = "powerloss";

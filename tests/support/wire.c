@@ -3,6 +3,7 @@
  * wire.c: a client that breaks the rules of the wire, one rule a case. Each case has a connection of its own; wsd must
  * answer with ERROR, tag 0, code 76 and words, and close that connection; another connection, opened before, must be
  * served as ever. Prints `ok NAME: words` or `FAIL NAME: why` for each. */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -168,21 +169,47 @@ static void opened_that_was_not_asked_for(int fd)
     put_msg(fd, &(struct msg){.type = FRAME_OPENED, .opened = {.serial = 1, .error = 2}}, 1, NULL, 0);
 }
 
-static void a_descriptor_that_nobody_asked_for(int fd)
+static void put_descriptor(int fd, int other)
 {
     char control[CMSG_SPACE(sizeof(int))] = {0};
     struct iovec v = {.iov_base = (char[]){0x57}, .iov_len = 1};
     struct msghdr h = {.msg_iov = &v, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control)};
     struct cmsghdr *c = CMSG_FIRSTHDR(&h);
-    int null = 0;
 
-    hello(fd, 1, 1);
     c->cmsg_level = SOL_SOCKET;
     c->cmsg_type = SCM_RIGHTS;
     c->cmsg_len = CMSG_LEN(sizeof(int));
-    memcpy(CMSG_DATA(c), &null, sizeof(int));
+    memcpy(CMSG_DATA(c), &other, sizeof(int));
     if (sendmsg(fd, &h, MSG_NOSIGNAL) < 0)
         perror("wire: sendmsg");
+}
+
+static void a_descriptor_that_nobody_asked_for(int fd)
+{
+    hello(fd, 1, 1);
+    put_descriptor(fd, 0);
+}
+
+/* Its last close() lasts for five minutes: data is left to send, and the other side reads none. */
+static void a_descriptor_whose_close_blocks(int fd)
+{
+    static const char data[65536];
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct linger linger = {.l_onoff = 1, .l_linger = 300};
+    socklen_t size = sizeof(address);
+    int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0); /* lives as long as this program */
+    int other = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+    if (bind(listener, (struct sockaddr *)&address, size) < 0 || listen(listener, 1) < 0 ||
+        getsockname(listener, (struct sockaddr *)&address, &size) < 0 ||
+        (connect(other, (struct sockaddr *)&address, size) < 0 && errno != EINPROGRESS))
+        perror("wire: a socket that lingers");
+    while (send(other, data, sizeof(data), MSG_NOSIGNAL) > 0)
+        ;
+    setsockopt(other, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger));
+    hello(fd, 1, 1);
+    put_descriptor(fd, other);
+    close(other);
 }
 
 static void half_a_frame(int fd)
@@ -201,6 +228,66 @@ static void relative_directory(int fd)
             &(struct msg){.type = FRAME_HELLO,
                           .hello = {.version_min = 1, .version_max = 1, .directory = {"tmp", 3}}},
             0, NULL, 0);
+}
+
+/* An ARRAY of one item, or what it says it is; features: of HELLO. */
+static void array(int fd, uint64_t features, uint32_t items, const char *body, size_t body_size)
+{
+    put_msg(fd, &(struct msg){.type = FRAME_HELLO, .hello = {.version_max = 1, .version_min = 1, .features = features}}, 0, NULL, 0);
+    put_msg(fd, &(struct msg){.type = FRAME_ARRAY, .submit = {.plugin = {"echo", 4}, .items = items}}, 5, body, body_size);
+}
+
+static const char item[] = "\1\0\2\0\3\0\0\0a\0xyz"; /* an argument, and three bytes of input */
+#define ITEM (sizeof(item) - 1)
+
+static void array_that_was_not_agreed(int fd)
+{
+    array(fd, 0, 1, item, ITEM);
+}
+
+static void batch_that_was_not_agreed(int fd)
+{
+    hello(fd, 1, 1);
+    put_msg(fd, &(struct msg){.type = FRAME_BATCH, .batch = {.action = BATCH_OPEN}}, 5, NULL, 0);
+}
+
+static void array_without_items(int fd)
+{
+    uint8_t frame[FRAME_HEADER_SIZE + 3] = {0};
+
+    put_msg(fd, &(struct msg){.type = FRAME_HELLO, .hello = {.version_max = 1, .version_min = 1, .features = FEATURE_ARRAY}}, 0, NULL, 0);
+    frame_put_header(frame, FRAME_ARRAY, 5, 3, 0);
+    memcpy(frame + FRAME_HEADER_SIZE, "\x0a\1e", 3); /* plugin */
+    put(fd, frame, sizeof(frame));
+}
+
+static void array_with_fewer_items_than_it_says(int fd)
+{
+    array(fd, FEATURE_ARRAY, 2, item, ITEM);
+}
+
+static void array_with_more_items_than_it_says(int fd)
+{
+    char body[2 * ITEM];
+
+    memcpy(body, item, ITEM);
+    memcpy(body + ITEM, item, ITEM);
+    array(fd, FEATURE_ARRAY, 1, body, sizeof(body));
+}
+
+static void array_with_an_item_that_overruns(int fd)
+{
+    array(fd, FEATURE_ARRAY, 1, "\1\0\2\0\377\377\377\377a\0xyz", ITEM);
+}
+
+static void array_with_arguments_that_are_not_counted(int fd)
+{
+    array(fd, FEATURE_ARRAY, 1, "\2\0\2\0\3\0\0\0a\0xyz", ITEM);
+}
+
+static void array_with_half_an_item(int fd)
+{
+    array(fd, FEATURE_ARRAY, 1, item, 5);
 }
 
 #define CASE(name) {#name, name}
@@ -224,7 +311,16 @@ static const struct {
     CASE(input_that_was_not_announced),
     CASE(opened_that_was_not_asked_for),
     CASE(a_descriptor_that_nobody_asked_for),
+    CASE(a_descriptor_whose_close_blocks),
     CASE(relative_directory),
+    CASE(array_that_was_not_agreed),
+    CASE(batch_that_was_not_agreed),
+    CASE(array_without_items),
+    CASE(array_with_fewer_items_than_it_says),
+    CASE(array_with_more_items_than_it_says),
+    CASE(array_with_an_item_that_overruns),
+    CASE(array_with_arguments_that_are_not_counted),
+    CASE(array_with_half_an_item),
     CASE(half_a_frame),
     CASE(nothing_at_all),
 };

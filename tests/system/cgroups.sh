@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # cgroups.sh: wsd with cgroups and wsd-spawn, as a service of a systemd in a machine of its own, whose kernel has the
-# controllers: installs the build there, and runs inside-cgroups.sh, which does the testing.
+# controllers, and AppArmor: installs the build there, and runs inside-cgroups.sh and inside-apparmor.sh, which do the testing.
 . "$(dirname "$0")/../support/lib.sh"
 
 if [ "$(id -u)" != 0 ]; then
@@ -28,13 +28,16 @@ ldd "$WORK/dest$prefix/sbin/wsd" "$WORK/dest$prefix/libexec/wsd-executor" "$WORK
 mkdir -p "$WORK/dest/etc/ld.so.conf.d"
 echo /usr/lib/wsd-libraries >"$WORK/dest/etc/ld.so.conf.d/zz-wsd.conf"
 inputs=(--dir "$WORK/dest" --copy "$SRC/tests/support/lib.sh:/box/support/lib.sh"
-  --copy "$SRC/tests/system/inside-cgroups.sh:/box/system/inside-cgroups.sh")
+  --copy "$SRC/packaging/apparmor/usr.sbin.wsd:/box/usr.sbin.wsd")
+for part in cgroups apparmor; do
+  inputs+=(--copy "$SRC/tests/system/inside-$part.sh:/box/system/inside-$part.sh")
+done
 for plugin in sleep self hostile; do
   inputs+=(--copy "$TEST_PLUGINS/$plugin.so:$plugins/$plugin.so")
 done
 status=0
-"$box" --mode vm "${inputs[@]}" --out "$WORK/out" --timeout $((240 * TIME_SCALE)) --env "PREFIX=$prefix" \
-  --env "TIME_SCALE=$((TIME_SCALE * 4))" -- bash /box/system/inside-cgroups.sh >"$WORK/said" 2>&1 || status=$?
+"$box" --mode vm "${inputs[@]}" --out "$WORK/out" --timeout $((480 * TIME_SCALE)) --env "PREFIX=$prefix" \
+  --env "TIME_SCALE=$((TIME_SCALE * 4))" -- bash -c 'bash /box/system/inside-cgroups.sh; bash /box/system/inside-apparmor.sh' >"$WORK/said" 2>&1 || status=$?
 cat "$WORK/said"
 n_failed=$(grep -c '^FAIL ' "$WORK/said")
 [ "$status" = 0 ] || [ "$n_failed" -gt 0 ] || fail cgroups "the machine exited $status"

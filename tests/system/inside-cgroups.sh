@@ -16,7 +16,7 @@ for user in alice bob; do
   useradd -m "$user"
   usermod -aG wsd "$user"
 done
-mkdir -p "$etc" /etc/systemd/system/wsd.service.d
+mkdir -p "$etc"
 cat >"$etc/wsd.conf" <<EOT
 [daemon]
 workers = 2
@@ -28,12 +28,6 @@ executor-memory = 64M
 users = alice
 cpu-weight = 400
 executor-tasks = 10
-EOT
-# as wsd(8) has it
-cat >/etc/systemd/system/wsd.service.d/users.conf <<EOT
-[Service]
-AmbientCapabilities=CAP_SETUID CAP_SETGID CAP_KILL
-CapabilityBoundingSet=CAP_SETUID CAP_SETGID CAP_KILL
 EOT
 systemctl daemon-reload
 
@@ -64,11 +58,14 @@ uid_of() { # PID
   sed -n 's/^Uid:\t\([0-9]*\).*/\1/p' "/proc/$1/status"
 }
 
-check "wsd.socket starts" systemctl start wsd.socket
-check "the first submit starts wsd" expect_output 6765 as alice wsctl submit fib 20
-unit=/system.slice/wsd.service
-check "wsd is in a leaf" expect_output "$unit/daemon" cgroup_of "$(main_pid)"
-check "and so is wsd-spawn" expect_output "$unit/daemon" cgroup_of "$(pgrep -P "$(main_pid)" -x wsd-spawn)"
+check "wsd.socket starts" systemctl start wsd-spawn.socket wsd.socket
+check "the first submit starts wsd" wait_until expect_output 6765 as alice wsctl submit fib 20
+spawner() {
+  systemctl show --value -p MainPID wsd-spawn.service
+}
+unit=/system.slice/wsd-spawn.service
+check "wsd is in a leaf" expect_output /system.slice/wsd.service/daemon cgroup_of "$(main_pid)"
+check "and so is wsd-spawn, of its own unit" expect_output "$unit/daemon" cgroup_of "$(spawner)"
 alices=$(executor_of alice) bobs=$(executor_of bob)
 is_of() { # PID USER
   uid_of "$1" | tail -n 1 | grep -qx "$(id -u "$2")"
@@ -121,21 +118,26 @@ no_cgroup_is_left() { # that nobody is in
 }
 check "her old cgroup is gone" wait_until no_cgroup_is_left
 
-kill -KILL "$(pgrep -P "$pid" -x wsd-spawn)"
+old=$(spawner)
+kill -KILL "$old"
+wait "$bobs_client"
+check "wsd-spawn is killed: jobs run by another one" expect_output 6765 as bob wsctl submit fib 20
+check "which is another process" expect_exit 1 test "$(spawner)" = "$old"
+check "with cgroups of its own" is_limited "$(executor_of bob)" memory.max $(((64 + 68 + 16) * mib))
+check "for the same wsd" expect_output "$pid" main_pid
 another_pid() {
   local now
   now=$(main_pid)
   [ "$now" != 0 ] && [ "$now" != "$pid" ]
 }
-check "wsd-spawn is killed: another wsd is started" wait_until another_pid
-check "and works" expect_output 6765 as bob wsctl submit fib 20
-wait "$bobs_client"
-pid=$(main_pid)
 kill -KILL "$pid"
 check "wsd is killed: another one is started" wait_until another_pid
 check "and works" expect_output 6765 as bob wsctl submit fib 20
 check "with cgroups" is_limited "$(executor_of alice)" cpu.weight 400
 check "and none is left of the old one" wait_until no_cgroup_is_left
-check "stop" systemctl stop wsd.socket wsd.service
+check "stop" systemctl stop wsd.socket wsd-spawn.socket wsd.service
 check "a success" expect_output success systemctl show --value -p Result wsd.service
-check "nothing is left" test ! -e "/sys/fs/cgroup$unit"
+nothing_is_left() {
+  [ ! -e "/sys/fs/cgroup$unit" ] && [ ! -e /sys/fs/cgroup/system.slice/wsd.service ]
+}
+check "nothing is left" wait_until nothing_is_left

@@ -50,14 +50,16 @@ conffiles() {
 }
 check "the configuration is the administrator's" conffiles
 check "and right" wsd --check-config
-for unit in wsd.socket wsd.service wsd@more.socket wsd@more.service; do
+for unit in wsd{,-spawn}{,@more}.{socket,service}; do
   check "systemd finds no fault with $unit" systemd-analyze verify --man=no "$unit"
 done
-exposed() { # UNIT, at most 0.8; the threshold counts offline only
-  systemd-analyze security --offline=yes --threshold=8 --no-pager "/lib/systemd/system/$1"
+exposed() { # UNIT TENTHS, at most; the threshold counts offline only
+  systemd-analyze security --offline=yes --threshold="$2" --no-pager "/lib/systemd/system/$1"
 }
-check "systemd finds wsd.service no more exposed than 0.8" exposed wsd.service
-check "nor wsd@.service" exposed wsd@.service
+check "systemd finds wsd.service no more exposed than 0.8" exposed wsd.service 8
+check "nor wsd@.service" exposed wsd@.service 8
+check "and wsd-spawn.service no more than 1.5" exposed wsd-spawn.service 15
+check "which is off" expect_exit 1 systemctl is-enabled --quiet wsd-spawn.socket
 for user in alice bob mallory; do
   useradd -m -s /bin/bash "$user"
   chmod 700 "/home/$user"
@@ -157,6 +159,20 @@ few_devices() {
   [ ! -e "/proc/$(main_pid)/root/dev/tty1" ] && [ -e "/proc/$(main_pid)/root/dev/null" ]
 }
 check "sees no device but the plain ones" few_devices
+forbidden() {
+  expect_output "inet open: Address family not supported by protocol
+netlink open: Address family not supported by protocol
+set-user-id refused
+others' processes open: No such file or directory
+homes refused" wsctl submit hostile:unit
+}
+check "a plugin tries what only the unit forbids" forbidden
+calls_refused() {
+  wsctl submit hostile:calls >"$WORK/calls" || return 1
+  cat "$WORK/calls"
+  [ "$(wc -l <"$WORK/calls")" -ge 20 ] && ! grep -v ' refused$' "$WORK/calls"
+}
+check "and what unit and executor do" calls_refused
 echo "  $(systemd-analyze security wsd.service --no-pager 2>/dev/null | tail -n 1)"
 
 # --- users -------------------------------------------------------------------------------------------------------------------
@@ -390,6 +406,108 @@ pkill -KILL -P "$pid"
 check "after a kill -9 of its executors, too" expect_output 6765 wsctl submit fib 20
 check "by the same wsd" expect_output "$pid" main_pid
 
+# --- under the uids of users -------------------------------------------------------------------------------------------------
+
+printf '[daemon]\ndrain-timeout = 2s\n[executor]\nuser-ids = yes\n' >"$etc/wsd.conf"
+check "restart with user-ids = yes" systemctl restart wsd.service
+check "without wsd-spawn no job runs" expect_exit 77 as alice wsctl submit fib 20
+check "enable wsd-spawn, as wsd(8) says" systemctl enable --now wsd-spawn.socket
+check "and restart" systemctl restart wsd.service
+check "its socket is for wsd alone" expect_output "600 wsd" stat -c '%a %U' /run/wsd/wsd.spawn
+check "alice's jobs run" expect_output 6765 as alice wsctl submit fib 20
+check "and bob's" expect_output 6765 as bob wsctl submit fib 20
+executor_of() { # USER: those that are alive
+  pgrep -u "$1" -f wsd-executor
+}
+in_spawns() { # PID
+  grep -qx "0::/system.slice/wsd-spawn.service\(/.*\)\?" "/proc/$1/cgroup"
+}
+each_his_own() {
+  in_spawns "$(executor_of alice)" && in_spawns "$(executor_of bob)" && ! executor_of wsd
+}
+check "each under his own uid, in the unit of wsd-spawn" each_his_own
+check "while wsd is the user wsd" expect_output wsd ps -o user= -p "$(main_pid)"
+check "without a capability" kernel_says CapPrm 0000000000000000
+check "an executor has none either" grep -qx 'CapPrm:	0000000000000000' "/proc/$(executor_of alice)/status"
+spawner() {
+  show_property MainPID wsd-spawn.service
+}
+three_capabilities() {
+  grep -qx 'CapPrm:	00000000000000e0' "/proc/$(spawner)/status" && grep -qx 'CapBnd:	00000000000000e0' "/proc/$(spawner)/status" &&
+    [ "$(stat -c %U "/proc/$(spawner)/cgroup")" = root ] && runuser -u wsd -- sh -c "! cat /proc/$(spawner)/environ" # not dumpable
+}
+check "wsd-spawn has three, and nobody looks into it" three_capabilities
+check "a private file of hers, by a relative path" own_files
+check "not for bob" not_his
+pid=$(main_pid) old=$(spawner) alices=$(executor_of alice)
+kill -KILL "$old"
+check "wsd-spawn is killed: its executors die with it" wait_until gone "$alices"
+check "and jobs run again" expect_output 6765 as alice wsctl submit fib 20
+check "by another one" expect_exit 1 test "$(spawner)" = "$old"
+check "for the same wsd" expect_output "$pid" main_pid
+check "restart" systemctl restart wsd.service
+check "jobs run" expect_output 6765 as alice wsctl submit fib 20
+kill -KILL "$(main_pid)"
+check "wsd is killed: they run, too" wait_until expect_output 6765 as alice wsctl submit fib 20
+check "under her uid" executor_of alice
+printf '[daemon]\ndrain-timeout = 2s\n' >"$etc/wsd.conf"
+check "without the key" systemctl restart wsd.service
+check "those of the system run under wsd's uid" expect_output 6765 wsctl submit fib 20
+
+# --- clients of other machines ---------------------------------------------------------------------------------------------------
+
+mkdir "$etc/tls"
+cp /box/tls/good/{server.pem,server.key,ca.pem,crl.pem} "$etc/tls/"
+echo 'CN:alice of the lab = alice' >"$etc/tls/users"
+chmod 755 "$etc/tls"
+chmod 644 "$etc"/tls/*
+chmod 600 "$etc/tls/server.key"
+chown wsd "$etc/tls/server.key"
+printf '[tls]\nlisten = localhost:7373\n' >>"$etc/wsd.conf"
+printf '%s = %s\n' certificate "$etc/tls/server.pem" key "$etc/tls/server.key" ca "$etc/tls/ca.pem" crl "$etc/tls/crl.pem" \
+  user-map "$etc/tls/users" >>"$etc/wsd.conf"
+from_elsewhere() { # WSCTL-ARGUMENT...: somebody who has alice's certificate, and may not connect here
+  as mallory env WSD_HOST=localhost:7373 WSD_TLS_CERT=/home/mallory/alice.pem WSD_TLS_KEY=/home/mallory/alice.key \
+    WSD_TLS_CA=/box/tls/good/ca.pem wsctl "$@"
+}
+chmod -R a+rX /box/tls
+install -m 600 -o mallory /box/tls/good/alice.{pem,key} /home/mallory
+check "certificates are in order" wsd --check-config
+no_network() {
+  expect_exit 1 systemctl restart wsd.service && wait_until said 3 'localhost:7373: no network is allowed here'
+}
+check "the service as shipped has no network, and says so" no_network
+drop_in() { # as wsd(8) has it, where it is installed
+  mkdir -p /etc/systemd/system/wsd.service.d
+  zcat /usr/share/man/man8/wsd.8.gz | sed -n '/^\.SH CLIENTS OF OTHER MACHINES/,$p' | sed -n '/^\[Service\]/,/^\.fi/p' | sed '/^\.fi/,$d' \
+    >/etc/systemd/system/wsd.service.d/override.conf
+  cat /etc/systemd/system/wsd.service.d/override.conf
+  systemctl daemon-reload && systemctl reset-failed wsd.service && systemctl restart wsd.service
+}
+check "with the drop-in of the manual it starts" drop_in
+check "a client with a certificate submits" expect_output 6765 from_elsewhere submit fib 20
+sends() {
+  from_elsewhere submit --input /home/mallory/alice.pem compress | wsctl submit --input - decompress | cmp - /home/mallory/alice.pem
+}
+check "with its input" sends
+is_alices() {
+  as alice wsctl status "$(from_elsewhere submit --detach fib 20)"
+}
+check "as the user of the map" is_alices
+check "no file of this machine for it" expect_exit 1 from_elsewhere submit checksum /etc/hostname
+check "plain text gets no answer" eval '[ -z "$(timeout 5 bash -c "exec 3<>/dev/tcp/127.0.0.1/7373; echo x >&3; cat <&3")" ]'
+check "the drop-in opens the network" is RestrictAddressFamilies "AF_INET AF_INET6 AF_UNIX"
+check "and nothing else: no privileges" kernel_says NoNewPrivs 1
+check "no capabilities" kernel_says CapBnd 0000000000000000
+check "nothing to write to" read_only
+check "no home directory" sees_no_home
+rm -r /etc/systemd/system/wsd.service.d
+systemctl daemon-reload
+printf '[daemon]\ndrain-timeout = 2s\n' >"$etc/wsd.conf"
+check "without both" systemctl restart wsd.service
+check "nobody of another machine is there" expect_exit 69 from_elsewhere ping
+rm -r "$etc/tls"
+
 # --- watchdog --------------------------------------------------------------------------------------------------------------------
 
 mkdir -p /run/systemd/system/wsd.service.d
@@ -446,7 +564,7 @@ check "and the socket is gone" test ! -e /run/wsd/wsd.sock
 check "the last end was a success" is Result success
 systemctl start wsd.socket
 as alice wsctl submit --durable fib 20 >/dev/null
-rm -f "$PLUGINS"/{sleep,ledger,echo,crash}.so
+rm -f "$PLUGINS"/{sleep,ledger,echo,crash,hostile}.so
 check "remove" dpkg --remove wsd
 check "nothing of it runs" expect_exit 1 pgrep -u wsd
 check "what was configured and stored stays" test -e /etc/wsd/wsd.conf -a -d /var/lib/wsd
@@ -461,4 +579,8 @@ nothing_left() {
   }
 }
 check "purge leaves nothing" nothing_left
+gone_units() {
+  [ -z "$(systemctl list-units --all --no-legend --plain 'wsd*')" ]
+}
+check "nor a unit" wait_until gone_units
 check "but the user, as the policy of Debian has it" id wsd

@@ -31,6 +31,24 @@ static int stream(struct wsd_job *job, struct wsd_worker *self)
     return n < 0 ? wsd_job_fail(job, 2, "the input broke off: %s", strerror((int)-n)) : 0;
 }
 
+/* The input, in place where both lie in the submitter's memory. */
+static int shared(struct wsd_job *job, struct wsd_worker *self)
+{
+    for (uint64_t at = 0; at < job->input_size;) {
+        size_t room = 0, n;
+        char *to = wsd_job_reserve(job, 1, &room);
+
+        if (!to)
+            return 1;
+        n = room < job->input_size - at ? room : (size_t)(job->input_size - at);
+        memcpy(to, (const char *)job->input + at, n);
+        if (wsd_job_commit(job, n) < 0)
+            return 1;
+        at += n;
+    }
+    return 0;
+}
+
 /* The bytes of each file named. */
 static int cat(struct wsd_job *job, struct wsd_worker *self)
 {
@@ -79,6 +97,7 @@ static const struct wsd_function functions[] = {
     {.name = "cat", .help = "FILE...: their bytes", .flags = WSD_FN_IDEMPOTENT, .run = cat},
     {.name = "status", .help = "STATUS [TEXT]: ends with it", .run = status},
     {.name = "directory", .help = "the working directory", .run = directory},
+    {.name = "shared", .help = "gives back its input, in place", .flags = WSD_FN_SHARED, .run = shared},
 };
-WSD_PLUGIN(.n_functions = 5, .functions = functions, .name = "echo", .version = "1",
+WSD_PLUGIN(.n_functions = 6, .functions = functions, .name = "echo", .version = "1",
            .help = "gives back what it was given");

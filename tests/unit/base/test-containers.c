@@ -116,6 +116,32 @@ START_TEST(hash_walk_meets_each_once_while_the_table_grows)
 }
 END_TEST
 
+/* A bucket more with every second link: no insert moves more than one bucket, and none is lost on the way. */
+START_TEST(hash_finds_each_at_every_size)
+{
+    enum { N = 1500 };
+    static struct hash_link links[N];
+    struct hash h = {0};
+
+    for (uint64_t i = 0; i < N; i++) {
+        size_t before = h.n_buckets;
+
+        ck_assert_int_eq(hash_insert(&h, &links[i], hash_mix(i)), 0);
+        ck_assert(h.n_buckets <= 64 || h.n_buckets - before <= 1);
+        for (uint64_t k = 0; k <= i; k++)
+            ck_assert_ptr_eq(hash_first(&h, hash_mix(k)), &links[k]);
+        ck_assert_ptr_null(hash_first(&h, hash_mix(i + 1)));
+    }
+    ck_assert_uint_eq(h.n_buckets, N / 2);
+    for (uint64_t i = 0; i < N; i++) {
+        hash_remove(&h, &links[i]);
+        ck_assert_ptr_null(hash_first(&h, hash_mix(i)));
+        ck_assert_uint_eq(h.n, N - i - 1);
+    }
+    hash_deinit(&h);
+}
+END_TEST
+
 START_TEST(buffer_gives_back_what_was_put_in_however_it_is_cut)
 {
     struct buffer b = {0};
@@ -149,6 +175,7 @@ int main(void)
 
     tcase_add_test(tc, list_keeps_its_order);
     tcase_add_test(tc, hash_finds_what_was_put_in_and_no_more);
+    tcase_add_test(tc, hash_finds_each_at_every_size);
     tcase_add_test(tc, hash_walk_meets_each_once_while_the_table_grows);
     tcase_add_test(tc, hash_holds_equal_keys_beside_each_other);
     tcase_add_test(tc, heap_gives_the_smallest_whatever_is_put_in_and_taken);

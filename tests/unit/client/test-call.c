@@ -1211,6 +1211,80 @@ START_TEST(descriptors_travel_with_their_own_frames)
 }
 END_TEST
 
+START_TEST(input_by_file_travels_with_its_submit)
+{
+    struct seen seen = {0};
+    int fd = open("/etc/passwd", O_RDONLY | O_CLOEXEC);
+    struct wsd_submit s = {.flags = WSD_SUBMIT_FILE, .input_fd = fd, .input_offset = 3, .input_size = 40};
+    struct stat st, expected;
+
+    client = wsd_client_free(client);
+    peer_deinit(&peer);
+    peer_init(&peer, PEER_WELCOME, WINDOW);
+    peer.features = FEATURE_PAYLOAD;
+    ck_assert_int_eq(peer_open(&peer, &client, 0), 0);
+    ck_assert(wsd_client_takes_files(client));
+    for (int i = 0; i < 3; i++) {
+        submit_as(&seen, true, s);
+        ck_assert_uint_eq(peer.msg.submit.input_from, INPUT_FILE);
+        ck_assert_uint_eq(peer.msg.submit.input_offset, 3);
+        ck_assert_uint_eq(peer.msg.submit.input_size, 40);
+        ck_assert_uint_eq(peer.msg.submit.flags & SUBMIT_MORE, 0);
+        ck_assert_uint_eq(peer.frame.body_size, 0);
+        ck_assert_int_eq(fstat(peer.received_fd, &st), 0);
+        ck_assert_int_eq(fstat(fd, &expected), 0); /* ours is open as before */
+        ck_assert(st.st_ino == expected.st_ino);
+    }
+    client = wsd_client_free(client); /* while `seen` is there */
+    close(fd);
+}
+END_TEST
+
+START_TEST(arena_is_refused_where_it_cannot_be)
+{
+    struct wsd_arena *arena = NULL;
+
+    ck_assert_int_eq(wsd_arena_new(client, 4096, &arena), -EOPNOTSUPP);
+    ck_assert_int_eq(wsd_arena_new(client, 0, &arena), -EINVAL);
+    ck_assert_int_eq(wsd_arena_new(client, SIZE_MAX, &arena), -EINVAL);
+    ck_assert_ptr_null(arena);
+    ck_assert_ptr_null(wsd_arena_free(NULL));
+    ck_assert(peer_quiet(&peer, client));
+}
+END_TEST
+
+START_TEST(input_by_file_is_refused_where_it_cannot_be)
+{
+    struct wsd_submit s = {.size = sizeof(s), .plugin = "fib", .flags = WSD_SUBMIT_FILE, .input_size = 1};
+
+    ck_assert(!wsd_client_takes_files(client));
+    ck_assert_int_eq(wsd_client_submit(client, &s, NULL, NULL), -EOPNOTSUPP);
+    client = wsd_client_free(client);
+    peer_deinit(&peer);
+    peer_init(&peer, PEER_WELCOME, WINDOW);
+    peer.features = FEATURE_PAYLOAD | FEATURE_STORE;
+    ck_assert_int_eq(peer_open(&peer, &client, 0), 0);
+    s.input_fd = -1;
+    ck_assert_int_eq(wsd_client_submit(client, &s, NULL, NULL), -EBADF);
+    s.input_fd = STDIN_FILENO;
+    s.input_offset = INT64_MAX;
+    ck_assert_int_eq(wsd_client_submit(client, &s, NULL, NULL), -EINVAL);
+    s.input_offset = 0;
+    s.input = "x";
+    ck_assert_int_eq(wsd_client_submit(client, &s, NULL, NULL), -EINVAL);
+    s.input = NULL;
+    s.flags |= WSD_SUBMIT_DURABLE;
+    ck_assert_int_eq(wsd_client_submit(client, &s, NULL, NULL), -EINVAL);
+    s.flags = WSD_SUBMIT_FILE | WSD_SUBMIT_STREAM;
+    ck_assert_int_eq(wsd_client_submit(client, &s, NULL, NULL), -EINVAL);
+    s = (struct wsd_submit){.size = sizeof(s), .plugin = "fib", .flags = WSD_SUBMIT_ARENA, .input_size = 1}; /* of none */
+    ck_assert_int_eq(wsd_client_submit(client, &s, NULL, NULL), -EINVAL);
+    s = (struct wsd_submit){.size = sizeof(s), .plugin = "fib", .output_size = 1};
+    ck_assert_int_eq(wsd_client_submit(client, &s, NULL, NULL), -EINVAL);
+    ck_assert(peer_quiet(&peer, client));
+}
+END_TEST
+
 START_TEST(flood_of_wishes_for_files_is_bounded)
 {
     const char *args[] = {"/etc/passwd"};
@@ -1314,6 +1388,9 @@ int main(void)
     tcase_add_test(tcase, feeding_a_call_that_does_not_stream_is_refused);
     tcase_add_test(tcase, files_are_opened_from_where_the_client_was);
     tcase_add_test(tcase, descriptors_travel_with_their_own_frames);
+    tcase_add_test(tcase, input_by_file_travels_with_its_submit);
+    tcase_add_test(tcase, arena_is_refused_where_it_cannot_be);
+    tcase_add_test(tcase, input_by_file_is_refused_where_it_cannot_be);
     tcase_add_test(tcase, flood_of_wishes_for_files_is_bounded);
     tcase_add_loop_test(tcase, mutated_answers_never_break_the_library, 0, 300);
     tcase_add_test(tcase, a_call_that_leaves_ends_when_it_is_accepted);

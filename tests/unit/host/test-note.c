@@ -215,7 +215,7 @@ START_TEST(notes_that_contradict_each_other_are_refused)
     uint32_t abi, other = WSD_PLUGIN_ABI + 1;
 
     for (size_t i = 0; i < header->e_phnum; i++) {
-        if (segments[i].p_type == PT_GNU_STACK)
+        if (segments[i].p_type == PT_GNU_EH_FRAME)
             phdr = &segments[i];
         if (segments[i].p_type == PT_NOTE && note >= file + segments[i].p_offset &&
             note < file + segments[i].p_offset + segments[i].p_filesz)
@@ -230,6 +230,25 @@ START_TEST(notes_that_contradict_each_other_are_refused)
     ck_assert_int_eq(note_read(file, file_size, &abi), 0);
     memcpy(file + file_size - 4, &other, 4);
     ck_assert_int_eq(note_read(file, file_size, &abi), NOTE_E_NOTES);
+}
+END_TEST
+
+START_TEST(executable_stack_is_refused_and_so_is_none)
+{
+    Elf64_Ehdr *header = (Elf64_Ehdr *)(void *)file;
+    Elf64_Phdr *segments = (Elf64_Phdr *)(void *)(file + header->e_phoff), *stack = NULL;
+    uint32_t abi;
+
+    for (size_t i = 0; i < header->e_phnum; i++)
+        if (segments[i].p_type == PT_GNU_STACK)
+            stack = &segments[i];
+    ck_assert(stack);
+    stack->p_flags = PF_R | PF_W | PF_X;
+    ck_assert_int_eq(note_read(file, file_size, &abi), NOTE_E_STACK);
+    stack->p_flags = PF_R | PF_W;
+    ck_assert_int_eq(note_read(file, file_size, &abi), 0);
+    stack->p_type = PT_NULL;
+    ck_assert_int_eq(note_read(file, file_size, &abi), NOTE_E_STACK);
 }
 END_TEST
 
@@ -293,6 +312,7 @@ int main(void)
     tcase_add_test(t, object_for_another_machine_is_foreign);
     tcase_add_test(t, note_with_a_length_beyond_its_segment_is_damage);
     tcase_add_test(t, notes_that_contradict_each_other_are_refused);
+    tcase_add_test(t, executable_stack_is_refused_and_so_is_none);
     tcase_add_test(t, file_cut_off_anywhere_is_refused);
     tcase_add_test(t, mutated_bytes_give_an_answer);
     suite_add_tcase(s, t);

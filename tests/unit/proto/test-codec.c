@@ -2,6 +2,7 @@
  *
  * test-codec.c: every message there and back, every limit below, at and above, and bytes that nobody should send.
  * Limits are tested on the way in with bytes written by hand (struct wire), since codec_encode() would refuse them. */
+#include "base/cleanup.h"
 #include "proto/codec.h"
 
 #include <check.h>
@@ -280,6 +281,48 @@ START_TEST(times_and_schedules_survive)
 }
 END_TEST
 
+START_TEST(input_elsewhere_survives)
+{
+    struct msg m = {.type = FRAME_SUBMIT, .submit = {.plugin = span("p"), .input_from = INPUT_FILE}}, r;
+    static const uint64_t good[][2] = {{0, 0}, {1, 2}, {INT64_MAX, 0}, {0, INT64_MAX}, {1, INT64_MAX - 1}},
+                          bad[][2] = {{1, INT64_MAX}, {INT64_MAX, 1}, {UINT64_MAX, 0}, {0, UINT64_MAX}, {UINT64_MAX, UINT64_MAX}};
+
+    for (size_t i = 0; i < ARRAY_SIZE(good); i++) {
+        m.submit.input_offset = good[i][0];
+        m.submit.input_size = good[i][1];
+        r = round_trip(&m, 1, 0);
+        ck_assert(r.submit.input_from == INPUT_FILE && r.submit.input_offset == good[i][0] && r.submit.input_size == good[i][1]);
+    }
+    for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+        m.submit.input_offset = bad[i][0];
+        m.submit.input_size = bad[i][1];
+        ck_assert_uint_eq(codec_size(&m), 0);
+    }
+    m.submit = (struct msg_submit){.plugin = span("p"), .input_from = INPUT_ARENA, .input_offset = 1, .input_size = 2, .arena = 3,
+                                   .output_offset = 4, .output_size = INT64_MAX - 4};
+    r = round_trip(&m, 1, 0);
+    ck_assert(r.submit.input_from == INPUT_ARENA && r.submit.arena == 3 && r.submit.output_offset == 4 &&
+              r.submit.output_size == INT64_MAX - 4);
+    m.submit.output_size++;
+    ck_assert_uint_eq(codec_size(&m), 0);
+    m.submit.output_size = 0;
+    m.submit.input_from = INPUT_FILE; /* two descriptors */
+    ck_assert_uint_eq(codec_size(&m), 0);
+    m.submit = (struct msg_submit){.plugin = span("p"), .input_from = INPUT_ARENA}; /* of none */
+    ck_assert_uint_eq(codec_size(&m), 0);
+    m.submit = (struct msg_submit){.plugin = span("p"), .output_size = 1};
+    ck_assert_uint_eq(codec_size(&m), 0);
+    m = (struct msg){.type = FRAME_JOB, .job = {.state = 5, .placed = 7}};
+    ck_assert_uint_eq(round_trip(&m, 1, 0).job.placed, 7);
+    m = (struct msg){.type = FRAME_FINISHED, .finished = {.placed = 8}};
+    ck_assert_uint_eq(round_trip(&m, 1, 0).finished.placed, 8);
+    m = (struct msg){.type = FRAME_SUBMIT, .submit = {.plugin = span("p"), .input_from = INPUT_ARENA + 1}};
+    ck_assert_uint_eq(codec_size(&m), 0);
+    m.submit = (struct msg_submit){.plugin = span("p"), .input_size = 1}; /* of nothing */
+    ck_assert_uint_eq(codec_size(&m), 0);
+}
+END_TEST
+
 START_TEST(submit_of_nothing_survives)
 {
     struct msg m = {.type = FRAME_SUBMIT};
@@ -542,6 +585,22 @@ START_TEST(workers_survive)
     assert_span(r.gate.function, "f");
     m.gate.plugin = span("");
     ck_assert_uint_eq(codec_size(&m), 0); /* a function of no plugin */
+    m = (struct msg){.type = FRAME_LIMIT, .limit = {LIMIT_OWN | LIMIT_MOVED, UINT32_MAX, span("k"), span("v"), 7}};
+    for (int told = 0; told < 2; told++) {
+        m.type = told ? FRAME_LIMIT_STATE : FRAME_LIMIT;
+        r = round_trip(&m, 1, 0);
+        ck_assert(r.limit.flags == (LIMIT_OWN | LIMIT_MOVED) && r.limit.uid == UINT32_MAX && r.limit.by == 7);
+        assert_span(r.limit.key, "k");
+        assert_span(r.limit.value, "v");
+    }
+    m = (struct msg){.type = FRAME_LIMIT};
+    ck_assert_uint_eq(round_trip(&m, 1, 0).limit.flags, 0);
+    m.limit.key = span("k");
+    ck_assert_uint_eq(codec_size(&m), 0); /* asks for all, and names one */
+    m.limit = (struct msg_limit){.flags = LIMIT_MOVED};
+    ck_assert_uint_eq(codec_size(&m), 0); /* moves none */
+    m = (struct msg){.type = FRAME_LIMIT_STATE};
+    ck_assert_uint_eq(codec_size(&m), 0);
     m = (struct msg){.type = FRAME_LIST_WHERE,
                      .filter = {CODEC_STATES, true, UINT32_MAX, span("p"), span("f"), UINT64_MAX, 1, UINT32_MAX}};
     r = round_trip(&m, 1, 0);
@@ -586,6 +645,8 @@ static const struct text_limit {
     {FRAME_ERROR, 2, CODEC_TEXT_MAX},  {FRAME_GOODBYE, 2, CODEC_TEXT_MAX}, {FRAME_PLUGINS, 1, CODEC_PATH_MAX},
     {FRAME_PLUGIN, 1, CODEC_NAME_MAX}, {FRAME_PLUGIN, 2, CODEC_TEXT_MAX},  {FRAME_PLUGIN, 3, CODEC_TEXT_MAX},
     {FRAME_PLUGIN, 4, CODEC_PATH_MAX}, {FRAME_PLUGIN, 5, CODEC_TEXT_MAX},  {FRAME_OPEN, 2, CODEC_PATH_MAX},
+    {FRAME_LIMIT, 3, CODEC_NAME_MAX},  {FRAME_LIMIT, 4, CODEC_TEXT_MAX},
+    {FRAME_LIMIT_STATE, 3, CODEC_NAME_MAX}, {FRAME_LIMIT_STATE, 4, CODEC_TEXT_MAX},
     {FRAME_RELEASE, 1, CODEC_PATH_MAX}, {FRAME_RELEASE, 2, CODEC_NAME_MAX},
     {FRAME_GATE, 2, CODEC_PATH_MAX},     {FRAME_GATE, 3, CODEC_NAME_MAX},
     {FRAME_LIST_WHERE, 4, CODEC_PATH_MAX}, {FRAME_LIST_WHERE, 5, CODEC_NAME_MAX},
@@ -614,6 +675,10 @@ static void put_needed(uint16_t type)
     if (type == FRAME_SCHEDULE) {
         put_number(1, SCHEDULE_ADD);
         put_bytes(2, "n", 1);
+    }
+    if (type == FRAME_LIMIT || type == FRAME_LIMIT_STATE) {
+        put_number(1, LIMIT_MOVED);
+        put_bytes(3, "k", 1);
     }
     if (type == FRAME_GATE) {
         put_number(1, GATE_PAUSE);
@@ -758,6 +823,7 @@ static const struct number_limit {
     {FRAME_WORKERS, 1, CODEC_WORKERS_MAX},
     {FRAME_TRACE, 1, TRACE_ACTION_STOP},
     {FRAME_GATE, 1, GATE_LIST},
+    {FRAME_LIMIT_STATE, 1, LIMIT_OWN | LIMIT_MOVED},
     {FRAME_EXECUTOR, 4, 4095},
     {FRAME_WORKER, 3, CODEC_KIND_MAX},
     {FRAME_PLUGIN, 7, CODEC_APART},
@@ -994,6 +1060,7 @@ int main(void)
     tcase_add_test(tcase, finished_survives);
     tcase_add_test(tcase, promises_survive);
     tcase_add_test(tcase, times_and_schedules_survive);
+    tcase_add_test(tcase, input_elsewhere_survives);
     tcase_add_test(tcase, submit_of_nothing_survives);
     tcase_add_test(tcase, arguments_of_every_length_survive);
     tcase_add_test(tcase, ids_survive);

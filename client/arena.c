@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * arena.c: memory that is shared with the jobs of a connection.
+ * Owns the mapping and the request that stays open as long as wsd knows the arena. One thread a handle.
+ * Keeps: the memory stays until wsd_arena_free(), whatever becomes of wsd and of the handle; all of it is there from the
+ * beginning, and ours: no page of it is charged to whoever touches it first.
+ * Does not know which parts are in use: wsd refuses what overlaps. */
+#include "client.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+static void arena_gone(struct wsd_client *client, struct wsd_arena *a, int error)
+{
+    client_request_close(client, &a->request);
+    a->client = NULL;
+    a->error = error;
+}
+
+static void arena_frame(struct wsd_client *client, struct request *request, const struct frame *frame, const struct msg *msg)
+{
+    struct wsd_arena *a = container_of(request, struct wsd_arena, request);
+
+    if (msg->type == FRAME_ARENA && !a->there)
+        a->there = true;
+    else if (msg->type == FRAME_ERROR)
+        arena_gone(client, a, client_remote_error(client, &msg->error));
+    else
+        client_break_protocol(client, "unexpected for an arena:", msg->type);
+}
+
+static void arena_broken(struct wsd_client *client, struct request *request)
+{
+    arena_gone(client, container_of(request, struct wsd_arena, request), client->broken);
+}
+
+/* The memory, sealed as wsd wants it. A descriptor or a negative errno. */
+static int make_memory(struct wsd_arena *a)
+{
+    _cleanup_(close_fdp) int fd = memfd_create("wsd-arena", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+    if (fd < 0 || ftruncate(fd, (off_t)a->size) < 0 || fallocate(fd, 0, 0, (off_t)a->size) < 0 ||
+        fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
+        return -errno;
+    a->data = mmap(NULL, a->size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (a->data == MAP_FAILED) {
+        a->data = NULL;
+        return -errno;
+    }
+    return TAKE_FD(fd);
+}
+
+/* Asks wsd, and waits for what it says. */
+static int set_up(struct wsd_client *client, struct wsd_arena *a, int fd)
+{
+    uint64_t deadline = client_deadline(QUERY_TIMEOUT_USEC);
+    int r = client_request_open(client, &a->request);
+
+    if (r < 0) {
+        close_fd(fd);
+        return client_error(client, r, exit_of_error(r), "%s", strerror(-r));
+    }
+    a->client = client;
+    r = client_send_fd(client, &(struct msg){.type = FRAME_ARENA_OPEN}, a->request.tag, fd);
+    if (r < 0)
+        return client_error(client, r, exit_of_error(r), "%s", strerror(-r));
+    while (r == 0 && a->client && !a->there)
+        r = client_step(client, deadline);
+    return a->error ? a->error : r;
+}
+
+int wsd_arena_new(struct wsd_client *client, size_t size, struct wsd_arena **ret_arena)
+{
+    struct wsd_arena *a;
+    int r;
+
+    if (client->broken)
+        return client_error(client, client->broken, client->broken_exit, "%s", client->reason);
+    if (size == 0 || size > INT64_MAX)
+        return client_error(client, -EINVAL, 64, "an arena has 1 byte to 2^63 - 1");
+    if (!wsd_client_takes_files(client))
+        return client_error(client, -EOPNOTSUPP, 76, "%s has no arenas for this connection", client->daemon_version);
+    a = calloc(1, sizeof(*a));
+    if (!a)
+        return client_error(client, -ENOMEM, 74, "out of memory");
+    a->size = size;
+    list_init(&a->request.open);
+    a->request.frame = arena_frame;
+    a->request.broken = arena_broken;
+    r = make_memory(a);
+    if (r < 0)
+        client_error(client, r, 74, "memory for an arena: %s", strerror(-r));
+    else
+        r = set_up(client, a, r);
+    if (r < 0) {
+        wsd_arena_free(a);
+        return r;
+    }
+    *ret_arena = a;
+    return 0;
+}
+
+void *wsd_arena_data(struct wsd_arena *a)
+{
+    return a->data;
+}
+
+size_t wsd_arena_size(const struct wsd_arena *a)
+{
+    return a->size;
+}
+
+struct wsd_arena *wsd_arena_free(struct wsd_arena *a)
+{
+    if (!a)
+        return NULL;
+    if (a->client) {
+        /* its END finds nobody, and needs nobody; without memory for the frame wsd has it until the connection ends */
+        (void)client_send(a->client, &(struct msg){.type = FRAME_ARENA_CLOSE}, a->request.tag, NULL, 0);
+        client_request_close(a->client, &a->request);
+    }
+    if (a->data)
+        munmap(a->data, a->size);
+    free(a);
+    return NULL;
+}

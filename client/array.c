@@ -1,0 +1,454 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * array.c: calls of one description that go in one frame, and come back in few.
+ * Owns the arrays, one for each frame, until the last of its items has ended. One thread a handle.
+ * Keeps: what was gathered leaves before anything that is sent after it was submitted; each item is told its end once. */
+#include "client.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ITEM_INPUT_MAX (32u * 1024u) /* what is larger goes in a SUBMIT of its own */
+
+/* The items of one frame. */
+struct array {
+    struct request request;
+    struct list unsent; /* client->unsent, until it is */
+    struct wsd_client *client;
+    struct gathering *gathering; /* that it is the last of; NULL when it was sent */
+    struct wsd_batch *batch;     /* as long as an item is open; NULL: of none */
+    uint32_t n, n_open;
+    unsigned busy; /* frames that are being handled */
+    bool over;
+    bool leaves; /* its calls are done when they are accepted; ends of theirs that come then are nobody's */
+    bool quiet;  /* nobody wants to hear of ACCEPTED */
+    struct buffer body;
+    struct wsd_call **calls; /* NULL: it has ended */
+    uint32_t room;           /* for calls */
+};
+
+/* --- sending ---------------------------------------------------------------------------------------------------------- */
+
+static void array_free(struct array *a)
+{
+    list_remove(&a->unsent);
+    client_request_close(a->client, &a->request);
+    buffer_deinit(&a->body);
+    free(a->calls);
+    free(a);
+}
+
+static void array_settle(struct array *a)
+{
+    if (!a->busy && !a->n_open && (a->over || a->client->broken))
+        array_free(a);
+}
+
+static void array_broken(struct wsd_client *client, struct request *request)
+{
+    struct array *a = container_of(request, struct array, request);
+
+    client_request_close(client, request);
+    if (a->gathering)
+        a->gathering->pending = NULL;
+    a->gathering = NULL;
+    list_remove(&a->unsent);
+    a->busy++;
+    for (uint32_t i = 0; i < a->n; i++)
+        if (a->calls[i])
+            call_lost(client, a->calls[i]);
+    a->busy--;
+    array_settle(a);
+}
+
+static void array_sent(struct array *a)
+{
+    list_remove(&a->unsent);
+    a->gathering->pending = NULL;
+    a->gathering = NULL;
+    buffer_deinit(&a->body);
+}
+
+/* One that is alone, and no part of a batch, is a SUBMIT, with a request of its own. */
+static int send_alone(struct array *a)
+{
+    struct wsd_client *client = a->client;
+    struct wsd_call *call = a->calls[0];
+    struct msg msg = a->gathering->submit;
+    size_t head = CODEC_ITEM_SIZE + call->args_size;
+    int r = client_request_open(client, &call->request);
+
+    if (r < 0)
+        return r;
+    msg.type = FRAME_SUBMIT;
+    msg.submit.items = 0;
+    msg.submit.flags |= (call->quiet ? SUBMIT_QUIET : 0u) | (call->leaves ? SUBMIT_LEFT : 0u);
+    call->left = call->leaves;
+    msg.submit.args = (struct span){call->args, call->args_size};
+    msg.submit.argc = call->argc;
+    r = client_put(client, &msg, call->request.tag, buffer_data(&a->body) + head, buffer_size(&a->body) - head);
+    if (r < 0) {
+        client_request_close(client, &call->request);
+        return r;
+    }
+    array_sent(a);
+    call->array = NULL;
+    array_free(a);
+    return 0;
+}
+
+static int array_send(struct array *a)
+{
+    struct msg msg = a->gathering->submit;
+    int r;
+
+    if (a->n == 1 && !a->batch)
+        return send_alone(a);
+    msg.submit.items = a->n;
+    msg.submit.flags |= a->quiet ? SUBMIT_QUIET : 0u;
+    r = client_put(a->client, &msg, a->request.tag, buffer_data(&a->body), buffer_size(&a->body));
+    if (r == 0)
+        array_sent(a);
+    return r;
+}
+
+int arrays_send(struct wsd_client *client)
+{
+    int r = client->broken;
+
+    while (r == 0 && !list_empty(&client->unsent))
+        r = array_send(container_of(client->unsent.next, struct array, unsent));
+    return r;
+}
+
+uint32_t array_tag(struct wsd_call *call)
+{
+    arrays_send(call->client); /* where that fails so does what is sent next */
+    return call->array ? call->array->request.tag : call->request.tag;
+}
+
+void array_call_done(struct wsd_call *call)
+{
+    struct array *a = call->array;
+
+    a->calls[call->index] = NULL;
+    a->n_open--;
+    call->array = NULL;
+    if (a->leaves && !a->n_open && !a->over && !a->gathering) /* nobody grants their output */
+        client_send(a->client, &(struct msg){.type = FRAME_FORGET}, a->request.tag, NULL, 0);
+    array_settle(a);
+}
+
+static void array_accepted(struct wsd_client *client, struct array *a, struct msg_id id)
+{
+    uint64_t low;
+
+    memcpy(&low, id.id + 8, sizeof(low));
+    low = le64toh(low);
+    for (uint32_t i = 0; i < a->n; i++) {
+        uint64_t number = htole64(low + i);
+
+        if (!a->calls[i] || a->calls[i]->accepted)
+            continue;
+        memcpy(id.id + 8, &number, sizeof(number));
+        call_is_accepted(client, a->calls[i], &id);
+    }
+}
+
+/* A text of a record, with the NUL that it comes without. */
+static struct span copied(struct span text, char *room)
+{
+    memcpy(room, text.data, text.size);
+    room[text.size] = 0;
+    return (struct span){room, text.size};
+}
+
+static void array_refused(struct wsd_client *client, struct array *a, const struct msg_end *end)
+{
+    char text[CODEC_TEXT_MAX];
+    const struct msg_error error = {.code = end->exit, .text = copied(end->error, text), .retry_usec = end->queued_usec};
+
+    for (uint32_t i = end->index; i < end->index + end->n && i < a->n && !client->broken; i++)
+        if (a->calls[i])
+            call_is_refused(client, a->calls[i], &error);
+}
+
+static void array_end(struct wsd_client *client, struct wsd_call *call, const struct msg_ends *ends, const struct msg_end *end)
+{
+    char worker[CODEC_NAME_MAX], error[CODEC_TEXT_MAX], status[CODEC_TEXT_MAX], backtrace[CODEC_TRACE_MAX];
+    struct msg_job job = {.plugin = ends->plugin,
+                          .function = ends->function,
+                          .error = copied(end->error, error),
+                          .status = copied(end->status, status),
+                          .worker = copied(end->worker, worker),
+                          .backtrace = copied(end->backtrace, backtrace),
+                          .key = {.data = ""},
+                          .tags = {.data = ""},
+                          .state = end->state,
+                          .exit = end->exit,
+                          .attempts = end->attempts,
+                          .uid = ends->uid,
+                          .queued_usec = end->queued_usec,
+                          .run_usec = end->run_usec,
+                          .cpu_usec = end->cpu_usec,
+                          .submitted_usec = ends->submitted_usec};
+    uint64_t low;
+
+    if (call->batch)
+        batch_describe(call->batch, &job);
+    memcpy(job.id, ends->id, sizeof(job.id));
+    memcpy(&low, job.id + 8, sizeof(low));
+    low = htole64(le64toh(low) + call->index);
+    memcpy(job.id + 8, &low, sizeof(low));
+    call_has_ended(client, call, &job);
+}
+
+static void array_ends(struct wsd_client *client, struct array *a, const struct frame *frame, struct msg_ends ends)
+{
+    struct span body = {(const char *)frame->body, frame->body_size};
+    char plugin[CODEC_PATH_MAX], function[CODEC_NAME_MAX]; /* a callback may decode the next frame */
+    struct msg_end end;
+
+    ends.plugin = copied(ends.plugin, plugin);
+    ends.function = copied(ends.function, function);
+    while (!client->broken && codec_next_end(&body, &end)) {
+        struct wsd_call *call = end.index < a->n ? a->calls[end.index] : NULL;
+
+        if (end.state == 0) {
+            array_refused(client, a, &end);
+            continue;
+        }
+        if (!call && a->leaves)
+            continue;
+        if (!call || call->has_job) {
+            client_break_protocol(client, "an item that is not open in", FRAME_ENDS);
+            return;
+        }
+        call_has_output(client, call, end.output.data, end.output.size);
+        if (end.state >= CODEC_STATE_FINAL && a->calls[end.index] == call && !client->broken)
+            array_end(client, call, &ends, &end);
+    }
+    if (!ends.last || client->broken)
+        return;
+    a->over = true;
+    client_request_unlist(client, &a->request);
+}
+
+static void array_frame(struct wsd_client *client, struct request *request, const struct frame *frame, const struct msg *msg)
+{
+    struct array *a = container_of(request, struct array, request);
+    uint32_t item = msg->type == FRAME_OPEN ? msg->open.item : msg->type == FRAME_MESSAGE ? msg->message.item : CODEC_ITEMS_MAX;
+
+    a->busy++;
+    client->depth++;
+    if (msg->type == FRAME_END && a->leaves) {
+        a->over = true;
+        client_request_unlist(client, &a->request);
+    } else if (msg->type == FRAME_ENDS) {
+        array_ends(client, a, frame, msg->ends);
+    } else if (msg->type == FRAME_ACCEPTED) {
+        array_accepted(client, a, msg->id);
+    } else if (msg->type == FRAME_ERROR) { /* the batch may have been refused, which is why */
+        struct msg_end refusal = {.n = a->n, .exit = msg->error.code, .queued_usec = msg->error.retry_usec, .error = msg->error.text};
+
+        if (a->batch && a->n_open) /* else the batch may be gone */
+            batch_refusal(a->batch, &refusal);
+        a->over = true;
+        client_request_unlist(client, &a->request);
+        array_refused(client, a, &refusal);
+    } else if (item < a->n && a->calls[item]) {
+        call_told(client, a->calls[item], msg);
+    } else if (item == CODEC_ITEMS_MAX) {
+        client_break_protocol(client, "unexpected for an array:", msg->type);
+    }
+    client->depth--;
+    a->busy--;
+    array_settle(a);
+}
+
+static struct array *array_new(struct wsd_client *client, struct gathering *g)
+{
+    struct array *a = calloc(1, sizeof(*a));
+
+    if (!a)
+        return NULL;
+    a->client = client;
+    a->quiet = true;
+    a->leaves = g->leaves;
+    list_init(&a->unsent);
+    list_init(&a->request.open);
+    a->request.frame = array_frame;
+    a->request.broken = array_broken;
+    if (client_request_open(client, &a->request) < 0) {
+        array_free(a);
+        return NULL;
+    }
+    a->gathering = g;
+    a->batch = g->batch;
+    g->pending = a;
+    list_push_back(&client->unsent, &a->unsent);
+    return a;
+}
+
+/* For one item more. NULL: no memory. */
+static uint8_t *array_reserve(struct array *a, size_t size)
+{
+    if (a->n == a->room) {
+        uint32_t room = a->room ? a->room * 2 : 64;
+        struct wsd_call **calls = reallocarray(a->calls, room, sizeof(*calls));
+
+        if (!calls)
+            return NULL;
+        a->calls = calls;
+        a->room = room;
+    }
+    return buffer_reserve(&a->body, size);
+}
+
+/* --- gathering -------------------------------------------------------------------------------------------------------- */
+
+/* Their bytes; SIZE_MAX: above the limits. */
+static size_t args_size(const struct wsd_submit *submit)
+{
+    size_t size = 0;
+
+    if (submit->n_args > CODEC_ARGS_MAX)
+        return SIZE_MAX;
+    for (size_t i = 0; i < submit->n_args; i++)
+        size += strlen(submit->args[i]) + 1;
+    return size > CODEC_ARGS_SIZE ? SIZE_MAX : size;
+}
+
+bool array_holds(const struct gathering *g, const struct wsd_submit *submit)
+{
+    size_t size = args_size(submit);
+
+    return size == SIZE_MAX || (submit->input_size <= ITEM_INPUT_MAX && CODEC_ITEM_SIZE + size + submit->input_size <= g->body_max);
+}
+
+int array_submit(struct wsd_client *client, struct gathering *g, const struct wsd_submit *submit, const struct wsd_callbacks *callbacks,
+                 struct wsd_call **ret_call)
+{
+    struct array *a = g->pending;
+    struct wsd_call *call;
+    uint8_t *at;
+    int r;
+
+    if (args_size(submit) == SIZE_MAX)
+        return client_error(client, -EINVAL, 64, "arguments: above the limit");
+    r = call_new(client, submit, callbacks, &call);
+    if (r < 0)
+        return r;
+    const struct msg_item item = {.args = {call->args, call->args_size}, .argc = call->argc, .input = {.size = submit->input_size}};
+    size_t size = CODEC_ITEM_SIZE + call->args_size + submit->input_size;
+    if (a && (a->n == CODEC_ITEMS_MAX || buffer_size(&a->body) + size > g->body_max)) {
+        r = arrays_send(client);
+        a = NULL;
+    }
+    if (r == 0 && !a)
+        a = array_new(client, g);
+    at = r == 0 && a ? array_reserve(a, size) : NULL;
+    if (!at) {
+        if (a && !a->n) {
+            g->pending = NULL;
+            array_free(a);
+        }
+        call_destroy(call);
+        return client_failed(client, r < 0 ? r : -ENOMEM);
+    }
+    codec_put_item(&item, at);
+    memcpy(at + CODEC_ITEM_SIZE, call->args, call->args_size);
+    if (submit->input_size)
+        memcpy(at + CODEC_ITEM_SIZE + call->args_size, submit->input, submit->input_size);
+    buffer_commit(&a->body, size);
+    call->array = a;
+    call->index = a->n;
+    call->input_ended = true;
+    call->batch = g->batch;
+    a->quiet = a->quiet && call->quiet;
+    a->calls[a->n++] = call;
+    a->n_open++;
+    list_push_back(&client->calls, &call->link);
+    if (ret_call)
+        *ret_call = call;
+    return 0;
+}
+
+int gathering_describe(struct gathering *g, struct wsd_client *client, const struct wsd_submit *common, char tags[static CODEC_TAGS_MAX])
+{
+    struct wsd_call like = {.client = client, .args = "", .detached = common->flags & WSD_SUBMIT_DETACH,
+                            .leaves = common->flags & WSD_SUBMIT_LEAVE};
+    int r = call_make_submit(common, &like, tags, &g->submit);
+
+    g->leaves = like.leaves;
+    g->submit.type = FRAME_ARRAY;
+    g->submit.submit.items = CODEC_ITEMS_MAX;
+    g->body_max = FRAME_MAX - MIN(codec_room(&g->submit), FRAME_MAX);
+    return r;
+}
+
+/* --- calls that are gathered because nothing else came between them --------------------------------------------------- */
+
+static bool same_text(const char *text, struct span span)
+{
+    size_t n = text ? strlen(text) : 0;
+
+    return n == span.size && memcmp(text ? text : "", span.data ? span.data : "", n) == 0;
+}
+
+/* What a plain call has, and no more. */
+static bool is_plain(const struct wsd_submit *s)
+{
+    bool placed = s->arena || s->output_size || s->flags & ~(uint32_t)(WSD_SUBMIT_DETACH | WSD_SUBMIT_LEAVE);
+    bool promised = (s->key && s->key[0]) || s->retries || s->retry_on || s->retry_usec;
+    bool timed = s->delay_usec || s->at_usec || s->queue_usec;
+
+    return s->plugin && s->plugin[0] && !placed && !promised && !timed && !s->n_after && !s->n_after_any && !s->n_tags;
+}
+
+static int describe_plain(struct wsd_client *client, const struct wsd_submit *submit)
+{
+    struct gathering *g = &client->plain;
+    struct wsd_submit common = {.plugin = submit->plugin, .function = submit->function, .timeout_usec = submit->timeout_usec,
+                                .priority = submit->priority, .flags = submit->flags};
+    bool detached = submit->flags & WSD_SUBMIT_DETACH, leaves = submit->flags & WSD_SUBMIT_LEAVE;
+    const struct msg_submit *m = &g->submit.submit;
+    char tags[CODEC_TAGS_MAX], *texts;
+    int r;
+
+    if (client->plain_texts && same_text(submit->plugin, m->plugin) && same_text(submit->function, m->function) &&
+        m->timeout_usec == submit->timeout_usec && m->priority == submit->priority && !(m->flags & SUBMIT_DETACH) == !detached &&
+        g->leaves == leaves)
+        return 0;
+    r = arrays_send(client);
+    if (r < 0)
+        return client_failed(client, r);
+    free(TAKE(client->plain_texts));
+    r = gathering_describe(g, client, &common, tags);
+    if (r < 0)
+        return r;
+    texts = malloc(m->plugin.size + m->function.size + 1);
+    if (!texts)
+        return client_error(client, -ENOMEM, 74, "out of memory");
+    memcpy(texts, m->plugin.data, m->plugin.size);
+    if (m->function.size)
+        memcpy(texts + m->plugin.size, m->function.data, m->function.size);
+    g->submit.submit.plugin.data = client->plain_texts = texts;
+    g->submit.submit.function.data = texts + m->plugin.size;
+    g->submit.submit.tags.data = "";
+    return 0;
+}
+
+int array_submit_plain(struct wsd_client *client, const struct wsd_submit *submit, const struct wsd_callbacks *callbacks,
+                       struct wsd_call **ret_call)
+{
+    int r;
+
+    if (client->broken || (client->features & (FEATURE_ARRAY | FEATURE_BRIEF)) != (FEATURE_ARRAY | FEATURE_BRIEF) || !is_plain(submit))
+        return 1;
+    r = describe_plain(client, submit);
+    if (r < 0)
+        return r;
+    return array_holds(&client->plain, submit) ? array_submit(client, &client->plain, submit, callbacks, ret_call) : 1;
+}

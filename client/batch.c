@@ -1,0 +1,436 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * batch.c: many jobs of one function as a unit.
+ * Owns struct wsd_batch from open until the user has freed it and its last call is done. One thread a handle.
+ * Where wsd knows no batches, or what is submitted is durable, each job goes by itself, and a failure stops the rest from here. */
+#include "client.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "query.h"
+
+struct wsd_batch {
+    struct request request;
+    struct list link; /* client->batches */
+    struct wsd_client *client;
+    struct wsd_submit common;
+    struct gathering gathering;
+    char tags[CODEC_TAGS_MAX];
+    char *texts; /* of common */
+    uint32_t flags;
+    bool native; /* wsd knows it */
+    bool closed, ended, freed, stopped;
+    uint64_t n_calls, n_open, n_refused;
+    uint64_t first_failed, stopped_behind;
+    int error, exit; /* wsd has refused it */
+    char *text;
+    uint64_t retry_usec;
+    struct wsd_batch_info info;
+};
+
+void batch_refusal(const struct wsd_batch *batch, struct msg_end *refusal)
+{
+    if (!batch->error)
+        return;
+    refusal->exit = (uint32_t)batch->exit;
+    refusal->error = (struct span){batch->text, strnlen(batch->text, CODEC_TEXT_MAX - 1)};
+    refusal->queued_usec = batch->retry_usec;
+}
+
+void batch_describe(const struct wsd_batch *batch, struct msg_job *ret)
+{
+    ret->tags.data = batch->tags;
+    ret->batch = (struct span){(const char *)batch->info.id.bytes, sizeof(batch->info.id)};
+}
+
+uint32_t batch_tag(const struct wsd_batch *batch)
+{
+    return batch->native ? batch->request.tag : 0;
+}
+
+/* --- the batch -------------------------------------------------------------------------------------------------------- */
+
+static void batch_destroy(struct wsd_batch *b)
+{
+    client_request_close(b->client, &b->request);
+    list_remove(&b->link);
+    free(b->text);
+    free(b->texts);
+    free(b);
+}
+
+static bool is_over(const struct wsd_batch *b)
+{
+    return b->closed && !b->n_open && (!b->native || b->ended || b->error || b->client->broken);
+}
+
+static void batch_settle(struct wsd_batch *b)
+{
+    if (b->freed && is_over(b) && !b->gathering.pending)
+        batch_destroy(b);
+}
+
+static void batch_broken(struct wsd_client *client, struct request *request)
+{
+    struct wsd_batch *b = container_of(request, struct wsd_batch, request);
+
+    client_request_close(client, request);
+    batch_settle(b);
+}
+
+static void info_of(const struct msg_batch_state *m, struct wsd_batch_info *ret)
+{
+    *ret = (struct wsd_batch_info){.size = sizeof(*ret),
+                                   .uid = m->uid,
+                                   .closed = m->flags & BATCH_CLOSED,
+                                   .ended = m->flags & BATCH_ENDED,
+                                   .stopped = m->flags & BATCH_STOPPED,
+                                   .exit = (int)m->exit,
+                                   .total = m->total,
+                                   .queued = m->queued,
+                                   .running = m->running,
+                                   .done = m->done,
+                                   .failed = m->failed,
+                                   .submitted_usec = m->submitted_usec};
+    memcpy(ret->id.bytes, m->id, sizeof(ret->id));
+}
+
+static void info_give(const struct wsd_batch_info *info, struct wsd_batch_info *ret)
+{
+    size_t size = ret ? MIN(ret->size, sizeof(*ret)) : 0;
+
+    if (!ret)
+        return;
+    memcpy(ret, info, size);
+    ret->size = size;
+}
+
+static void batch_frame(struct wsd_client *client, struct request *request, const struct frame *frame, const struct msg *msg)
+{
+    struct wsd_batch *b = container_of(request, struct wsd_batch, request);
+
+    if (msg->type == FRAME_BATCH_STATE) {
+        info_of(&msg->batch_state, &b->info);
+        b->ended = b->info.ended;
+    } else if (msg->type == FRAME_ERROR) {
+        b->error = client_remote_error(client, &msg->error);
+        b->exit = client->exit;
+        b->retry_usec = client->retry_usec;
+        b->text = strdup(client->error);
+        if (!b->text)
+            client_break(client, -ECONNRESET, 74, "out of memory");
+    } else {
+        client_break_protocol(client, "unexpected for a batch:", msg->type);
+    }
+    if (client->broken || !(b->ended || b->error))
+        return;
+    client_request_close(client, &b->request);
+    batch_settle(b);
+}
+
+/* Of a batch that wsd knows nothing of. */
+static void count_end(struct wsd_batch *b, const struct wsd_call *call, int error)
+{
+    struct wsd_client *client = b->client;
+
+    if (error == -EAGAIN) {
+        b->n_refused++;
+        return;
+    }
+    b->info.done++;
+    if (!error && (!call->has_job || call->info.state == WSD_JOB_SUCCEEDED))
+        return;
+    if (!b->info.failed++ || call->order < b->first_failed) {
+        b->first_failed = call->order;
+        b->info.exit = error ? call->exit : call->info.exit;
+    }
+    if (b->flags & WSD_BATCH_KEEP_GOING || (b->stopped && b->stopped_behind <= call->order) || client->broken)
+        return;
+    b->stopped = true;
+    b->stopped_behind = call->order;
+    list_for_each (l, &client->calls) {
+        struct wsd_call *other = container_of(l, struct wsd_call, link);
+
+        if (other->batch == b && other->order > call->order)
+            wsd_call_cancel(other);
+    }
+}
+
+void batch_call_done(struct wsd_call *call, int error)
+{
+    struct wsd_batch *b = call->batch;
+
+    if (!b->native)
+        count_end(b, call, error);
+    call->batch = NULL;
+    b->n_open--;
+    batch_settle(b);
+}
+
+void batches_free(struct wsd_client *client)
+{
+    while (!list_empty(&client->batches))
+        batch_destroy(container_of(client->batches.next, struct wsd_batch, link));
+}
+
+/* --- the user's calls ------------------------------------------------------------------------------------------------- */
+
+static char *copy_text(const char **text, char *to)
+{
+    size_t n = *text ? strlen(*text) + 1 : 0;
+
+    if (n)
+        *text = memcpy(to, *text, n);
+    return to + n;
+}
+
+/* Copies what common points to; tags are in the batch already. 0 or -ENOMEM. */
+static int copy_common(struct wsd_batch *b)
+{
+    struct wsd_submit *c = &b->common;
+    size_t after = c->n_after * sizeof(*c->after), any = c->n_after_any * sizeof(*c->after_any);
+    char *p = malloc(after + any + (c->plugin ? strlen(c->plugin) : 0) + (c->function ? strlen(c->function) : 0) + 2);
+
+    if (!p)
+        return -ENOMEM;
+    b->texts = p;
+    if (after)
+        c->after = memcpy(p, c->after, after);
+    if (any)
+        c->after_any = memcpy(p + after, c->after_any, any);
+    copy_text(&c->function, copy_text(&c->plugin, p + after + any));
+    return 0;
+}
+
+static int batch_prepare(struct wsd_batch *b)
+{
+    struct wsd_client *client = b->client;
+    struct msg open = {.type = FRAME_BATCH, .batch = {.action = BATCH_OPEN}};
+    int r;
+
+    if (b->common.flags & (WSD_SUBMIT_STREAM | WSD_SUBMIT_PROGRESS | WSD_SUBMIT_FILE) || (b->common.key && b->common.key[0]) ||
+        b->common.arena)
+        return client_error(client, -EINVAL, 64, "jobs of a batch have neither key, arena, streamed input, files as input nor progress");
+    if (b->flags & ~(uint32_t)(WSD_BATCH_KEEP_GOING | WSD_BATCH_DETACH | WSD_BATCH_WAIT))
+        return client_error(client, -EINVAL, 64, "unknown flags");
+    if (b->flags & WSD_BATCH_DETACH && !(b->common.flags & WSD_SUBMIT_DETACH))
+        return client_error(client, -EINVAL, 64, "WSD_BATCH_DETACH goes with WSD_SUBMIT_DETACH");
+    if (copy_common(b) < 0)
+        return client_error(client, -ENOMEM, 74, "out of memory");
+    b->gathering.batch = b;
+    r = gathering_describe(&b->gathering, client, &b->common, b->tags);
+    b->native = client->features & FEATURE_ARRAY && !(b->common.flags & WSD_SUBMIT_DURABLE);
+    if (r < 0 || !b->native)
+        return r;
+    open.batch.flags = BATCH_PROGRESS | (b->flags & WSD_BATCH_DETACH ? BATCH_DETACH : 0u) |
+                       (b->flags & WSD_BATCH_KEEP_GOING ? BATCH_KEEP_GOING : 0u);
+    r = client_request_open(client, &b->request);
+    if (r == 0)
+        r = client_send(client, &open, b->request.tag, NULL, 0);
+    b->gathering.submit.submit.batch = b->request.tag;
+    return r < 0 ? client_failed(client, r) : 0;
+}
+
+int wsd_batch_open(struct wsd_client *client, const struct wsd_submit *common, uint32_t flags, struct wsd_batch **ret_batch)
+{
+    struct wsd_batch *b = calloc(1, sizeof(*b));
+    int r;
+
+    if (!b)
+        return client_error(client, -ENOMEM, 74, "out of memory");
+    memcpy(&b->common, common, MIN(common->size, sizeof(b->common)));
+    b->common.args = NULL;
+    b->common.input = NULL;
+    b->common.n_args = b->common.input_size = 0;
+    b->client = client;
+    b->flags = flags;
+    b->info.size = sizeof(b->info);
+    list_init(&b->link);
+    list_init(&b->request.open);
+    b->request.frame = batch_frame;
+    b->request.broken = batch_broken;
+    r = client->broken ? client_failed(client, client->broken) : batch_prepare(b);
+    if (r < 0) {
+        batch_destroy(b);
+        return r;
+    }
+    list_push_back(&client->batches, &b->link);
+    *ret_batch = b;
+    return 0;
+}
+
+int wsd_batch_submit(struct wsd_batch *b, const struct wsd_item *given, const struct wsd_callbacks *callbacks, struct wsd_call **ret_call)
+{
+    struct wsd_client *client = b->client;
+    struct wsd_submit submit = b->common;
+    struct wsd_item item = {0};
+    struct wsd_call *call;
+    int r;
+
+    memcpy(&item, given, MIN(given->size, sizeof(item)));
+    submit.args = item.args;
+    submit.n_args = item.n_args;
+    submit.input = item.input;
+    submit.input_size = item.input_size;
+    if (b->closed || b->stopped)
+        return client_error(client, b->closed ? -EPIPE : -ECANCELED, b->closed ? 74 : 130,
+                            b->closed ? "the batch was closed" : "the batch was stopped");
+    if (client->broken)
+        return client_failed(client, client->broken);
+    r = b->native && array_holds(&b->gathering, &submit) ? array_submit(client, &b->gathering, &submit, callbacks, &call)
+                                                         : call_submit(client, &submit, callbacks, b, &call);
+    if (r < 0)
+        return r;
+    call->order = b->n_calls++;
+    b->n_open++;
+    if (ret_call)
+        *ret_call = call;
+    return 0;
+}
+
+static int batch_say(struct wsd_batch *b, const struct msg *msg)
+{
+    int r = 0;
+
+    if (b->native && b->request.listed)
+        r = client_send(b->client, msg, b->request.tag, NULL, 0);
+    return r < 0 ? client_failed(b->client, r) : 0;
+}
+
+int wsd_batch_close(struct wsd_batch *b)
+{
+    int r = b->closed ? 0 : batch_say(b, &(struct msg){.type = FRAME_BATCH, .batch = {.action = BATCH_CLOSE}});
+
+    b->closed = b->closed || r == 0;
+    return r;
+}
+
+int wsd_batch_cancel(struct wsd_batch *b)
+{
+    if (b->native)
+        return batch_say(b, &(struct msg){.type = FRAME_CANCEL});
+    b->stopped = true;
+    b->stopped_behind = 0;
+    list_for_each (l, &b->client->calls) {
+        struct wsd_call *call = container_of(l, struct wsd_call, link);
+        int r = call->batch == b ? wsd_call_cancel(call) : 0;
+
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+int wsd_batch_look(const struct wsd_batch *b, struct wsd_batch_info *ret_info)
+{
+    struct wsd_batch_info info = b->info;
+
+    if (!b->native) {
+        info.closed = b->closed;
+        info.ended = is_over(b);
+        info.stopped = b->stopped;
+        info.total = b->n_calls - b->n_refused;
+        info.queued = info.total - info.done;
+    }
+    info_give(&info, ret_info);
+    return 0;
+}
+
+int wsd_batch_wait(struct wsd_batch *b, uint64_t timeout_usec, struct wsd_batch_info *ret_info)
+{
+    struct wsd_client *client = b->client;
+    uint64_t deadline = client_deadline(timeout_usec);
+    int r = wsd_batch_close(b);
+
+    while (r == 0 && !is_over(b))
+        r = client_step(client, deadline);
+    if (r == 0 && b->native && !b->ended && !b->error)
+        r = client_failed(client, client->broken);
+    if (r == 0 && b->error) {
+        r = client_error(client, b->error, b->exit, "%s", b->text);
+        client->retry_usec = b->retry_usec;
+    }
+    if (r == 0)
+        wsd_batch_look(b, ret_info);
+    return r;
+}
+
+struct wsd_batch *wsd_batch_free(struct wsd_batch *b)
+{
+    if (!b || b->freed)
+        return NULL;
+    b->freed = true;
+    if (!b->client->broken && !is_over(b)) {
+        wsd_batch_close(b);
+        if (!(b->flags & WSD_BATCH_DETACH) && !(b->common.flags & WSD_SUBMIT_DETACH))
+            wsd_batch_cancel(b);
+    }
+    b->closed = true;
+    batch_settle(b);
+    return NULL;
+}
+
+/* --- by id ------------------------------------------------------------------------------------------------------------ */
+
+struct await {
+    void (*progress)(const struct wsd_batch_info *info, void *userdata);
+    void *userdata;
+    struct wsd_batch_info info;
+};
+
+/* 1: that was the last. */
+static int show_state(struct wsd_client *client, struct query *query, const struct msg *msg)
+{
+    struct await *a = query->wanted;
+
+    info_of(&msg->batch_state, &a->info);
+    if (a->progress)
+        a->progress(&a->info, a->userdata);
+    return a->info.ended;
+}
+
+static int ask(struct wsd_client *client, const struct wsd_id *id, uint32_t action, struct query *query)
+{
+    struct msg msg = {.type = FRAME_BATCH, .batch = {.action = action, .flags = action == BATCH_AWAIT ? BATCH_PROGRESS : 0, .id = {.has_id = true}}};
+    int r = client_wants_batches(client);
+
+    memcpy(msg.batch.id.id, id->bytes, sizeof(msg.batch.id.id));
+    r = r < 0 ? r : query_run(client, &msg, query);
+    if (r == -ETIMEDOUT && action == BATCH_AWAIT && !client->broken)
+        client_send(client, &(struct msg){.type = FRAME_FORGET}, query->request.tag, NULL, 0);
+    return r > 0 ? 0 : r;
+}
+
+int wsd_client_batch(struct wsd_client *client, const struct wsd_id *id, struct wsd_batch_info *ret_info)
+{
+    struct await a = {.progress = NULL};
+    struct query query = {.each = FRAME_BATCH_STATE, .end = FRAME_BATCH_STATE, .show = show_state, .wanted = &a};
+    int r = ask(client, id, BATCH_STATUS, &query);
+
+    if (r == 0)
+        info_give(&a.info, ret_info);
+    return r;
+}
+
+int wsd_client_batch_await(struct wsd_client *client, const struct wsd_id *id, uint64_t timeout_usec,
+                           void (*progress)(const struct wsd_batch_info *info, void *userdata), void *userdata,
+                           struct wsd_batch_info *ret_info)
+{
+    struct await a = {.progress = progress, .userdata = userdata};
+    struct query query = {.each = FRAME_BATCH_STATE, .show = show_state, .wanted = &a, .timeout_usec = timeout_usec ? timeout_usec : 1};
+    int r = ask(client, id, BATCH_AWAIT, &query);
+
+    if (r == 0)
+        info_give(&a.info, ret_info);
+    return r;
+}
+
+int wsd_client_batch_cancel(struct wsd_client *client, const struct wsd_id *id)
+{
+    struct query query = {.each = FRAME_END, .end = FRAME_END};
+
+    return ask(client, id, BATCH_CANCEL, &query);
+}

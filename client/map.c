@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * map.c: wsd_map(): one job an item, awaited all together.
+ * Owns the calls and, for each item, where it is. One thread a handle.
+ * Keeps: each item is told once; as many are under way as wsd takes, which is found out by going on until it refuses. */
+#include "client.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+
+#define AHEAD_MAX  8192u    /* items under way */
+#define PAUSE_USEC 10000u   /* the first one where wsd does not say how long; they double */
+#define PAUSE_MAX  1000000u
+
+struct map_item {
+    struct map *map;
+    struct wsd_call *call;
+};
+
+struct map {
+    struct wsd_client *client;
+    struct wsd_batch *batch;
+    const struct wsd_item *given;
+    size_t n, n_begun, n_under_way;
+    struct map_item *items;
+    size_t *refused, n_refused; /* those that are to be submitted again */
+    size_t ahead, n_ends;
+    uint64_t due_usec, pause_usec; /* nothing is submitted before; 0: none */
+    uint32_t flags;
+    wsd_map_result result;
+    void *userdata;
+    bool stopped;
+    size_t first; /* the item whose error is returned */
+    bool first_is_cancelled;
+    int error, exit;
+    char text[CODEC_TEXT_MAX];
+};
+
+static void fail(struct map *m, size_t index, int error, int exit, bool cancelled, const char *text)
+{
+    if (!(m->flags & WSD_BATCH_KEEP_GOING))
+        m->stopped = true;
+    if (m->error && (m->first_is_cancelled < cancelled || (m->first_is_cancelled == cancelled && m->first < index)))
+        return; /* what a failure has stopped is not what has failed */
+    m->first = index;
+    m->first_is_cancelled = cancelled;
+    m->error = error;
+    m->exit = exit;
+    snprintf(m->text, sizeof(m->text), "%s", text);
+}
+
+static void tell(struct map *m, size_t index, int error, const struct wsd_job_info *info, const struct wsd_call *call, const char *text)
+{
+    size_t size = 0;
+    const void *output = call ? wsd_call_output(call, &size) : "";
+
+    if (error || !info)
+        fail(m, index, error, call ? wsd_client_exit(m->client) : exit_of_error(error), error == -ECANCELED, text);
+    else if (info->state != WSD_JOB_SUCCEEDED)
+        fail(m, index, -EREMOTEIO, info->exit, info->state == WSD_JOB_CANCELLED,
+             info->error[0] ? info->error : wsd_job_state_name(info->state));
+    if (m->result && m->result(index, error, info, output, size, text, m->userdata) != 0) {
+        fail(m, index, -ECANCELED, 130, true, "the callback has stopped it");
+        m->stopped = true;
+        wsd_batch_cancel(m->batch);
+    }
+}
+
+/* Room is found out by refusals: less is under way at once after one, and one more again after a round without. */
+static void refused(struct map *m, size_t index)
+{
+    uint64_t said = wsd_client_retry_usec(m->client), now = clock_monotonic_usec();
+
+    m->refused[m->n_refused++] = index;
+    m->ahead = MAX(m->n_under_way, 1u);
+    m->n_ends = 0;
+    if (m->due_usec > now)
+        return;
+    m->pause_usec = said ? said : MIN(MAX(m->pause_usec * 2, PAUSE_USEC), PAUSE_MAX);
+    m->due_usec = now + m->pause_usec + m->pause_usec * ((uint64_t)now & 63) / 256; /* with some chance on top */
+}
+
+static void on_done(struct wsd_call *call, int error, const struct wsd_job_info *info, const char *text, void *userdata)
+{
+    struct map_item *item = userdata;
+    struct map *m = item->map;
+    size_t index = (size_t)(item - m->items);
+
+    m->n_under_way--;
+    if (error == -EAGAIN && (m->stopped || m->n_under_way || m->flags & WSD_BATCH_WAIT)) {
+        refused(m, index);
+    } else {
+        tell(m, index, error, info, call, text);
+        if (++m->n_ends >= m->ahead && m->ahead < AHEAD_MAX) {
+            m->ahead++;
+            m->n_ends = 0;
+        }
+        if (!error)
+            m->due_usec = m->pause_usec = 0; /* there is room, for one at least, whatever wsd has said of when there is for others */
+    }
+    item->call = wsd_call_free(call);
+}
+
+static int begin(struct map *m, size_t index)
+{
+    struct map_item *item = &m->items[index];
+    const struct wsd_callbacks callbacks = {.size = sizeof(callbacks), .done = on_done, .userdata = item};
+    int r = wsd_batch_submit(m->batch, &m->given[index], &callbacks, &item->call);
+
+    item->map = m;
+    m->n_under_way += r == 0;
+    return r;
+}
+
+/* There is one: those that were refused come first. */
+static size_t next_index(struct map *m)
+{
+    return m->n_refused ? m->refused[--m->n_refused] : m->n_begun++;
+}
+
+/* As many as there is room for. */
+static void begin_some(struct map *m)
+{
+    while (!m->stopped && m->n_under_way < m->ahead && (m->n_refused || m->n_begun < m->n)) {
+        size_t index = next_index(m);
+        int r = begin(m, index);
+
+        if (r < 0)
+            tell(m, index, r, NULL, NULL, wsd_client_error(m->client));
+        if (r < 0 && r != -EINVAL)
+            m->stopped = true;
+    }
+}
+
+static bool wants_more(const struct map *m)
+{
+    return !m->stopped && (m->n_refused || m->n_begun < m->n);
+}
+
+static int run(struct map *m)
+{
+    int r = 0;
+
+    while (r == 0 && (wants_more(m) || m->n_under_way)) {
+        bool pause = m->due_usec > clock_monotonic_usec();
+
+        if (!pause)
+            begin_some(m);
+        if (!m->n_under_way && !pause)
+            continue;
+        r = client_step(m->client, wants_more(m) && pause ? m->due_usec : UINT64_MAX);
+        if (r == -ETIMEDOUT)
+            r = 0;
+    }
+    return r;
+}
+
+int wsd_map(struct wsd_client *client, const struct wsd_submit *common, uint32_t flags, const struct wsd_item *items, size_t n_items,
+            wsd_map_result result, void *userdata)
+{
+    struct map m = {.client = client, .given = items, .n = n_items, .flags = flags, .ahead = AHEAD_MAX, .result = result, .userdata = userdata};
+    int r;
+
+    m.items = calloc(n_items + 1, sizeof(*m.items));
+    m.refused = calloc(n_items + 1, sizeof(*m.refused));
+    r = m.items && m.refused ? wsd_batch_open(client, common, flags, &m.batch) : client_error(client, -ENOMEM, 74, "out of memory");
+    if (r == 0) {
+        r = run(&m);
+        /* those that nobody has begun: each is told */
+        m.stopped = true;
+        while (m.n_refused || m.n_begun < m.n)
+            tell(&m, next_index(&m), -ECANCELED, NULL, NULL, "not begun: another item has failed");
+        m.batch = wsd_batch_free(m.batch);
+    }
+    for (size_t i = 0; m.items && i < n_items; i++)
+        wsd_call_free(m.items[i].call);
+    free(m.items);
+    free(m.refused);
+    return r == 0 && m.error ? client_error(client, m.error, m.exit, "item %zu: %s", m.first, m.text) : r;
+}

@@ -1,0 +1,533 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * array.c: many jobs in one frame (ARRAY), their ends gathered into few (ENDS), and batches (BATCH).
+ * Owns the items of an ARRAY: for each the watch of its job, and how much output it may still send. [loop]
+ * Keeps: each item has one last record, in the order of its ends; what was gathered leaves with the connection's next write, and before
+ * the end of a batch is told.
+ * Does not know how many jobs somebody may have: what wsd does not take is refused with one record for all that it holds for. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "frontend/call.h"
+
+#define ENDS_BODY_MAX (56u * 1024u) /* of one frame: beside the longest header */
+#define REST_MAX      (32u * 1024u) /* output in one record */
+
+struct array_item {
+    struct watch watch;
+    struct call_array *array;
+    uint64_t sent, allowed; /* output */
+    bool sure;              /* accepted, or refused */
+};
+
+struct call_array {
+    struct call *call;
+    struct list gathered; /* peer->gathered, while there are records */
+    struct buffer ends;
+    uint32_t n_records;
+    uint32_t n_open;     /* items without their end; one more while they are submitted, or have their turn to write */
+    uint32_t n_unsure;   /* neither accepted nor refused yet */
+    uint32_t n_accepted;
+    uint8_t id[16];      /* of item 0 */
+    uint32_t uid;
+    uint64_t submitted_usec;
+    char *plugin, *function; /* as the first end has them */
+    struct span body;        /* while they are submitted: what is left */
+    struct msg_end refusal;  /* the last one, which may be that of all behind it: */
+    char refusal_text[CODEC_TEXT_MAX];
+    bool submitting;
+    uint32_t n;
+    struct array_item items[];
+};
+
+struct call_batch {
+    struct call *call;
+    struct batch_watch watch;
+};
+
+static struct array_item *item_of(struct watch *w)
+{
+    return container_of(w, struct array_item, watch);
+}
+
+static struct span text(const char *s, size_t max)
+{
+    return (struct span){s, strnlen(s, max - 1)};
+}
+
+/* --- what is told of items ------------------------------------------------------------------------------------------- */
+
+/* Sends the records that there are; without any only as the last frame. */
+static void array_send(struct call_array *a)
+{
+    struct peer *p = a->call->peer;
+    struct msg m = {.type = FRAME_ENDS,
+                    .ends = {.plugin = text(a->plugin ? a->plugin : "", CODEC_PATH_MAX),
+                             .function = text(a->function ? a->function : "", CODEC_NAME_MAX),
+                             .uid = a->uid,
+                             .records = a->n_records,
+                             .submitted_usec = a->submitted_usec,
+                             .last = !a->n_open}};
+
+    list_remove(&a->gathered);
+    memcpy(m.ends.id, a->id, sizeof(m.ends.id));
+    if (a->n_records || m.ends.last)
+        peer_send(p, &m, a->call->tag, buffer_data(&a->ends), buffer_size(&a->ends));
+    a->ends.start = a->ends.end = 0;
+    a->n_records = 0;
+}
+
+void arrays_flush(struct peer *p)
+{
+    while (!list_empty(&p->gathered))
+        array_send(container_of(p->gathered.next, struct call_array, gathered));
+}
+
+static void gather(struct call_array *a, const struct msg_end *end)
+{
+    size_t size = codec_end_size(end);
+
+    if (buffer_size(&a->ends) + size > ENDS_BODY_MAX)
+        array_send(a);
+    uint8_t *at = buffer_reserve(&a->ends, size);
+    if (!at) { /* its client must not wait for what will not come */
+        peer_fail(a->call->peer, "out of memory");
+        return;
+    }
+    codec_put_end(end, at);
+    buffer_commit(&a->ends, size);
+    a->n_records++;
+    if (list_empty(&a->gathered)) {
+        list_push_back(&a->call->peer->gathered, &a->gathered);
+        peer_mark(a->call->peer);
+    }
+}
+
+/* So many items have had their last record. Where they are all, the call is over, and gone. */
+static void array_ended(struct call_array *a, uint32_t n)
+{
+    a->n_open -= n;
+    if (a->n_open)
+        return;
+    array_send(a);
+    call_free(a->call);
+}
+
+/* The record of the last refusal; others that follow it for the same reason are in it. */
+static void refusal_send(struct call_array *a)
+{
+    uint32_t n = a->refusal.n;
+
+    if (!n)
+        return;
+    a->refusal.n = 0;
+    struct msg_end end = a->refusal;
+    end.n = n;
+    gather(a, &end);
+}
+
+/* They are accepted, or will not be. */
+static void array_sure(struct call_array *a, uint32_t n)
+{
+    struct msg m = {.type = FRAME_ACCEPTED, .id = {.has_id = true, .items = a->n_accepted}};
+
+    a->n_unsure -= n;
+    if (a->n_unsure || !n || !a->n_accepted || a->call->quiet)
+        return;
+    refusal_send(a); /* what is refused is no part of what follows */
+    array_send(a);
+    memcpy(m.id.id, a->id, sizeof(m.id.id));
+    peer_send(a->call->peer, &m, a->call->tag, NULL, 0);
+}
+
+static void on_accepted(struct watch *w, const uint8_t id[16])
+{
+    struct array_item *item = item_of(w);
+
+    item->sure = true;
+    item->array->n_accepted++;
+    array_sure(item->array, 1);
+}
+
+static uint32_t index_of(const struct array_item *item)
+{
+    return (uint32_t)(item - item->array->items);
+}
+
+static void on_refused(struct watch *w, int code, const char *words, uint64_t retry_usec)
+{
+    struct array_item *item = item_of(w);
+    struct call_array *a = item->array;
+    struct msg_end *last = &a->refusal;
+
+    bool same = last->n && last->index + last->n == index_of(item) && last->exit == (uint32_t)code && last->queued_usec == retry_usec &&
+                strcmp(words, a->refusal_text) == 0;
+    if (same) {
+        last->n++;
+    } else {
+        refusal_send(a);
+        snprintf(a->refusal_text, sizeof(a->refusal_text), "%s", words);
+        *last = (struct msg_end){.index = index_of(item),
+                                 .n = 1,
+                                 .exit = (uint32_t)code & UINT8_MAX,
+                                 .queued_usec = retry_usec,
+                                 .error = text(a->refusal_text, CODEC_TEXT_MAX)};
+    }
+    if (!a->submitting)
+        refusal_send(a);
+    if (!item->sure)
+        array_sure(a, 1);
+    item->sure = true;
+    array_ended(a, 1);
+}
+
+static size_t on_output(struct watch *w, const void *data, size_t size)
+{
+    struct array_item *item = item_of(w);
+    struct call_array *a = item->array;
+    size_t done = 0;
+
+    while (done < size && item->sent < item->allowed) {
+        size_t n = MIN(MIN(size - done, item->allowed - item->sent), (size_t)REST_MAX);
+        struct msg_end end = {.index = index_of(item), .n = 1, .state = JOB_RUNNING, .output = {(const char *)data + done, n}};
+
+        if (peer_full(a->call->peer)) {
+            call_stall(a->call);
+            break;
+        }
+        gather(a, &end);
+        item->sent += n;
+        done += n;
+    }
+    return done;
+}
+
+static bool on_takes_rest(struct watch *w, size_t size)
+{
+    const struct array_item *item = item_of(w);
+
+    return size <= REST_MAX && size <= item->allowed - item->sent && !peer_full(item->array->call->peer);
+}
+
+static void on_message(struct watch *w, int level, const char *words)
+{
+    const struct array_item *item = item_of(w);
+    struct call *c = item->array->call;
+    struct msg m = {.type = FRAME_MESSAGE,
+                    .message = {.level = (uint32_t)level, .text = text(words, CODEC_TEXT_MAX), .item = index_of(item)}};
+
+    if (!peer_full(c->peer))
+        peer_send(c->peer, &m, c->tag, NULL, 0);
+}
+
+static int on_open(struct watch *w, uint32_t serial, const char *path)
+{
+    const struct array_item *item = item_of(w);
+
+    return call_send_open(item->array->call, serial, path, index_of(item));
+}
+
+static void on_done(struct watch *w, const struct job_info *info)
+{
+    const struct array_item *item = item_of(w);
+    struct call_array *a = item->array;
+    struct msg_end end = {.index = index_of(item),
+                          .n = 1,
+                          .state = (uint32_t)info->state,
+                          .exit = (uint32_t)info->exit,
+                          .attempts = MIN(info->attempts, (uint32_t)UINT16_MAX),
+                          .queued_usec = info->queued_usec,
+                          .run_usec = info->run_usec,
+                          .cpu_usec = info->cpu_usec,
+                          .worker = text(info->worker, CODEC_NAME_MAX),
+                          .error = text(info->error, CODEC_TEXT_MAX),
+                          .status = text(info->status, CODEC_TEXT_MAX),
+                          .backtrace = text(info->backtrace, CODEC_TRACE_MAX),
+                          .output = {w->rest, w->rest_size}};
+
+    if (!a->plugin) {
+        a->plugin = strdup(info->plugin);
+        a->function = strdup(info->function);
+        a->submitted_usec = info->submitted_usec;
+    }
+    gather(a, &end);
+    array_ended(a, 1);
+}
+
+static bool on_may_use(struct watch *w, const char *plugin)
+{
+    return access_plugin(item_of(w)->array->call->peer, plugin);
+}
+
+static void on_input_taken(struct watch *w, size_t size)
+{
+}
+
+static void on_progress(struct watch *w, uint64_t done, uint64_t total)
+{
+}
+
+static const struct watch_ops item_ops = {
+    .may_use = on_may_use,
+    .accepted = on_accepted,
+    .refused = on_refused,
+    .output = on_output,
+    .takes_rest = on_takes_rest,
+    .input_taken = on_input_taken,
+    .message = on_message,
+    .progress = on_progress,
+    .open = on_open,
+    .done = on_done,
+};
+
+/* --- ARRAY ------------------------------------------------------------------------------------------------------------- */
+
+static struct watch *next_item(struct job_request *r, uint32_t i, void *userdata)
+{
+    struct call_array *a = userdata;
+    struct msg_item item = {.args = {.data = ""}};
+
+    codec_next_item(&a->body, &item); /* the codec has looked through them */
+    r->args = item.args.data;
+    r->args_size = item.args.size;
+    r->argc = item.argc;
+    r->input = item.input.data;
+    r->input_size = item.input.size;
+    return &a->items[i].watch;
+}
+
+static const char *array_problem(const struct msg_submit *m)
+{
+    if (!m->plugin.size)
+        return "no plugin named";
+    if (m->flags & SUBMIT_DURABLE || m->key.size)
+        return "a durable job, or one with a key, is submitted by itself";
+    return m->flags & ~(uint32_t)(SUBMIT_DETACH | SUBMIT_QUIET) ? "jobs of an ARRAY have flags 1 and 16 only" : NULL;
+}
+
+static struct call_array *array_new(struct call *c, uint32_t n)
+{
+    struct call_array *a = calloc(1, sizeof(*a) + n * sizeof(a->items[0]));
+
+    if (!a)
+        return NULL;
+    a->call = c;
+    a->uid = c->peer->uid;
+    a->n = a->n_unsure = n;
+    a->n_open = n + 1;
+    list_init(&a->gathered);
+    for (uint32_t i = 0; i < n; i++) {
+        a->items[i] = (struct array_item){.watch = {.ops = &item_ops}, .array = a, .allowed = c->peer->window};
+        list_init(&a->items[i].watch.progress);
+    }
+    return a;
+}
+
+void array_submit(struct peer *p, uint32_t tag, const struct msg_submit *m, const struct frame *frame)
+{
+    struct call *c = call_new(p, tag, CALL_ARRAY);
+    struct job_request r = call_request(p, m);
+    const char *problem = array_problem(m);
+    uint32_t taken;
+
+    if (!c)
+        return;
+    if (!problem && m->batch)
+        problem = call_in_batch(p, m->batch, &r);
+    if (!problem)
+        c->array = array_new(c, m->items);
+    if (!c->array) {
+        peer_error(p, tag, problem ? 64 : 75, problem ? problem : "out of memory");
+        call_free(c);
+        return;
+    }
+    c->quiet = m->flags & SUBMIT_QUIET;
+    struct call_array *a = c->array;
+    a->body = (struct span){(const char *)frame->body, frame->body_size};
+    a->submitting = true;
+    taken = jobs_submit_array(p->frontend->options.jobs, &r, m->items, a->id, next_item, a);
+    if (taken < a->n) /* for those behind it holds what the last one was told */
+        a->refusal.n += a->n - taken;
+    a->submitting = false;
+    refusal_send(a);
+    array_sure(a, a->n - taken);
+    array_ended(a, a->n - taken + 1);
+}
+
+struct watch *array_watch(struct call *c, uint32_t item)
+{
+    return item < c->array->n ? &c->array->items[item].watch : NULL;
+}
+
+void array_credit(struct call *c, uint32_t index, uint64_t bytes)
+{
+    struct array_item *item = index < c->array->n ? &c->array->items[index] : NULL;
+
+    if (!item)
+        return;
+    item->allowed = bytes > UINT64_MAX - item->allowed ? UINT64_MAX : item->allowed + bytes;
+    jobs_output_ready(&item->watch);
+}
+
+void array_room(struct call *c)
+{
+    struct call_array *a = c->array;
+
+    a->n_open++; /* its end waits until all have had their turn */
+    for (uint32_t i = 0; i < a->n && !peer_full(c->peer); i++)
+        if (a->items[i].watch.job)
+            jobs_output_ready(&a->items[i].watch);
+    if (peer_full(c->peer) && a->n_open > 1)
+        call_stall(c);
+    array_ended(a, 1);
+}
+
+void array_forget(struct call *c)
+{
+    struct call_array *a = c->array;
+
+    if (!a)
+        return;
+    for (uint32_t i = 0; i < a->n; i++)
+        jobs_unwatch(&a->items[i].watch);
+    list_remove(&a->gathered);
+    buffer_deinit(&a->ends);
+    free(a->plugin);
+    free(a->function);
+    free(a);
+    c->array = NULL;
+}
+
+/* --- BATCH ------------------------------------------------------------------------------------------------------------- */
+
+static void send_state(struct peer *p, uint32_t tag, const struct batch_info *info)
+{
+    struct msg m = {.type = FRAME_BATCH_STATE,
+                    .batch_state = {.uid = info->uid,
+                                    .flags = (info->closed ? BATCH_CLOSED : 0u) | (info->ended ? BATCH_ENDED : 0u) |
+                                             (info->stopped ? BATCH_STOPPED : 0u),
+                                    .exit = (uint32_t)info->exit,
+                                    .total = info->total,
+                                    .queued = info->queued,
+                                    .running = info->running,
+                                    .done = info->done,
+                                    .failed = info->failed,
+                                    .submitted_usec = info->submitted_usec}};
+
+    memcpy(m.batch_state.id, info->id, sizeof(m.batch_state.id));
+    peer_send(p, &m, tag, NULL, 0);
+}
+
+static void on_batch(struct batch_watch *w, const struct batch_info *info)
+{
+    struct call *c = container_of(w, struct call_batch, watch)->call;
+
+    if (info->ended || !peer_full(c->peer))
+        send_state(c->peer, c->tag, info);
+    if (info->ended)
+        call_free(c);
+}
+
+static struct call *batch_call(struct peer *p, uint32_t tag)
+{
+    struct call *c = call_new(p, tag, CALL_BATCH);
+
+    if (!c)
+        return NULL;
+    c->batch = calloc(1, sizeof(*c->batch));
+    if (!c->batch) {
+        peer_error(p, tag, 75, "out of memory");
+        call_free(c);
+        return NULL;
+    }
+    c->batch->call = c;
+    c->batch->watch.tell = on_batch;
+    list_init(&c->batch->watch.link);
+    list_init(&c->batch->watch.progress);
+    return c;
+}
+
+static void batch_open(struct peer *p, uint32_t tag, uint32_t flags)
+{
+    const char *refusal = access_submit(p);
+    struct call *c = refusal ? NULL : batch_call(p, tag);
+    struct batch_info info;
+
+    if (refusal)
+        peer_error(p, tag, 77, refusal);
+    if (!c)
+        return;
+    int r = jobs_batch_open(p->frontend->options.jobs, p->uid, flags & BATCH_KEEP_GOING, flags & BATCH_DETACH, flags & BATCH_PROGRESS,
+                            &c->batch->watch);
+    if (r < 0) {
+        peer_error(p, tag, 75, r == -EDQUOT ? "too many batches of this user are open: try again later" : strerror(-r));
+        call_free(c);
+        return;
+    }
+    jobs_batch_look(&c->batch->watch, &info);
+    send_state(p, tag, &info);
+}
+
+static void batch_await(struct peer *p, uint32_t tag, const struct msg_batch *m)
+{
+    struct call *c = batch_call(p, tag);
+
+    if (!c)
+        return;
+    if (jobs_batch_watch(p->frontend->options.jobs, m->id.id, access_sees(p), m->flags & BATCH_PROGRESS, &c->batch->watch) == 0)
+        return;
+    peer_error(p, tag, 66, "no such batch");
+    call_free(c);
+}
+
+void call_batch(struct peer *p, uint32_t tag, const struct msg_batch *m)
+{
+    struct jobs *jobs = p->frontend->options.jobs;
+    struct call *c = m->action == BATCH_CLOSE ? call_find(p, tag) : NULL;
+    struct batch_info info;
+
+    switch (m->action) {
+    case BATCH_OPEN: batch_open(p, tag, m->flags); break;
+    case BATCH_CLOSE:
+        if (c && c->kind == CALL_BATCH && jobs_batch_is_open(&c->batch->watch))
+            jobs_batch_close(&c->batch->watch);
+        break;
+    case BATCH_AWAIT: batch_await(p, tag, m); break;
+    case BATCH_STATUS:
+        if (jobs_batch_info(jobs, m->id.id, access_sees(p), &info) == 0)
+            send_state(p, tag, &info);
+        else
+            peer_error(p, tag, 66, "no such batch");
+        break;
+    default:
+        if (jobs_batch_cancel(jobs, m->id.id, access_cancels(p)) == 0)
+            peer_send(p, &(struct msg){.type = FRAME_END}, tag, NULL, 0);
+        else
+            peer_error(p, tag, 66, "no such batch");
+    }
+}
+
+const char *call_in_batch(struct peer *p, uint32_t tag, struct job_request *r)
+{
+    struct call *c = call_find(p, tag);
+
+    if (!c || c->kind != CALL_BATCH || !jobs_batch_is_open(&c->batch->watch))
+        return "no such batch is open";
+    r->batch = &c->batch->watch;
+    return NULL;
+}
+
+void call_batch_cancel(struct call *c)
+{
+    jobs_batch_cancel_watched(&c->batch->watch, access_cancels(c->peer));
+}
+
+void call_batch_forget(struct call *c)
+{
+    if (c->batch)
+        jobs_batch_unwatch(&c->batch->watch);
+    free(c->batch);
+    c->batch = NULL;
+}

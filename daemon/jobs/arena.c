@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * arena.c: memory that a client shares with the jobs of its connection: inputs lie there, and outputs go there.
+ * Owns each arena's descriptor, and which parts of it are in use. [loop]
+ * Keeps: an arena cannot shrink nor grow; no two jobs write the same bytes, and none writes what another reads; a part is in use until
+ * its job has ended; one that an executor wrote to when it died is written to no more, since threads of the dying process may still
+ * be at it.
+ * Does not map anything: what a client writes, wsd never looks at. */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+
+#include <wsd/plugin.h>
+
+#include "base/cleanup.h"
+#include "jobs/job.h"
+
+#define ARENA_USES 1024u /* jobs at once that use one */
+
+struct arena {
+    struct jobs *jobs;
+    struct user *user;
+    uint32_t n_refs; /* its connection, and each job that uses it */
+    int fd;
+    uint64_t size;
+    struct list uses;
+    uint32_t n_uses;
+    bool lost; /* written to by an executor that died */
+};
+
+struct arena_use {
+    struct list link;
+    struct arena *arena;
+    struct job_part input, output;
+    uint64_t placed; /* bytes of output */
+};
+
+/* What is wrong with a descriptor that is to be one; NULL: nothing. All of this is in memory. */
+static const char *problem(int fd, uint64_t *ret_size)
+{
+    int seals = fcntl(fd, F_GET_SEALS), flags = fcntl(fd, F_GETFL);
+    struct statfs fs;
+    struct stat st;
+
+    if (seals < 0 || flags < 0 || fstatfs(fd, &fs) < 0 || fs.f_type != TMPFS_MAGIC || fstat(fd, &st) < 0)
+        return "an arena is a memfd (without MFD_HUGETLB)";
+    if ((flags & O_ACCMODE) != O_RDWR || seals & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE))
+        return "an arena has to be writable";
+    if ((seals & (F_SEAL_SHRINK | F_SEAL_GROW)) != (F_SEAL_SHRINK | F_SEAL_GROW))
+        return "an arena has to be sealed against shrinking and growing";
+    if (st.st_size <= 0)
+        return "an arena has to have a size";
+    *ret_size = (uint64_t)st.st_size;
+    return NULL;
+}
+
+static struct arena *unref(struct arena *a)
+{
+    if (--a->n_refs > 0)
+        return NULL;
+    user_refund(a->jobs, a->user, a->size);
+    a->user->n_fds--;
+    close_fd(a->fd);
+    free(a);
+    return NULL;
+}
+
+int jobs_arena_new(struct jobs *jobs, uint32_t uid, int *fd, struct arena **ret_arena, int *ret_code, const char **ret_refusal)
+{
+    struct user *user = user_get(jobs, uid);
+    struct arena *a;
+    uint64_t size = 0;
+
+    if (!user)
+        return -ENOMEM;
+    *ret_refusal = problem(*fd, &size);
+    *ret_code = CODE_USAGE;
+    if (*ret_refusal)
+        return 0;
+    *ret_code = CODE_BUSY;
+    if (user->n_fds >= jobs->max_fd / 2 || *fd > (int)jobs->max_fd)
+        *ret_refusal = "too many descriptors of this user: close some, or try again later";
+    else if (user_charge(jobs, user, size) < 0)
+        *ret_refusal = "the arena exceeds the user's quota of bytes (max-bytes-per-user in wsd.conf)";
+    if (*ret_refusal)
+        return 0;
+    a = malloc(sizeof(*a));
+    if (!a) {
+        user_refund(jobs, user, size);
+        return -ENOMEM;
+    }
+    *a = (struct arena){.jobs = jobs, .user = user, .n_refs = 1, .fd = TAKE_FD(*fd), .size = size};
+    list_init(&a->uses);
+    user->n_fds++;
+    *ret_arena = a;
+    return 0;
+}
+
+struct arena *jobs_arena_drop(struct arena *a)
+{
+    return a ? unref(a) : NULL;
+}
+
+static bool lies_in(const struct arena *a, const struct job_part *p)
+{
+    return p->at <= a->size && p->size <= a->size - p->at;
+}
+
+/* Both lie in an arena, so nothing overflows. */
+static bool overlap(const struct job_part *a, const struct job_part *b)
+{
+    return a->size && b->size && a->at < b->at + b->size && b->at < a->at + a->size;
+}
+
+const char *arena_refuses(const struct job_parts *p, int *ret_code)
+{
+    *ret_code = CODE_USAGE;
+    if (!lies_in(p->arena, &p->input) || !lies_in(p->arena, &p->output))
+        return "input or output beyond the end of the arena";
+    if (overlap(&p->input, &p->output))
+        return "input and output of the job overlap in the arena";
+    *ret_code = CODE_BUSY;
+    if (p->output.size && p->arena->lost)
+        return "an executor died while it wrote to this arena: set up another one";
+    if (p->arena->n_uses >= ARENA_USES)
+        return "too many jobs use this arena";
+    list_for_each(l, &p->arena->uses)
+    {
+        const struct arena_use *u = container_of(l, const struct arena_use, link);
+
+        if (overlap(&p->output, &u->output) || overlap(&p->output, &u->input) || overlap(&p->input, &u->output))
+            return "that part of the arena is in use by a job that has not ended";
+    }
+    return NULL;
+}
+
+int arena_hold(struct job *job, const struct job_parts *p)
+{
+    if (!p->input.size && !p->output.size)
+        return 0;
+    struct job_more *m = job_more(job);
+    struct arena_use *u = m ? malloc(sizeof(*u)) : NULL;
+
+    if (!u)
+        return -ENOMEM;
+    *u = (struct arena_use){.arena = p->arena, .input = p->input, .output = p->output};
+    list_init(&u->link);
+    list_push_back(&p->arena->uses, &u->link);
+    p->arena->n_uses++;
+    p->arena->n_refs++;
+    m->arena = u;
+    return 0;
+}
+
+void arena_free(struct job *job)
+{
+    struct arena_use *u = TAKE(job->more->arena);
+
+    if (!u)
+        return;
+    list_remove(&u->link);
+    u->arena->n_uses--;
+    unref(u->arena);
+    free(u);
+}
+
+int arena_fd(const struct job *job)
+{
+    return job->more->arena->arena->fd;
+}
+
+void arena_describe(const struct job *job, struct front_job *ret)
+{
+    const struct arena_use *u = job->more ? job->more->arena : NULL;
+
+    if (!u)
+        return;
+    if (u->input.size) {
+        ret->flags |= DOWN_INPUT_FD | DOWN_INPUT_FILE | (job_function(job)->flags & WSD_FN_SHARED ? 0 : DOWN_INPUT_COPY);
+        ret->input = NULL;
+        ret->input_at = u->input.at;
+        ret->input_size = u->input.size;
+    }
+    if (u->output.size) {
+        ret->flags |= DOWN_OUTPUT_PLACE;
+        ret->output_at = u->output.at;
+        ret->output_size = u->output.size;
+    }
+}
+
+bool arena_writes(const struct job *job)
+{
+    return job->more && job->more->arena && job->more->arena->output.size;
+}
+
+void arena_died(struct job *job)
+{
+    if (arena_writes(job))
+        job->more->arena->arena->lost = true;
+}
+
+bool arena_placed(struct job *job, uint64_t size)
+{
+    struct arena_use *u = job->more->arena;
+
+    if (size > u->output.size)
+        return false;
+    u->placed = size;
+    return true;
+}
+
+uint64_t arena_output(const struct job *job)
+{
+    return arena_writes(job) ? job->more->arena->placed : 0;
+}

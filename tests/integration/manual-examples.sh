@@ -1,0 +1,81 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# manual-examples.sh: each example of wsctl(1) is run as it is printed, one after the other, and succeeds. One that begins with
+# `.\" NAME.sh: ...` needs more than a wsd (another machine, a file of its own) and is that script's.
+. "$(dirname "$0")/../support/lib.sh"
+
+manual=$SRC/packaging/man/wsctl.1
+mkdir "$WORK/examples" "$WORK/here"
+awk -v to="$WORK/examples" '
+  /^\.EX/ { file = sprintf("%s/%04d", to, FNR); next }
+  /^\.EE/ { file = "" }
+  file != "" { print >file }' "$manual"
+
+# --- where they are run: files that they name, and a wsd that systemctl restarts ------------------------------------------------
+
+cd "$WORK/here" || exit 1
+seq 1000 | tac | tee lines notes.txt >numbers
+seq 2000 >big.tar
+echo 'puts("try --help");' >one.c
+printf '#!/bin/sh\necho it is done\n' >nightly
+chmod +x nightly
+cat >"$WORK/bin/systemctl" <<END
+#!/bin/sh
+[ "\$*" = "restart wsd" ] || exit 1
+: >"$WORK/restart"
+kill -TERM "\$(cat "$WORK/pid")"
+while [ -e "$WORK/restart" ] || ! "$WSCTL" -q ping; do sleep 0.02; done 2>/dev/null
+END
+chmod +x "$WORK/bin/systemctl"
+
+printf '[plugin exec]\nenabled = yes\n' >"$WSD_CONFIG"
+export WSD_SOCKET=$WORK/wsd.sock
+restarted() { # as a service manager does
+  while :; do
+    "$WSD" --socket "$WSD_SOCKET" --config "$WSD_CONFIG" --executor "$EXECUTOR" --spawner "$SPAWNER" --state-dir "$WORK/store" \
+      --plugin-dir "$PLUGINS" --plugin-dir "$TEST_PLUGINS" --workers 2 >>"$WORK/log" 2>&1 </dev/null &
+    echo $! >"$WORK/pid"
+    wait $! || return
+    rm "$WORK/restart" 2>/dev/null || return 0
+  done
+}
+background restarted
+serves=$BACKGROUND_PID
+# shellcheck disable=SC2016 # for the inner shell
+on_exit sh -c 'kill -KILL "$(cat "$1")" 2>/dev/null' - "$WORK/pid"
+wait_until wsctl -q ping || { fail "start wsd" "it does not answer" && show "$WORK/log" && exit 1; }
+
+# --- the examples ---------------------------------------------------------------------------------------------------------------
+
+example() { # FILE
+  sed '/^\./d; s/\\-/-/g; s/\\(dq/"/g; s/\\(aq/'"'"'/g; s/\\[e\\]/\\/g' "$1" >"$WORK/script" && [ -s "$WORK/script" ] && cat "$WORK/script" &&
+    bash -eu -o pipefail "$WORK/script"
+}
+elsewhere() { # FILE: the script that is named takes it from the manual
+  local script
+  script=$SRC/tests/integration/$(sed -n '1s/^\.\\" \([a-z-]*\.sh\): .*/\1/p' "$1")
+  grep -q 'man/wsctl\.1' "$script"
+}
+n=0
+for file in "$WORK"/examples/*; do
+  line=${file##*/}
+  if grep -q '^\.\\" [a-z-]*\.sh: ' "$file"; then
+    check "line ${line#0}: somebody else's, who has it" elsewhere "$file"
+  else
+    check "line ${line#0}: $(grep -v '^\.' "$file" | head -n 1)" example "$file"
+  fi
+  n=$((n + 1))
+done
+as_many() { # as the manual has: none is passed over
+  [ "$n" = "$(grep -c '^\.EX' "$manual")" ] && [ "$n" -ge 20 ]
+}
+check "all of them" as_many
+output() { # what the last lines of the manual's submits have put out
+  [ "$(wsctl submit --key "nightly-$(date +%F)" exec ./nightly)" = "it is done" ] && zstd -dc big.tar.zst | cmp - big.tar
+}
+check "they did what they say" output
+
+kill -TERM "$(cat "$WORK/pid")"
+check "wsd ends in order" wait_for_exit "$serves"
+clean_log "$WORK/log"

@@ -1,0 +1,47 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""activate.py: what a service manager does for a socket unit and its service: listens, starts the service when somebody connects, and
+again when it has ended and somebody waits, by the protocol of sd_listen_fds(3).
+
+  activate.py PATH UID COMMAND...
+
+PATH is a SOCK_SEQPACKET socket that belongs to UID and that nobody else may connect to. Until SIGTERM, which ends the service too."""
+import os
+import select
+import signal
+import socket
+import sys
+
+STARTS_MAX = 20  # one that cannot begin would go on for ever
+
+
+def become(listener, command):
+    os.dup2(listener.fileno(), 3)
+    os.set_inheritable(3, True)
+    os.execvpe(command[0], command, {**os.environ, 'LISTEN_PID': str(os.getpid()), 'LISTEN_FDS': '1'})
+
+
+def main(path, uid, *command):
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    listener.bind(path)
+    os.chmod(path, 0o600)
+    os.chown(path, int(uid), -1)
+    listener.listen(16)
+    pid = 0
+    try:
+        for _ in range(STARTS_MAX):
+            select.select([listener], [], [])
+            pid = os.fork()
+            if pid == 0:
+                become(listener, command)
+            os.waitpid(pid, 0)
+            pid = 0
+    finally:
+        os.unlink(path)
+        if pid:
+            os.kill(pid, signal.SIGKILL)
+
+
+if __name__ == '__main__':
+    main(*sys.argv[1:])

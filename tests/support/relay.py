@@ -1,0 +1,69 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""relay.py: stands between a client and wsd where one of them speaks TLS and the other does not: each is to one that the other would
+never be. Bytes go through as they are, descriptors do not.
+
+  relay.py to-tls PATH HOST:PORT CERT KEY CA     a client at a Unix socket, a wsd by TLS
+  relay.py from-tls PORT PATH CERT KEY CA USER   a client by TLS, a wsd at a Unix socket, as that user
+
+One connection; ends when either end does."""
+import os
+import pwd
+import select
+import socket
+import ssl
+import sys
+
+
+def context(kind, certificate, key, ca):
+    c = ssl.SSLContext(kind)
+    c.minimum_version = ssl.TLSVersion.TLSv1_3
+    c.load_cert_chain(certificate, key)
+    c.load_verify_locations(ca)
+    c.verify_mode = ssl.CERT_REQUIRED
+    return c
+
+
+def unix(path):
+    s = socket.socket(socket.AF_UNIX)
+    s.connect(path)
+    return s
+
+
+def accept(listener):
+    connection, _ = listener.accept()
+    return connection
+
+
+def to_tls(path, where, *files):
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(path)
+    listener.listen(1)
+    host, port = where.rsplit(':', 1)
+    client = accept(listener)
+    return client, context(ssl.PROTOCOL_TLS_CLIENT, *files).wrap_socket(socket.create_connection((host, int(port))), server_hostname=host)
+
+
+def from_tls(port, path, certificate, key, ca, user):
+    c = context(ssl.PROTOCOL_TLS_SERVER, certificate, key, ca)
+    listener = socket.create_server(('127.0.0.1', int(port)))
+    entry = pwd.getpwnam(user)
+    os.setgroups([])
+    os.setgid(entry.pw_gid)
+    os.setuid(entry.pw_uid)
+    return c.wrap_socket(accept(listener), server_side=True), unix(path)
+
+
+def relay(a, b):
+    other = {a: b, b: a}
+    while True:
+        waiting = [s for s in other if isinstance(s, ssl.SSLSocket) and s.pending()]
+        for s in waiting or select.select([a, b], [], [])[0]:
+            data = s.recv(65536)
+            if not data:
+                return
+            other[s].sendall(data)
+
+
+if __name__ == '__main__':
+    relay(*{'to-tls': to_tls, 'from-tls': from_tls}[sys.argv[1]](*sys.argv[2:]))

@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test-array.c: the bodies of many records: items of ARRAY, ends in ENDS; there and back, each limit below, at and above, and
+ * bodies that do not hold what they say. */
+#include "proto/codec.h"
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct codec *codec;
+static uint8_t body[FRAME_MAX];
+static size_t body_size;
+
+static void setup(void)
+{
+    ck_assert_int_eq(codec_new(&codec), 0);
+    body_size = 0;
+}
+
+static void teardown(void)
+{
+    codec = codec_free(codec);
+}
+
+static struct span span(const char *text)
+{
+    return (struct span){.data = text, .size = strlen(text)};
+}
+
+/* Sends the message with the body as it is; the answer of codec_decode(). */
+static int send(const struct msg *msg, struct msg *ret)
+{
+    static uint8_t bytes[FRAME_MAX + 1024], *copy;
+    size_t n = codec_encode(msg, 1, body_size, bytes, sizeof(bytes)), used;
+    struct frame frame;
+    int r;
+
+    ck_assert_uint_gt(n, 0);
+    memcpy(bytes + n, body, body_size);
+    free(copy);
+    copy = malloc(n + body_size); /* so that a look behind it is seen */
+    memcpy(copy, bytes, n + body_size);
+    ck_assert_int_eq(frame_parse(copy, n + body_size, &frame, &used), 0);
+    r = codec_decode(codec, &frame, ret);
+    if (r > 0)
+        ck_assert_uint_gt(strlen(codec_strerror(codec)), 0);
+    return r;
+}
+
+static void put_item(const char *args, size_t args_size, uint32_t argc, const char *input, size_t input_size)
+{
+    const struct msg_item item = {.args = {args, args_size}, .argc = argc, .input = {input, input_size}};
+
+    codec_put_item(&item, body + body_size);
+    body_size += CODEC_ITEM_SIZE;
+    if (args_size)
+        memcpy(body + body_size, args, args_size);
+    if (input_size)
+        memcpy(body + body_size + args_size, input, input_size);
+    body_size += args_size + input_size;
+}
+
+static int array(uint32_t items)
+{
+    const struct msg m = {.type = FRAME_ARRAY, .submit = {.plugin = span("echo"), .items = items}};
+    struct msg ret;
+
+    return send(&m, &ret);
+}
+
+START_TEST(items_survive)
+{
+    const struct msg m = {.type = FRAME_ARRAY,
+                          .submit = {.plugin = span("p"), .function = span("f"), .priority = -2, .flags = SUBMIT_QUIET, .batch = 7, .items = 3}};
+    struct msg_item item;
+    struct msg r;
+
+    put_item("a\0bc", 5, 2, "input", 5);
+    put_item(NULL, 0, 0, NULL, 0);
+    put_item("", 1, 1, "\0", 1);
+    ck_assert_int_eq(send(&m, &r), 0);
+    ck_assert(r.submit.items == 3 && r.submit.batch == 7 && r.submit.priority == -2 && r.submit.flags == SUBMIT_QUIET);
+    struct span left = {(const char *)body, body_size};
+    ck_assert(codec_next_item(&left, &item) && item.argc == 2 && item.args.size == 5 && item.input.size == 5);
+    ck_assert_mem_eq(item.args.data, "a\0bc", 5);
+    ck_assert_mem_eq(item.input.data, "input", 5);
+    ck_assert(codec_next_item(&left, &item) && !item.argc && !item.args.size && !item.input.size);
+    ck_assert(codec_next_item(&left, &item) && item.argc == 1 && item.args.size == 1 && item.input.size == 1);
+    ck_assert(!left.size && !codec_next_item(&left, &item));
+}
+END_TEST
+
+START_TEST(number_of_items_is_what_the_body_holds)
+{
+    put_item("a", 2, 1, "x", 1);
+    put_item("a", 2, 1, "x", 1);
+    ck_assert_int_eq(array(1), CODEC_E_LIMIT);
+    ck_assert_int_eq(array(2), 0);
+    ck_assert_int_eq(array(3), CODEC_E_LIMIT);
+}
+END_TEST
+
+START_TEST(number_of_items_is_limited_below_at_and_above)
+{
+    struct msg m = {.type = FRAME_ARRAY, .submit = {.plugin = span("echo")}};
+
+    ck_assert_str_eq(codec_problem(&m), "number of items");
+    m.submit.items = CODEC_ITEMS_MAX + 1;
+    ck_assert_str_eq(codec_problem(&m), "number of items");
+    m.submit.items = CODEC_ITEMS_MAX;
+    ck_assert_ptr_null(codec_problem(&m));
+    for (uint32_t i = 0; i < CODEC_ITEMS_MAX; i++)
+        put_item(NULL, 0, 0, NULL, 0);
+    ck_assert_int_eq(array(CODEC_ITEMS_MAX), 0);
+    m.type = FRAME_SUBMIT;
+    ck_assert_str_eq(codec_problem(&m), "number of items");
+}
+END_TEST
+
+START_TEST(arguments_are_in_the_items_only)
+{
+    const struct msg m = {.type = FRAME_ARRAY, .submit = {.plugin = span("echo"), .items = 1, .args = {"a", 2}, .argc = 1}};
+
+    ck_assert_ptr_nonnull(codec_problem(&m));
+}
+END_TEST
+
+START_TEST(items_that_overrun_are_refused)
+{
+    put_item("abc", 4, 1, "input", 5);
+    ck_assert_int_eq(array(1), 0);
+    for (size_t whole = body_size--; body_size + 1 > 0 && body_size < whole; body_size--)
+        ck_assert_int_eq(array(1), CODEC_E_LIMIT);
+    body_size = 0;
+    put_item("abc", 4, 1, "input", 5);
+    memset(body + 4, 0xff, 4); /* size of the input */
+    ck_assert_int_eq(array(1), CODEC_E_LIMIT);
+    memset(body + 2, 0xff, 2); /* of the arguments */
+    ck_assert_int_eq(array(1), CODEC_E_LIMIT);
+}
+END_TEST
+
+START_TEST(arguments_of_items_are_limited_below_at_and_above)
+{
+    static char args[CODEC_ARGS_SIZE + 1];
+
+    put_item("a", 2, 2, NULL, 0);
+    ck_assert_int_eq(array(1), CODEC_E_LIMIT);
+    body_size = 0;
+    put_item("ab", 2, 0, NULL, 0); /* no NUL at its end */
+    ck_assert_int_eq(array(1), CODEC_E_LIMIT);
+    for (uint32_t n = CODEC_ARGS_MAX - 1; n <= CODEC_ARGS_MAX + 1; n++) {
+        body_size = 0;
+        put_item(args, n, n, NULL, 0);
+        ck_assert_int_eq(array(1), n > CODEC_ARGS_MAX ? CODEC_E_LIMIT : 0);
+    }
+    memset(args, 'x', sizeof(args));
+    for (uint32_t n = CODEC_ARGS_SIZE - 1; n <= CODEC_ARGS_SIZE + 1; n++) {
+        body_size = 0;
+        args[n - 1] = 0;
+        put_item(args, n, 1, NULL, 0);
+        ck_assert_int_eq(array(1), n > CODEC_ARGS_SIZE ? CODEC_E_LIMIT : 0);
+        args[n - 1] = 'x';
+    }
+}
+END_TEST
+
+static void put_end(const struct msg_end *end)
+{
+    codec_put_end(end, body + body_size);
+    body_size += codec_end_size(end);
+}
+
+static int ends(uint32_t records)
+{
+    const struct msg m = {.type = FRAME_ENDS, .ends = {.plugin = span("echo"), .function = span("main"), .records = records}};
+    struct msg ret;
+
+    return send(&m, &ret);
+}
+
+static int one_end(const struct msg_end *end)
+{
+    body_size = 0;
+    put_end(end);
+    return ends(1);
+}
+
+START_TEST(ends_survive)
+{
+    const struct msg m = {.type = FRAME_ENDS,
+                          .ends = {.id = "0123456789abcde", .plugin = span("p"), .function = span("f"), .uid = 3, .records = 3,
+                                   .submitted_usec = 1ull << 60, .last = true}};
+    const struct msg_end given[] = {
+        {.index = 4, .n = 1, .state = 6, .exit = 63, .attempts = 65535, .queued_usec = 1, .run_usec = 1ull << 63, .cpu_usec = 3,
+         .worker = span("1.2"), .error = span("why"), .status = span("so"), .backtrace = span("there"), .output = span("out")},
+        {.index = 5, .n = 1, .state = 4, .output = span("more")},
+        {.index = 0, .n = 4096, .exit = 75, .queued_usec = 250000, .error = span("full")},
+    };
+    struct msg_end end;
+    struct msg r;
+
+    for (size_t i = 0; i < 3; i++)
+        put_end(&given[i]);
+    ck_assert_int_eq(send(&m, &r), 0);
+    ck_assert(r.ends.uid == 3 && r.ends.records == 3 && r.ends.submitted_usec == 1ull << 60 && r.ends.last);
+    ck_assert_mem_eq(r.ends.id, "0123456789abcde", 16);
+    struct span left = {(const char *)body, body_size};
+    for (size_t i = 0; i < 3; i++) {
+        const struct msg_end *g = &given[i];
+
+        ck_assert(codec_next_end(&left, &end));
+        ck_assert(end.index == g->index && end.n == g->n && end.state == g->state && end.exit == g->exit && end.attempts == g->attempts &&
+                  end.queued_usec == g->queued_usec && end.run_usec == g->run_usec && end.cpu_usec == g->cpu_usec);
+        ck_assert(end.worker.size == g->worker.size && end.error.size == g->error.size && end.status.size == g->status.size &&
+                  end.backtrace.size == g->backtrace.size && end.output.size == g->output.size);
+        if (g->output.size)
+            ck_assert_mem_eq(end.output.data, g->output.data, g->output.size);
+        if (g->error.size)
+            ck_assert_mem_eq(end.error.data, g->error.data, g->error.size);
+    }
+    ck_assert(!left.size && !codec_next_end(&left, &end));
+}
+END_TEST
+
+START_TEST(fields_of_ends_are_limited_below_at_and_above)
+{
+    for (uint32_t state = 0; state < 256; state++)
+        ck_assert_int_eq(one_end(&(struct msg_end){.n = 1, .state = state}), state && (state < 4 || state > 10) ? CODEC_E_LIMIT : 0);
+    for (uint32_t index = CODEC_ITEMS_MAX - 1; index <= CODEC_ITEMS_MAX; index++)
+        ck_assert_int_eq(one_end(&(struct msg_end){.index = index, .n = 1, .state = 5}), index == CODEC_ITEMS_MAX ? CODEC_E_LIMIT : 0);
+    ck_assert_int_eq(one_end(&(struct msg_end){.n = 0}), CODEC_E_LIMIT);
+    ck_assert_int_eq(one_end(&(struct msg_end){.n = 2, .state = 5}), CODEC_E_LIMIT);
+    for (uint32_t n = CODEC_ITEMS_MAX - 1; n <= CODEC_ITEMS_MAX + 1; n++)
+        ck_assert_int_eq(one_end(&(struct msg_end){.index = 1, .n = n}), n >= CODEC_ITEMS_MAX ? CODEC_E_LIMIT : 0);
+    for (size_t n = CODEC_TEXT_MAX - 2; n <= CODEC_TEXT_MAX; n++) {
+        static char text[CODEC_TEXT_MAX];
+
+        memset(text, 'x', sizeof(text));
+        ck_assert_int_eq(one_end(&(struct msg_end){.n = 1, .error = {text, n}}), n == CODEC_TEXT_MAX ? CODEC_E_LIMIT : 0);
+        ck_assert_int_eq(one_end(&(struct msg_end){.n = 1, .status = {text, n}}), n == CODEC_TEXT_MAX ? CODEC_E_LIMIT : 0);
+    }
+    ck_assert_int_eq(one_end(&(struct msg_end){.n = 1, .worker = {"1\0", 2}}), CODEC_E_LIMIT);
+}
+END_TEST
+
+START_TEST(ends_that_overrun_are_refused)
+{
+    const struct msg_end end = {.n = 1, .state = 5, .worker = span("1.2"), .output = span("out")};
+
+    ck_assert_int_eq(one_end(&end), 0);
+    ck_assert_int_eq(ends(0), CODEC_E_LIMIT);
+    ck_assert_int_eq(ends(2), CODEC_E_LIMIT);
+    for (size_t whole = body_size--; body_size + 1 > 0 && body_size < whole; body_size--)
+        ck_assert_int_eq(ends(1), CODEC_E_LIMIT);
+    body_size = 0;
+    ck_assert_int_eq(ends(0), 0);
+}
+END_TEST
+
+START_TEST(batches_survive)
+{
+    static uint8_t bytes[FRAME_MAX];
+    struct msg m = {.type = FRAME_BATCH, .batch = {.action = BATCH_OPEN, .flags = BATCH_DETACH | BATCH_PROGRESS | BATCH_KEEP_GOING}};
+    const struct msg state = {.type = FRAME_BATCH_STATE,
+                              .batch_state = {.id = "0123456789abcde", .uid = 1, .flags = 7, .exit = 255, .total = 2, .queued = 3, .running = 4,
+                                              .done = 5, .failed = 6, .submitted_usec = 7}};
+    struct frame frame;
+    struct msg r;
+    size_t n, used;
+
+    ck_assert_int_eq(send(&m, &r), 0);
+    ck_assert(r.batch.action == BATCH_OPEN && r.batch.flags == 7 && !r.batch.id.has_id);
+    m.batch.id.has_id = true;
+    ck_assert_str_eq(codec_problem(&m), "id");
+    for (uint32_t action = 0; action <= BATCH_CANCEL + 1; action++) {
+        m.batch = (struct msg_batch){.action = action, .id = {.has_id = action >= BATCH_STATUS}};
+        ck_assert(!codec_problem(&m) == (action >= BATCH_OPEN && action <= BATCH_CANCEL));
+        m.batch.flags = BATCH_PROGRESS;
+        ck_assert(!codec_problem(&m) == (action == BATCH_OPEN || action == BATCH_AWAIT));
+        m.batch.flags = BATCH_KEEP_GOING;
+        ck_assert(!codec_problem(&m) == (action == BATCH_OPEN));
+    }
+    n = codec_encode(&state, 1, 0, bytes, sizeof(bytes));
+    ck_assert_int_eq(frame_parse(bytes, n, &frame, &used), 0);
+    ck_assert_int_eq(codec_decode(codec, &frame, &r), 0);
+    ck_assert_mem_eq(&r.batch_state, &state.batch_state, sizeof(state.batch_state));
+}
+END_TEST
+
+START_TEST(items_of_other_messages_survive)
+{
+    struct msg r;
+
+    ck_assert_int_eq(send(&(struct msg){.type = FRAME_CREDIT, .credit = {.bytes = 1, .item = 2}}, &r), 0);
+    ck_assert_uint_eq(r.credit.item, 2);
+    ck_assert_int_eq(send(&(struct msg){.type = FRAME_OPEN, .open = {.path = span("p"), .item = 3}}, &r), 0);
+    ck_assert_uint_eq(r.open.item, 3);
+    ck_assert_int_eq(send(&(struct msg){.type = FRAME_OPENED, .opened = {.item = 4}}, &r), 0);
+    ck_assert_uint_eq(r.opened.item, 4);
+    ck_assert_int_eq(send(&(struct msg){.type = FRAME_MESSAGE, .message = {.item = 5}}, &r), 0);
+    ck_assert_uint_eq(r.message.item, 5);
+    ck_assert_int_eq(send(&(struct msg){.type = FRAME_ACCEPTED, .id = {.has_id = true, .items = 6}}, &r), 0);
+    ck_assert_uint_eq(r.id.items, 6);
+    ck_assert_int_eq(send(&(struct msg){.type = FRAME_LIST_WHERE, .filter = {.batch = span("0123456789abcdef")}}, &r), 0);
+    ck_assert_uint_eq(r.filter.batch.size, 16);
+    ck_assert_int_eq(send(&(struct msg){.type = FRAME_JOB, .job = {.state = 5, .batch = span("0123456789abcdef")}}, &r), 0);
+    ck_assert_uint_eq(r.job.batch.size, 16);
+    for (size_t n = 1; n <= 17; n++) {
+        const struct msg m = {.type = FRAME_CANCEL_WHERE, .filter = {.batch = {"0123456789abcdefg", n}}};
+
+        ck_assert(!codec_problem(&m) == (n == 16));
+    }
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("array");
+    TCase *tcase = tcase_create("array");
+    SRunner *runner = srunner_create(suite);
+    int failed;
+
+    suite_add_tcase(suite, tcase);
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_set_timeout(tcase, 60);
+    tcase_add_test(tcase, items_survive);
+    tcase_add_test(tcase, number_of_items_is_what_the_body_holds);
+    tcase_add_test(tcase, number_of_items_is_limited_below_at_and_above);
+    tcase_add_test(tcase, arguments_are_in_the_items_only);
+    tcase_add_test(tcase, items_that_overrun_are_refused);
+    tcase_add_test(tcase, arguments_of_items_are_limited_below_at_and_above);
+    tcase_add_test(tcase, ends_survive);
+    tcase_add_test(tcase, fields_of_ends_are_limited_below_at_and_above);
+    tcase_add_test(tcase, ends_that_overrun_are_refused);
+    tcase_add_test(tcase, batches_survive);
+    tcase_add_test(tcase, items_of_other_messages_survive);
+    srunner_run_all(runner, CK_NORMAL);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? 1 : 0;
+}
