@@ -3,8 +3,8 @@
  * schedule.c: jobs that are submitted again and again, when their calendar says so.
  * Owns the schedules, and the watch that follows the last run of each. [loop]
  * Keeps: a schedule runs as its user, within his limits; one run at a time: what comes due meanwhile is skipped and counted; what
- * was missed while there was no wsd is one run at the start, or none. It is on disk before whoever added it is told; what becomes
- * of its runs follows.
+ * was missed while there was no wsd is one run at the start, or none. It is on disk before whoever added it is told, and off the
+ * disk before whoever removed it is; what becomes of its runs follows.
  * Does not know calendars (base/calendar.c), or what a run does: that is a job like any other. */
 #include <errno.h>
 #include <stdio.h>
@@ -70,6 +70,12 @@ static void tell(struct schedule *s, int code, const char *text)
         return;
     q->schedule = NULL;
     q->answer(q, code, text, s->id);
+}
+
+static void ask(struct schedule *s, struct schedule_query *q)
+{
+    s->asker = q;
+    q->schedule = s;
 }
 
 static int fill(struct schedule *s, const struct schedule_request *r)
@@ -200,18 +206,40 @@ static void note(struct schedule *s)
         (void)post(s, STORE_SCHEDULE_NOTE, noted);
 }
 
-/* What is under way goes on. */
-static void schedule_remove(struct schedule *s)
+/* Whoever removed it is told when it is off the disk, so that it cannot come back. */
+static void dropped(struct store_request *r)
+{
+    struct disk_request *q = container_of(r, struct disk_request, r);
+    struct schedule *s = q->schedule;
+    char text[JOB_TEXT] = "";
+
+    if (r->result < 0) {
+        snprintf(text, sizeof(text), "it runs no more, but the next wsd will have it again: %.160s", r->why);
+        log_warning("schedule %s of uid %u was removed: %s", s->name, s->job.uid, text);
+    }
+    tell(s, r->result < 0 ? durable_code(r->result) : 0, text);
+    schedule_unanswered(s);
+    free(q);
+}
+
+/* What is under way goes on. NULL: nobody asks for it. */
+static void schedule_remove(struct schedule *s, struct schedule_query *q)
 {
     struct user *user = s->configured ? NULL : user_get(s->jobs, s->job.uid);
 
+    tell(s, CODE_BUSY, "it was removed");
+    if (q)
+        ask(s, q);
     if (user)
         user->n_schedules--;
     s->removed = true;
     due_cancel(&s->due);
     jobs_unwatch(&s->watch);
     hash_remove(&s->jobs->schedules, &s->by_name);
-    if ((!s->number || !post(s, STORE_SCHEDULE_DROP, noted)) && s->n_requests == 0)
+    if (s->number && post(s, STORE_SCHEDULE_DROP, dropped))
+        return;
+    tell(s, s->number ? CODE_IO : 0, "it runs no more, but the next wsd will have it again: its store takes nothing");
+    if (s->n_requests == 0)
         schedule_free(s);
 }
 
@@ -283,24 +311,6 @@ static bool on_takes_rest(struct watch *w, size_t size)
     return false;
 }
 
-static void on_input_taken(struct watch *w, size_t size)
-{
-}
-
-static void on_message(struct watch *w, int level, const char *text)
-{
-}
-
-static void on_progress(struct watch *w, uint64_t done, uint64_t total)
-{
-}
-
-/* There is no client that could open one: as where he has gone. */
-static int on_open(struct watch *w, uint32_t serial, const char *path)
-{
-    return -ENOTCONN;
-}
-
 static void on_done(struct watch *w, const struct job_info *info)
 {
     struct schedule *s = of_watch(w);
@@ -316,10 +326,6 @@ static const struct watch_ops ops = {.accepted = on_accepted,
                                      .output = on_output,
                                      .takes_rest = on_takes_rest,
                                      .may_use = on_may_use,
-                                     .input_taken = on_input_taken,
-                                     .message = on_message,
-                                     .progress = on_progress,
-                                     .open = on_open,
                                      .done = on_done};
 
 /* A durable run that is on disk, of which the schedule does not know yet when wsd is killed, is the same one again. */
@@ -468,12 +474,6 @@ static void answer(struct schedule_query *q, int code, const char *text)
     q->answer(q, code, text, NULL);
 }
 
-static void ask(struct schedule *s, struct schedule_query *q)
-{
-    s->asker = q;
-    q->schedule = s;
-}
-
 void jobs_schedule_forget(struct schedule_query *q)
 {
     if (q->schedule)
@@ -499,7 +499,7 @@ static void added(struct store_request *r)
     }
     tell(s, durable_code(result), text);
     s->number = 0;
-    schedule_remove(s);
+    schedule_remove(s, NULL);
 }
 
 /* NULL: it may be added. */
@@ -547,7 +547,7 @@ void jobs_schedule_add(struct jobs *jobs, const struct schedule_request *r, stru
     }
     user_get(jobs, r->job.uid)->n_schedules++;
     if (calendar_next(s->calendar, clock_realtime_usec(), &next) < 0) {
-        schedule_remove(s);
+        schedule_remove(s, NULL);
         answer(q, CODE_USAGE, "--on: that time never comes");
         return;
     }
@@ -557,7 +557,7 @@ void jobs_schedule_add(struct jobs *jobs, const struct schedule_request *r, stru
     if (!post(s, STORE_SCHEDULE_ADD, added)) {
         s->asker = NULL;
         s->number = 0;
-        schedule_remove(s);
+        schedule_remove(s, NULL);
         answer(q, CODE_BUSY, "out of memory");
     }
 }
@@ -583,8 +583,7 @@ void jobs_schedule_remove(struct jobs *jobs, uint32_t uid, const char *name, str
         answer(q, CODE_DENIED, "it stands in wsd.conf: remove it there");
         return;
     }
-    schedule_remove(s);
-    answer(q, 0, "");
+    schedule_remove(s, q);
 }
 
 void jobs_schedule_run(struct jobs *jobs, uint32_t uid, const char *name, struct schedule_query *q)
@@ -654,7 +653,7 @@ static void unclaim(struct schedule *s)
 static void remove_unclaimed(struct schedule *s)
 {
     if (s->configured && !s->claimed)
-        schedule_remove(s);
+        schedule_remove(s, NULL);
 }
 
 static void configure(struct jobs *jobs, const struct schedule_request *r)
@@ -668,7 +667,7 @@ static void configure(struct jobs *jobs, const struct schedule_request *r)
     }
     if (s && !is_same(s, r)) {
         base = s->base_usec;
-        schedule_remove(TAKE(s));
+        schedule_remove(TAKE(s), NULL);
     }
     if (!s) {
         int result = schedule_new(jobs, r, &s);

@@ -144,6 +144,12 @@ survives() { # kill -9: what was told is there, and what was removed is not
   wsctl schedule run stays >"$WORK/id" && expect_output 'b c' wsctl await "$(cat "$WORK/id")" && wsctl schedule remove stays || return 1
   killed && serve && [ -z "$(wsctl --json schedule list)" ]
 }
+stays_away() { # told that it is removed: not before the disk, which is slow, has it
+  killed
+  serve "LD_PRELOAD=$BUILD/tests/support/powerloss.so" POWERLOSS_DELAY=200000 || return 1
+  wsctl schedule add away --on yearly fib && wsctl schedule remove away && killed && serve || return 1
+  [ -z "$(wsctl --json schedule list)" ] || { wsctl schedule remove away; return 1; }
+}
 goes_on() { # after a restart
   rm -f "$WORK/ledger"
   wsctl schedule add often --on '*:*:*' ledger:once "$WORK/ledger" x && wait_until n_lines "$WORK/ledger" 1 || return 1
@@ -263,6 +269,7 @@ check "so many a user" limited
 check "within its user's limits" within_limits_of_jobs
 check "it survives kill -9" survives
 check "and goes on" goes_on
+check "what was removed stays away" stays_away
 check "missed: one run, with persistent" missed 1 --persistent
 check "missed: none, without" missed 0
 check "killed when a durable run is on disk: it is not run twice" not_twice

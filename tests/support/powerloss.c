@@ -7,6 +7,7 @@
  *     POWERLOSS_EARLY=N   one write in about N goes to the disk before it is synced (0, the default: none)
  *     POWERLOSS_SEED=N    the same row of dice again
  *     POWERLOSS_AFTER=TEXT  the process dies (SIGKILL) when bytes with that text are on the disk, before it can know
+ *     POWERLOSS_DELAY=N   a sync takes N microseconds before anything is on the disk
  *
  * It has no shared memory, so it also shows that the store needs none (locking_mode EXCLUSIVE). */
 #include "powerloss.h"
@@ -18,6 +19,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 struct pending {
     struct pending *next;
@@ -34,7 +36,7 @@ struct file {
 };
 
 static sqlite3_vfs *below;
-static uint64_t early, state;
+static uint64_t early, state, delay_usec;
 static const char *fatal; /* what kills us when it is on the disk */
 static bool doomed;       /* it is on its way */
 static _Atomic unsigned n_syncs;
@@ -170,6 +172,7 @@ static int x_sync(sqlite3_file *base, int flags)
     int r = atomic_load(&failure);
 
     atomic_fetch_add(&n_syncs, 1);
+    usleep((useconds_t)delay_usec);
     if (r == SQLITE_OK)
         r = apply(f);
     if (r == SQLITE_OK)
@@ -247,7 +250,7 @@ static int x_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *base, int fl
 __attribute__((constructor)) void powerloss_register(void)
 {
     static sqlite3_vfs vfs;
-    const char *seed = getenv("POWERLOSS_SEED"), *rate = getenv("POWERLOSS_EARLY");
+    const char *seed = getenv("POWERLOSS_SEED"), *rate = getenv("POWERLOSS_EARLY"), *delay = getenv("POWERLOSS_DELAY");
 
     if (below)
         return;
@@ -260,5 +263,6 @@ __attribute__((constructor)) void powerloss_register(void)
     vfs.pNext = NULL;
     state = seed ? strtoull(seed, NULL, 10) : 1;
     early = rate ? strtoull(rate, NULL, 10) : 0;
+    delay_usec = delay ? strtoull(delay, NULL, 10) : 0;
     sqlite3_vfs_register(&vfs, 1);
 }
