@@ -91,10 +91,27 @@ static void find_stack(struct worker *w)
 
 /* --- retiring --- */
 
+/* The end of a pool is seen by those who look everywhere, so nobody retires then. */
 static bool surplus(const struct pool *pool)
 {
     return atomic_load_explicit(&pool->running, memory_order_relaxed) >
-           atomic_load_explicit(&pool->target, memory_order_relaxed);
+               atomic_load_explicit(&pool->target, memory_order_relaxed) &&
+           !atomic_load_explicit(&pool->closing, memory_order_seq_cst);
+}
+
+/* True: this worker is out of the crew. Under the lock, so that hire(), which may be needed from the next moment on, asks
+ * this one back and makes no new thread. */
+static bool leave_surplus(struct pool *pool)
+{
+    uint32_t running = atomic_load_explicit(&pool->running, memory_order_relaxed);
+    bool left = false;
+
+    pthread_mutex_lock(&pool->crew_lock);
+    while (!left && surplus(pool) && running > atomic_load_explicit(&pool->target, memory_order_relaxed))
+        left = atomic_compare_exchange_weak_explicit(&pool->running, &running, running - 1, memory_order_seq_cst, memory_order_relaxed);
+    pool->retired += left;
+    pthread_mutex_unlock(&pool->crew_lock);
+    return left;
 }
 
 /* Out of the crew, until there are too few. False: the pool has ended. Comes in and goes out as no searcher, with nothing
@@ -102,15 +119,9 @@ static bool surplus(const struct pool *pool)
 static bool retire_if_surplus(struct worker *w)
 {
     struct pool *pool = w->pool;
-    uint32_t running = atomic_load_explicit(&pool->running, memory_order_relaxed);
 
-    do {
-        /* The end of a pool is seen by those who look everywhere, so nobody retires then. */
-        if (running <= atomic_load_explicit(&pool->target, memory_order_relaxed) ||
-            atomic_load_explicit(&pool->closing, memory_order_seq_cst))
-            return true;
-    } while (!atomic_compare_exchange_weak_explicit(&pool->running, &running, running - 1, memory_order_seq_cst,
-                                                    memory_order_relaxed));
+    if (!leave_surplus(pool))
+        return true;
     worker_wake_if_left(w); /* others may have relied on us */
     deque_trim_owner(&w->deque);
     /* What it has left is found until somebody has taken it, and then until it retires again. The first one's list also
@@ -118,7 +129,6 @@ static bool retire_if_surplus(struct worker *w)
     if (w->public.index > 0 && !batch_has_any(&w->batch) && !ready_any(&w->ready))
         pool_set_active(pool, w->public.index, false);
     pthread_mutex_lock(&pool->crew_lock);
-    pool->retired++;
     pool_leave(pool);
     atomic_store_explicit(&w->retired, true, memory_order_relaxed);
     trace_event(w, TRACE_SLEEP, TRACE_NOBODY);
@@ -167,12 +177,12 @@ static void *worker_main(void *arg)
             if (__builtin_expect(surplus(w->pool), false) && !(go_on = retire_if_surplus(w)))
                 break;
         }
-        if (go_on)
-            go_on = park(w);
+        /* Before each sleep, also of one who was hired while another came back, and found nothing to run. */
         if (go_on && surplus(w->pool)) {
-            park_search_begin(&w->pool->park); /* we may be the one that was woken */
             park_search_end(&w->pool->park);
             go_on = retire_if_surplus(w);
+        } else if (go_on) {
+            go_on = park(w);
         }
     }
     if (o->worker_stop)

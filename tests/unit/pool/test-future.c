@@ -470,12 +470,17 @@ END_TEST
 
 static _Atomic bool no_threads;
 static _Atomic uint32_t refused;
+static _Atomic(struct pool *) comes_back; /* somebody of this pool does, while the next thread is made */
 
 int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*fn)(void *), void *arg);
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*fn)(void *), void *arg);
 
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*fn)(void *), void *arg)
 {
+    struct pool *pool = atomic_exchange(&comes_back, NULL);
+
+    if (pool)
+        atomic_fetch_add(&pool->running, 1);
     if (!atomic_load(&no_threads))
         return __real_pthread_create(thread, attr, fn, arg);
     atomic_fetch_add(&refused, 1);
@@ -512,6 +517,26 @@ START_TEST(a_thread_that_cannot_be_had_costs_nothing_and_is_asked_for_again)
     run_on(pool, do_unblock, &n); /* by another one */
     root_wait(&root);
     ck_assert_int_eq(pool_set_workers(pool, 5), 0);
+    run_on(pool, do_count, NULL);
+    pool_free(pool);
+    close(pipes[0]);
+    close(pipes[1]);
+}
+END_TEST
+
+START_TEST(who_was_hired_for_one_that_came_back_goes)
+{
+    struct pool *pool = new_pool(1);
+    static struct root root;
+
+    ck_assert_int_eq(pipe(pipes), 0);
+    atomic_store(&comes_back, pool);
+    root_submit(pool, &root, do_block, NULL);
+    while (atomic_load(&blocked) == 0 || atomic_load(&comes_back) || atomic_load(&pool->running) != 1)
+        usleep(100); /* two of one: the one that is not needed leaves without being told of work */
+    atomic_fetch_sub(&pool->running, 1);
+    ck_assert_int_eq(write(pipes[1], "", 1), 1);
+    root_wait(&root);
     run_on(pool, do_count, NULL);
     pool_free(pool);
     close(pipes[0]);
@@ -567,6 +592,7 @@ int main(void)
     tcase_add_test(t, who_came_in_place_of_one_that_blocked_is_not_asked_for_work_once_he_is_gone);
     tcase_add_loop_test(t, where_more_block_than_there_are_spare_workers_the_rest_waits_its_turn, 0, 4);
     tcase_add_test(t, a_thread_that_cannot_be_had_costs_nothing_and_is_asked_for_again);
+    tcase_add_test(t, who_was_hired_for_one_that_came_back_goes);
     tcase_add_test(t, the_number_of_workers_changes_under_load);
     suite_add_tcase(s, t);
     return run_suite(s);
