@@ -5,6 +5,7 @@
  * served as ever. Prints `ok NAME: words` or `FAIL NAME: why` for each. */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -190,12 +191,29 @@ static void a_descriptor_that_nobody_asked_for(int fd)
     put_descriptor(fd, 0);
 }
 
-/* Its last close() lasts for five minutes: data is left to send, and the other side reads none. */
+static bool is_stopped(pid_t pid)
+{
+    char path[64], line[256] = "";
+    FILE *f;
+
+    snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+    f = fopen(path, "re");
+    if (!f || !fgets(line, sizeof(line), f))
+        line[0] = 0;
+    if (f)
+        fclose(f);
+    const char *name_end = strrchr(line, ')');
+    return !name_end || name_end[2] == 'T';
+}
+
+/* Its last close() lasts for five minutes: data is left to send, and the other side reads none. wsd stands still until ours is
+ * closed, so that the last one is wsd's. */
 static void a_descriptor_whose_close_blocks(int fd)
 {
     static const char data[65536];
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     struct linger linger = {.l_onoff = 1, .l_linger = 300};
+    struct ucred wsd;
     socklen_t size = sizeof(address);
     int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0); /* lives as long as this program */
     int other = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -208,8 +226,13 @@ static void a_descriptor_whose_close_blocks(int fd)
         ;
     setsockopt(other, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger));
     hello(fd, 1, 1);
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &wsd, &(socklen_t){sizeof(wsd)}) < 0 || kill(wsd.pid, SIGSTOP) < 0)
+        exit(70);
+    while (!is_stopped(wsd.pid))
+        usleep(1000);
     put_descriptor(fd, other);
     close(other);
+    kill(wsd.pid, SIGCONT);
 }
 
 static void half_a_frame(int fd)
