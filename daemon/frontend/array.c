@@ -261,23 +261,13 @@ static bool on_may_use(struct watch *w, const char *plugin)
     return access_plugin(item_of(w)->array->call->peer, plugin);
 }
 
-static void on_input_taken(struct watch *w, size_t size)
-{
-}
-
-static void on_progress(struct watch *w, uint64_t done, uint64_t total)
-{
-}
-
 static const struct watch_ops item_ops = {
     .may_use = on_may_use,
     .accepted = on_accepted,
     .refused = on_refused,
     .output = on_output,
     .takes_rest = on_takes_rest,
-    .input_taken = on_input_taken,
     .message = on_message,
-    .progress = on_progress,
     .open = on_open,
     .done = on_done,
 };

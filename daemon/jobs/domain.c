@@ -80,7 +80,7 @@ static void open_ask(struct domain *d, const struct control *c)
 {
     struct job *job = job_at(d, c->slot, c->generation);
     struct watch *w = job ? owner_of(job) : NULL;
-    int r = !c->text[0] ? -ENOENT : w ? w->ops->open(w, c->number, c->text) : -ENOTCONN;
+    int r = !c->text[0] ? -ENOENT : w && w->ops->open ? w->ops->open(w, c->number, c->text) : -ENOTCONN;
 
     if (r < 0)
         open_answer(d, c->slot, c->generation, c->number, -r, -1);
@@ -109,7 +109,8 @@ static void message(struct domain *d, const struct control *c)
         log_event(LOG_KIND_JOB_SAYS, (int)(c->number & 7), &about, "%s", c->text);
     }
     for (struct watch *w = job ? job->watches : NULL; w; w = w->next)
-        w->ops->message(w, (int)(c->number & 7), c->text);
+        if (w->ops->message)
+            w->ops->message(w, (int)(c->number & 7), c->text);
 }
 
 void liar(struct domain *d, const char *what)

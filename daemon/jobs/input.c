@@ -25,7 +25,7 @@
 static void taken(struct job *job, size_t size)
 {
     for (struct watch *w = job->watches; w; w = w->next)
-        if (w->owner && size)
+        if (w->owner && size && w->ops->input_taken)
             w->ops->input_taken(w, size);
 }
 

@@ -225,11 +225,14 @@ struct watch_ops {
     size_t (*output)(struct watch *w, const void *data, size_t size);
     /* Whether it takes so many last bytes together with done, as w->rest. */
     bool (*takes_rest)(struct watch *w, size_t size);
-    /* The job took this much input: the client may send as much again. */
+    /* The job took this much input: the client may send as much again. NULL: it sends all at once. */
     void (*input_taken)(struct watch *w, size_t size);
+    /* NULL: it does not want to know. */
     void (*message)(struct watch *w, int level, const char *text);
+    /* NULL: it never sets wants_progress. */
     void (*progress)(struct watch *w, uint64_t done, uint64_t total);
-    /* One of the submitter's files is wanted; answered by jobs_opened(). 0, or a negative errno where it cannot be. */
+    /* One of the submitter's files is wanted; answered by jobs_opened(). 0, or a negative errno where it cannot be.
+     * NULL: it has none that could be opened (-ENOTCONN, as where it has gone). */
     int (*open)(struct watch *w, uint32_t serial, const char *path);
     /* Whether whoever watches may use a plugin that is restricted; asked of the owner, once, before accepted. */
     bool (*may_use)(struct watch *w, const char *plugin);
