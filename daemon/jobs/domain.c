@@ -700,8 +700,8 @@ void domain_pump(struct domain *d)
         if (r != 0)
             break;
         n++;
-        if (++d->n_unrung == RING_EARLY)
-            domain_ring(d);
+        if (++d->n_unrung == RING_EARLY) /* and again at the end of the turn */
+            front_ring(&d->executor->front, 1);
     }
     if (n)
         pulse_busy(d);
