@@ -106,10 +106,10 @@ has_done() { # JOBS
     [ "$(succeeded)" -ge "$1" ]
 }
 others_meanwhile() {
-    local JOBS=$((100000 / TIME_SCALE)) turn from began jobs=(0 0) usec=(0 0) alone beside crashed=0
+    local JOBS=$((100000 / TIME_SCALE)) from began jobs=(0 0) usec=(0 0) alone beside crashed=0
     background "$BUILD/tests/support/load" -p 2 -w 16 -n 2000000000 echo >/dev/null
     wait_until has_done 1000 || return 1
-    for turn in 1 2; do
+    for _ in 1 2; do
         wsctl plugin release crash
         from=$(succeeded) began=$(microseconds)
         wait_until has_done $((from + JOBS)) || return 1
