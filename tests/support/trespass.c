@@ -70,8 +70,10 @@ static bool get(struct frame *f, struct msg *m)
     used = 0;
     while (frame_parse(in, size, f, &used) != 0) {
         n = recv(fd, in + size, sizeof(in) - size, 0);
-        if (n <= 0)
+        if (n <= 0) {
+            used = 0;
             return false;
+        }
         size += (size_t)n;
     }
     return codec_decode(codec, f, m) == 0;
