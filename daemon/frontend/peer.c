@@ -439,7 +439,8 @@ static int admit(struct peer *p)
     if (refusal) {
         const struct log_about who = about(p);
 
-        log_event(LOG_KIND_CONNECTION, LOG_INFO, &who, "connection of %s%suid %u pid %d is refused: %s", p->remote ? p->remote->name : "", p->remote ? ", " : "", p->uid, p->pid, refusal);
+        log_event(LOG_KIND_CONNECTION, LOG_INFO, &who, "connection of %s%suid %u pid %d is refused: %s", p->remote ? p->remote->name : "",
+                  p->remote ? ", " : "", p->uid, p->pid, refusal);
         peer_error(p, 0, 77, refusal);
         p->failed = true;
         return 0;

@@ -91,7 +91,8 @@ check "nor anything of a batch of hers, by frames neither" batch_of_alice
 schedule_of_alice() { # names are each user's own
     as $ALICE "$CTL" schedule add nightly --on yearly spin:spin || return 1
     by_hand schedules=66 schedule-run=66 schedule-remove=66 schedule-add=0 schedules=0 && bob schedule remove bobs &&
-        [ "$(as $ALICE "$CTL" --json schedule list | grep -c '"name":"nightly".*"runs":0,')" = 1 ] && as $ALICE "$CTL" schedule remove nightly
+        [ "$(as $ALICE "$CTL" --json schedule list | grep -c '"name":"nightly".*"runs":0,')" = 1 ] &&
+        as $ALICE "$CTL" schedule remove nightly
 }
 check "nor of a schedule" schedule_of_alice
 

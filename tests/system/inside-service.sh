@@ -534,9 +534,12 @@ rm -r "$etc/tls"
 mkdir -m 755 /srv/plugins
 cp "$PLUGINS/sleep.so" /srv/plugins/outside.so
 printf '[daemon]\ndrain-timeout = 2s\n[plugins]\ndirectories = %s:/srv/plugins\n' "$PLUGINS" >"$etc/wsd.conf"
-mkdir -p /run/systemd/system/wsd.service.d
-exec_paths() { # LINE...: of a drop-in
-  printf '%s\n' '[Service]' "$@" >/run/systemd/system/wsd.service.d/exec.conf
+exec_paths() { # LINE...: of a drop-in; users' executors are in the other unit
+  local unit
+  for unit in wsd wsd-spawn; do
+    mkdir -p "/run/systemd/system/$unit.service.d"
+    printf '%s\n' '[Service]' "$@" >"/run/systemd/system/$unit.service.d/exec.conf"
+  done
   systemctl daemon-reload && systemctl restart wsd.service
 }
 check "another plugin directory" systemctl restart wsd.service
@@ -552,7 +555,7 @@ outside() {
 check "outside of ExecPaths a plugin is refused, with one line in the journal" outside
 check "another one that excepts the place" exec_paths NoExecPaths=/srv ExecPaths=/srv/plugins
 check "it runs again" expect_output slept as alice wsctl submit outside 1
-rm -r /run/systemd/system/wsd.service.d /srv/plugins
+rm -r /run/systemd/system/wsd{,-spawn}.service.d /srv/plugins
 systemctl daemon-reload
 
 # --- a drain that takes longer than TimeoutStopSec= ------------------------------------------------------------------------------
@@ -587,7 +590,7 @@ check "an idle wsd pings its watchdog" wait_until pinged_for 5000000
 check "and is not killed" expect_output "$pid" main_pid
 busy() { # with all that it can do, and an executor that stands still
   local executor stands
-  expect_output 6765 as bob wsctl submit fib 20 && executor=$(pgrep -P "$pid" -n) && kill -STOP "$executor" || return 1
+  expect_output 6765 as bob wsctl submit fib 20 && executor=$(executor_of bob) && kill -STOP "$executor" || return 1
   as bob wsctl submit fib 20 >"$WORK/stands" 2>&1 &
   stands=$!
   began=$(show_property WatchdogTimestampMonotonic)
