@@ -298,7 +298,7 @@ static void decided(struct store_request *r)
         domain_pump(again->domain);
 }
 
-int jobs_dead(struct jobs *jobs, const uint8_t id[16], uint32_t uid, bool requeue, struct dead_query *query)
+int jobs_dead(struct jobs *jobs, const uint8_t id[16], uint32_t uid, uint32_t by, bool requeue, struct dead_query *query)
 {
     struct job *job = job_find(jobs, id, uid);
     struct promise *p = job ? job_promise(job) : NULL;
@@ -313,6 +313,13 @@ int jobs_dead(struct jobs *jobs, const uint8_t id[16], uint32_t uid, bool requeu
     q = disk_request_new(job, requeue ? STORE_REQUEUE : STORE_DROP, decided);
     if (!q)
         return -ENOMEM;
+    if (by != job->user->uid) {
+        struct log_about about = job_about(job);
+
+        about.uid = &by;
+        log_event(LOG_KIND_ADMINISTRATOR, LOG_NOTICE, &about, "job " JOB_ID_FORMAT " of user %u: %s by user %u", JOB_ID_ARGS(job->id),
+                  job->user->uid, requeue ? "queued again" : "dropped", by);
+    }
     q->r.row.state = JOB_QUEUED;
     q->query = query;
     query->request = q;
