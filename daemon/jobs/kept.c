@@ -131,6 +131,8 @@ void kept_insert(struct job *job, uint64_t left_usec)
     jobs->counters.n_stored++;
     if (jobs->counters.n_stored > STORE_RECORDS && jobs->store)
         expire_oldest(jobs);
+    if (jobs->stored.next == &p->stored) /* before all others: `keep` was longer when they ended */
+        evtimer_del(jobs->expiry_timer);
     expiry_arm(jobs);
 }
 
