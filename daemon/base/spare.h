@@ -41,7 +41,7 @@ static inline void spares_give(struct spares *s, void *p)
 {
     struct spare *block = p;
 
-    if (!block || s->n >= SPARES_MAX) {
+    if (!block || s->n + 1 > SPARES_MAX) { /* `n >= 0` is always true, and gcc says so */
         free(block);
         return;
     }

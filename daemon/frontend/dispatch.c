@@ -763,11 +763,12 @@ static void do_cancel(struct peer *p, uint32_t tag, const struct msg_id *m)
     if (!m->has_id) {
         struct call *c = call_find(p, tag);
 
+        /* a job that has not begun ends at once, and the call with it: nobody looks at c again */
         if (c && (c->kind == CALL_SUBMIT || c->kind == CALL_AWAIT))
             cancel_watched(c);
-        if (c && c->kind == CALL_ARRAY && array_watch(c, m->item))
+        else if (c && c->kind == CALL_ARRAY && array_watch(c, m->item))
             jobs_cancel_watched(array_watch(c, m->item), access_cancels(p), p->uid);
-        if (c && c->kind == CALL_BATCH)
+        else if (c && c->kind == CALL_BATCH)
             call_batch_cancel(c);
         return;
     }

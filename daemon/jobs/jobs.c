@@ -415,13 +415,13 @@ static const char *refusal(struct jobs *jobs, const struct job_request *r, struc
     return words;
 }
 
-static struct job *job_new(struct jobs *jobs, const struct job_request *r, struct user *user)
+static struct job *job_new(struct jobs *jobs, const struct job_request *r, struct user *user, uint64_t now_usec)
 {
     struct job *job = job_alloc(jobs, r->args_size, r->more_input ? 0 : r->input_size, r->batch);
 
     if (!job)
         return NULL;
-    job->accepted_usec = clock_monotonic_usec();
+    job->accepted_usec = now_usec;
     if (r->id)
         memcpy(job->id, r->id, sizeof(job->id));
     else
@@ -497,11 +497,18 @@ static int join(struct job *job, const struct job_request *r, struct watch *w)
     return 0;
 }
 
-/* Where jobs of a request go; of an array it is looked up once. */
+/* Whose jobs of a request are, when they came, and where they go; of an array it is looked up once. */
 struct place {
+    struct user *user;
+    uint64_t now_usec;
     struct domain *domain;
     struct plugin *plugin; /* NULL: not known yet */
 };
+
+static struct place place_of(struct jobs *jobs, const struct job_request *r)
+{
+    return (struct place){.user = user_get(jobs, r->uid), .now_usec = clock_monotonic_usec()};
+}
 
 /* 0: it is there. Else refuses the job, and returns NOT_TAKEN, or -ENOMEM. */
 static int place_find(struct jobs *jobs, const struct job_request *r, struct place *place, struct watch *owner)
@@ -534,7 +541,7 @@ static int place_find(struct jobs *jobs, const struct job_request *r, struct pla
 /* 0 also where it was refused for its own sake; NOT_TAKEN: for what holds for the next as well; -ENOMEM. */
 static int submit(struct jobs *jobs, const struct job_request *r, struct place *place, struct watch *owner)
 {
-    struct user *user = user_get(jobs, r->uid);
+    struct user *user = place->user;
     uint64_t retry_usec = 0;
     _cleanup_(after_freep) struct awaiting *awaiting = NULL;
     char words[JOB_TEXT];
@@ -564,7 +571,7 @@ static int submit(struct jobs *jobs, const struct job_request *r, struct place *
         refuse(jobs, r->uid, owner, CODE_BUSY, "too many bytes of this user (max-bytes-per-user in wsd.conf): try again later");
         return NOT_TAKEN;
     }
-    struct job *job = job_new(jobs, r, user);
+    struct job *job = job_new(jobs, r, user, place->now_usec);
     if (!job) {
         user_refund(jobs, user, bytes);
         return -ENOMEM;
@@ -579,8 +586,7 @@ static int submit(struct jobs *jobs, const struct job_request *r, struct place *
     watch_add(job, owner);
     if (r->batch)
         batch_add(r->batch, job);
-    job->function_name = strdup(r->function);
-    if (more_init(job, r) < 0 || !job->function_name || (awaiting && !job_more(job))) {
+    if (more_init(job, r) < 0 || (awaiting && !job_more(job))) {
         user_refund(jobs, user, after_charge(awaiting));
         job_refuse(job, CODE_BUSY, "out of memory");
         return 0;
@@ -597,13 +603,13 @@ static int submit(struct jobs *jobs, const struct job_request *r, struct place *
         job->more->charged += after_charge(awaiting);
         job->more->awaiting = TAKE(awaiting);
     }
-    plugin_wait(job);
+    plugin_wait(job, r->function);
     return 0;
 }
 
 int jobs_submit(struct jobs *jobs, const struct job_request *r, struct watch *owner)
 {
-    struct place place = {0};
+    struct place place = place_of(jobs, r);
     int answer = submit(jobs, r, &place, owner);
 
     return answer == NOT_TAKEN ? 0 : answer;
@@ -612,12 +618,12 @@ int jobs_submit(struct jobs *jobs, const struct job_request *r, struct watch *ow
 uint32_t jobs_submit_array(struct jobs *jobs, struct job_request *r, uint32_t n, uint8_t ret_id[16],
                            struct watch *(*next)(struct job_request *r, uint32_t i, void *userdata), void *userdata)
 {
-    struct place place = {0};
+    struct place place = place_of(jobs, r);
     uint8_t id[16];
     int answer = 0;
     uint32_t i;
 
-    id_make(jobs, clock_monotonic_usec() + jobs->realtime_usec, id);
+    id_make(jobs, place.now_usec + jobs->realtime_usec, id);
     jobs->n_ids += n - 1;
     memcpy(ret_id, id, sizeof(id));
     r->id = id;

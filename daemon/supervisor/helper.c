@@ -70,6 +70,7 @@ bool helper_possible(const char *file)
 
 struct arguments {
     struct child_arguments executors;
+    char name[sizeof("wsd-spawn")];
     char first_id[16];
     char *argv[9];
 };
@@ -79,8 +80,9 @@ static void arguments(const struct helper_options *o, struct arguments *ret)
     struct child_arguments *a = &ret->executors;
 
     child_arguments(o->program, a);
+    memcpy(ret->name, "wsd-spawn", sizeof(ret->name)); /* lives as long as what points to it */
     snprintf(ret->first_id, sizeof(ret->first_id), "%u", o->first_id);
-    memcpy(ret->argv, (char *[]){(char[]){"wsd-spawn"}, ret->first_id, a->argv[0], a->argv[1], a->argv[2], a->argv[3], a->argv[4],
+    memcpy(ret->argv, (char *[]){ret->name, ret->first_id, a->argv[0], a->argv[1], a->argv[2], a->argv[3], a->argv[4],
                                  (char *)(uintptr_t)o->program->sandbox, NULL}, sizeof(ret->argv));
 }
 

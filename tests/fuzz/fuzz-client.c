@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * fuzz-client.c: any bytes from something that says it is wsd, through the client library. Input: a byte (bit 0: a right
- * WELCOME comes first), a byte of how many bytes of script there are, the script (how the bytes are cut, what the user
- * does when), and the stream. The linker puts stand-ins where the library asks the kernel, so that nothing waits.
+ * WELCOME comes first; bit 1: and offers all that is spoken today, so that calls go in arrays and batches), a byte of how
+ * many bytes of script there are, the script (how the bytes are cut, what the user does when), and the stream. The linker puts stand-ins where the library asks the kernel, so that nothing waits.
  * Keeps: done is told exactly once for each call that is not freed, and nothing after it; nothing after a call is freed;
  * output comes in order; texts are texts, and what wsd_client_error() says is one line. */
 #include "fuzz.h"
@@ -18,7 +18,10 @@
 #include "proto/codec.h"
 #include "wsd/client.h"
 
-#define CALLS      5
+#define CALLS      16
+#define PLAIN      5 /* from here on: gathered into one array */
+#define IN_BATCH   8
+#define LEFT       13
 #define TURNS_MAX  64
 #define STREAM_MAX (70u * 1024u)
 
@@ -37,6 +40,7 @@ struct user {
 
 static struct wsd_client *client;
 static struct user users[CALLS];
+static struct wsd_batch *batch;
 static const uint8_t *script, *stream;
 static size_t script_size, stream_size, welcome_size;
 
@@ -190,9 +194,13 @@ static void on_done(struct wsd_call *call, int error, const struct wsd_job_info 
     struct user *u = told(userdata);
     size_t size;
 
-    FUZZ_CHECK(error <= 0 && text && (error == 0) == (info != NULL));
-    if (info)
+    bool left = u >= &users[LEFT] && u < &users[CALLS - 1]; /* done as soon as it is accepted: nothing is known of its end */
+
+    FUZZ_CHECK(error <= 0 && text && (info != NULL) == (error == 0 && !left));
+    if (info) {
         check_info(info);
+        FUZZ_CHECK(info->state >= (enum wsd_job_state)CODEC_STATE_FINAL);
+    }
     FUZZ_CHECK(wsd_call_output(call, &size));
     u->n_done++;
     act();
@@ -309,13 +317,116 @@ static void ask(unsigned what)
     }
 }
 
+/* --- arrays and batches --- */
+
+static const struct wsd_submit common = {.size = sizeof(common), .plugin = "echo", .function = "echo"};
+
+static struct wsd_item item_of(const char *const *args, size_t n_args)
+{
+    return (struct wsd_item){.size = sizeof(struct wsd_item), .args = args, .n_args = n_args, .input = "input", .input_size = 5};
+}
+
+/* Each in the array of its like: three plain ones, five of a batch, two that nobody follows, one that outlives us. */
+static void submit_many(void)
+{
+    static const char *const args[] = {"one", "two"};
+    const struct wsd_item item = item_of(args, 2);
+
+    if (wsd_batch_open(client, &common, choice() & (WSD_BATCH_KEEP_GOING | WSD_BATCH_WAIT), &batch) < 0)
+        batch = NULL;
+    for (size_t i = PLAIN; i < CALLS; i++) {
+        struct user *u = &users[i];
+        struct wsd_callbacks callbacks = {.size = sizeof(callbacks), .output = i & 1 ? on_output : NULL, .message = on_message,
+                                          .done = on_done, .userdata = u};
+        struct wsd_submit request = common;
+        int r;
+
+        if (i % 3 == 0)
+            callbacks.accepted = on_accepted;
+        request.flags = i == CALLS - 1 ? WSD_SUBMIT_DETACH : i >= LEFT ? WSD_SUBMIT_DETACH | WSD_SUBMIT_LEAVE : 0;
+        request.input = "input";
+        request.input_size = 5;
+        if (i < IN_BATCH || i >= LEFT)
+            r = wsd_client_submit(client, &request, &callbacks, &u->call);
+        else
+            r = batch ? wsd_batch_submit(batch, &item, &callbacks, &u->call) : -1;
+        if (r < 0)
+            u->call = NULL;
+    }
+}
+
+static int each_item(size_t index, int error, const struct wsd_job_info *info, const void *output, size_t output_size,
+                     const char *text, void *userdata)
+{
+    unsigned *told = userdata;
+
+    FUZZ_CHECK(index < 3 && !told[index]++ && error <= 0 && text && (error == 0) == (info != NULL) && output);
+    if (info)
+        check_info(info);
+    act();
+    return choice() == 2;
+}
+
+static void map_some(unsigned flags)
+{
+    static const char *const args[] = {"one"};
+    const struct wsd_item items[3] = {item_of(args, 1), item_of(NULL, 0), item_of(args, 1)};
+    unsigned told[3] = {0};
+    int r = wsd_map(client, &common, flags & WSD_BATCH_KEEP_GOING, items, 3, each_item, told);
+
+    FUZZ_CHECK(r != 0 || (told[0] && told[1] && told[2]));
+}
+
+static void on_batch(const struct wsd_batch_info *info, void *userdata)
+{
+    act();
+}
+
+static void ask_batch(unsigned what)
+{
+    struct wsd_batch_info info = {.size = sizeof(info)};
+    const struct wsd_id id = {{1}};
+
+    if (what < 5 && !batch)
+        return;
+    switch (what) {
+    case 0:
+        wsd_batch_close(batch);
+        break;
+    case 1:
+        wsd_batch_cancel(batch);
+        break;
+    case 2:
+        wsd_batch_look(batch, &info);
+        break;
+    case 3:
+        wsd_batch_wait(batch, 1000, &info);
+        break;
+    case 4: {
+        struct wsd_batch *b = batch;
+
+        batch = NULL; /* what it tells while it goes finds none any more */
+        wsd_batch_free(b);
+        break;
+    }
+    case 5:
+        wsd_client_batch(client, &id, &info);
+        break;
+    case 6:
+        wsd_client_batch_await(client, &id, 1000, on_batch, NULL, &info);
+        break;
+    default:
+        wsd_client_batch_cancel(client, &id);
+    }
+}
+
 /* Something, or (as the script says, and at its end) nothing. */
 static void act(void)
 {
     unsigned what = choice();
-    struct user *u = &users[what % CALLS];
+    struct user *u = &users[what % 8 + (what & 128 ? 8 : 0)];
 
-    switch (what / 8) {
+    switch (what % 128 / 8) {
     case 1:
         free_call(u);
         break;
@@ -344,18 +455,26 @@ static void act(void)
     case 8:
         wsd_client_plugin_reload(client, "echo", each_reload, NULL);
         break;
+    case 9:
+        ask_batch(what % 8);
+        break;
+    case 10:
+        map_some(what);
+        break;
     default:
         return;
     }
     check_words();
 }
 
-static void use(void)
+static void use(bool many)
 {
-    static const unsigned hows[CALLS] = {0, 1 | 2, 4, 1 | 16, 1 | 8};
+    static const unsigned hows[PLAIN] = {0, 1 | 2, 4, 1 | 16, 1 | 8};
 
-    for (size_t i = 0; i < CALLS; i++)
+    for (size_t i = 0; i < PLAIN; i++)
         submit(&users[i], hows[i]);
+    if (many)
+        submit_many();
     for (int i = 0; i < TURNS_MAX; i++) {
         act();
         if (wsd_client_process(client) < 0)
@@ -372,6 +491,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     if (size < 2 || size > STREAM_MAX)
         return 0;
+    if (data[0] & 2)
+        welcome.welcome.features = UINT64_MAX;
     if (data[0] & 1)
         n = codec_encode(&welcome, 0, 0, bytes, sizeof(bytes));
     script = data + 2;
@@ -381,8 +502,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     stream_size = n + size - 2 - script_size;
     welcome_size = n;
     memset(users, 0, sizeof(users));
+    batch = NULL;
     if (wsd_client_open(&client, "/nowhere", 1000000) == 0)
-        use();
+        use(data[0] & 2);
     else
         check_words();
     client = wsd_client_free(client);

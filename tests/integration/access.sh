@@ -65,12 +65,14 @@ stranger_by_wsctl() {
 nothing_to_administer() {
     local key='[access] administer in wsd.conf'
     says 77 "$key" bob pause && says 77 "$key" bob resume && says 77 "$key" bob drain && says 77 "$key" bob pause spin &&
-        says 77 "$key" bob limit spin 1 && says 77 "$key" bob workers set 3
+        says 77 "$key" bob limit spin 1 && says 77 "$key" bob workers set 3 && says 77 "$key" bob limits max-run=1h &&
+        says 77 "$key" bob limits --user $BOB max-jobs-per-user=9 && says 77 "$key" bob pause --tag t && says 77 "$key" bob limit --tag t 1
 }
 check "a stranger sees, cancels and awaits nothing of alice's" stranger_by_wsctl
 check "and administers nothing; each refusal names the key" nothing_to_administer
 check "the same by hand-written frames" by_hand status=66 await=66 cancel=66 requeue=66 drop=66 list=66 dead=66 \
-    pause=77 resume=77 drain=77 limit=77 set-workers=77 submit=0 stats=0 ping=0
+    pause=77 resume=77 drain=77 limit=77 pause-tag=77 limit-tag=77 set-limit=77 set-own-limit=77 set-workers=77 \
+    list-all=66 cancel-all=66 after=66 after-any=66 array-after=66 submit=0 array=0 arena=0 input-file=0 limits=0 stats=0 ping=0
 check "the tag of an AWAIT that was refused cancels nothing" by_hand cancel-by-tag=0 ping=0
 check "and the job runs on" still_runs
 
@@ -79,10 +81,26 @@ batch_of_alice() {
     batch=$(as $ALICE "$CTL" map --detach spin:spin ::: 1 2) || return 1
     says 66 "no such job or batch" bob status "$batch" && says 66 "no such job or batch" bob cancel "$batch" &&
         says 66 "no such job" bob await "$batch" && [ -z "$(bob --json list --batch "$batch")" ] &&
-        [ "$(bob cancel --batch "$batch")" = "cancelled 0 jobs" ] && as $ALICE "$CTL" --json status "$batch" | grep -q '"done":0,' &&
-        as $ALICE "$CTL" cancel "$batch"
+        [ "$(bob cancel --batch "$batch")" = "cancelled 0 jobs" ] &&
+        as $BOB "$TRESPASS" "$batch" status=66 await=66 cancel=66 batch-status=66 batch-await=66 batch-cancel=66 list-batch=66 \
+            cancel-of-batch=66 after=66 batch-open=0 ping=0 &&
+        as $ALICE "$CTL" --json status "$batch" | grep -q '"done":0,' && as $ALICE "$CTL" cancel "$batch"
 }
-check "nor anything of a batch of hers" batch_of_alice
+check "nor anything of a batch of hers, by frames neither" batch_of_alice
+
+schedule_of_alice() { # names are each user's own
+    as $ALICE "$CTL" schedule add nightly --on yearly spin:spin || return 1
+    by_hand schedules=66 schedule-run=66 schedule-remove=66 schedule-add=0 schedules=0 && bob schedule remove bobs &&
+        [ "$(as $ALICE "$CTL" --json schedule list | grep -c '"name":"nightly".*"runs":0,')" = 1 ] && as $ALICE "$CTL" schedule remove nightly
+}
+check "nor of a schedule" schedule_of_alice
+
+key_of_alice() { # the same key is another job for another user
+    local keyed
+    keyed=$(as $ALICE "$CTL" submit --detach --key report spin:spin) || return 1
+    as 1003 "$TRESPASS" "$keyed" key=0 && as $ALICE "$TRESPASS" "$keyed" key=1 && as $ALICE "$CTL" cancel "$keyed"
+}
+check "nor by a key of hers" key_of_alice
 
 # --- rights, each by itself ------------------------------------------------------------------------------------------------
 
@@ -92,6 +110,13 @@ seer() {
     [ "$(bob --json list | grep -c "$id")" = 1 ] && by_hand status=0 cancel-by-tag=0 ping=0 cancel=66 pause=77
 }
 check "who may see may await, and not cancel: neither by id nor by the tag of his AWAIT" seer
+seer_of_batch() {
+    local batch
+    batch=$(as $ALICE "$CTL" map --detach spin:spin ::: 1 2) || return 1
+    as $BOB "$TRESPASS" "$batch" batch-status=0 list-batch=0 batch-cancel=66 cancel-of-batch=66 into-batch=64 ping=0 &&
+        as $ALICE "$CTL" --json status "$batch" | grep -q '"done":0,' && as $ALICE "$CTL" cancel "$batch"
+}
+check "and so with a batch: nothing gets into it, or cancels it" seer_of_batch
 check "and the job runs on" still_runs
 read_again "[access]\nadminister = @$FRIENDS\n"
 check "administer: not without the group" by_hand pause=77 status=66
@@ -142,7 +167,8 @@ goes_on() {
 }
 read_again "[access]\nsubmit = $BOB\n"
 taken_away() {
-    open_connection submit=0 plugins=0 lane=0 stop submit=77 plugins=77 reload=77 release=77 lane=77 list=66 ping=0 &&
+    open_connection submit=0 plugins=0 lane=0 array=0 arena=0 stop submit=77 plugins=77 reload=77 release=77 lane=77 array=77 \
+        batch-open=77 arena=77 input-file=77 key=77 schedule-add=77 schedule-run=77 schedules=77 list=66 list-all=66 ping=0 &&
         read_again "[access]\nsubmit = $ALICE\nsee =\n" && goes_on
 }
 check "a right that is taken away is gone with the next request of an open connection" taken_away
@@ -164,7 +190,7 @@ check "rules that are wrong change nothing" kept
 
 read_again "[plugin echo]\nusers = $ALICE\n"
 check "a plugin for alice alone: bob is refused with the key" says 77 '[plugin echo] users in wsd.conf' bob submit echo x
-check "by frames, too" by_hand submit=77 plugins=0
+check "by frames, too" by_hand submit=77 array=77 input-file=77 after=66 plugins=0
 check "others he may use" expect_output 5 bob submit fib 5
 check "alice may" as $ALICE "$CTL" submit echo x
 check "detached, and gone before the answer" eval 'bob submit --detach echo x; [ $? = 77 ]'

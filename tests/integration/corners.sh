@@ -31,6 +31,7 @@ one an_end_in_one_frame "output and end in one frame, for who knows it"
 one an_end_without_a_beginning "no ACCEPTED where none is wanted"
 one an_end_that_does_not_fit_the_window "the last output heeds the window too"
 one a_job_that_is_left "a job whose call ends when it is accepted"
+one a_job_that_is_cancelled_before_it_begins "a job that is cancelled before it begins, by its tag: the call ends"
 one kept_results_that_are_being_read "kept results that are being read stay"
 stop_wsd
 start_wsd --workers 1 --plugin-dir "$TEST_PLUGINS" || exit 1

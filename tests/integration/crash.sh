@@ -74,6 +74,38 @@ neighbours() {
     [ "$status" = 125 ] && grep -q '"state":"interrupted"' "$WORK/once" && [ "$runs" = 0 ]
 }
 
+# The fault is on a worker that has the task of another's job: that job is named, and none that ran beside it.
+stolen_beside() {
+    local once status=0
+    wsctl --json submit sleep:sleep 20000 >"$WORK/once" 2>&1 &
+    once=$!
+    wait_until sh -c "wsctl --json list | grep -q '\"running\"'" || return 1
+    wsctl --json submit crash:stolen >"$WORK/json" 2>&1
+    [ $? = 70 ] || { cat "$WORK/json"; return 1; }
+    wait "$once" || status=$?
+    cat "$WORK/json" "$WORK/once"
+    grep -q '"function":"stolen","state":"crashed"' "$WORK/json" && [ "$status" = 125 ] && grep -q '"state":"interrupted"' "$WORK/once"
+}
+
+# wsd stands still while two jobs end and a third one takes their executor down: what those two had written is theirs.
+zombie() { # PID
+    grep -q '^State:.*Z' "/proc/$1/status"
+}
+written_is_kept() { # FUNCTION CODE: of what takes it down
+    local first second third executor status=0
+    rm -f "$WORK/go"
+    first=$(wsctl submit --detach "$TEST_PLUGINS/hostile/file-one.so:when" "$WORK/go") && wait_until sh -c "wsctl --json list | grep -q '\"running\"'" &&
+        second=$(wsctl submit --detach echo:echo hello) && third=$(wsctl submit --detach "crash:$1") &&
+        wait_until sh -c "wsctl --json stats | grep -q '\"jobs_handed_over\":3'" && executor=$(pgrep -P "$WSD_PID" -f wsd-executor) || return 1
+    kill -STOP "$WSD_PID"
+    touch "$WORK/go"
+    wait_until zombie "$executor" || status=1
+    kill -CONT "$WSD_PID"
+    [ "$status" = 0 ] && expect_output "one $((7 << 20))" wsctl await "$first" && expect_output hello wsctl await "$second" &&
+        expect_exit "$2" wsctl await "$third" && wsctl --json status "$first" | grep -q '"attempts":1' &&
+        wsctl --json status "$second" | grep -q '"attempts":1'
+}
+
 interrupt_cancels() {
     local status=0 pid
     # a background job of a shell ignores SIGINT unless it is told otherwise
@@ -102,6 +134,7 @@ round_trip() { # FUNCTION
 
 printf '[limits]\ncancel-grace = 300ms\n' >"$WSD_CONFIG"
 start_wsd --log-level debug --workers 3 --plugin-dir "$TEST_PLUGINS" || exit 1
+check "a crash in a stolen child names its job, and none beside it" stolen_beside
 check "SIGSEGV: 70, with signal and address" crashed segv "Segmentation fault at address 0x1238"
 check "abort: 70" crashed abort "Aborted"
 check "exit(): 70, and says so" crashed exit "exit()"
@@ -140,3 +173,9 @@ check "a reader that stops early harms nobody" sh -c 'wsctl submit bigoutput 200
 check "input by stream, larger than any window" round_trip echo:stream
 check "input in one piece, larger than any window" round_trip echo
 stop_wsd
+
+for how in segv:70 kill:125; do
+    start_wsd --workers 1 --plugin-dir "$TEST_PLUGINS" || exit 1
+    check "results that were written before the executor died (${how%:*}) are kept" written_is_kept "${how%:*}" "${how#*:}"
+    stop_wsd
+done

@@ -94,6 +94,39 @@ flood() {
         wsctl --json stats | grep -q '"jobs_open":0'
 }
 
+# Others meanwhile: how many jobs a second, in turns without and with 10,000 submissions of a function that crashes or is refused,
+# while a hundred thousand of theirs are done, which is about a second.
+succeeded() {
+    wsctl --json stats | grep -o '"jobs_succeeded":[0-9]*' | grep -o '[0-9]*$'
+}
+microseconds() {
+    echo "${EPOCHREALTIME/[.,]/}"
+}
+has_done() { # JOBS
+    [ "$(succeeded)" -ge "$1" ]
+}
+others_meanwhile() {
+    local JOBS=$((100000 / TIME_SCALE)) from began jobs=(0 0) usec=(0 0) alone beside crashed=0
+    background "$BUILD/tests/support/load" -p 2 -w 16 -n 2000000000 echo >/dev/null
+    wait_until has_done 1000 || return 1
+    for _ in 1 2; do
+        wsctl plugin release crash
+        from=$(succeeded) began=$(microseconds)
+        wait_until has_done $((from + JOBS)) || return 1
+        jobs[0]=$((jobs[0] + $(succeeded) - from)) usec[0]=$((usec[0] + $(microseconds) - began))
+        from=$(succeeded) began=$(microseconds)
+        seq 10000 | wsctl --json map --keep-going -j 64 crash:segv >"$WORK/flood" 2>"$WORK/flood.err"
+        wait_until has_done $((from + JOBS)) || return 1
+        jobs[1]=$((jobs[1] + $(succeeded) - from)) usec[1]=$((usec[1] + $(microseconds) - began))
+        [ "$(grep -c '^wsctl: [0-9]*: ' "$WORK/flood.err")" = 10000 ] || { tail -n 3 "$WORK/flood.err"; return 1; }
+        crashed=$((crashed + $(grep -c '"state":"crashed"' "$WORK/flood")))
+    done
+    kill "$BACKGROUND_PID"
+    alone=$((jobs[0] * 1000000 / usec[0])) beside=$((jobs[1] * 1000000 / usec[1]))
+    echo "$alone jobs a second alone, $beside beside $crashed crashes and $((20000 - crashed)) refusals"
+    [ "$crashed" -ge 6 ] && [ $((beside * 2)) -ge "$alone" ]
+}
+
 # Refused from the first item on: with --keep-going each item is told, without it the first.
 both_maps() {
     seq 50 | exits 75 wsctl map -j 10 --keep-going crash:divide 2>"$WORK/all" >"$WORK/none" &&
@@ -200,6 +233,8 @@ check "plugin release lets it out" released
 check "a job on trial that goes well lets it out" trial_releases
 check "pauses grow: 1 s, 2 s, 4 s" pauses_grow
 check "a flood of crashes: each has its end, innocents succeed" flood
+check "twice 10,000 submissions of it: others do half as much as without at least" others_meanwhile
+show "$WORK/check.out" 1
 check "64 jobs that go well: together with the others again" proves_itself
 stop_wsd
 

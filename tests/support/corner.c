@@ -758,6 +758,25 @@ static void a_job_that_was_held_back(void)
     hang_up(c);
 }
 
+/* It ends at once, and its call with it; of an array, the array with its last item. */
+static void a_job_that_is_cancelled_before_it_begins(void)
+{
+    static const char item[] = "\0\0\0\0\0\0\0"; /* neither arguments nor input */
+    struct conn *c = open_with(1 << 20, "/", FEATURE_BRIEF | FEATURE_TIME | FEATURE_ARRAY);
+    struct msg m = {.type = FRAME_SUBMIT, .submit = {.plugin = {"echo", 4}, .delay_usec = 3600u * UINT64_C(1000000)}};
+    uint8_t id[16];
+
+    for (uint32_t tag = 1; tag <= 2; tag++) {
+        put(c, &m, tag, item, m.type == FRAME_ARRAY ? sizeof(item) : 0);
+        accepted(c, tag, id);
+        by_id(c, FRAME_CANCEL, tag, NULL);
+        expect(c, m.type == FRAME_ARRAY ? FRAME_ENDS : FRAME_DONE, tag);
+        m.type = FRAME_ARRAY;
+        m.submit.items = 1;
+    }
+    hang_up(c);
+}
+
 #define CASE(function)                                                                                                 \
     {                                                                                                                  \
 #function, function                                                                                            \
@@ -792,6 +811,7 @@ static const struct {
     CASE(an_end_that_does_not_fit_the_window),
     CASE(a_job_that_is_left),
     CASE(a_job_that_was_held_back),
+    CASE(a_job_that_is_cancelled_before_it_begins),
 };
 
 int main(int argc, char **argv)
