@@ -131,11 +131,11 @@ static void refusal_send(struct call_array *a)
 /* They are accepted, or will not be. */
 static void array_sure(struct call_array *a, uint32_t n)
 {
-    struct msg m = {.type = FRAME_ACCEPTED, .id = {.has_id = true, .items = a->n_accepted}};
-
     a->n_unsure -= n;
     if (a->n_unsure || !n || !a->n_accepted || a->call->quiet)
         return;
+    struct msg m = {.type = FRAME_ACCEPTED, .id = {.has_id = true, .items = a->n_accepted}};
+
     refusal_send(a); /* what is refused is no part of what follows */
     array_send(a);
     memcpy(m.id.id, a->id, sizeof(m.id.id));

@@ -147,10 +147,10 @@ static struct call *call_of(struct watch *w)
 static void on_accepted(struct watch *w, const uint8_t id[16])
 {
     struct call *c = call_of(w);
-    struct msg m = {.type = FRAME_ACCEPTED, .id = {.has_id = true}};
 
     if (c->quiet)
         return;
+    struct msg m = {.type = FRAME_ACCEPTED, .id = {.has_id = true}};
     memcpy(m.id.id, id, sizeof(m.id.id));
     peer_send(c->peer, &m, c->tag, NULL, 0);
     if (c->left) {

@@ -557,7 +557,7 @@ static int submit(struct jobs *jobs, const struct job_request *r, struct place *
     text = refusal(jobs, r, user, words, &code, &retry_usec);
     if (!text && r->durable)
         text = durable_refuses(jobs, r, &code, words);
-    if (!text && after_new(jobs, r, &awaiting, &text, &code, words) < 0)
+    if (!text && r->n_after + r->n_after_any && after_new(jobs, r, &awaiting, &text, &code, words) < 0)
         return -ENOMEM;
     if (text) {
         refuse_until(jobs, r->uid, owner, code, text, retry_usec);
