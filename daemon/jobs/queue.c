@@ -176,6 +176,8 @@ void queue_turn(struct queue *q, const struct job *job)
     q->turns = (q->turns + 1) % AGEING_TURNS;
     struct list *list = queue_of(q, job->priority), *first = list->next;
 
+    if (first == list->prev) /* the only one */
+        return;
     list_remove(first);
     list_push_back(list, first);
 }
