@@ -29,7 +29,8 @@ void call_destroy(struct wsd_call *call)
     list_remove(&call->feeding);
     client_request_close(call->client, &call->request);
     buffer_deinit(&call->output);
-    free((char *)(uintptr_t)call->args);
+    if (call->args != call->args_room)
+        free((char *)(uintptr_t)call->args);
     free(call->info_texts);
     free(call->text);
     spares_give(&call->client->spare_calls, call);
@@ -127,6 +128,31 @@ static void call_grant(struct wsd_call *call)
         call->output_granted += msg.credit.bytes;
 }
 
+static size_t waiting_size(const struct wsd_call *call)
+{
+    return call->small_output + buffer_size(&call->output);
+}
+
+static void waiting_drop(struct wsd_call *call)
+{
+    call->small_output = 0;
+    buffer_deinit(&call->output);
+}
+
+/* Behind what waits already. 0, or -1 where there is no memory. */
+static int waiting_put(struct wsd_call *call, const void *data, size_t size)
+{
+    if (!buffer_size(&call->output) && size <= sizeof(call->output_room) - call->small_output) {
+        memcpy(call->output_room + call->small_output, data, size);
+        call->small_output += size;
+        return 0;
+    }
+    if (buffer_put(&call->output, call->output_room, call->small_output) < 0)
+        return -1;
+    call->small_output = 0;
+    return buffer_put(&call->output, data, size);
+}
+
 static void call_deliver(struct wsd_call *call, const void *data, size_t size)
 {
     struct wsd_client *client = call->client;
@@ -144,17 +170,21 @@ static void call_deliver(struct wsd_call *call, const void *data, size_t size)
 static void call_drain(struct wsd_call *call)
 {
     while (call->callbacks.output && !call->held && !call->delivering && !call->freed && !call->done &&
-           buffer_size(&call->output) > 0) {
+           waiting_size(call) > 0) {
         struct buffer waiting = call->output;
+        char small[CALL_ROOM];
+        size_t n = call->small_output;
 
+        memcpy(small, call->output_room, n);
         call->output = (struct buffer){0};
-        call_deliver(call, buffer_data(&waiting), buffer_size(&waiting));
+        call->small_output = 0;
+        call_deliver(call, n ? (const void *)small : buffer_data(&waiting), n ? n : buffer_size(&waiting));
         buffer_deinit(&waiting);
     }
     if (!call->delivering)
         call_grant(call);
     if (call->has_job && !call->delivering &&
-        (!call->callbacks.output || call->freed || buffer_size(&call->output) == 0))
+        (!call->callbacks.output || call->freed || waiting_size(call) == 0))
         call_finish(call, 0);
 }
 
@@ -169,9 +199,9 @@ void call_has_output(struct wsd_client *client, struct wsd_call *call, const voi
         return;
     if (call->freed) {
         call->output_taken += size;
-    } else if (call->callbacks.output && !call->held && !call->delivering && buffer_size(&call->output) == 0) {
+    } else if (call->callbacks.output && !call->held && !call->delivering && waiting_size(call) == 0) {
         call_deliver(call, data, size);
-    } else if (buffer_put(&call->output, data, size) < 0) {
+    } else if (waiting_put(call, data, size) < 0) {
         client_break(client, -ECONNRESET, 74, "out of memory for output");
         return;
     } else if (!call->callbacks.output) {
@@ -205,10 +235,10 @@ int wsd_call_resume(struct wsd_call *call)
 
 const void *wsd_call_output(const struct wsd_call *call, size_t *ret_size)
 {
-    bool gathered = !call->callbacks.output && buffer_size(&call->output) > 0;
+    bool gathered = !call->callbacks.output && waiting_size(call) > 0;
 
-    *ret_size = gathered ? buffer_size(&call->output) : 0;
-    return gathered ? (const void *)buffer_data(&call->output) : "";
+    *ret_size = gathered ? waiting_size(call) : 0;
+    return !gathered ? "" : call->small_output ? call->output_room : (const void *)buffer_data(&call->output);
 }
 
 /* --- frames ----------------------------------------------------------------------------------------------------------
@@ -234,7 +264,7 @@ void call_is_accepted(struct wsd_client *client, struct wsd_call *call, const st
 
 void call_has_ended(struct wsd_client *client, struct wsd_call *call, const struct msg_job *job)
 {
-    if (job_info_copy(job, &call->info, &call->info_texts) < 0) {
+    if (job_info_copy(job, &call->info, call->texts_room, sizeof(call->texts_room), &call->info_texts) < 0) {
         client_error(client, -ENOMEM, 74, "out of memory");
         call_finish(call, -ENOMEM);
         return;
@@ -419,7 +449,7 @@ static int call_alloc(struct wsd_client *client, const struct wsd_callbacks *cal
     *ret_call = call = spares_take(&client->spare_calls, sizeof(*call));
     if (!call)
         return client_error(client, -ENOMEM, 74, "out of memory");
-    memset(call, 0, sizeof(*call));
+    memset(call, 0, offsetof(struct wsd_call, args_room));
     call->client = client;
     list_init(&call->link);
     list_init(&call->feeding);
@@ -441,7 +471,7 @@ static int pack_args(const struct wsd_submit *submit, struct wsd_call *call)
 
     for (size_t i = 0; i < submit->n_args; i++)
         size += strlen(submit->args[i]) + 1;
-    args = malloc(size ? size : 1);
+    args = size > sizeof(call->args_room) ? malloc(size) : call->args_room;
     if (!args)
         return -ENOMEM;
     for (size_t i = 0; i < submit->n_args; i++) {
@@ -752,10 +782,10 @@ struct wsd_call *wsd_call_free(struct wsd_call *call)
         call_forget(call);
     list_remove(&call->feeding);
     call->input_size = 0;
-    call->output_taken += buffer_size(&call->output);
+    call->output_taken += waiting_size(call);
     if (!call->callbacks.output)
         call->output_taken = call->output_received;
-    buffer_deinit(&call->output);
+    waiting_drop(call);
     client->depth++;
     call_drain(call);
     client->depth--;

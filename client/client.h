@@ -31,6 +31,7 @@
 #define OUT_HIGH             (1024u * 1024u)     /* bytes waiting to be sent above which no input is taken */
 #define OPENED_MAX           64u                 /* descriptors waiting to be sent */
 #define OPENED_ANSWERS_MAX   4096u /* unsent answers to OPEN: a wsd that asks on without reading is broken */
+#define CALL_ROOM            64u
 #define QUERY_TIMEOUT_USEC   (30u * 1000000u)
 #define CONNECT_TIMEOUT_USEC (5u * 1000000u)
 
@@ -134,19 +135,22 @@ struct wsd_call {
     uint64_t order;          /* in that */
     struct array *array;     /* it is in this one, as item `index`, and has no request of its own; NULL */
     uint32_t index;
-    const char *args; /* owned; one behind the other, each with its NUL */
+    const char *args; /* one behind the other, each with its NUL: args_room, or owned */
     size_t args_size;
     uint32_t argc;
     const uint8_t *input; /* the user's; what is left to send */
     size_t input_size;
     uint64_t input_sent, input_limit;
     uint64_t output_received, output_taken, output_granted;
-    struct buffer output; /* gathered, or waiting while held */
+    struct buffer output; /* gathered, or waiting while held; or: */
+    size_t small_output;  /* bytes in output_room */
     struct wsd_job_info info;
     char *info_texts;
     int error, exit;
     uint64_t retry_usec;
     char *text;
+    /* What is small needs no block of its own. Not zeroed. */
+    char args_room[CALL_ROOM], texts_room[CALL_ROOM], output_room[CALL_ROOM];
 };
 
 /* --- client.c ---------------------------------------------------------------------------------------------------- */
@@ -257,8 +261,9 @@ void lane_free(struct wsd_client *client); /* the handle goes; every request has
 
 /* --- text.c ------------------------------------------------------------------------------------------------------ */
 
-/* Copies a job with its texts into one block, *ret_texts, which the caller frees. 0 or -ENOMEM. */
-int job_info_copy(const struct msg_job *job, struct wsd_job_info *ret_info, char **ret_texts);
+/* Copies a job with its texts, into the room where they fit, else into one block, *ret_texts, which the caller frees (NULL: none).
+ * 0 or -ENOMEM. */
+int job_info_copy(const struct msg_job *job, struct wsd_job_info *ret_info, char *room, size_t room_size, char **ret_texts);
 /* The same without a copy: lives as long as job. */
 void job_info_view(const struct msg_job *job, struct wsd_job_info *ret_info);
 /* The errno of a code of the contract, and the code of an errno. */

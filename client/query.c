@@ -102,7 +102,7 @@ static int show_job(struct wsd_client *client, struct query *query, const struct
     size_t size = MIN(wanted->size, sizeof(info));
     char *texts;
 
-    if (job_info_copy(&msg->job, &info, &texts) < 0)
+    if (job_info_copy(&msg->job, &info, NULL, 0, &texts) < 0)
         return client_error(client, -ENOMEM, 74, "out of memory");
     free(client->job_texts);
     client->job_texts = texts;

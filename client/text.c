@@ -98,27 +98,36 @@ void job_info_view(const struct msg_job *job, struct wsd_job_info *ret_info)
         memcpy(ret_info->batch.bytes, job->batch.data, sizeof(ret_info->batch));
 }
 
-int job_info_copy(const struct msg_job *job, struct wsd_job_info *ret_info, char **ret_texts)
+int job_info_copy(const struct msg_job *job, struct wsd_job_info *ret_info, char *room, size_t room_size, char **ret_texts)
 {
-    struct wsd_job_info info;
-    const char **texts[] = {&info.plugin, &info.function, &info.error, &info.status, &info.worker,
-                            &info.backtrace, &info.key, &info.tags};
+    const struct {
+        const struct span *from;
+        const char **to;
+    } texts[] = {{&job->plugin, &ret_info->plugin}, {&job->function, &ret_info->function}, {&job->error, &ret_info->error},
+                 {&job->status, &ret_info->status}, {&job->worker, &ret_info->worker}, {&job->backtrace, &ret_info->backtrace},
+                 {&job->key, &ret_info->key},       {&job->tags, &ret_info->tags}};
     size_t size = 0;
-    char *p;
+    char *p = room;
 
-    job_info_view(job, &info);
     for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
-        size += strlen(*texts[i]) + 1;
-    *ret_texts = p = malloc(size);
-    if (!p)
-        return -ENOMEM;
-    for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
-        size_t n = strlen(*texts[i]) + 1;
-
-        *texts[i] = memcpy(p, *texts[i], n);
-        p += n;
+        size += texts[i].from->size + (texts[i].from->size > 0);
+    *ret_texts = size > room_size ? malloc(size) : NULL;
+    if (size > room_size) {
+        p = *ret_texts;
+        if (!p)
+            return -ENOMEM;
     }
-    *ret_info = info;
+    job_info_view(job, ret_info);
+    for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+        size_t n = texts[i].from->size;
+
+        *texts[i].to = n ? p : "";
+        if (!n)
+            continue;
+        memcpy(p, texts[i].from->data, n);
+        p[n] = 0;
+        p += n + 1;
+    }
     return 0;
 }
 

@@ -16,9 +16,9 @@
 #include <wsd/task.h>
 
 #include "base/cleanup.h"
-#include "base/clock.h"
 #include "base/cpus.h"
 #include "executor/work.h"
+#include "host/cputime.h"
 #include "host/files.h"
 
 /* A client that rings so often in a row without a call is shut out. Others may take what we are woken for, but then there
@@ -327,6 +327,7 @@ static void run_direct(struct pool_node *node, struct wsd_worker *self)
                                    .argc = q->argc,
                                    .input = q->input_size ? q->bytes + q->input_at : NULL,
                                    .input_size = q->input_size,
+                                   .started_usec = d->started_usec,
                                    .deadline_usec = d->deadline_usec,
                                    .cancel = &d->lane->back.memory->slots[d->number].cancel,
                                    .transport = &transport};
@@ -374,7 +375,7 @@ static bool prepare(struct lane *l, struct direct *d)
     limit = atomic_load_explicit(&l->binds[d->request.bind].max_run_usec, memory_order_relaxed);
     if (d->request.timeout_usec && (!limit || d->request.timeout_usec < limit))
         limit = d->request.timeout_usec;
-    now = clock_monotonic_usec();
+    now = d->started_usec = cputime_recent_nsec() / 1000u;
     d->deadline_usec = limit && limit < UINT64_MAX / 2 ? now + limit : 0;
     atomic_store_explicit(&u->deadline_usec, d->deadline_usec, memory_order_relaxed);
     atomic_store_explicit(&u->bind, d->request.bind, memory_order_relaxed);

@@ -27,7 +27,7 @@ struct direct {
     bool overflow;        /* [job's output_lock] more output than room */
     uint32_t used;        /* [job's output_lock] */
     void *scratch;        /* [job's output_lock] a reservation that is larger than what is left of `output`; NULL */
-    uint64_t deadline_usec;
+    uint64_t started_usec, deadline_usec;
     struct lane_request request;
     uint8_t output[LANE_OUTPUT];
 };

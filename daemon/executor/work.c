@@ -18,6 +18,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "host/cputime.h"
 #include "host/files.h"
 #include "ring/control.h"
 
@@ -177,10 +178,8 @@ static void transport_message(struct host_job *job, int level, const char *text)
 static void transport_progress(struct host_job *job, uint64_t done, uint64_t total)
 {
     struct slot *s = from_job(job);
-    struct up_slot *u = back_answer(&s->work->back, s->number);
 
-    atomic_store_explicit(&u->progress_done, done, memory_order_relaxed);
-    atomic_store_explicit(&u->progress_total, total, memory_order_relaxed);
+    back_progress(&s->work->back, s->number, s->generation, done, total);
 }
 
 static void transport_finished(struct host_job *job, struct wsd_worker *self)
@@ -208,9 +207,11 @@ static void transport_finished(struct host_job *job, struct wsd_worker *self)
     u->worker = self->index;
     u->exit = job->exit;
     u->messages = atomic_load_explicit(&s->messages, memory_order_relaxed);
-    /* mostly empty: eight lines less that have to go from core to core */
-    memcpy(u->error, job->error, strlen(job->error) + 1);
-    memcpy(u->status, job->status, strlen(job->status) + 1);
+    u->texts = *job->error || *job->status;
+    if (u->texts) {
+        memcpy(u->error, job->error, strlen(job->error) + 1);
+        memcpy(u->status, job->status, strlen(job->status) + 1);
+    }
     /* release: partner is the acquire in work_take(), in whoever gets this slot's next job. Before the completion: that
      * one lets wsd use the slot again. */
     atomic_store_explicit(&s->busy, false, memory_order_release);
@@ -253,13 +254,11 @@ static const char *map_input(struct slot *s, int fd, bool streaming)
     return r == 0 ? NULL : r == -ESTALE ? "its input was cut before it began" : "its input cannot be mapped";
 }
 
-/* NULL, or why there is no input. */
+/* What came by descriptor. NULL, or why it is not there. */
 static const char *get_input(struct slot *s, const struct plugin_function *function)
 {
     _cleanup_(close_fdp) int fd = -1;
 
-    if (!(s->request.flags & DOWN_DESCRIPTOR))
-        return NULL;
     if (!slot_wait(s, input_there, &fd))
         return "cancelled before its input came";
     if (s->request.flags & DOWN_OUTPUT_PLACE && map_part(&s->place, fd, s->request.output_at, s->request.output_size) < 0)
@@ -301,8 +300,10 @@ static void run_slot(struct pool_node *node, struct wsd_worker *self)
     request.function = why ? NULL : work_function(s->work, (uint64_t)q->plugin << 32 | q->function);
     if (!why && !request.function)
         why = "wsd handed over a job of an unknown function";
-    if (!why)
+    if (!why && q->flags & DOWN_DESCRIPTOR) {
         why = get_input(s, request.function);
+        cputime_stale(); /* that may have waited */
+    }
     if (why)
         request.function = NULL;
     request.id = q->id;
@@ -331,7 +332,7 @@ static struct pool_node *take_job(struct work *w, bool *ret_more)
     while ((number = back_take(&w->back, &generation, ret_more)) != RING_NONE) {
         struct slot *s = &w->slots[number];
 
-        if (!back_claim(&w->back, number, generation)) {
+        if (!back_claim(&w->back, number, generation, cputime_recent_nsec() / 1000u)) {
             inputs_drop(&w->inputs, number, generation);
             continue;
         }
@@ -357,10 +358,9 @@ static struct pool_node *take_job(struct work *w, bool *ret_more)
 }
 
 /* In turns, so that neither keeps the other waiting. */
-struct pool_node *work_take(void *context, bool *ret_more)
+static struct pool_node *take_in_turn(struct work *w, bool *ret_more)
 {
     static _Thread_local bool direct_first;
-    struct work *w = context;
     struct pool_node *node;
 
     direct_first = !direct_first;
@@ -370,6 +370,15 @@ struct pool_node *work_take(void *context, bool *ret_more)
     }
     node = take_job(w, ret_more);
     return node ? node : lanes_take(w, ret_more);
+}
+
+struct pool_node *work_take(void *context, bool *ret_more)
+{
+    struct pool_node *node = take_in_turn(context, ret_more);
+
+    if (!node)
+        cputime_stale(); /* whoever finds nothing looks on, or sleeps */
+    return node;
 }
 
 bool work_ready(void *context)

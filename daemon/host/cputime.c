@@ -13,6 +13,8 @@ static _Thread_local struct {
     uint64_t last;      /* the last that was told */
 } anchor __attribute__((tls_model("initial-exec")));
 
+static _Thread_local uint64_t recent __attribute__((tls_model("initial-exec"))); /* CLOCK_MONOTONIC; 0: too long ago */
+
 static uint64_t read_nsec(clockid_t id)
 {
     struct timespec t;
@@ -21,17 +23,32 @@ static uint64_t read_nsec(clockid_t id)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-uint64_t cputime_nsec(uint64_t *ret_wall_nsec)
+uint64_t cputime_at(uint64_t wall_nsec)
 {
-    uint64_t wall = read_nsec(CLOCK_MONOTONIC);
-
-    *ret_wall_nsec = wall;
-    if (anchor.wall == 0 || wall - anchor.wall >= CPUTIME_DRIFT_NSEC) {
+    if (anchor.wall == 0 || wall_nsec - anchor.wall >= CPUTIME_DRIFT_NSEC) {
         anchor.cpu = read_nsec(CLOCK_THREAD_CPUTIME_ID);
-        anchor.wall = wall;
+        anchor.wall = wall_nsec;
     }
-    uint64_t now = anchor.cpu + (wall - anchor.wall);
+    uint64_t now = anchor.cpu + (wall_nsec - anchor.wall);
     if (now > anchor.last)
         anchor.last = now;
     return anchor.last;
+}
+
+uint64_t cputime_nsec(uint64_t *ret_wall_nsec)
+{
+    recent = *ret_wall_nsec = read_nsec(CLOCK_MONOTONIC);
+    return cputime_at(recent);
+}
+
+uint64_t cputime_recent_nsec(void)
+{
+    if (!recent)
+        recent = read_nsec(CLOCK_MONOTONIC);
+    return recent;
+}
+
+void cputime_stale(void)
+{
+    recent = 0;
 }

@@ -14,3 +14,10 @@
 
 /* Never goes backwards. *ret_wall_nsec: CLOCK_MONOTONIC, which had to be read for it. [any thread, its own clock] */
 uint64_t cputime_nsec(uint64_t *ret_wall_nsec);
+
+/* Between the end of one job and the begin of the next a worker only keeps books: the reading of the end does for both. So
+ * cputime_recent_nsec() is CLOCK_MONOTONIC, as it was at the last of these calls; where cputime_stale() said that time has passed since,
+ * it is read. cputime_at() is what cputime_nsec() was then. [any thread, its own] */
+uint64_t cputime_recent_nsec(void);
+uint64_t cputime_at(uint64_t wall_nsec);
+void cputime_stale(void);

@@ -35,16 +35,20 @@ struct host_job *host_current(void)
 }
 
 /* This thread now works for `job` (NULL: for none); the CPU time since the last switch is charged to the one before. */
-static struct host_job *host_switch(struct host_job *job, uint64_t *ret_wall_nsec)
+static struct host_job *switch_at(struct host_job *job, uint64_t now)
 {
     struct host_job *before = current.job;
-    uint64_t now = cputime_nsec(ret_wall_nsec);
 
     if (before)
         atomic_fetch_add_explicit(&before->cpu_nsec, now - current.since_nsec, memory_order_relaxed);
     current.job = job;
     current.since_nsec = now;
     return before;
+}
+
+static struct host_job *host_switch(struct host_job *job, uint64_t *ret_wall_nsec)
+{
+    return switch_at(job, cputime_nsec(ret_wall_nsec));
 }
 
 /* So that a trace can tell. */
@@ -85,6 +89,7 @@ void host_task_enter(struct wsd_worker *self, void *task_context, void *outer, v
     uint64_t wall;
 
     host_switch(task_context, &wall);
+    cputime_stale();
     tell_subject(self, task_context);
     tell_plugin(self, task_context);
 }
@@ -427,9 +432,10 @@ void host_job_run(struct host_job *job, struct wsd_worker *self)
     uint64_t wall_nsec;
 
     self->context = job; /* stolen children inherit it */
-    struct host_job *outer = host_switch(job, &wall_nsec);
+    struct host_job *outer = switch_at(job, cputime_at(cputime_recent_nsec()));
     tell_subject(self, job);
     tell_plugin(self, job);
+    cputime_stale();
     int status = job->function->run(&job->job, self);
     if (self->top != top) {
         /* Its children would run on in memory that is gone. Dies while it is still known whose doing it is. */

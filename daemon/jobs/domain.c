@@ -16,6 +16,7 @@
 #include "jobs/promise.h"
 
 #define BATCH          256u     /* completions a domain and turn of the loop */
+#define RING_EARLY     32u      /* jobs handed over, after which the executor begins before the turn of the loop is over */
 #define GATE_BATCH     1024u    /* jobs that are moved to gates at a time */
 #define DEATHS_FREE    2u       /* executors may die this often in a row before there are pauses */
 #define DEATHS_MAX     8u       /* and this often, before any was of use, until wsd gives up for now */
@@ -699,18 +700,18 @@ void domain_pump(struct domain *d)
         if (r != 0)
             break;
         n++;
+        if (++d->n_unrung == RING_EARLY) /* and again at the end of the turn */
+            front_ring(&d->executor->front, 1);
     }
-    if (n) {
-        d->unrung = true;
+    if (n)
         pulse_busy(d);
-    }
 }
 
 void domain_ring(struct domain *d)
 {
-    if (d->unrung && d->executor)
+    if (d->n_unrung && d->executor)
         front_ring(&d->executor->front, 1);
-    d->unrung = false;
+    d->n_unrung = 0;
 }
 
 /* The job of a slot that came back; the slot is free after. */

@@ -92,7 +92,13 @@ static void names_of(const struct job *job, struct name ret[static JOB_GATES])
     }
 }
 
-/* Those that are there. They are looked for only where there is any gate; the user's is at hand. */
+/* Whether there may be any on its way: mostly there are none at all. */
+static bool has_gates(const struct job *job)
+{
+    return job->domain->jobs->gates.n || job->user->gate;
+}
+
+/* Those that are there; the user's is at hand. */
 static void gates_of(const struct job *job, struct gate *ret[static JOB_GATES])
 {
     const struct jobs *jobs = job->domain->jobs;
@@ -170,6 +176,8 @@ bool gate_lets(struct job *job)
     uint64_t most = user_limits(job->domain->jobs, job->user)->running_per_user;
     struct gate *gates[JOB_GATES], **user = &gates[GATE_OF_USER];
 
+    if (!most && !has_gates(job))
+        return true;
     gates_of(job, gates);
     if (most && !*user && job->user->n_running >= most)
         *user = gate_of_user(job->domain->jobs, job->user);
@@ -187,6 +195,10 @@ void job_unqueue(struct job *job)
 {
     struct gate *gates[JOB_GATES];
 
+    if (!job->gate) {
+        queue_take(&job->domain->queue, job);
+        return;
+    }
     gates_of(job, gates);
     if (job->gate & GATE_AT) {
         queue_take(&gates[(job->gate & GATE_AT) - 1]->queue, job);
@@ -194,8 +206,7 @@ void job_unqueue(struct job *job)
         return;
     }
     queue_take(&job->domain->queue, job);
-    if (job->gate)
-        job->domain->jobs->gates_due = true;
+    job->domain->jobs->gates_due = true;
     forget_out(job, gates);
 }
 
@@ -204,6 +215,8 @@ static void count(struct job *job, int by)
     struct gate *gates[JOB_GATES];
 
     job->user->n_running = (uint32_t)((int)job->user->n_running + by);
+    if (!has_gates(job))
+        return;
     gates_of(job, gates);
     for (int i = 0; i < JOB_GATES; i++)
         if (gates[i]) {

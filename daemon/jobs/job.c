@@ -281,8 +281,8 @@ int job_limit_run(struct job *job)
     const char *of = NULL;
     char name[64]; /* one that was restored belongs to a plugin that is not loaded yet, and has told none */
 
-    poison_name(job->domain->jobs, job->domain->key, job->plugin->request, name);
-    uint64_t limit = o->plugin_max_run ? o->plugin_max_run(job->plugin->name ? job->plugin->name : name, &of, o->context) : o->limits.max_run_usec;
+    const char *plugin = job->plugin->name ? job->plugin->name : poison_name(job->domain->jobs, job->domain->key, job->plugin->request, name);
+    uint64_t limit = o->plugin_max_run ? o->plugin_max_run(plugin, &of, o->context) : o->limits.max_run_usec;
     struct job_more *m = job->more;
 
     if (!limit || (m && m->timeout_usec && m->timeout_usec <= limit))
@@ -314,7 +314,7 @@ static bool may_use(const struct job *job, const char *plugin)
     return false;
 }
 
-void job_resolve(struct job *job)
+void job_resolve(struct job *job, const char *function)
 {
     struct jobs *jobs = job->domain->jobs;
     struct plugin *p = job->plugin;
@@ -327,10 +327,10 @@ void job_resolve(struct job *job)
                    p->error_text ? p->error_text : "cannot be loaded");
         return;
     }
-    struct plugin_function *f = plugin_find_function(p, job->function_name);
+    struct plugin_function *f = plugin_find_function(p, function);
     if (!f) {
         snprintf(text, sizeof(text), "%s has no function %.64s: see `wsctl plugin show %.64s`", p->name,
-                 job->function_name, p->name);
+                 function, p->name);
         job_refuse(job, CODE_NOT_FOUND, text);
         return;
     }
@@ -345,8 +345,6 @@ void job_resolve(struct job *job)
         job_refuse(job, CODE_DENIED, text);
         return;
     }
-    free(job->function_name);
-    job->function_name = NULL;
     job_set_function(job, f);
     if (job_limit_run(job) < 0 || time_limit_wait(job) < 0) {
         job_refuse(job, CODE_BUSY, "out of memory");

@@ -188,7 +188,7 @@ struct job {
     struct watch *watches;
     struct job_more *more; /* NULL until needed */
     union {
-        char *function_name;                    /* NEW: as submitted */
+        char *function_name;                    /* NEW, while the plugin is loaded: as submitted */
         struct { uint32_t slot, generation; };  /* RUNNING */
     };
     uint64_t accepted_usec; /* CLOCK_MONOTONIC: when it came */
@@ -315,7 +315,7 @@ struct domain {
     uint32_t n_aged;        /* of those handed */
     uint32_t n_deaths; /* in a row, of executors that were of no use */
     bool distrusted;   /* the executor told lies and is being ended */
-    bool unrung;       /* jobs were handed over since the executor's doorbell was rung */
+    uint32_t n_unrung; /* jobs that were handed over since the executor's doorbell was rung */
     bool finishing;    /* the executor was told to end: nothing goes to it any more */
     char *unsafe;      /* the executor cannot confine itself: why; NULL */
     uint64_t alone;    /* what was handed to this executor: of which function, 0 nothing, DOMAIN_MIXED of several */
@@ -391,7 +391,7 @@ void job_move(struct job *job, enum job_state state);
 
 /* job.c */
 struct job_more *job_more(struct job *job); /* NULL: no memory */
-void job_resolve(struct job *job);          /* NEW, its plugin is ready or failed: accepts or refuses it */
+void job_resolve(struct job *job, const char *function); /* NEW, its plugin is ready or failed: accepts or refuses it */
 void job_refuse(struct job *job, int code, const char *text); /* not accepted yet: ends and frees it */
 void job_refuse_until(struct job *job, int code, const char *text, uint64_t retry_usec); /* worth another try after this */
 void job_leave(struct job *job, int code, const char *text);  /* in no list: those who follow are told this, and it is freed */
@@ -543,7 +543,7 @@ int plugin_request(const struct jobs *jobs, uint32_t uid, const char *plugin, co
 struct plugin *plugin_get(struct domain *d, const char *request);
 bool plugin_wanted(const struct plugin *p); /* to be loaded, and somebody waits for it */
 struct plugin *plugin_loading(struct domain *d); /* what the executor loads now, or NULL */
-void plugin_wait(struct job *job); /* NEW: until its plugin is loaded, which begins, or was done before */
+void plugin_wait(struct job *job, const char *function); /* NEW: until its plugin is loaded, which begins, or was done before */
 void plugin_rearm(struct domain *d); /* see jobs_rearm() */
 void plugin_load(struct plugin *p); /* sends LOAD to the executor, which is started where none runs */
 void plugin_control(struct domain *d, const struct control *c); /* LOADED, FUNCTION */

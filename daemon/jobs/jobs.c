@@ -415,13 +415,13 @@ static const char *refusal(struct jobs *jobs, const struct job_request *r, struc
     return words;
 }
 
-static struct job *job_new(struct jobs *jobs, const struct job_request *r, struct user *user)
+static struct job *job_new(struct jobs *jobs, const struct job_request *r, struct user *user, uint64_t now_usec)
 {
     struct job *job = job_alloc(jobs, r->args_size, r->more_input ? 0 : r->input_size, r->batch);
 
     if (!job)
         return NULL;
-    job->accepted_usec = clock_monotonic_usec();
+    job->accepted_usec = now_usec;
     if (r->id)
         memcpy(job->id, r->id, sizeof(job->id));
     else
@@ -497,11 +497,18 @@ static int join(struct job *job, const struct job_request *r, struct watch *w)
     return 0;
 }
 
-/* Where jobs of a request go; of an array it is looked up once. */
+/* Whose jobs of a request are, when they came, and where they go; of an array it is looked up once. */
 struct place {
+    struct user *user;
+    uint64_t now_usec;
     struct domain *domain;
     struct plugin *plugin; /* NULL: not known yet */
 };
+
+static struct place place_of(struct jobs *jobs, const struct job_request *r)
+{
+    return (struct place){.user = user_get(jobs, r->uid), .now_usec = clock_monotonic_usec()};
+}
 
 /* 0: it is there. Else refuses the job, and returns NOT_TAKEN, or -ENOMEM. */
 static int place_find(struct jobs *jobs, const struct job_request *r, struct place *place, struct watch *owner)
@@ -534,7 +541,7 @@ static int place_find(struct jobs *jobs, const struct job_request *r, struct pla
 /* 0 also where it was refused for its own sake; NOT_TAKEN: for what holds for the next as well; -ENOMEM. */
 static int submit(struct jobs *jobs, const struct job_request *r, struct place *place, struct watch *owner)
 {
-    struct user *user = user_get(jobs, r->uid);
+    struct user *user = place->user;
     uint64_t retry_usec = 0;
     _cleanup_(after_freep) struct awaiting *awaiting = NULL;
     char words[JOB_TEXT];
@@ -550,7 +557,7 @@ static int submit(struct jobs *jobs, const struct job_request *r, struct place *
     text = refusal(jobs, r, user, words, &code, &retry_usec);
     if (!text && r->durable)
         text = durable_refuses(jobs, r, &code, words);
-    if (!text && after_new(jobs, r, &awaiting, &text, &code, words) < 0)
+    if (!text && r->n_after + r->n_after_any && after_new(jobs, r, &awaiting, &text, &code, words) < 0)
         return -ENOMEM;
     if (text) {
         refuse_until(jobs, r->uid, owner, code, text, retry_usec);
@@ -564,7 +571,7 @@ static int submit(struct jobs *jobs, const struct job_request *r, struct place *
         refuse(jobs, r->uid, owner, CODE_BUSY, "too many bytes of this user (max-bytes-per-user in wsd.conf): try again later");
         return NOT_TAKEN;
     }
-    struct job *job = job_new(jobs, r, user);
+    struct job *job = job_new(jobs, r, user, place->now_usec);
     if (!job) {
         user_refund(jobs, user, bytes);
         return -ENOMEM;
@@ -579,8 +586,7 @@ static int submit(struct jobs *jobs, const struct job_request *r, struct place *
     watch_add(job, owner);
     if (r->batch)
         batch_add(r->batch, job);
-    job->function_name = strdup(r->function);
-    if (more_init(job, r) < 0 || !job->function_name || (awaiting && !job_more(job))) {
+    if (more_init(job, r) < 0 || (awaiting && !job_more(job))) {
         user_refund(jobs, user, after_charge(awaiting));
         job_refuse(job, CODE_BUSY, "out of memory");
         return 0;
@@ -597,13 +603,13 @@ static int submit(struct jobs *jobs, const struct job_request *r, struct place *
         job->more->charged += after_charge(awaiting);
         job->more->awaiting = TAKE(awaiting);
     }
-    plugin_wait(job);
+    plugin_wait(job, r->function);
     return 0;
 }
 
 int jobs_submit(struct jobs *jobs, const struct job_request *r, struct watch *owner)
 {
-    struct place place = {0};
+    struct place place = place_of(jobs, r);
     int answer = submit(jobs, r, &place, owner);
 
     return answer == NOT_TAKEN ? 0 : answer;
@@ -612,12 +618,12 @@ int jobs_submit(struct jobs *jobs, const struct job_request *r, struct watch *ow
 uint32_t jobs_submit_array(struct jobs *jobs, struct job_request *r, uint32_t n, uint8_t ret_id[16],
                            struct watch *(*next)(struct job_request *r, uint32_t i, void *userdata), void *userdata)
 {
-    struct place place = {0};
+    struct place place = place_of(jobs, r);
     uint8_t id[16];
     int answer = 0;
     uint32_t i;
 
-    id_make(jobs, clock_monotonic_usec() + jobs->realtime_usec, id);
+    id_make(jobs, place.now_usec + jobs->realtime_usec, id);
     jobs->n_ids += n - 1;
     memcpy(ret_id, id, sizeof(id));
     r->id = id;
@@ -705,24 +711,31 @@ int jobs_info(struct jobs *jobs, const uint8_t id[16], uint32_t uid,
     return 0;
 }
 
-int jobs_cancel(struct jobs *jobs, const uint8_t id[16], uint32_t uid)
+static void cancel(struct job *job, uint32_t by)
+{
+    struct log_about about = job_about(job);
+
+    about.uid = &by;
+    if (by != job->user->uid && !job_final(job))
+        log_event(LOG_KIND_ADMINISTRATOR, LOG_NOTICE, &about, "job " JOB_ID_FORMAT " of user %u: cancelled by user %u", JOB_ID_ARGS(job->id),
+                  job->user->uid, by);
+    job_stop(job, STOP_CANCEL);
+}
+
+int jobs_cancel(struct jobs *jobs, const uint8_t id[16], uint32_t uid, uint32_t by)
 {
     struct job *job = job_find(jobs, id, uid);
 
     if (!job)
         return -ENOENT;
-    struct log_about about = job_about(job);
-    about.uid = &uid;
-    if (uid != job->user->uid && !job_final(job))
-        log_event(LOG_KIND_ADMINISTRATOR, LOG_NOTICE, &about, "job " JOB_ID_FORMAT " of user %u: cancelled by user %u", JOB_ID_ARGS(job->id), job->user->uid, uid);
-    job_stop(job, STOP_CANCEL);
+    cancel(job, by);
     return 0;
 }
 
-void jobs_cancel_watched(struct watch *w, uint32_t uid)
+void jobs_cancel_watched(struct watch *w, uint32_t uid, uint32_t by)
 {
     if (w->job && (uid == 0 || uid == w->job->user->uid))
-        job_stop(w->job, STOP_CANCEL);
+        cancel(w->job, by);
 }
 
 bool jobs_poll(struct jobs *jobs)
@@ -756,6 +769,8 @@ bool jobs_asleep(struct jobs *jobs)
     {
         struct domain *d = container_of(l, struct domain, link);
 
+        if (d->n_unrung) /* handed over since jobs_poll(), for a connection whose frames had been held back */
+            return false;
         if (d->executor && !d->distrusted && front_asleep(&d->executor->front))
             return false;
     }

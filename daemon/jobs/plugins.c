@@ -142,19 +142,26 @@ void plugin_rearm(struct domain *d)
     load_timer_set(d);
 }
 
-void plugin_wait(struct job *job)
+void plugin_wait(struct job *job, const char *function)
 {
     struct plugin *p = job->plugin;
 
+    if (p->state == PLUGIN_READY || p->state == PLUGIN_FAILED) {
+        job_resolve(job, function);
+        return;
+    }
+    job->function_name = strdup(function);
+    if (!job->function_name) {
+        job_refuse(job, CODE_BUSY, "out of memory");
+        return;
+    }
     list_push_back(&p->waiting, &job->link);
     if (p->state == PLUGIN_UNKNOWN)
         plugin_load(p);
-    else if (p->state != PLUGIN_LOADING)
-        job_resolve(job);
 }
 
 /* Only now the name is known by which the configuration may want it apart. */
-static bool moved(struct plugin *p, struct job *job)
+static bool moved(struct plugin *p, struct job *job, const char *function)
 {
     struct domain *d = p->domain, *own;
     struct plugin *there;
@@ -170,7 +177,7 @@ static bool moved(struct plugin *p, struct job *job)
     there->n_jobs++;
     job->domain = own;
     job->plugin = there;
-    plugin_wait(job);
+    plugin_wait(job, function);
     return true;
 }
 
@@ -184,9 +191,10 @@ static void settled(struct plugin *p)
     load_timer_set(p->domain);
     while (!list_empty(&p->waiting)) {
         struct job *job = container_of(p->waiting.next, struct job, link);
+        _cleanup_(freep) char *function = TAKE(job->function_name);
 
-        if (!moved(p, job))
-            job_resolve(job);
+        if (!moved(p, job, function))
+            job_resolve(job, function);
     }
     while (!list_empty(&p->queries))
         answer(p, container_of(p->queries.next, struct plugin_query, link));

@@ -16,7 +16,9 @@
 
 static struct suspect *suspect_of(const struct job *job)
 {
-    return quarantine_find(&job->domain->jobs->quarantine, job->domain->key, job->plugin->request, job_function(job)->name);
+    const struct quarantine *q = &job->domain->jobs->quarantine;
+
+    return quarantine_is_empty(q) ? NULL : quarantine_find(q, job->domain->key, job->plugin->request, job_function(job)->name);
 }
 
 static void words(const struct job *job, const struct suspect *s, uint64_t now, char text[static JOB_TEXT])
@@ -121,7 +123,7 @@ void poison_ended(struct job *job, bool went_well)
 {
     struct quarantine *q = &job->domain->jobs->quarantine;
 
-    if (job_function(job) && quarantine_ended(q, job->domain->key, job->plugin->request, job_function(job)->name, job, went_well))
+    if (!quarantine_is_empty(q) && job_function(job) && quarantine_ended(q, job->domain->key, job->plugin->request, job_function(job)->name, job, went_well))
         log_notice("%s:%s went well: out of quarantine", plugin_title(job->plugin), job_function(job)->name);
 }
 

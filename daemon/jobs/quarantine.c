@@ -22,7 +22,7 @@ static uint64_t key_of(uint64_t owner, const char *request, const char *function
 
 struct suspect *quarantine_find(const struct quarantine *q, uint64_t owner, const char *request, const char *function)
 {
-    if (q->suspects.n == 0)
+    if (quarantine_is_empty(q))
         return NULL;
     for (struct hash_link *l = hash_first(&q->suspects, key_of(owner, request, function)); l; l = hash_next(l)) {
         struct suspect *s = container_of(l, struct suspect, link);
@@ -192,6 +192,8 @@ void quarantine_try(struct suspect *s, const void *job)
 bool quarantine_ended(struct quarantine *q, uint64_t owner, const char *request, const char *function, const void *job,
                       bool went_well)
 {
+    if (quarantine_is_empty(q))
+        return false;
     struct suspect *s = quarantine_find(q, owner, request, function);
     struct suspect *plugin = went_well ? quarantine_find(q, owner, request, "") : NULL;
     bool tried = s && s->trial == job;

@@ -47,6 +47,12 @@ enum quarantine_answer { QUARANTINE_FREE = 0, QUARANTINE_TRIAL = 1, QUARANTINE_R
 void quarantine_deinit(struct quarantine *q);
 
 /* NULL: nothing is known against it. Costs nothing while nothing is known against anybody. */
+/* Nobody has crashed of late, as mostly: there is nothing to find. */
+static inline bool quarantine_is_empty(const struct quarantine *q)
+{
+    return q->suspects.n == 0;
+}
+
 struct suspect *quarantine_find(const struct quarantine *q, uint64_t owner, const char *request, const char *function);
 
 /* This function has crashed, in this job. True: it is in quarantine from now on, or again. */

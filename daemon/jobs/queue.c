@@ -120,13 +120,23 @@ void queue_take(struct queue *q, struct job *job)
     }
 }
 
-/* Of the highest priority that waits; PRIORITIES: nobody does. */
+/* Of the highest priority that waits, from that list on; PRIORITIES: nobody does. */
+static uint32_t list_from(const struct queue *q, uint32_t from)
+{
+    uint64_t without = from % 64;
+
+    for (uint32_t i = from / 64; i < ARRAY_SIZE(q->map); i++, without = 0) {
+        uint64_t map = q->map[i] >> without << without;
+
+        if (map)
+            return i * 64 + (uint32_t)__builtin_ctzll(map);
+    }
+    return PRIORITIES;
+}
+
 static uint32_t first_list(const struct queue *q)
 {
-    for (uint32_t i = 0; i < ARRAY_SIZE(q->map); i++)
-        if (q->map[i])
-            return i * 64 + (uint32_t)__builtin_ctzll(q->map[i]);
-    return PRIORITIES;
+    return list_from(q, 0);
 }
 
 struct job *queue_first(struct queue *q)
@@ -141,21 +151,20 @@ struct job *queue_first(struct queue *q)
 
 struct job *queue_aged(struct queue *q, uint64_t before_usec)
 {
-    uint32_t top = PRIORITIES;
+    uint32_t top = first_list(q);
 
     if (q->turns != AGEING_TURNS - 1)
         return NULL;
-    for (uint32_t i = 0; i < PRIORITIES; i++) {
-        uint32_t p = (q->aged + i) % PRIORITIES;
+    for (int part = 0; part < 2; part++) { /* from where the last one was on, then those before */
+        uint32_t end = part == 0 ? PRIORITIES : q->aged;
 
-        if (!(q->map[p / 64] >> (p % 64) & 1))
-            continue;
-        if (top == PRIORITIES)
-            top = first_list(q);
-        struct lane *lane = container_of(q->lists[p].next, struct lane, link);
-        struct job *job = container_of(lane->jobs.next, struct job, link);
-        if (p != top && job->accepted_usec <= before_usec)
-            return job;
+        for (uint32_t p = list_from(q, part == 0 ? q->aged : 0); p < end; p = list_from(q, p + 1)) {
+            struct lane *lane = container_of(q->lists[p].next, struct lane, link);
+            struct job *job = container_of(lane->jobs.next, struct job, link);
+
+            if (p != top && job->accepted_usec <= before_usec)
+                return job;
+        }
     }
     return NULL;
 }
@@ -167,6 +176,8 @@ void queue_turn(struct queue *q, const struct job *job)
     q->turns = (q->turns + 1) % AGEING_TURNS;
     struct list *list = queue_of(q, job->priority), *first = list->next;
 
+    if (first == list->prev) /* the only one */
+        return;
     list_remove(first);
     list_push_back(list, first);
 }

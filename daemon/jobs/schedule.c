@@ -288,7 +288,8 @@ static void on_refused(struct watch *w, int code, const char *text, uint64_t ret
     s->state = 0;
     s->exit = (uint32_t)code;
     snprintf(s->error, sizeof(s->error), "%s", text);
-    log_warning("schedule %s of uid %u: its run was refused: %s", s->name, s->job.uid, text);
+    log_event(LOG_KIND_SCHEDULE, LOG_WARNING, &(struct log_about){.plugin = s->job.plugin, .uid = &s->job.uid},
+              "schedule %s of uid %u: its run was refused: %s", s->name, s->job.uid, text);
     note(s);
     tell(s, code, s->error);
 }
@@ -350,7 +351,8 @@ static void on_due(struct due *due)
     s->base_usec = at;
     if (s->watch.job) {
         s->skipped++;
-        log_info("schedule %s of uid %u: skipped, since its last run is not done", s->name, s->job.uid);
+        log_event(LOG_KIND_SCHEDULE, LOG_INFO, &(struct log_about){.plugin = s->job.plugin, .uid = &s->job.uid},
+                  "schedule %s of uid %u: skipped, since its last run is not done", s->name, s->job.uid);
         note(s);
     } else {
         run(s, at);

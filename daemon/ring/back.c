@@ -17,7 +17,6 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/clock.h"
 #include "ring/region.h"
 
 #define BLOB_ALIGN      16u
@@ -87,10 +86,11 @@ static void push(struct back *b, uint64_t value)
     struct completion *c = &b->up->completions[at % RING_COMPLETIONS];
 
     atomic_store_explicit(&c->value, value, memory_order_relaxed);
-    /* release: partner is the acquire load in front.c's completion_there() */
-    atomic_store_explicit(&c->seq, at + 1, memory_order_release);
-    /* seq_cst RMW after the push: partner is the exchange in front_asleep(); one of the two sees the other */
-    if (atomic_exchange_explicit(&b->up->asleep, 0, memory_order_seq_cst) != 0)
+    /* An RMW that stands for a store and the fence behind it (see event_notify()); the line is ours, `asleep` is everybody's and is
+     * only read. Release: partner is the acquire load in front.c's completion_there(). seq_cst, and so is the load behind it:
+     * partners are the exchange in front_asleep() and its look; one of the two sees the other. */
+    atomic_exchange_explicit(&c->seq, at + 1, memory_order_seq_cst);
+    if (atomic_load_explicit(&b->up->asleep, memory_order_seq_cst) && atomic_exchange_explicit(&b->up->asleep, 0, memory_order_relaxed))
         back_bell(b);
 }
 
@@ -125,6 +125,12 @@ uint32_t back_take(struct back *b, uint32_t *ret_generation, bool *ret_more)
         if (!atomic_compare_exchange_weak_explicit(&b->head, &head, head + 1, memory_order_acq_rel,
                                                    memory_order_relaxed))
             continue;
+        if (n > 1) { /* what the next one will be read from comes from another core meanwhile */
+            uint32_t next = (uint32_t)atomic_load_explicit(&b->down->ring[(head + 1) % RING_SLOTS], memory_order_relaxed) % RING_SLOTS;
+
+            __builtin_prefetch(&b->down->slots[next]);
+            __builtin_prefetch((const char *)b->down + ring_small(b->down_arena, next));
+        }
         if ((uint32_t)word < RING_SLOTS) {
             *ret_generation = (uint32_t)(word >> 32);
             *ret_more = n > 1;
@@ -134,13 +140,13 @@ uint32_t back_take(struct back *b, uint32_t *ret_generation, bool *ret_more)
     }
 }
 
-bool back_claim(struct back *b, uint32_t slot, uint32_t generation)
+bool back_claim(struct back *b, uint32_t slot, uint32_t generation, uint64_t now_usec)
 {
     struct up_slot *u = &b->up->slots[slot];
     uint64_t word = ring_word(generation, RING_QUEUED);
 
     /* Before the CAS: see layout.h. Where the CAS fails nobody looks at it. */
-    atomic_store_explicit(&u->started_usec, clock_monotonic_usec(), memory_order_relaxed);
+    atomic_store_explicit(&u->started_usec, now_usec, memory_order_relaxed);
     /* acquire: partner is the release store in front_submit(), which was after the down slot was filled; release:
      * partner is the acquire load in front_running() */
     if (atomic_compare_exchange_strong_explicit(&u->state, &word, ring_word(generation, RING_RUNNING),
@@ -161,9 +167,6 @@ int back_read(struct back *b, uint32_t slot, uint32_t generation, struct back_re
                              .function = d->function,
                              .argc = d->argc,
                              .flags = d->flags,
-                             .input_at = d->input_at,
-                             .output_at = d->output_at,
-                             .output_size = d->output_size,
                              .timeout_usec = d->timeout_usec,
                              .cancel = &d->cancel};
 
@@ -183,6 +186,11 @@ int back_read(struct back *b, uint32_t slot, uint32_t generation, struct back_re
     q.args_size = args_size;
     q.input = by_fd || input_size == 0 ? NULL : base + blob + head;
     q.input_size = input_size;
+    if (q.flags & (DOWN_INPUT_FILE | DOWN_OUTPUT_PLACE)) {
+        q.input_at = d->input_at;
+        q.output_at = d->output_at;
+        q.output_size = d->output_size;
+    }
     *ret = q;
     return 0;
 }
@@ -190,6 +198,16 @@ int back_read(struct back *b, uint32_t slot, uint32_t generation, struct back_re
 struct up_slot *back_answer(struct back *b, uint32_t slot)
 {
     return &b->up->slots[slot];
+}
+
+void back_progress(struct back *b, uint32_t slot, uint32_t generation, uint64_t done, uint64_t total)
+{
+    struct up_slot *u = &b->up->slots[slot];
+
+    atomic_store_explicit(&u->progress_done, done, memory_order_relaxed);
+    atomic_store_explicit(&u->progress_total, total, memory_order_relaxed);
+    /* release: partner is the acquire load in front_progress() */
+    atomic_store_explicit(&u->progress_of, generation, memory_order_release);
 }
 
 void *back_small(struct back *b, uint32_t slot)

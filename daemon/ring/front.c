@@ -132,16 +132,18 @@ int front_prepare(struct front *f, const struct front_job *job, uint32_t *ret_sl
     memcpy(d->id, job->id, sizeof(d->id));
     d->generation = f->generation[slot];
     d->plugin = job->plugin;
-    d->function = job->function;
-    d->argc = job->argc;
+    d->function = (uint16_t)job->function;
+    d->argc = (uint16_t)job->argc;
     d->flags = job->flags;
     d->directory_size = (uint32_t)directory_size;
     d->args_size = (uint32_t)job->args_size;
     d->input_size = job->input_size;
-    d->input_at = job->input_at;
-    d->output_at = job->output_at;
-    d->output_size = job->output_size;
-    d->blob = blob;
+    if (job->flags & (DOWN_INPUT_FILE | DOWN_OUTPUT_PLACE)) {
+        d->input_at = job->input_at;
+        d->output_at = job->output_at;
+        d->output_size = job->output_size;
+    }
+    d->blob = (uint32_t)blob;
     d->timeout_usec = job->timeout_usec;
     atomic_store_explicit(&d->cancel, 0, memory_order_relaxed);
     if (directory_size)
@@ -161,8 +163,6 @@ void front_submit(struct front *f, uint32_t slot)
     uint64_t word = ring_word(f->generation[slot], slot);
 
     f->handed[slot] = 1;
-    atomic_store_explicit(&u->progress_done, 0, memory_order_relaxed);
-    atomic_store_explicit(&u->progress_total, 0, memory_order_relaxed);
     /* release: partner is the acquire CAS in back_claim(), which reads the down slot after it */
     atomic_store_explicit(&u->state, ring_word(f->generation[slot], RING_QUEUED), memory_order_release);
     atomic_store_explicit(&f->down->ring[f->tail % RING_SLOTS], word, memory_order_relaxed);
@@ -208,8 +208,14 @@ void front_cancel(struct front *f, uint32_t slot)
 
 void front_progress(struct front *f, uint32_t slot, uint64_t *ret_done, uint64_t *ret_total)
 {
-    *ret_done = atomic_load_explicit(&f->up->slots[slot].progress_done, memory_order_relaxed);
-    *ret_total = atomic_load_explicit(&f->up->slots[slot].progress_total, memory_order_relaxed);
+    const struct up_slot *u = &f->up->slots[slot];
+
+    *ret_done = *ret_total = 0;
+    /* acquire: partner is the release store in back_progress(); the numbers are not older than the mark */
+    if (atomic_load_explicit(&u->progress_of, memory_order_acquire) != f->generation[slot])
+        return;
+    *ret_done = atomic_load_explicit(&u->progress_done, memory_order_relaxed);
+    *ret_total = atomic_load_explicit(&u->progress_total, memory_order_relaxed);
 }
 
 bool front_untouched(struct front *f, uint32_t slot)
@@ -237,7 +243,6 @@ bool front_running(struct front *f, uint32_t slot, uint64_t *ret_started_usec)
     return running;
 }
 
-/* Mostly empty: eight lines less that have to come from another core. */
 static void line_copy(char ret[RING_TEXT], const volatile char from[RING_TEXT])
 {
     size_t n = 0;
@@ -267,8 +272,11 @@ static int answer_copy(struct front *f, uint32_t slot, struct front_completion *
     ret->ended_usec = u->ended_usec;
     ret->cpu_usec = u->cpu_usec;
     ret->output_size = u->output_size;
-    line_copy(ret->error, f->up->slots[slot].error);
-    line_copy(ret->status, f->up->slots[slot].status);
+    *ret->error = *ret->status = 0;
+    if (u->texts) {
+        line_copy(ret->error, u->error);
+        line_copy(ret->status, u->status);
+    }
     return 0;
 }
 
@@ -325,10 +333,21 @@ static bool completion_there(struct front *f, uint64_t position)
            position + 1;
 }
 
+/* What the one after the next will be read from comes from another core meanwhile. Whatever stands there, it is a slot's address. */
+static void fetch_ahead(const struct front *f)
+{
+    uint64_t value = atomic_load_explicit(&f->up->completions[(f->head + 2) % RING_COMPLETIONS].value, memory_order_relaxed);
+    uint32_t slot = (uint32_t)(value >> 32) % RING_SLOTS;
+
+    __builtin_prefetch(&f->up->slots[slot]);
+    __builtin_prefetch((const uint8_t *)f->up + ring_small(page_up(sizeof(struct up)), slot));
+}
+
 int front_next(struct front *f, struct front_completion *ret)
 {
     if (!completion_there(f, f->head))
         return FRONT_NONE;
+    fetch_ahead(f);
     return completion_read(f, ret);
 }
 
@@ -359,10 +378,10 @@ void front_release(struct front *f, uint32_t chunk, uint32_t run)
 
 bool front_asleep(struct front *f)
 {
-    /* seq_cst RMW before the look: partner is the exchange in the executor after its push; one of the two sees the
-     * other, so no completion is left lying while the loop sleeps */
+    /* seq_cst, both the RMW and the look behind it: partners are the executor's RMW that pushes, and its look behind that; one of the
+     * two sees the other, so no completion is left lying while the loop sleeps */
     atomic_exchange_explicit(&f->up->asleep, 1, memory_order_seq_cst);
-    if (!completion_there(f, f->head))
+    if (atomic_load_explicit(&f->up->completions[f->head % RING_COMPLETIONS].seq, memory_order_seq_cst) != f->head + 1)
         return false;
     front_awake(f);
     return true;

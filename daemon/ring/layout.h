@@ -24,12 +24,13 @@
 #pragma once
 
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/event.h"
 
 #define RING_MAGIC   0x31647377u /* "wsd1" */
-#define RING_VERSION 4u
+#define RING_VERSION 5u
 
 #define RING_SLOTS       1024u                  /* jobs handed ahead; bounds what a dying executor can hurt */
 #define RING_SMALL       4096u                  /* bytes in the arena that belong to each slot for good */
@@ -61,23 +62,25 @@ enum down_flags {
 
 /* The request half. [wsd writes before QUEUED; executor reads after its CAS] */
 struct down_slot {
+    /* the first cache line: all that most jobs have */
     uint8_t id[16];
     uint32_t generation;
     uint32_t plugin;       /* number given by wsd in CONTROL_LOAD */
-    uint32_t function;     /* index in the plugin's table */
-    uint32_t argc;         /* arguments, without argv[0] */
+    uint16_t function;     /* index in the plugin's table */
+    uint16_t argc;         /* arguments, without argv[0] */
     uint32_t flags;        /* enum down_flags */
     uint32_t directory_size; /* blob: directory, NUL included (0: none) .. */
     uint32_t args_size;      /* .. then arguments, each with its NUL .. */
-    uint32_t reserved;
     uint64_t input_size;     /* .. then, 16-aligned, the input unless it has a descriptor */
-    uint64_t blob;           /* offset in `down` */
     uint64_t timeout_usec;   /* of its run time: the executor adds the time at which it starts; 0: none */
+    uint32_t blob;           /* offset in `down` */
     _Atomic uint32_t cancel; /* [atomic: relaxed both sides; a flag that is polled] */
-    uint32_t reserved2;
+    /* the second: what lies in a descriptor */
     uint64_t input_at;       /* DOWN_INPUT_FILE: where in the file it begins */
     uint64_t output_at, output_size; /* DOWN_OUTPUT_PLACE */
 } __attribute__((aligned(128)));
+
+_Static_assert(offsetof(struct down_slot, input_at) == 64, "one line");
 
 struct down {
     uint32_t magic, version;
@@ -90,9 +93,8 @@ struct down {
 
 /* The answer half. [worker that runs the job writes before DONE; wsd reads after] */
 struct up_slot {
+    /* the first cache line: all that most answers have */
     _Atomic uint64_t state;          /* ring_word(generation, enum ring_state) */
-    _Atomic uint64_t progress_done;  /* [atomic: relaxed; wsd looks now and then] */
-    _Atomic uint64_t progress_total;
     /* CLOCK_MONOTONIC, when the job's time began. [atomic: relaxed; written before the CAS to RUNNING (release), so who
      * reads RUNNING with acquire first, reads this job's time after] */
     _Atomic uint64_t started_usec;
@@ -103,9 +105,16 @@ struct up_slot {
     uint32_t worker;
     int32_t exit;
     uint32_t messages;               /* control packets MESSAGE that it sent: they come before its end */
+    uint32_t texts;                  /* 1: error and status are there; 0: both are "" */
+    /* [atomic: relaxed; wsd looks now and then] Of the job of this generation; another's says nothing. */
+    _Atomic uint64_t progress_done __attribute__((aligned(64)));
+    _Atomic uint64_t progress_total;
+    _Atomic uint32_t progress_of;
     char error[RING_TEXT];
     char status[RING_TEXT];
 } __attribute__((aligned(128)));
+
+_Static_assert(offsetof(struct up_slot, texts) < 64, "one line");
 
 enum completion_kind { COMPLETION_DONE = 1, COMPLETION_RECALLED = 2, COMPLETION_OUTPUT = 3 };
 

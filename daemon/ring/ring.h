@@ -151,12 +151,14 @@ void back_deinit(struct back *b);
 /* The next submitted slot, or RING_NONE; *ret_more: there is another. [any worker] */
 uint32_t back_take(struct back *b, uint32_t *ret_generation, bool *ret_more);
 bool back_ready(struct back *b); /* [any worker] */
-/* QUEUED -> RUNNING, stamped with the time. False: it was recalled (the RECALLED completion has been pushed). [the worker
+/* QUEUED -> RUNNING, stamped with the time (CLOCK_MONOTONIC). False: it was recalled (the RECALLED completion has been pushed). [the worker
  * that took it] */
-bool back_claim(struct back *b, uint32_t slot, uint32_t generation);
+bool back_claim(struct back *b, uint32_t slot, uint32_t generation, uint64_t now_usec);
 /* The request half: 0, or -EBADMSG where it is nonsense (then *ret has only id and cancel). [the worker that claimed it] */
 int back_read(struct back *b, uint32_t slot, uint32_t generation, struct back_request *ret);
 struct up_slot *back_answer(struct back *b, uint32_t slot);
+/* [any task of the job] */
+void back_progress(struct back *b, uint32_t slot, uint32_t generation, uint64_t done, uint64_t total);
 void *back_small(struct back *b, uint32_t slot); /* RING_SMALL bytes for the last of the output */
 
 /* A run of n free chunks (1 to RING_RUN_MAX), or RING_NONE: then wait for up->space. *ret_serial names this allocation.

@@ -47,7 +47,7 @@ stopped_before() {
     local executor
     executor=$(executor_of) || return 1
     kill -STOP "$executor"
-    expect_output 6765 wsctl submit fib 20 && wait_until gone "$executor"
+    expect_output 6765 wsctl submit fib 20 && wait_until gone "$executor" || { ps -o pid,ppid,stat,args "$executor"; cat "$WSD_LOG"; return 1; }
 }
 
 interrupted_tells_why() {

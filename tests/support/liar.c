@@ -36,6 +36,7 @@
 #include <unistd.h>
 
 #include "ring/control.h"
+#include "base/clock.h"
 #include "ring/ring.h"
 
 #define PLUGINS 256
@@ -348,7 +349,7 @@ static void serve(const char *mode, uint32_t slot, uint32_t generation)
         toggle(slot, generation);
         return;
     }
-    if (!back_claim(&back, slot, generation))
+    if (!back_claim(&back, slot, generation, clock_monotonic_usec()))
         return;
     if (strcmp(mode, "held") == 0) {
         held(slot, generation);

@@ -27,6 +27,7 @@
 #include <unistd.h>
 
 #include "ring/control.h"
+#include "base/clock.h"
 #include "ring/ring.h"
 
 #define LIFE_SECONDS 4
@@ -402,7 +403,7 @@ static void serve(uint32_t slot, uint32_t generation)
     last_slot = slot;
     if (!honest)
         misbehave();
-    if (!back_claim(&back, slot, generation))
+    if (!back_claim(&back, slot, generation, clock_monotonic_usec()))
         return;
     if (!honest)
         misbehave();
