@@ -22,7 +22,7 @@ static int attach(struct batch *batch, const char *text, uint64_t index)
     callbacks = batch_callbacks(item);
     if (wsd_id_parse(text, &id) < 0 || wsd_client_attach(batch->client, &id, &callbacks, &item->call) < 0)
         return ctl_client_error(batch->client, text, NULL);
-    batch->n_running++;
+    batch_began(item);
     return 0;
 }
 

@@ -113,13 +113,29 @@ void batch_item_fail(struct batch_item *item, int exit, const char *text)
     batch->noticed = MIN(batch->noticed, item->index);
 }
 
+static void is_sure(struct batch_item *item, bool taken)
+{
+    if (!item->batch->asks || item->sure)
+        return;
+    item->sure = true;
+    item->batch->n_unsure--;
+    item->batch->n_taken += taken;
+}
+
+static void on_accepted(struct wsd_call *call, const struct wsd_id *id, void *userdata)
+{
+    is_sure(userdata, true);
+}
+
 static void on_done(struct wsd_call *call, int error, const struct wsd_job_info *info, const char *text, void *userdata)
 {
     struct batch_item *item = userdata;
     struct batch *batch = item->batch;
     char words[128];
 
+    is_sure(item, !error); /* where the end came first */
     batch->n_running--;
+    batch->n_left += !error;
     if (batch->stops && item->index > batch->noticed && !item->ignored) { /* wsd was faster than we */
         item->ignored = true;
         buffer_deinit(&item->output);
@@ -156,11 +172,19 @@ struct wsd_callbacks batch_callbacks(struct batch_item *item)
 {
     return (struct wsd_callbacks){
         .size = sizeof(struct wsd_callbacks),
+        .accepted = item->batch->asks ? on_accepted : NULL,
         .output = on_output,
         .message = on_message,
         .done = on_done,
         .userdata = item,
     };
+}
+
+void batch_began(struct batch_item *item)
+{
+    item->batch->n_running++;
+    item->batch->n_unsure += item->batch->asks;
+    item->sure = item->noted = false;
 }
 
 /* Its turn has come and it has ended: the rest of what it said, then it goes. */

@@ -25,12 +25,15 @@ struct batch {
     bool item_key;      /* JSON has a member `item` */
     bool stops;         /* what is behind one that has failed is cancelled: how it ends is of no interest */
     bool unheld;        /* none is held: one may be waited for by another, which comes before it */
+    bool asks;          /* whether wsd takes an item is told as soon as it is known, and not with its end */
     /* Whether an item that was refused so is to be `refused` for now, too; NULL: none but -EAGAIN. */
     bool (*again)(struct batch_item *item, int error);
     const char *plugin; /* for the hint where it is not found */
     struct list items;  /* oldest first */
     struct batch_item *owner;
     size_t n_items, n_running;
+    size_t n_unsure;           /* where it asks: of n_running, neither taken nor refused yet */
+    uint64_t n_taken, n_left;  /* and how many were taken, and have ended after that */
     uint64_t n_done, n_failed; /* ended, whether their turn has come or not; for the progress bar */
     uint64_t noticed;          /* index of the first that is known to have failed, before its turn */
     uint64_t first_failed;     /* index of the first item, in the order of arguments, that failed */
@@ -52,6 +55,8 @@ struct batch_item {
     bool has_to;
     bool follows; /* its failure is that of another, which is counted */
     bool done, refused, held, ignored;
+    bool sure;           /* taken, or refused */
+    bool noted;          /* refused: the owner of the batch has seen it */
     uint64_t retry_usec; /* refused: what wsd says of another try */
     int exit;
     char error[512]; /* said when its turn comes */
@@ -60,8 +65,9 @@ struct batch_item {
 void batch_init(struct batch *batch, const struct ctl *ctl, struct wsd_client *client);
 /* Adds an item behind all others; name is copied. NULL: no memory. */
 struct batch_item *batch_add(struct batch *batch, const char *name, uint64_t index);
-/* The callbacks with which its call is to be made; then item->call is set by the caller and n_running counted up. */
+/* The callbacks with which its call is to be made; then item->call is set by the caller, and batch_began() called. */
 struct wsd_callbacks batch_callbacks(struct batch_item *item);
+void batch_began(struct batch_item *item);
 /* The item ends without a job, or its job did not succeed. */
 void batch_item_fail(struct batch_item *item, int exit, const char *text);
 /* After each turn of the loop: puts out what can be, frees what has ended. Items that were refused for now stay, with

@@ -155,6 +155,15 @@ static int offer_plugin_only(const struct wsd_plugin_info *info, void *userdata)
     return 0;
 }
 
+static int offer_schedule(const struct wsd_schedule_info *info, void *userdata)
+{
+    char text[WORD];
+
+    snprintf(text, sizeof(text), "%.80s, %.80s", info->plugin, info->calendar);
+    offer(userdata, info->name, text);
+    return 0;
+}
+
 static void out_of_patience(int signal)
 {
     _exit(0);
@@ -214,7 +223,10 @@ static void offer_kind(struct complete *c, const struct ctl *ctl, const char *ki
 {
     const char *begun = c->word + c->n_lead;
 
-    if (starts(kind, "PLUGIN") || starts(kind, "NAME")) {
+    if (strcmp(kind, "NAME") == 0 && strcmp(ctl->verb->name, "schedule") == 0) {
+        if (connected(c, ctl->socket))
+            wsd_client_schedules(c->client, offer_schedule, c);
+    } else if (starts(kind, "PLUGIN") || starts(kind, "NAME")) {
         if (strchr(begun, '/') || *begun == '.' || *begun == '~')
             puts("\tfiles");
         else if (connected(c, ctl->socket))

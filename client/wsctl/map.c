@@ -3,7 +3,8 @@
  * map.c: `wsctl map`: one job an item.
  * Owns the batch, wsd's and ours, and the lines of stdin that are not begun yet. One thread, one poll loop.
  * Keeps: at most --jobs in flight; after a failure nothing new is begun (unless --keep-going) and what comes after the
- * failed item is cancelled; what wsd refuses for now is tried again when another job has ended.
+ * failed item is cancelled; what wsd refuses for now is tried again when another job has ended, or, with --wait-for-room, when wsd
+ * has said.
  * Does not read items faster than it needs them. */
 #include <errno.h>
 #include <poll.h>
@@ -27,8 +28,12 @@ struct map {
     size_t n_items;
     struct buffer lines;
     uint64_t n_begun, done_at_refusal;
+    uint64_t taken_before, left_before; /* of the batch's, at the last look */
     uint64_t timeout_usec;
-    struct room room;
+    struct room room; /* due_usec: when there may be some again; 0: now */
+    size_t window;    /* how many are submitted at once, to find out how much there is; 0: wsd has not refused any yet */
+    size_t places;    /* of ours that have ended, which leave one each */
+    bool taking, taken; /* those places are being tried; they were not free, so not again before due_usec */
     int priority;
     size_t jobs;
     bool durable, detach;
@@ -126,7 +131,7 @@ static int submit_args(struct map *map, struct batch_item *item, const char *con
     item->call = wsd_call_free(item->call); /* of an earlier attempt */
     r = wsd_batch_submit(map->group, &one, &callbacks, &item->call);
     if (r == 0)
-        map->batch.n_running++;
+        batch_began(item);
     else if (r == -ECANCELED && map->batch.noticed < item->index)
         batch_ignore(item);
     else
@@ -157,40 +162,11 @@ static int submit_item(struct map *map, struct batch_item *item)
     return r;
 }
 
-/* With --wait-for-room: one that was refused says when all of them are tried again; where that is now, the oldest goes first, and
- * the next turn says whether it was taken. Whatever was said, there is room for one when one of ours has ended. */
-static int wait_for_room(struct map *map)
-{
-    if (map->batch.n_done != map->done_at_refusal) /* there was some */
-        map->room.since_usec = map->room.pause_usec = map->room.due_usec = 0;
-    map->done_at_refusal = map->batch.n_done;
-    list_for_each (l, &map->batch.items) {
-        struct batch_item *item = container_of(l, struct batch_item, link);
-
-        if (!item->refused)
-            continue;
-        if (!map->room.due_usec && !room_refused(&map->room, item->retry_usec)) {
-            item->refused = false;
-            batch_item_fail(item, EXIT_REFUSED, item->error);
-            continue;
-        }
-        if (room_timeout(&map->room) > 0)
-            return 0;
-        map->room.due_usec = 0;
-        item->refused = false;
-        return submit_item(map, item);
-    }
-    return 0;
-}
-
 /* Those that wsd refused: again when another has ended; where none of ours runs it is the end. */
 static int retry(struct map *map)
 {
     bool again = map->batch.n_done != map->done_at_refusal;
     int r = 0;
-
-    if (map->room.wanted)
-        return wait_for_room(map);
 
     list_for_each (l, &map->batch.items) {
         struct batch_item *item = container_of(l, struct batch_item, link);
@@ -216,18 +192,19 @@ static size_t count_refused(struct map *map)
 
     list_for_each (l, &map->batch.items)
         n += container_of(l, struct batch_item, link)->refused;
-    if (n > 0 && !map->room.wanted)
+    if (n > 0)
         map->jobs = MAX(1, MIN(map->jobs, map->batch.n_running));
     return n;
 }
 
-static int begin_jobs(struct map *map)
+/* At most so many. */
+static int begin_jobs(struct map *map, size_t max)
 {
     const char *name;
     int r = 0;
 
     /* Items that wait for their turn to be printed count too, generously: their output is in memory. */
-    while (r == 0 && !map->stopping && map->batch.n_running < map->jobs && map->batch.n_items < map->jobs * 16 + 64) {
+    for (; r == 0 && max && !map->stopping && map->batch.n_running < map->jobs && map->batch.n_items < map->jobs * 16 + 64; max--) {
         name = next_item(map);
         map->starved = !name;
         if (!name)
@@ -238,6 +215,95 @@ static int begin_jobs(struct map *map)
         map->n_begun++;
         r = item ? submit_item(map, item) : EXIT_IO;
     }
+    return r;
+}
+
+/* --- waiting for room ------------------------------------------------------------------------------------------------- */
+
+/* False: it has been waited for as long as may be. */
+static bool waits_on(struct map *map, const struct batch_item *item)
+{
+    uint64_t due = map->room.due_usec;
+
+    if (due && !item->retry_usec)
+        return true; /* refused together with others: there is one pause for all */
+    if (!room_refused(&map->room, item->retry_usec))
+        return false;
+    if (due)
+        map->room.due_usec = MIN(due, map->room.due_usec);
+    return true;
+}
+
+/* Those that were refused since the last look. */
+static void note_refused(struct map *map)
+{
+    list_for_each (l, &map->batch.items) {
+        struct batch_item *item = container_of(l, struct batch_item, link);
+
+        if (!item->refused || item->noted)
+            continue;
+        item->noted = true;
+        map->window = 1;
+        map->places = 0;
+        map->taken |= map->taking;
+        if (waits_on(map, item))
+            continue;
+        item->refused = false;
+        batch_item_fail(item, EXIT_REFUSED, item->error);
+    }
+}
+
+/* Those that were refused, the oldest first, then new ones; *ret_left: for how many there was nothing. */
+static int submit_some(struct map *map, size_t max, size_t *ret_left)
+{
+    uint64_t begun = map->n_begun;
+    int r = 0;
+
+    list_for_each (l, &map->batch.items) {
+        struct batch_item *item = container_of(l, struct batch_item, link);
+
+        if (!item->refused || !max || map->batch.n_running >= map->jobs || r != 0)
+            continue;
+        item->refused = false;
+        max--;
+        r = submit_item(map, item);
+    }
+    if (r == 0)
+        r = begin_jobs(map, max);
+    *ret_left = max - (size_t)(map->n_begun - begun);
+    return r;
+}
+
+/* As many as there is room for, which nobody knows: twice as many each time, until wsd refuses one. Then it says when another try is
+ * worth while, and until then as many as have ended of ours are tried, unless others have been faster. */
+static int fill_room(struct map *map)
+{
+    uint64_t ends = map->batch.n_left - map->left_before;
+    size_t n, left;
+    int r;
+
+    if (map->batch.n_taken != map->taken_before)
+        map->room.since_usec = map->room.pause_usec = 0; /* there was some */
+    map->taken_before = map->batch.n_taken;
+    map->left_before = map->batch.n_left;
+    note_refused(map);
+    if (!map->window)
+        return begin_jobs(map, SIZE_MAX);
+    map->places += ends;
+    if (map->batch.n_unsure)
+        return 0; /* how that goes says how to go on */
+    if (map->room.due_usec && room_timeout(&map->room) == 0) {
+        map->room.due_usec = 0;
+        map->taken = false;
+    }
+    map->taking = map->room.due_usec;
+    n = !map->taking ? map->window : map->taken ? 0 : map->places;
+    map->places = 0;
+    if (!n)
+        return 0;
+    r = submit_some(map, n, &left);
+    if (!map->taking && !left)
+        map->window = MIN(map->window * 2, map->jobs);
     return r;
 }
 
@@ -283,12 +349,14 @@ static int run(struct map *map)
     int r = 0;
 
     while (r == 0 && !map->batch.output.failed && (map->batch.n_items > 0 || more_items(map))) {
-        size_t refused = 0;
-
-        if (!map->stopping)
-            r = retry(map);
-        if (r == 0 && (refused = count_refused(map)) == 0)
-            r = begin_jobs(map);
+        map->starved = false;
+        if (map->room.wanted && !map->stopping) {
+            r = fill_room(map);
+        } else {
+            r = map->stopping ? 0 : retry(map);
+            if (r == 0 && count_refused(map) == 0)
+                r = begin_jobs(map, SIZE_MAX);
+        }
         if (r == 0)
             r = turn(map);
         total = map->items ? map->n_items : map->stdin_eof ? map->n_begun : 0;
@@ -439,6 +507,7 @@ int verb_map(struct ctl *ctl, int argc, char **argv)
         wsd_client_free(map.batch.client);
         return r;
     }
+    map.batch.asks = map.room.wanted;
     output_open(&map.batch.output, NULL);
     progress_init(!ctl->no_progress && !ctl->quiet);
     signals_init();

@@ -176,7 +176,7 @@ static int submit_node(struct run *run, struct graph_node *node)
     item->call = wsd_call_free(item->call);
     node->submitted = true;
     if (wsd_client_submit(run->batch.client, &request, &callbacks, &item->call) == 0) {
-        run->batch.n_running++;
+        batch_began(item);
         return 0;
     }
     node->state = WSD_JOB_INTERRUPTED;

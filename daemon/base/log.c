@@ -113,6 +113,9 @@ static const struct {
     [LOG_KIND_LIMIT] = {"limit", "9a8a4606944040ebb76a25587a4e405b"},
     [LOG_KIND_UNCONFINED] = {"unconfined", "ca02e5e3701e4ff7818fd6d09d74ce1c"},
     [LOG_KIND_STORE] = {"store", "e3c2eadebbff4397a7117b3df6c0bfb8"},
+    [LOG_KIND_CONNECTION] = {"connection", "6fa7c3a4d4064bc5bfe6d0334c0f8d59"},
+    [LOG_KIND_SCHEDULE] = {"schedule", "5a9ab4e778974cf59ac471646f9aa1e0"},
+    [LOG_KIND_RELOADED] = {"reloaded", "a46df5376243418c9860b49421bcac6e"},
 };
 
 static struct log_rate rates[LOG_KINDS]; /* [loop] */

@@ -35,6 +35,9 @@ enum log_kind {
     LOG_KIND_LIMIT,          /* was reached: something was refused for now */
     LOG_KIND_UNCONFINED,     /* a sandbox does not hold */
     LOG_KIND_STORE,          /* takes nothing */
+    LOG_KIND_CONNECTION,     /* was refused, or closed for what it said */
+    LOG_KIND_SCHEDULE,       /* a run was refused or skipped */
+    LOG_KIND_RELOADED,       /* a plugin was loaded anew, or could not be */
     LOG_KINDS
 };
 

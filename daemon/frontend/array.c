@@ -492,7 +492,7 @@ void call_batch(struct peer *p, uint32_t tag, const struct msg_batch *m)
             peer_error(p, tag, 66, "no such batch");
         break;
     default:
-        if (jobs_batch_cancel(jobs, m->id.id, access_cancels(p)) == 0)
+        if (jobs_batch_cancel(jobs, m->id.id, access_cancels(p), p->uid) == 0)
             peer_send(p, &(struct msg){.type = FRAME_END}, tag, NULL, 0);
         else
             peer_error(p, tag, 66, "no such batch");
@@ -511,7 +511,7 @@ const char *call_in_batch(struct peer *p, uint32_t tag, struct job_request *r)
 
 void call_batch_cancel(struct call *c)
 {
-    jobs_batch_cancel_watched(&c->batch->watch, access_cancels(c->peer));
+    jobs_batch_cancel_watched(&c->batch->watch, access_cancels(c->peer), c->peer->uid);
 }
 
 void call_batch_forget(struct call *c)

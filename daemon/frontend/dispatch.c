@@ -646,7 +646,7 @@ static void do_dead(struct peer *p, uint32_t tag, const struct msg_dead *m)
     if (!c)
         return;
     c->dead.answer = on_decided;
-    int r = jobs_dead(p->frontend->options.jobs, m->id.id, access_cancels(p), m->action == DEAD_REQUEUE, &c->dead);
+    int r = jobs_dead(p->frontend->options.jobs, m->id.id, access_cancels(p), p->uid, m->action == DEAD_REQUEUE, &c->dead);
     if (r == 0)
         return;
     call_free(c);
@@ -755,7 +755,7 @@ static void do_status(struct peer *p, uint32_t tag, const struct msg_id *m)
 static void cancel_watched(struct call *c)
 {
     c->cancel = c->parted;
-    jobs_cancel_watched(&c->watch, access_cancels(c->peer)); /* who may see a job may not cancel it yet */
+    jobs_cancel_watched(&c->watch, access_cancels(c->peer), c->peer->uid); /* who may see a job may not cancel it yet */
 }
 
 static void do_cancel(struct peer *p, uint32_t tag, const struct msg_id *m)
@@ -767,12 +767,12 @@ static void do_cancel(struct peer *p, uint32_t tag, const struct msg_id *m)
         if (c && (c->kind == CALL_SUBMIT || c->kind == CALL_AWAIT))
             cancel_watched(c);
         else if (c && c->kind == CALL_ARRAY && array_watch(c, m->item))
-            jobs_cancel_watched(array_watch(c, m->item), access_cancels(p));
+            jobs_cancel_watched(array_watch(c, m->item), access_cancels(p), p->uid);
         else if (c && c->kind == CALL_BATCH)
             call_batch_cancel(c);
         return;
     }
-    if (jobs_cancel(p->frontend->options.jobs, m->id, access_cancels(p)) < 0)
+    if (jobs_cancel(p->frontend->options.jobs, m->id, access_cancels(p), p->uid) < 0)
         peer_error(p, tag, 66, "no such job");
     else
         peer_send(p, &(struct msg){.type = FRAME_END}, tag, NULL, 0);

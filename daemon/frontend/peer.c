@@ -145,6 +145,12 @@ void peer_error(struct peer *p, uint32_t tag, uint32_t code, const char *text)
     peer_send(p, &m, tag, NULL, 0);
 }
 
+/* A client of another machine is nobody before its certificate has said who it is. */
+static struct log_about about(const struct peer *p)
+{
+    return (struct log_about){.uid = p->remote && !p->remote->user ? NULL : &p->uid};
+}
+
 void peer_fail(struct peer *p, const char *format, ...)
 {
     char text[CODEC_TEXT_MAX], pid[16] = "";
@@ -157,7 +163,9 @@ void peer_fail(struct peer *p, const char *format, ...)
     va_start(args, format);
     vsnprintf(text, sizeof(text), format, args);
     va_end(args);
-    log_info("connection of uid %u %s%s is closed: %s", p->uid, p->remote ? p->remote->address : "pid ", pid, text);
+    const struct log_about who = about(p);
+    log_event(LOG_KIND_CONNECTION, LOG_INFO, &who, "connection of uid %u %s%s is closed: %s", p->uid,
+              p->remote ? p->remote->address : "pid ", pid, text);
     peer_error(p, 0, 76, text);
     p->failed = true;
 }
@@ -244,7 +252,8 @@ static void half_is_late(evutil_socket_t fd, short what, void *userdata)
 
     peer_mark(p);
     if (p->remote && !p->remote->user) {
-        log_info("connection of %s is closed: no handshake in time (handshake-timeout in wsd.conf)", p->remote->address);
+        log_event(LOG_KIND_CONNECTION, LOG_INFO, NULL, "connection of %s is closed: no handshake in time (handshake-timeout in wsd.conf)",
+                  p->remote->address);
         p->failed = true;
         return;
     }
@@ -428,8 +437,10 @@ static int admit(struct peer *p)
     if (!refusal)
         refusal = access_connect(p);
     if (refusal) {
-        log_info("connection of %s%suid %u pid %d is refused: %s", p->remote ? p->remote->name : "", p->remote ? ", " : "", p->uid,
-                 p->pid, refusal);
+        const struct log_about who = about(p);
+
+        log_event(LOG_KIND_CONNECTION, LOG_INFO, &who, "connection of %s%suid %u pid %d is refused: %s", p->remote ? p->remote->name : "",
+                  p->remote ? ", " : "", p->uid, p->pid, refusal);
         peer_error(p, 0, 77, refusal);
         p->failed = true;
         return 0;

@@ -256,8 +256,8 @@ ssize_t remote_recv(struct peer *p, void *data, size_t size)
     if (n < 0 && errno != EAGAIN && errno != EINTR && all == 0) {
         int e = errno;
 
-        log_info("connection of %s%s%s: %s", p->remote->address, *p->remote->name ? ", " : "", p->remote->name,
-                 e == EACCES || e == EPROTO ? ops->error(t) : strerror(e));
+        log_event(LOG_KIND_CONNECTION, LOG_INFO, NULL, "connection of %s%s%s: %s", p->remote->address, *p->remote->name ? ", " : "",
+                  p->remote->name, e == EACCES || e == EPROTO ? ops->error(t) : strerror(e));
         errno = e;
     }
     return all ? all : n;

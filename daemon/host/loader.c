@@ -17,6 +17,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 
 #include "host/note.h"
 
@@ -318,6 +319,7 @@ static int copy_sealed(int fd, const char *path, struct loaded **ret, const stru
 
 static int check_file(const struct loader *l, int fd, const struct error *e)
 {
+    struct statvfs vfs;
     struct stat st;
 
     if (fstat(fd, &st) < 0)
@@ -330,6 +332,11 @@ static int check_file(const struct loader *l, int fd, const struct error *e)
         return refuse(e, -ENOEXEC, "not a plugin: the file is larger than %u MiB", LOADER_FILE_MAX >> 20);
     if (!(l->flags & LOADER_ANY_PATH) && !is_trusted(&st))
         return refuse(e, -EACCES, "not permitted: others than root and the owner of wsd could have written the file");
+    /* the copy that is loaded lies where all may be executed, whatever the administrator says of the place of the file */
+    if (fstatvfs(fd, &vfs) < 0)
+        return refuse(e, -errno, "%s", strerror(errno));
+    if (vfs.f_flag & ST_NOEXEC)
+        return refuse(e, -EACCES, "not permitted: nothing may be executed where it lies (noexec; ExecPaths= of the service)");
     return 0;
 }
 

@@ -429,28 +429,28 @@ int jobs_batch_info(struct jobs *jobs, const uint8_t id[16], uint32_t uid, struc
     return 0;
 }
 
-static void cancel_by(struct batch *b, uint32_t uid)
+static void cancel_by(struct batch *b, uint32_t uid, uint32_t by)
 {
     if (b->ended || (uid != 0 && uid != b->user->uid))
         return;
-    if (uid != b->user->uid)
-        log_event(LOG_KIND_ADMINISTRATOR, LOG_NOTICE, &(struct log_about){.uid = &uid},
-                  "batch " JOB_ID_FORMAT " of user %u: cancelled by user %u", JOB_ID_ARGS(b->id), b->user->uid, uid);
+    if (by != b->user->uid)
+        log_event(LOG_KIND_ADMINISTRATOR, LOG_NOTICE, &(struct log_about){.uid = &by},
+                  "batch " JOB_ID_FORMAT " of user %u: cancelled by user %u", JOB_ID_ARGS(b->id), b->user->uid, by);
     cancel_all(b);
 }
 
-int jobs_batch_cancel(struct jobs *jobs, const uint8_t id[16], uint32_t uid)
+int jobs_batch_cancel(struct jobs *jobs, const uint8_t id[16], uint32_t uid, uint32_t by)
 {
     struct batch *b = batch_find(jobs, id, uid);
 
     if (!b)
         return -ENOENT;
-    cancel_by(b, uid);
+    cancel_by(b, uid, by);
     return 0;
 }
 
-void jobs_batch_cancel_watched(struct batch_watch *w, uint32_t uid)
+void jobs_batch_cancel_watched(struct batch_watch *w, uint32_t uid, uint32_t by)
 {
     if (w->batch)
-        cancel_by(w->batch, uid);
+        cancel_by(w->batch, uid, by);
 }

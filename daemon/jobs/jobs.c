@@ -711,24 +711,31 @@ int jobs_info(struct jobs *jobs, const uint8_t id[16], uint32_t uid,
     return 0;
 }
 
-int jobs_cancel(struct jobs *jobs, const uint8_t id[16], uint32_t uid)
+static void cancel(struct job *job, uint32_t by)
+{
+    struct log_about about = job_about(job);
+
+    about.uid = &by;
+    if (by != job->user->uid && !job_final(job))
+        log_event(LOG_KIND_ADMINISTRATOR, LOG_NOTICE, &about, "job " JOB_ID_FORMAT " of user %u: cancelled by user %u", JOB_ID_ARGS(job->id),
+                  job->user->uid, by);
+    job_stop(job, STOP_CANCEL);
+}
+
+int jobs_cancel(struct jobs *jobs, const uint8_t id[16], uint32_t uid, uint32_t by)
 {
     struct job *job = job_find(jobs, id, uid);
 
     if (!job)
         return -ENOENT;
-    struct log_about about = job_about(job);
-    about.uid = &uid;
-    if (uid != job->user->uid && !job_final(job))
-        log_event(LOG_KIND_ADMINISTRATOR, LOG_NOTICE, &about, "job " JOB_ID_FORMAT " of user %u: cancelled by user %u", JOB_ID_ARGS(job->id), job->user->uid, uid);
-    job_stop(job, STOP_CANCEL);
+    cancel(job, by);
     return 0;
 }
 
-void jobs_cancel_watched(struct watch *w, uint32_t uid)
+void jobs_cancel_watched(struct watch *w, uint32_t uid, uint32_t by)
 {
     if (w->job && (uid == 0 || uid == w->job->user->uid))
-        job_stop(w->job, STOP_CANCEL);
+        cancel(w->job, by);
 }
 
 bool jobs_poll(struct jobs *jobs)
@@ -762,6 +769,8 @@ bool jobs_asleep(struct jobs *jobs)
     {
         struct domain *d = container_of(l, struct domain, link);
 
+        if (d->n_unrung) /* handed over since jobs_poll(), for a connection whose frames had been held back */
+            return false;
         if (d->executor && !d->distrusted && front_asleep(&d->executor->front))
             return false;
     }

@@ -392,9 +392,10 @@ int jobs_batch_watch(struct jobs *jobs, const uint8_t id[16], uint32_t uid, bool
 void jobs_batch_unwatch(struct batch_watch *w); /* also where it has none */
 void jobs_batch_look(const struct batch_watch *w, struct batch_info *ret);
 int jobs_batch_info(struct jobs *jobs, const uint8_t id[16], uint32_t uid, struct batch_info *ret); /* 0 or -ENOENT */
-/* Everything in it that has not ended is cancelled, and nothing is added any more. 0 or -ENOENT. */
-int jobs_batch_cancel(struct jobs *jobs, const uint8_t id[16], uint32_t uid);
-void jobs_batch_cancel_watched(struct batch_watch *w, uint32_t uid);
+/* Everything in it that has not ended is cancelled, and nothing is added any more. uid: with whose rights; by: who it is, for the log.
+ * 0 or -ENOENT. */
+int jobs_batch_cancel(struct jobs *jobs, const uint8_t id[16], uint32_t uid, uint32_t by);
+void jobs_batch_cancel_watched(struct batch_watch *w, uint32_t uid, uint32_t by);
 
 /* A job that is out of retries is to be queued again, or forgotten; embedded in the asker's object. */
 struct dead_query {
@@ -402,8 +403,8 @@ struct dead_query {
     void (*answer)(struct dead_query *q, int code, const char *text); /* 0: done; else an exit code and words */
 };
 /* 0: answer will be called; -ENOENT: there is no such one; -EBUSY: something else is under way with it; -EAGAIN: wsd is
- * draining; -ENOMEM. */
-int jobs_dead(struct jobs *jobs, const uint8_t id[16], uint32_t uid, bool requeue, struct dead_query *q);
+ * draining; -ENOMEM. uid, by: as of jobs_batch_cancel(). */
+int jobs_dead(struct jobs *jobs, const uint8_t id[16], uint32_t uid, uint32_t by, bool requeue, struct dead_query *q);
 void jobs_dead_forget(struct dead_query *q);
 
 /* --- schedules: jobs that are submitted again and again (schedule.c) --- */
@@ -449,9 +450,9 @@ static inline bool jobs_schedule_is_name(const char *name)
     return n > 0 && n < SCHEDULE_NAME_MAX && !name[n] && *name != '-';
 }
 
-/* Cancels: 0 also where it had ended; -ENOENT. */
-int jobs_cancel(struct jobs *jobs, const uint8_t id[16], uint32_t uid);
-void jobs_cancel_watched(struct watch *w, uint32_t uid); /* the same of the job that is followed */
+/* Cancels: 0 also where it had ended; -ENOENT. uid, by: as of jobs_batch_cancel(). */
+int jobs_cancel(struct jobs *jobs, const uint8_t id[16], uint32_t uid, uint32_t by);
+void jobs_cancel_watched(struct watch *w, uint32_t uid, uint32_t by); /* the same of the job that is followed */
 
 /* A question about plugins, embedded in the asker's object; answered by calls, the last with info NULL. */
 struct plugin_info {

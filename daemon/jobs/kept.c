@@ -131,6 +131,8 @@ void kept_insert(struct job *job, uint64_t left_usec)
     jobs->counters.n_stored++;
     if (jobs->counters.n_stored > STORE_RECORDS && jobs->store)
         expire_oldest(jobs);
+    if (jobs->stored.next == &p->stored) /* before all others: `keep` was longer when they ended */
+        evtimer_del(jobs->expiry_timer);
     expiry_arm(jobs);
 }
 
@@ -298,7 +300,7 @@ static void decided(struct store_request *r)
         domain_pump(again->domain);
 }
 
-int jobs_dead(struct jobs *jobs, const uint8_t id[16], uint32_t uid, bool requeue, struct dead_query *query)
+int jobs_dead(struct jobs *jobs, const uint8_t id[16], uint32_t uid, uint32_t by, bool requeue, struct dead_query *query)
 {
     struct job *job = job_find(jobs, id, uid);
     struct promise *p = job ? job_promise(job) : NULL;
@@ -313,6 +315,13 @@ int jobs_dead(struct jobs *jobs, const uint8_t id[16], uint32_t uid, bool requeu
     q = disk_request_new(job, requeue ? STORE_REQUEUE : STORE_DROP, decided);
     if (!q)
         return -ENOMEM;
+    if (by != job->user->uid) {
+        struct log_about about = job_about(job);
+
+        about.uid = &by;
+        log_event(LOG_KIND_ADMINISTRATOR, LOG_NOTICE, &about, "job " JOB_ID_FORMAT " of user %u: %s by user %u", JOB_ID_ARGS(job->id),
+                  job->user->uid, requeue ? "queued again" : "dropped", by);
+    }
     q->r.row.state = JOB_QUEUED;
     q->query = query;
     query->request = q;

@@ -403,7 +403,8 @@ static struct direct *find(struct domain *d, uint32_t number)
 static void was_opened(struct direct *l, uint32_t error)
 {
     if (error && l->open) { /* its client has broken a rule */
-        log_info("direct lane of uid %u is closed: its client rings without a call", l->user->uid);
+        log_event(LOG_KIND_CONNECTION, LOG_INFO, &(struct log_about){.uid = &l->user->uid},
+                  "direct lane of uid %u is closed: its client rings without a call", l->user->uid);
         tell_gone(l, CODE_BUSY, "rings without a call");
         close_direct(l);
     } else if (error) {
@@ -536,8 +537,8 @@ static bool look(struct direct *l, uint64_t now)
     if (moved)
         look_at_files(l);
     if (running && !l->domain->executor->killed && (l->overdue = overdue(l, now))) {
-        log_warning("executor %u: a direct call does not heed that its time is up: it is replaced",
-                    l->domain->executor->number);
+        log_event(LOG_KIND_JOB_DEAF, LOG_WARNING, &(struct log_about){.uid = &l->user->uid},
+                  "executor %u: a direct call does not heed that its time is up: it is replaced", l->domain->executor->number);
         executor_kill(l->domain->executor);
     }
     return moved || running;
@@ -695,8 +696,10 @@ static void blame(struct direct *l, const struct lanes_death *death)
         return;
     const struct bound *b = bound_of(l, n->slot - first, n->generation);
     if (b && b->plugin) {
-        log_warning("%s:%s crashed in a direct call of uid %u: %s", plugin_title(b->plugin), b->function->name,
-                    l->user->uid, death->crash);
+        const struct log_about about = {.plugin = plugin_title(b->plugin), .function = b->function->name, .uid = &l->user->uid};
+
+        log_event(LOG_KIND_JOB_CRASHED, LOG_WARNING, &about, "%s:%s crashed in a direct call of uid %u: %s", about.plugin, about.function,
+                  l->user->uid, death->crash);
         poison_function(b->plugin, b->function, l, death->crash);
     }
 }

@@ -174,6 +174,7 @@ void reload_settled(struct plugin *p)
     struct domain *d = p->domain;
     struct plugin *old = plugin_find(d, p->request);
     struct plugin_reload *r = p->reload;
+    const struct log_about about = {.plugin = p->request};
     bool in_use = old && old->state == PLUGIN_READY;
 
     if (p->state == PLUGIN_FAILED) {
@@ -181,7 +182,8 @@ void reload_settled(struct plugin *p)
         if (in_use)
             plugin_accept_file(old);
         forget(p);
-        log_notice("plugin %s: cannot be reloaded: %s", p->request, p->error_text ? p->error_text : "cannot be loaded");
+        log_event(LOG_KIND_RELOADED, LOG_NOTICE, &about, "plugin %s: cannot be reloaded: %s", p->request,
+                  p->error_text ? p->error_text : "cannot be loaded");
         return;
     }
     r->outcome = !r->version ? RELOADED_FIRST : r->digest == p->digest ? RELOADED_SAME : RELOADED_CHANGED;
@@ -195,7 +197,8 @@ void reload_settled(struct plugin *p)
         lanes_stale(old);
     }
     quarantine_release(&d->jobs->quarantine, false, d->key, p->request, ""); /* it may have been mended */
-    log_notice("plugin %s: reloaded: %s instead of %s", p->request, p->version, r->version ? r->version : "nothing");
+    log_event(LOG_KIND_RELOADED, LOG_NOTICE, &about, "plugin %s: reloaded: %s instead of %s", p->request, p->version,
+              r->version ? r->version : "nothing");
 }
 
 void reload_describe(const struct plugin *p, struct plugin_info *ret)

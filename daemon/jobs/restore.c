@@ -259,6 +259,7 @@ int jobs_start(struct jobs *jobs)
         log_info("%llu durable jobs are on disk, %llu of them to be done", (unsigned long long)reading.n,
                  (unsigned long long)jobs->counters.n_open);
     look_again(jobs);
+    store_finish(store); /* nobody hears that one runs which has been interrupted */
     schedules_start(jobs);
     list_for_each(l, &jobs->domains) domain_pump(container_of(l, struct domain, link));
     return 0;

@@ -288,7 +288,8 @@ static void on_refused(struct watch *w, int code, const char *text, uint64_t ret
     s->state = 0;
     s->exit = (uint32_t)code;
     snprintf(s->error, sizeof(s->error), "%s", text);
-    log_warning("schedule %s of uid %u: its run was refused: %s", s->name, s->job.uid, text);
+    log_event(LOG_KIND_SCHEDULE, LOG_WARNING, &(struct log_about){.plugin = s->job.plugin, .uid = &s->job.uid},
+              "schedule %s of uid %u: its run was refused: %s", s->name, s->job.uid, text);
     note(s);
     tell(s, code, s->error);
 }
@@ -350,7 +351,8 @@ static void on_due(struct due *due)
     s->base_usec = at;
     if (s->watch.job) {
         s->skipped++;
-        log_info("schedule %s of uid %u: skipped, since its last run is not done", s->name, s->job.uid);
+        log_event(LOG_KIND_SCHEDULE, LOG_INFO, &(struct log_about){.plugin = s->job.plugin, .uid = &s->job.uid},
+                  "schedule %s of uid %u: skipped, since its last run is not done", s->name, s->job.uid);
         note(s);
     } else {
         run(s, at);
@@ -642,7 +644,8 @@ int jobs_schedules(struct jobs *jobs, uint32_t uid, void (*show)(const struct sc
 static bool is_same(const struct schedule *s, const struct schedule_request *r)
 {
     return strcmp(s->text, r->calendar) == 0 && strcmp(s->plugin, r->job.plugin) == 0 && strcmp(s->function, r->job.function) == 0 &&
-           s->job.args_size == r->job.args_size && memcmp(s->args, r->job.args, r->job.args_size) == 0 && s->persistent == r->persistent;
+           s->job.args_size == r->job.args_size && memcmp(s->args, r->job.args, r->job.args_size) == 0 && s->persistent == r->persistent &&
+           (s->directory != NULL) == (r->job.directory != NULL);
 }
 
 static void unclaim(struct schedule *s)

@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -25,6 +26,7 @@ struct store {
     pthread_mutex_t lock;
     pthread_cond_t rung;
     struct list posted;   /* [loop] since the last store_ring() */
+    uint64_t n_open;      /* [loop] posted and not answered */
     struct list waiting;  /* [lock] not looked at */
     struct list done;     /* [lock] not answered */
     bool ending;          /* [lock] */
@@ -283,6 +285,7 @@ const char *store_problem(const struct store *s)
 void store_post(struct store *s, struct store_request *r)
 {
     r->reply_fd = -1;
+    s->n_open++;
     list_push_back(&s->posted, &r->link);
 }
 
@@ -322,6 +325,18 @@ void store_answers(struct store *s)
     for (struct list *l; (l = list_pop_front(&done));) {
         struct store_request *r = container_of(l, struct store_request, link);
 
+        s->n_open--;
         r->answer(r);
+    }
+}
+
+void store_finish(struct store *s)
+{
+    struct pollfd p = {.fd = s->fd, .events = POLLIN};
+
+    while (s->n_open) {
+        store_ring(s);
+        (void)poll(&p, 1, -1);
+        store_answers(s);
     }
 }

@@ -108,5 +108,7 @@ void store_post(struct store *store, struct store_request *r);
 void store_ring(struct store *store);
 bool store_posted(const struct store *store); /* whether there is something to ring for [loop] */
 void store_answers(struct store *store);                       /* calls answer() of each that is done [loop] */
+/* All that is posted is done and answered when this returns. It waits: for the start, while nobody is served. [loop] */
+void store_finish(struct store *store);
 /* Why nothing can be kept there, as far as that is known without trying; NULL. [loop] */
 const char *store_problem(const struct store *store);

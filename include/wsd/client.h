@@ -156,11 +156,11 @@ WSD_EXPORT int wsd_client_wait(struct wsd_client *client, uint64_t timeout_usec)
 /* --- submitting ----------------------------------------------------------------------------------------------- */
 
 enum wsd_submit_flags {
-    WSD_SUBMIT_DETACH = 1u << 0,   /* the job outlives this connection; its result is kept for wsd_call_attach() */
+    WSD_SUBMIT_DETACH = 1u << 0,   /* the job outlives this connection; its result is kept for wsd_client_attach() */
     WSD_SUBMIT_PROGRESS = 1u << 1, /* call progress as it moves */
     WSD_SUBMIT_STREAM = 1u << 2,   /* the input comes through wsd_call_feed() */
     /* Accepted only when it is on disk; it goes on when this connection ends, and after the end of wsd, however that comes, and
-     * so is its end there for wsd_call_attach() by its id, as long as the daemon's configuration says. One that may have
+     * so is its end there for wsd_client_attach() by its id, as long as the daemon's configuration says. One that may have
      * been running when wsd was ended runs again if its function is idempotent, else it ends as interrupted. Its output is told
      * when it has ended. Input: at most 256 MiB. -EOPNOTSUPP where wsd is too old for it. Since 0.1. */
     WSD_SUBMIT_DURABLE = 1u << 3,

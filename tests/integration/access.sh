@@ -91,7 +91,8 @@ check "nor anything of a batch of hers, by frames neither" batch_of_alice
 schedule_of_alice() { # names are each user's own
     as $ALICE "$CTL" schedule add nightly --on yearly spin:spin || return 1
     by_hand schedules=66 schedule-run=66 schedule-remove=66 schedule-add=0 schedules=0 && bob schedule remove bobs &&
-        [ "$(as $ALICE "$CTL" --json schedule list | grep -c '"name":"nightly".*"runs":0,')" = 1 ] && as $ALICE "$CTL" schedule remove nightly
+        [ "$(as $ALICE "$CTL" --json schedule list | grep -c '"name":"nightly".*"runs":0,')" = 1 ] &&
+        as $ALICE "$CTL" schedule remove nightly
 }
 check "nor of a schedule" schedule_of_alice
 
@@ -126,6 +127,21 @@ check "his primary group counts, too" eval 'read_again "[access]\nadminister = @
 read_again "[access]\ncancel = $BOB\n"
 check "cancel: without seeing" by_hand status=66 cancel=0
 check "alice's job is cancelled" expect_exit 130 as $ALICE "$CTL" await "$id"
+logged() { # WORDS: the log has them, of alice's job or batch, and who it was
+    grep -q "$1 of user $ALICE: $2 by user $BOB\$" "$WSD_LOG" || { tail -n 5 "$WSD_LOG"; return 1; }
+}
+check "and the log says by whom" logged "job $id" cancelled
+others_actions() { # each of them, by one who is not root
+    local batch dead
+    batch=$(as $ALICE "$CTL" map --detach spin:spin ::: 1 2) && bob cancel "$batch" && logged "batch $batch" cancelled || return 1
+    read_again "[access]\ncancel = $BOB\nsee = $BOB\n"
+    id=$(as $ALICE "$CTL" submit --detach spin:spin) && by_hand cancel-by-tag=0 ping=0 && expect_exit 130 as $ALICE "$CTL" await "$id" &&
+        logged "job $id" cancelled || return 1
+    dead=$(as $ALICE "$CTL" submit --detach --durable --retries 1 --retry-delay 1ms echo:status 3)
+    expect_exit 3 as $ALICE "$CTL" await "$dead" 2>/dev/null && wait_until bob dead requeue "$dead" && logged "job $dead" "queued again" || return 1
+    expect_exit 3 as $ALICE "$CTL" await "$dead" 2>/dev/null && wait_until bob dead drop "$dead" && logged "job $dead" dropped
+}
+check "so it does of batches, followed jobs and dead ones" others_actions
 
 # --- submit ---------------------------------------------------------------------------------------------------------------
 

@@ -91,6 +91,13 @@ jobs_by_id() {
 }
 check "jobs: open ones to cancel, all to await" jobs_by_id
 
+schedules() { # not names of plugins
+  wsctl schedule add nightly --on yearly fib 5 && wsctl schedule add never --on yearly fib 5 || return 1
+  offers "nightly never" schedule remove n && offers "nightly" schedule run ni && offers "" schedule remove nightly "" &&
+    wsctl schedule remove nightly && wsctl schedule remove never && offers "" schedule remove ""
+}
+check "names of schedules" schedules
+
 # --- in shells ---
 
 # Types each line and the tab key, and waits for what the shell makes of it.

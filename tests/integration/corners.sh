@@ -45,6 +45,12 @@ WSD_PREFIX=()
 one inputs_without_end "inputs without end leave descriptors for others"
 stop_wsd
 
+printf '[limits]\nmax-unread-per-user = 64K\nexecutor-answer = 1h\n' >"$WSD_CONFIG"
+start_wsd --workers 1 --plugin-dir "$TEST_PLUGINS" || exit 1
+one a_job_that_was_held_back "a job that was held back runs as soon as there is room for its answer"
+stop_wsd
+: >"$WSD_CONFIG"
+
 mkdir "$WORK/many"
 for i in {1..100}; do
     ln -s "$TEST_PLUGINS/echo.so" "$WORK/many/echo-$i.so"

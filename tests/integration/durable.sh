@@ -135,6 +135,61 @@ interrupted() {
   expect_exit 125 wsctl await "$id" && wsctl --json status "$id" | grep -q '"state":"interrupted".*"durable":true'
 }
 
+# Its end is there before the first question is heard, however slow the disk is.
+restored_first() {
+  local id
+  id=$(wsctl submit --durable --detach sleep:sleep 600000) || return 1
+  wait_until sh -c "wsctl --json status $id | grep -q '\"state\":\"running\"'" || return 1
+  kill_now
+  PRELOAD=("LD_PRELOAD=$BUILD/tests/support/powerloss.so" POWERLOSS_DELAY=300000)
+  serve || return 1
+  PRELOAD=()
+  wsctl --json status "$id" | tee "$WORK/out"
+  grep -q '"state":"interrupted"' "$WORK/out" || return 1
+  kill_now
+  serve && wsctl --json status "$id" | grep -q '"state":"interrupted"'
+}
+
+# What waits for a slow disk holds up nobody else.
+beside_a_slow_disk() {
+  local slow
+  kill_now
+  PRELOAD=("LD_PRELOAD=$BUILD/tests/support/powerloss.so" POWERLOSS_HOLD="$WORK/held")
+  serve || return 1
+  PRELOAD=()
+  : >"$WORK/held"
+  background wsctl submit --durable echo slow >"$WORK/slow.out"
+  slow=$BACKGROUND_PID
+  wait_until sh -c 'wsctl --json stats | grep -q "\"jobs_open\":1[,}]"' || return 1
+  expect_output 6765 wsctl submit fib 20 && wsctl ping && [ -z "$(wsctl --json list --state held,queued,running)" ] || return 1 # not acknowledged yet
+  rm "$WORK/held"
+  wait_for_exit "$slow" && [ "$(cat "$WORK/slow.out")" = slow ]
+}
+
+# The disk fails: new ones are refused with the reason, the one that runs ends, nothing is damaged, and it goes on when that is over.
+broken_disk() {
+  local id
+  kill_now
+  a_new_store broken
+  rm -f "$WORK/gate" "$WORK/broken"
+  PRELOAD=("LD_PRELOAD=$BUILD/tests/support/powerloss.so" POWERLOSS_FAIL="$WORK/broken")
+  serve || return 1
+  PRELOAD=()
+  expect_output before wsctl submit --durable --key before echo before || return 1
+  id=$(wsctl submit --durable --detach ledger:gate "$WORK/gate") || return 1
+  wait_until sh -c "wsctl --json status $id | grep -q '\"state\":\"running\"'" || return 1
+  : >"$WORK/broken"
+  expect_exit 74 wsctl submit --durable echo now >"$WORK/out" 2>"$WORK/err" || return 1
+  cat "$WORK/err"
+  grep -q '^wsctl: echo: the job cannot be kept: .*I/O error' "$WORK/err" && expect_output 6765 wsctl submit fib 20 || return 1
+  : >"$WORK/gate"
+  expect_output open wsctl await "$id" || return 1
+  rm "$WORK/broken"
+  wait_until expect_output after wsctl submit --durable echo after || return 1
+  kill_now
+  is_sound && serve && wait_until expect_output open wsctl await "$id" && expect_output before wsctl submit --durable --key before echo other
+}
+
 # Large inputs and outputs come back whole; an output is read from the disk as often as somebody asks.
 large() {
   local id
@@ -222,8 +277,16 @@ fi
 check "SIGTERM leaves what has not begun in the store" drained
 check "who waits is told by the next wsd" followed
 check "what may have been running does not run twice" interrupted
+if [ -z "${WSD_SANITIZE:-}" ]; then
+  check "what was there is replayed before the socket answers" restored_first
+  check "a slow disk holds up nobody else" beside_a_slow_disk
+else
+  skip "what was there is replayed before the socket answers" "a sanitizer wants to be first in a process"
+  skip "a slow disk holds up nobody else" "so it does here"
+fi
 check "large input and output" large
 check "a limit counts it once" limited
+[ -n "${WSD_SANITIZE:-}" ] || check "a disk that fails: refused with the reason, running ones end, nothing is damaged" broken_disk
 check "ends expire" expired
 check "two on one store" shared
 check "no state directory" nowhere

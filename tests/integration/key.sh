@@ -81,6 +81,19 @@ after_a_restart() {
   [ "$first" = "$second" ] && expect_output first wsctl submit --key restart echo third || return 1
   [ "$(n_jobs)" = "$n" ] || { wsctl list; return 1; }
 }
+expired() { # OPTION...: when its end is kept no longer, the same key is another job
+  local first second
+  rm -f "$WORK/ledger"
+  first=$(wsctl submit "$@" --detach --key "gone $*" ledger:once "$WORK/ledger" one) && expect_output one wsctl await "$first" || return 1
+  wait_until expect_exit 66 wsctl status "$first" || return 1
+  second=$(wsctl submit "$@" --detach --key "gone $*" ledger:once "$WORK/ledger" two) && [ "$first" != "$second" ] &&
+    expect_output two wsctl await "$second" && n_lines "$WORK/ledger" 2
+}
+briefly() { # from here on ends are kept for a second
+  printf '[limits]\nkeep-results = 1s\n[store]\nkeep = 1s\n' >"$WSD_CONFIG"
+  kill -HUP "$WSD_PID"
+  wait_until grep -q 'was read again' "$WORK/log"
+}
 limits() {
   local key
   key=$(printf 'k%.0s' {1..255})
@@ -100,6 +113,9 @@ check "it has failed" a_failure_is_an_answer
 check "a refused one leaves no key" a_refusal_is_none
 check "after kill -9" after_a_restart
 check "1 to 255 bytes" limits
+briefly
+check "when its end has expired it is another job" expired
+check "also where it was durable" expired --durable
 kill -TERM "$WSD_PID"
 check "wsd ends in order" wait_for_exit "$WSD_PID"
 clean_log "$WORK/log"

@@ -59,4 +59,50 @@ flood() { # more refusals than are written, and their number
   wait_until told
 }
 check "a flood of one kind is cut short, and counted" flood
+
+# Lines that anybody can have made, again and again: each kind is cut short.
+n_logged() { # PATTERN: not more than are written
+  local n
+  n=$(grep -cE "$1" "$WSD_LOG")
+  echo "$n lines of: $1"
+  [ "$n" -ge 1 ] && [ "$n" -le $((40 * (1 + SECONDS / 10))) ]
+}
+broken() {
+  SECONDS=0
+  python3 -c '
+import socket, sys
+for i in range(int(sys.argv[2])):
+    with socket.socket(socket.AF_UNIX) as s:
+        s.connect(sys.argv[1])
+        s.sendall(b"no frame of any kind" * 2)
+        while s.recv(4096): pass' "$WSD_SOCKET" 400 && n_logged 'connection of uid .* is closed' && wsctl ping
+}
+check "connections that break the rules, by the hundred" broken
+due() { # all of them each second, and only three jobs may be
+  local i
+  wsctl submit --detach spin && wsctl submit --detach spin && wsctl submit --detach spin || return 1
+  for i in {1..60}; do wsctl schedule add "s$i" --on '*:*:*' spin || return 1; done
+  SECONDS=0
+  wait_until eval '[ "$(wsctl --json schedule list | grep -c "\"last\":\"refused\"")" = 60 ]'
+  n_logged 'schedule .* its run was refused' || return 1
+  for i in {1..60}; do wsctl schedule remove "s$i" || return 1; done
+  wsctl cancel --all
+}
+check "runs of schedules that are refused" due
+reloaded() {
+  local i
+  SECONDS=0
+  cp "$PLUGINS/fib.so" "$WORK/mine.so"
+  for i in {1..60}; do
+    printf %s "$i" >>"$WORK/mine.so"
+    wsctl plugin reload "$WORK/mine.so" >/dev/null || return 1
+  done
+  n_logged 'mine.so: reloaded'
+}
+check "plugins that are loaded anew" reloaded
+ids() { # each kind of line that has an id is explained
+  diff <(sed -n 's/^    \[LOG_KIND_.*{"[a-z-]*", "\([0-9a-f]\{32\}\)".*/\1/p' "$SRC/daemon/base/log.c" | sort) \
+    <(sed -n 's/^-- \([0-9a-f]\{32\}\)$/\1/p' "$SRC/packaging/catalog/wsd.catalog" | sort)
+}
+check "the catalog explains each MESSAGE_ID" ids
 stop_wsd

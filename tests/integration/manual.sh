@@ -117,7 +117,9 @@ def security():
     for script, check in re.findall(r'^\.RI \[ (\S+) ": (.*)" \]$', text, re.M):
         script, check = (re.sub(r'\\(-|aq)', lambda m: {'-': '-', 'aq': "'"}[m.group(1)], x) for x in (script, check))
         path, n = SRC + '/tests/integration/' + script, n + 1
-        if not os.path.exists(path) or check + '"' not in open(path).read():
+        helper = SRC + '/tests/support/' + script.replace('.sh', '.c')  # which has cases of its own
+        if not os.path.exists(path) or check + '"' not in open(path).read() and not (
+                os.path.exists(helper) and re.search(r'CASE\(%s\)' % check.replace(' ', '_'), open(helper).read())):
             print('wsd-security.7: %s has no check "%s"' % (script, check))
             good = False
     for claim in re.split(r'^\.IP \\\(bu 2$', text.split('.SH A LOCAL CLIENT')[1], flags=re.M)[1:]:
@@ -143,6 +145,123 @@ def exits():
     (text,) = [text for heading, text, _ in page('wsctl.1') if heading == 'EXIT STATUS']
     return same('exit codes', said_by_help, set(re.findall(r'^(\d+)(?:-\d+)?;', text, re.M)))
 
+def section(name, heading):
+    (text,) = [text for head, text, _ in page(name) if head == heading]
+    return text
+
+def missing(what, names, text):
+    """Names that the text has not, each a word of its own."""
+    gone = sorted(n for n in names if not re.search(r'(?<![\w-])%s(?![\w-])' % re.escape(n), text))
+    if gone:
+        print('%s: the manual has no %s' % (what, ' '.join(gone)))
+    return not gone and len(names) > 0
+
+def sources(*folders):
+    for folder in folders:
+        for at, _, names in os.walk(SRC + '/' + folder):
+            for name in names:
+                if name.endswith('.c') and '/plugins' not in at:
+                    with open(at + '/' + name) as f:
+                        yield f.read()
+
+def environment():
+    """What the programs look for in it, or have libsystemd look for, and what executors are given of it."""
+    asked = {folder: {v for text in sources(folder) for v in re.findall(r'getenv\("(\w+)"\)', text)} for folder in ('daemon', 'client')}
+    asked['client'] |= {v for text in sources('client') for v in re.findall(r'"(WSD_TLS_\w+)"', text)}
+    with open(SRC + '/daemon/supervisor/child.c') as f:
+        given = set(re.findall(r'"(\w+)=?"', re.search(r'environment_passes.*?\{(.*?)\};', f.read(), re.S).group(1)))
+    systemd = {'LISTEN_PID', 'LISTEN_FDS', 'LISTEN_FDNAMES', 'WATCHDOG_USEC', 'WATCHDOG_PID'}
+    own, library = section('wsd.8', 'ENVIRONMENT'), section('libwsclient.3', 'ENVIRONMENT')
+    good = missing('wsd', asked['daemon'] | systemd | given, own.replace('MALLOC_*', 'MALLOC_'))
+    good &= missing('wsctl', asked['client'], section('wsctl.1', 'ENVIRONMENT'))
+    files = [SRC + '/client/' + name for name in os.listdir(SRC + '/client') if name.endswith('.c')]
+    asked_there = {v for name in files for v in re.findall(r'(?:getenv\(|, )"((?:WSD|XDG)_\w+)"', open(name).read())}
+    return missing('libwsclient', asked_there, library) and len(asked_there) > 5 and good
+
+def signals():
+    with open(SRC + '/daemon/ops/service.c') as f:
+        numbers = re.search(r'numbers\[\] = \{(.*?)\};', f.read()).group(1)
+    return missing('wsd', set(re.findall(r'SIG\w+', numbers)), section('wsd.8', 'SIGNALS'))
+
+def states():
+    with open(SRC + '/include/wsd/client.h') as f:
+        names = {n.lower().replace('_', '-') for n in re.findall(r'^    WSD_JOB_(\w+) = \d+,', f.read(), re.M)}
+    return len(names) == 10 and missing('states of a job', names, section('wsctl.1', 'JSON'))
+
+def keys():
+    """Each key of the JSON that wsctl prints."""
+    names = {k for text in sources('client/wsctl') for k in re.findall(r'json_\w+\([^,;()]*, "([a-z][a-z0-9_]*)"', text)}
+    return len(names) > 60 and missing('JSON of wsctl', names, '\n'.join(t for _, t, _ in page('wsctl.1')))
+
+def ends():
+    """Exit codes of wsd, as main.c has them."""
+    with open(SRC + '/daemon/main.c') as f:
+        codes = set(re.findall(r'(?:return|[?:]) (6[4-9]|7\d)\b', f.read()))
+    return same('exit codes of wsd', codes, set(re.findall(r'\b(\d\d)\b', section('wsd.8', 'EXIT STATUS'))))
+
+def files():
+    """Sockets, configuration, state: where main.c and the units have them."""
+    wanted = {'/etc/wsd/wsd.conf', '/etc/wsd/wsd.conf.d/*.conf', '/etc/wsd/NAME.conf'}
+    with open(SRC + '/daemon/main.c') as f:
+        text = f.read()
+    wanted |= {s.rstrip('/') for s in re.findall(r'"(/(?:run|var)/[\w./-]+)"', text)}
+    with open(SRC + '/packaging/systemd/wsd.service.in') as f:
+        unit = f.read()
+    for path in re.findall(r'/run/wsd/@name@\.\w+', unit):
+        wanted |= {path.replace('@name@', 'wsd'), path.replace('@name@', 'NAME')}
+    wanted |= {{'State': '/var/lib/wsd', 'Cache': '/var/cache/wsd'}[d] for d in re.findall(r'^(State|Cache)Directory=', unit, re.M)}
+    for text in sources('daemon/store'):
+        wanted |= set(re.findall(r'"[^"\n]*\b(jobs\.db)"', text))
+    gone = sorted(w for w in wanted if w not in section('wsd.8', 'FILES'))
+    if gone:
+        print('wsd.8: FILES has no', ' '.join(gone))
+    return not gone and len(wanted) >= 10
+
+def calls():
+    """A call that a manual, a header or a README names is there."""
+    there, good = set(), True
+    for name in os.listdir(SRC + '/include/wsd'):
+        with open(SRC + '/include/wsd/' + name) as f:
+            there |= set(re.findall(r'\b(wsd_\w+)\)?\s*\(', re.sub(r'/\*.*?\*/', '', f.read(), flags=re.S)))
+    for folder, pattern in (('packaging/man', r'\.[1-8]$'), ('include/wsd', r'\.h$'), ('proto', r'\.md$'), ('.', r'README\.md$')):
+        for name in sorted(os.listdir(SRC + '/' + folder)):
+            if re.search(pattern, name):
+                with open(SRC + '/' + folder + '/' + name) as f:
+                    gone = sorted(set(re.findall(r'\b(wsd_\w+) ?\(\)', f.read())) - there)
+                if gone:
+                    print('%s names what is not there: %s' % (name, ' '.join(gone)))
+                    good = False
+    return good and len(there) > 100
+
+def amount(text):
+    """A number with a suffix of wsd.conf, in bytes or milliseconds; without one it is itself."""
+    m = re.match(r'(\d+)(ms|s|min|h|d|[KMGT])?$', text)
+    factors = {None: 1, 'ms': 1, 's': 1000, 'min': 60000, 'h': 3600000, 'd': 86400000, 'K': 1 << 10, 'M': 1 << 20, 'G': 1 << 30, 'T': 1 << 40}
+    return int(m.group(1)) * factors[m.group(2)] if m else text
+
+def defaults():
+    """What the manual says of each key that has one number or word for its default."""
+    in_force, heading, n, good = {}, '', 0, True
+    for line in said('wsd', '--config', '/dev/null', '--print-config').splitlines():
+        heading = line if line.startswith('[') else heading
+        m = re.match(r'([a-z-]+) = ([\w-]+)$', line)
+        if m:
+            in_force[heading + ' ' + m.group(1)] = {'log-level = 6': 'info'}.get(line, m.group(2))
+    for heading, text, tags in page('wsd.conf.5'):
+        if not heading.startswith('[') or not tags:
+            continue
+        parts = re.split(r'^(%s)$' % '|'.join(re.escape(t) for t in tags.split('\n') if t), text, flags=re.M)
+        for key, words in zip(parts[1::2], parts[2::2]):
+            value, told = in_force.get(heading + ' ' + key), re.search(r'Default:\s+([\w-]+)\.\s*$', words.strip())
+            if not value or not told:
+                continue
+            n += 1
+            if amount(value) != amount(told.group(1)):
+                print('%s %s: %s is in force, the manual says %s' % (heading, key, value, told.group(1)))
+                good = False
+    print(n, 'defaults')
+    return good and n > 25
+
 sys.exit(0 if globals()[sys.argv[1]]() else 1)
 END
 export PYTHONDONTWRITEBYTECODE=1
@@ -153,6 +272,14 @@ check "wsd.8: options" python3 "$WORK/manual.py" daemon
 check "wsd-security.7: each line has a test that is there" python3 "$WORK/manual.py" security
 check "libwsclient: a page for each call" python3 "$WORK/manual.py" library
 check "wsd.conf.5: sections and keys" python3 "$WORK/manual.py" configuration
+check "wsd.conf.5: defaults" python3 "$WORK/manual.py" defaults
+check "wsd.8: exit codes" python3 "$WORK/manual.py" ends
+check "wsd.8: signals" python3 "$WORK/manual.py" signals
+check "wsd.8: files" python3 "$WORK/manual.py" files
+check "environment variables of wsd, wsctl and libwsclient" python3 "$WORK/manual.py" environment
+check "wsctl.1: states of a job" python3 "$WORK/manual.py" states
+check "wsctl.1: keys of its JSON" python3 "$WORK/manual.py" keys
+check "calls that are named are there" python3 "$WORK/manual.py" calls
 clean() { # PAGE
   local warnings
   warnings=$(LC_ALL=C.UTF-8 MANROFFSEQ='t' man --warnings -l "$1" 2>&1 >/dev/null) || return 1

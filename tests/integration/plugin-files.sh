@@ -174,6 +174,10 @@ logged_once() { # WORDS
     [ "$(grep -c "$1" "$WSD_LOG")" = 1 ] || { grep "$1" "$WSD_LOG"; return 1; }
 }
 check "an executable stack, with one line in the log" executable_stack
+abi_refused() {
+    refused "built for plugin ABI 7" wsctl submit "$TEST_PLUGINS/wrong-abi.so" && logged_once "ABI 7"
+}
+check "another ABI, with one line in the log" abi_refused
 check "a program" refused "not a plugin" wsctl submit /bin/true
 check "a library" refused "has no WSD_PLUGIN() descriptor" wsctl submit "$(realpath "$BUILD/client/libwsclient.so.0")"
 check "a fifo" refused "not a regular file" wsctl submit ./fifo.so
@@ -207,6 +211,30 @@ check "an init that hangs, and others meanwhile" others_while_one_hangs
 check "wsctl plugin show says why, too" refused "$gone" wsctl plugin show "$HOSTILE/ctor-crash.so"
 stop_wsd
 
+# Where the file system, or the service (NoExecPaths=), says that nothing may be executed there, no plugin is; a link or a copy in a
+# place that is fine changes what is asked.
+mkdir "$WORK/noexec"
+if unshare --mount mount -t tmpfs -o noexec tmpfs "$WORK/noexec" 2>/dev/null; then
+    not_executable() {
+        local status=0
+        wsctl submit "$1" >out 2>err || status=$?
+        cat err
+        [ "$status" = 77 ] && [ "$(wc -l <err)" = 1 ] && grep -q '^wsctl: .*nothing may be executed where it lies' err && [ ! -s out ] &&
+            [ "$(grep -c "refused: not permitted: nothing may be executed" "$WSD_LOG")" = "$2" ] && expect_output 6765 wsctl submit fib 20
+    }
+    ln -s "$WORK/noexec/file.so" link.so
+    # shellcheck disable=SC2016 # for the inner shell
+    WSD_PREFIX=(unshare --mount sh -c 'mount -t tmpfs -o noexec tmpfs "$0/noexec" && cp "$1" "$0/noexec/file.so" && shift && exec "$@"' "$WORK"
+        "$HOSTILE/file-one.so")
+    start_wsd --workers 2 || exit 1
+    check "where nothing may be executed, with one line in the log" not_executable "$WORK/noexec/file.so" 1
+    check "nor by a link to there" not_executable ./link.so 2
+    check "the same file elsewhere" expect_output one wsctl submit "$HOSTILE/file-one.so"
+    stop_wsd
+    WSD_PREFIX=()
+else
+    skip "where nothing may be executed" "nothing can be mounted here"
+fi
 # A wsd of its own, in whose log the dynamic loader may say that its assertions failed: what wsd says is its exit code.
 ends_in_order() {
     kill -TERM "$WSD_PID" && wait_for_exit "$WSD_PID" && ! grep -aE 'wsd: .*Assertion|AddressSanitizer' "$WSD_LOG"

@@ -30,10 +30,13 @@ count() { # STATE PLUGIN
   wsctl --json list --state "$1" --plugin "$2" | wc -l
 }
 
-# --- rate: one in a thousand seconds is one that does not come back while this runs ----------------------------------------
+# --- rate -------------------------------------------------------------------------------------------------------------------
 
-configure 'max-rate-per-user = 1' 'rate-burst = 3'
-start_wsd --workers 2 --plugin-dir "$TEST_PLUGINS" || exit 1
+# A wsd that takes one job a second of each user, and has taken all that it takes at once. Those that wait there wait beside the others.
+slow() { # BURST
+  configure 'max-rate-per-user = 1' "rate-burst = $1"
+  start_wsd --workers 2 --plugin-dir "$TEST_PLUGINS" && seq "$1" | wsctl map fib >/dev/null
+}
 
 burst() { # the fourth at once is refused, wherever in a second we are, unless a second passes meanwhile
   python3 - "$WSD_SOCKET" <<'END'
@@ -89,31 +92,40 @@ for attempt in range(20):
     time.sleep(3)  # all three again
 END
 }
-check "a burst goes through, the next is refused, and told when to try again" burst
-
 waits() { # each of them is refused at first, and all of them succeed
   local i pids=()
+  slow 3 || return 1
   for i in 1 2 3 4 5 6; do
-    wsctl submit --wait-for-room fib "$i" >"$WORK/out.$i" 2>"$WORK/err.$i" &
-    pids+=($!)
+    background wsctl submit --wait-for-room fib "$i" >"$WORK/out.$i" 2>"$WORK/err.$i"
+    pids+=("$BACKGROUND_PID")
   done
   for i in "${pids[@]}"; do expect_exit 0 wait "$i" || return 1; done
-  same '1 1 2 3 5 8' "$(cat "$WORK"/out.? | tr '\n' ' ' | sed 's/ $//')" && same '' "$(cat "$WORK"/err.?)"
+  same '1 1 2 3 5 8' "$(cat "$WORK"/out.? | tr '\n' ' ' | sed 's/ $//')" && same '' "$(cat "$WORK"/err.?)" && stop_wsd
 }
-check "--wait-for-room: waits, and gets in" waits
 
-map_waits() {
-  same "$(printf '1\n1\n2\n3\n5\n8')" "$(wsctl map --wait-for-room fib ::: 1 2 3 4 5 6)"
+map_waits() { # until it is told: nobody asks again and again, though there are some to ask for
+  local n
+  slow 3 || return 1
+  same "$(printf '1\n1\n2\n3\n5\n8')" "$(wsctl map --wait-for-room fib ::: 1 2 3 4 5 6)" || return 1
+  n=$(wsctl --json stats | sed 's/.*"jobs_refused":\([0-9]*\).*/\1/')
+  echo "refused $n times"
+  [ "$n" -ge 6 ] && [ "$n" -le 40 ] && stop_wsd
 }
-check "map --wait-for-room" map_waits
 
 detached_input() { # a detached job with a stream of input, which must not be lost by the first try
-  wsctl submit fib 1 >/dev/null 2>&1
   local id
+  slow 1 || return 1
   id=$(head -c 300000 /dev/zero | wsctl submit --wait-for-room --detach --input - checksum) || return 1
-  same "$(head -c 300000 /dev/zero | sha256sum)" "$(wsctl await "$id")"
+  same "$(head -c 300000 /dev/zero | sha256sum)" "$(wsctl await "$id")" && stop_wsd
 }
-check "input is not lost by a refusal" detached_input
+
+beside "--wait-for-room: waits, and gets in" waits
+beside "map --wait-for-room" map_waits
+beside "input is not lost by a refusal" detached_input
+
+configure 'max-rate-per-user = 1' 'rate-burst = 3'
+start_wsd --workers 2 --plugin-dir "$TEST_PLUGINS" || exit 1
+check "a burst goes through, the next is refused, and told when to try again" burst
 
 by_reload() { # SIGHUP takes effect on the next submit
   configure 'max-rate-per-user = 1000000'
@@ -131,6 +143,10 @@ stop_wsd
 
 configure 'max-jobs-per-user = 2'
 start_wsd --workers 2 --plugin-dir "$TEST_PLUGINS" || exit 1
+
+is_empty() {
+  wsctl --json stats | grep -q '"jobs_open":0[,}]'
+}
 
 full() {
   local one two pid
@@ -155,7 +171,7 @@ refused_often() {
 
 leave() { # Ctrl-C while it waits: there is no job
   local one two pid
-  one=$(wsctl submit --detach spin) && two=$(wsctl submit --detach spin) || return 1
+  wait_until is_empty && one=$(wsctl submit --detach spin) && two=$(wsctl submit --detach spin) || return 1
   wsctl submit --wait-for-room fib 10 >"$WORK/out" 2>/dev/null &
   pid=$!
   wait_until refused_often || return 1
@@ -168,7 +184,7 @@ set +m
 
 told() { # a refusal for want of a place says when to come again, and each one another time
   local one two
-  one=$(wsctl submit --detach spin) && two=$(wsctl submit --detach spin) || return 1
+  wait_until is_empty && one=$(wsctl submit --detach spin) && two=$(wsctl submit --detach spin) || return 1
   python3 - "$BUILD/client/libwsclient.so.0" "$WSD_SOCKET" <<'END' || return 1
 import ctypes, sys
 lib = ctypes.CDLL(sys.argv[1])
@@ -189,6 +205,38 @@ END
   wsctl cancel "$one" "$two"
 }
 check "a refusal says when to come again" told
+stop_wsd
+
+configure 'max-jobs-per-user = 600'
+start_wsd --workers 2 --plugin-dir "$TEST_PLUGINS" || exit 1
+
+n_open() { # N: of ours, and none of them has ended
+  [ "$(wsctl --json list --state running,queued --plugin ledger | wc -l)" = "$1" ]
+}
+
+fills() { # what is free is filled at once, also where no end of its own tells it of that; each item goes once
+  local pid batch
+  batch=$(wsctl map --detach spin ::: {1..600}) || return 1
+  rm -f "$WORK/gate" "$WORK/entered"
+  background wsctl map --wait-for-room ledger:after "$WORK/gate" "$WORK/entered" ::: {1..700} >"$WORK/out"
+  pid=$BACKGROUND_PID
+  wait_until sh -c "wsctl --json stats | grep -q '\"jobs_refused\":[1-9]'" || return 1
+  wsctl cancel "$batch" || return 1
+  wait_until -t 15 n_open 600 || { wsctl stats; return 1; }
+  : >"$WORK/gate"
+  expect_exit 0 wait "$pid" && same "$(seq 700)" "$(cat "$WORK/out")" && same "$(seq 700)" "$(sort -n "$WORK/entered")"
+}
+check "map --wait-for-room fills the room that there is" fills
+
+gives_up() { # at its time, with what was told, where nothing was taken in between
+  local batch
+  wait_until is_empty && batch=$(wsctl map --detach spin ::: {1..600}) || return 1
+  expect_exit 75 wsctl map --wait-for-room=300ms fib ::: {1..20} >"$WORK/out" 2>"$WORK/err" || return 1
+  cat "$WORK/err"
+  grep -q max-jobs-per-user "$WORK/err" && [ "$(wc -l <"$WORK/err")" = 1 ] && expect_exit 75 wsctl map -k --wait-for-room=300ms fib ::: {1..20} 2>"$WORK/err" &&
+    [ "$(wc -l <"$WORK/err")" = 20 ] && wsctl cancel "$batch"
+}
+check "and gives up at its time" gives_up
 stop_wsd
 
 # --- running at once --------------------------------------------------------------------------------------------------------
@@ -229,3 +277,5 @@ direct() { # calls that wsd does not see are not made
 }
 check "no direct calls meanwhile" direct
 stop_wsd
+
+gather

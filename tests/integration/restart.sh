@@ -280,6 +280,22 @@ own() {
   expect_output 6765 wsctl submit fib 20 && expect_output "$inode" stat -c %i "$WSD_SOCKET" && stop
 }
 in_this_shell "its own listening socket goes along" own
+# What the service manager is told, beside descriptors: systemd-notify(1) has the words.
+told() { # the time of a drain of 50 s, with what comes behind it
+  local n
+  printf '[daemon]\ndrain-timeout = 50s\n' >"$WSD_CONFIG"
+  serve --keep 1000 || return 1
+  kill -HUP "$(wsd_pid)"
+  wait_until grep -qE 'notified RELOADING=1 MONOTONIC_USEC=[1-9][0-9]{6,}$' "$SAYS" && wait_until lives_are 2 || return 1
+  n=$(grep -nE 'RELOADING=1|READY=1' "$SAYS" | sed 's/.* \([A-Z]*\)=1.*/\1/' | tr '\n' ' ')
+  [[ $n == "READY RELOADING READY "* ]] || { cat "$SAYS"; return 1; }
+  kill -TERM "$MANAGER"
+  wait_for_exit "$MANAGER" && n=$(sed -nE 's/^notified STOPPING=1 EXTEND_TIMEOUT_USEC=([0-9]+) STATUS=draining.*/\1/p' "$SAYS") || return 1
+  echo "a drain of 50 s: $n us"
+  [ "${n:-0}" -gt 50000000 ] && [ "$n" -lt 80000000 ]
+}
+in_this_shell "systemd is told of a reload and its end, and how long a drain may take" told
+printf '[daemon]\ndrain-timeout = 1s\n' >"$WSD_CONFIG"
 few() {
   local waits
   serve --listen "$WSD_SOCKET" || return 1

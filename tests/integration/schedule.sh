@@ -22,6 +22,12 @@ on_disk() { # the store does one thing after the other: what was before this is 
 n_lines() { # FILE N: at least
   [ -e "$1" ] && [ "$(wc -l <"$1")" -ge "$2" ]
 }
+apart() { # COMMAND...: with a wsd of its own, beside the others
+  serve || return 1
+  "$@" || { show "$WORK/log"; return 1; }
+  kill -TERM "$WSD_PID"
+  wait_for_exit "$WSD_PID" && clean_log "$WORK/log"
+}
 of() { # NAME PATTERN
   wsctl --json schedule list | grep "\"name\":\"$1\"" | grep -q "$2"
 }
@@ -254,13 +260,21 @@ without_a_store() {
   export WSD_SOCKET=$old
 }
 
+# Those that wait for the seconds of a schedule to come do so at once.
+beside "it comes again and again" apart comes_again
+beside "durable ones, too" apart comes_again --durable
+beside "one run at a time" apart one_at_a_time
+beside "and goes on after kill -9" apart goes_on
+beside "missed: one run, with persistent" apart missed 1 --persistent
+beside "missed: none, without" apart missed 0
+beside "killed when a durable run is on disk: it is not run twice" apart not_twice
+beside "killed again and again, durable runs go on" apart though_killed
+beside "from wsd.conf, read again" apart configured
+
 export WSD_SOCKET=$WORK/wsd.sock
 serve || exit 1
-check "it comes again and again" comes_again
-check "durable ones, too" comes_again --durable
 check "what there is, and when it comes" is_listed
 check "run now" runs_now
-check "one run at a time" one_at_a_time
 check "a bad end is told" ends_badly
 check "options of submit" options
 check "removed while it runs" removed_while_it_runs
@@ -268,14 +282,8 @@ check "what cannot be is refused" refused
 check "so many a user" limited
 check "within its user's limits" within_limits_of_jobs
 check "it survives kill -9" survives
-check "and goes on" goes_on
 check "what was removed stays away" stays_away
-check "missed: one run, with persistent" missed 1 --persistent
-check "missed: none, without" missed 0
-check "killed when a durable run is on disk: it is not run twice" not_twice
-check "killed again and again, durable runs go on" though_killed
 check "a durable run is followed after a restart" still_followed
-check "from wsd.conf, read again" configured
 check "from wsd.conf, and no longer" gone_meanwhile
 check "a bad section is refused" misconfigured
 check "not while wsd ends" drained
@@ -283,3 +291,4 @@ check "without a state directory" without_a_store
 kill -TERM "$WSD_PID"
 check "wsd ends in order" wait_for_exit "$WSD_PID"
 clean_log "$WORK/log"
+gather

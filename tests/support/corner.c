@@ -730,6 +730,38 @@ static void a_job_that_is_left(void)
     hang_up(c);
 }
 
+/* A question and a job in one piece, while another connection of the same user leaves more unread than he may: the job is held back
+ * until the answer is written, and runs then, though nothing else happens. For max-unread-per-user = 64K, executor-answer = 1h. */
+static void a_job_that_was_held_back(void)
+{
+    static uint8_t questions[1000 * FRAME_HEADER_SIZE];
+    struct conn *silent = open_conn(0), *c = open_with(1 << 20, "/", FEATURE_BRIEF);
+    uint8_t both[2 * FRAME_MAX];
+    size_t n;
+
+    submit_input(c, 1, "echo", "", NULL, SUBMIT_QUIET, "first", 5);
+    finished(c, 1, "first");
+    for (uint32_t tag = 1; tag <= 1000; tag++)
+        frame_put_header(questions + (tag - 1) * FRAME_HEADER_SIZE, FRAME_STATS, tag, 0, 0);
+    conn_send(silent, questions, sizeof(questions));
+    for (uint32_t tag = 2; counter(c, tag, "bytes_unread") < 65536; tag++) {
+        if (tag > WAIT_MSEC / 10)
+            fail("nothing is left unread");
+        pause_a_little();
+    }
+    for (int i = 0; i < 10; i++) /* by then its worker sleeps, and so does wsd */
+        pause_a_little();
+    n = codec_encode(&(struct msg){.type = FRAME_PING}, 1, 0, both, sizeof(both));
+    n += codec_encode(&(struct msg){.type = FRAME_SUBMIT, .submit = {.plugin = {"echo", 4}, .flags = SUBMIT_QUIET}}, 1u << 20, 4, both + n,
+                      sizeof(both) - n);
+    memcpy(both + n, "held", 4);
+    conn_send(c, both, n + 4);
+    expect(c, FRAME_PONG, 1);
+    finished(c, 1u << 20, "held");
+    hang_up(silent);
+    hang_up(c);
+}
+
 /* It ends at once, and its call with it; of an array, the array with its last item. */
 static void a_job_that_is_cancelled_before_it_begins(void)
 {
@@ -782,6 +814,7 @@ static const struct {
     CASE(an_end_without_a_beginning),
     CASE(an_end_that_does_not_fit_the_window),
     CASE(a_job_that_is_left),
+    CASE(a_job_that_was_held_back),
     CASE(a_job_that_is_cancelled_before_it_begins),
 };
 

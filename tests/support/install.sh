@@ -235,6 +235,15 @@ for file in {wsd,wsd-spawn}{,@}.{service,socket}; do
   check "installs $file" there "$prefix/lib/systemd/system/$file"
 done
 check "the user's pair too" there "$prefix/lib/systemd/user/wsd.socket"
+time_to_drain() { # what a stop may take is above what a drain does, as wsd asks for it: see daemon/main.c
+  local unit drain stop
+  drain=$("$dest$prefix/sbin/wsd" --config /dev/null --print-config | sed -n 's/^drain-timeout = \([0-9]*\)000ms$/\1/p')
+  for unit in "$units"/wsd{,@}.service "$dest$prefix/lib/systemd/user/wsd.service"; do
+    stop=$(sed -n 's/^TimeoutStopSec=\([0-9]*\)s$/\1/p' "$unit")
+    [ "${stop:-0}" -gt $((${drain:-999999} + 13)) ] || { echo "$unit: $stop s, the drain $drain s"; return 1; }
+  done
+}
+check "TimeoutStopSec= of each unit exceeds drain-timeout" time_to_drain
 if command -v systemd-analyze >/dev/null; then
   for file in wsd.service wsd@.service; do # the box of the suite system has them verified, too, where they are installed
     check "$file is no more exposed than 0.8" systemd-analyze security --offline=yes --threshold=8 --no-pager "$units/$file"

@@ -46,7 +46,8 @@ unset NOTIFY_SOCKET LISTEN_FDS LISTEN_PID WATCHDOG_USEC WATCHDOG_PID WSD_SOCKET 
 
 n_failed=0
 n_daemons=0
-started=()
+started=() STARTED=$WORK/started # the file: those of subshells
+beside_names=() beside_pids=()
 exit_commands=()
 WSD_PID='' WSD_LOG=''
 
@@ -108,6 +109,43 @@ expect_output() { # TEXT COMMAND...
   return 1
 }
 
+run_apart() { # DIRECTORY COMMAND...: in a subshell
+  WORK=$1 WSD_CONFIG=$1/wsd.conf WSD_SOCKET=$1/wsd.sock WSD_PID='' started=() n_failed=0
+  export WORK WSD_CONFIG WSD_SOCKET
+  : >"$WSD_CONFIG"
+  trap 'status=$?; kill -KILL "${started[@]}" 2>/dev/null; exit "$status"' EXIT
+  shift
+  "$@" && [ "$n_failed" = 0 ]
+}
+
+# A case that has to wait for seconds of the clock, beside others: in a subshell, with a WORK of its own (WSD_CONFIG and
+# WSD_SOCKET in there), without a wsd; what it has started ends with it. gather tells how it went.
+beside() { # NAME COMMAND...
+  local name=$1 dir=$WORK/beside-${#beside_names[@]}
+  shift
+  mkdir "$dir"
+  run_apart "$dir" "$@" >"$dir.out" 2>&1 </dev/null &
+  note_started $!
+  beside_names+=("$name") beside_pids+=("$!")
+}
+
+# Waits for all that run beside, and tells their results.
+gather() {
+  local i status
+  for i in "${!beside_names[@]}"; do
+    status=0
+    wait "${beside_pids[i]}" || status=$?
+    if [ "$status" = 0 ]; then
+      ok "${beside_names[i]}"
+    else
+      fail "${beside_names[i]}" "it exited $status"
+      show "$WORK/beside-$i.out"
+    fi
+  done
+  beside_names=() beside_pids=()
+  rm -f "$STARTED"
+}
+
 # --- waiting -----------------------------------------------------------------------------------------------------------
 
 # Polls until the command succeeds; fails after 30 s (or -t SECONDS), longer under sanitizers.
@@ -130,11 +168,16 @@ gone() { # PID
 
 # --- processes -----------------------------------------------------------------------------------------------------------
 
+note_started() { # PID
+  started+=("$1")
+  [ "$BASHPID" = "$$" ] || echo "$1" >>"$STARTED"
+}
+
 # Starts a command in the background; it is killed at the script's end. Its pid is in BACKGROUND_PID.
 background() { # COMMAND...
   "$@" &
   BACKGROUND_PID=$!
-  started+=("$BACKGROUND_PID")
+  note_started "$BACKGROUND_PID"
 }
 
 # Runs at the script's end, the last first.
@@ -159,7 +202,7 @@ start_wsd() { # [OPTION...]
   ${WSD_PREFIX[@]+"${WSD_PREFIX[@]}"} "$WSD" --socket "$WSD_SOCKET" --config "$WSD_CONFIG" --executor "$EXECUTOR" \
     --spawner "$SPAWNER" --state-dir "$dir/state" --plugin-dir "$PLUGINS" "$@" >"$WSD_LOG" 2>&1 </dev/null &
   WSD_PID=$!
-  started+=("$WSD_PID")
+  note_started "$WSD_PID"
   if ! wait_until answers "$WSD_PID" "$WSD_SOCKET" || gone "$WSD_PID"; then
     fail "start wsd" "wsd $* did not get ready"
     show "$WSD_LOG"
@@ -206,6 +249,7 @@ cleanup() {
   for pid in ${started[@]+"${started[@]}"}; do
     kill -KILL "$pid"
   done
+  [ ! -e "$STARTED" ] || xargs kill -KILL <"$STARTED"
   wait
   rm -rf --one-file-system "$WORK"
   [ "$n_failed" = 0 ] || [ "$status" != 0 ] || status=1

@@ -387,9 +387,19 @@ static void on_accepted(struct wsd_call *call, const struct wsd_id *id, void *us
     ((struct job *)userdata)->m = HELD;
 }
 
+/* Nobody would wake us after that: the job is as good as lost. */
+static void on_done(struct wsd_call *call, int error, const struct wsd_job_info *info, const char *text, void *userdata)
+{
+    const struct job *j = userdata;
+
+    if (error && j->m == NONE)
+        die(j, text);
+}
+
 static void submit(void)
 {
-    const struct wsd_callbacks callbacks = {.size = sizeof(callbacks), .accepted = on_accepted, .userdata = &jobs[number % JOBS]};
+    const struct wsd_callbacks callbacks = {.size = sizeof(callbacks), .accepted = on_accepted, .done = on_done,
+                                            .userdata = &jobs[number % JOBS]};
     struct job *j = &jobs[number % JOBS];
     const char *tags[2], *arg;
     struct wsd_id after[EDGES], any[EDGES];

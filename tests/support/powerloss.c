@@ -8,6 +8,8 @@
  *     POWERLOSS_SEED=N    the same row of dice again
  *     POWERLOSS_AFTER=TEXT  the process dies (SIGKILL) when bytes with that text are on the disk, before it can know
  *     POWERLOSS_DELAY=N   a sync takes N microseconds before anything is on the disk
+ *     POWERLOSS_HOLD=FILE   as long as that is there, a sync waits
+ *     POWERLOSS_FAIL=FILE   as long as that is there, writes and syncs fail as those of a broken disk do
  *
  * It has no shared memory, so it also shows that the store needs none (locking_mode EXCLUSIVE). */
 #include "powerloss.h"
@@ -38,6 +40,7 @@ struct file {
 static sqlite3_vfs *below;
 static uint64_t early, state, delay_usec;
 static const char *fatal; /* what kills us when it is on the disk */
+static const char *broken, *held; /* the disk is, while this file is there */
 static bool doomed;       /* it is on its way */
 static _Atomic unsigned n_syncs;
 static _Atomic int failure;
@@ -134,11 +137,16 @@ static int x_read(sqlite3_file *base, void *data, int size, sqlite3_int64 at)
     return r != SQLITE_OK ? r : at + size > whole ? SQLITE_IOERR_SHORT_READ : SQLITE_OK;
 }
 
+static int failure_now(int code)
+{
+    return broken && access(broken, F_OK) == 0 ? code : atomic_load(&failure);
+}
+
 static int x_write(sqlite3_file *base, const void *data, int size, sqlite3_int64 at)
 {
     struct file *f = file_of(base);
     uint64_t largest = atomic_load(&room);
-    int fails = largest && (uint64_t)at + (uint64_t)size > largest ? SQLITE_FULL : atomic_load(&failure);
+    int fails = largest && (uint64_t)at + (uint64_t)size > largest ? SQLITE_FULL : failure_now(SQLITE_IOERR_WRITE);
     struct pending *p = fails ? NULL : malloc(sizeof(*p) + (size_t)size);
 
     if (!p)
@@ -169,10 +177,12 @@ static int x_truncate(sqlite3_file *base, sqlite3_int64 size)
 static int x_sync(sqlite3_file *base, int flags)
 {
     struct file *f = file_of(base);
-    int r = atomic_load(&failure);
+    int r = failure_now(SQLITE_IOERR_FSYNC);
 
     atomic_fetch_add(&n_syncs, 1);
     usleep((useconds_t)delay_usec);
+    while (held && access(held, F_OK) == 0)
+        usleep(1000);
     if (r == SQLITE_OK)
         r = apply(f);
     if (r == SQLITE_OK)
@@ -255,6 +265,8 @@ __attribute__((constructor)) void powerloss_register(void)
     if (below)
         return;
     fatal = getenv("POWERLOSS_AFTER");
+    broken = getenv("POWERLOSS_FAIL");
+    held = getenv("POWERLOSS_HOLD");
     below = sqlite3_vfs_find(NULL);
     vfs = *below; /* the other calls are those of the one below, which take any sqlite3_vfs for their own */
     vfs.zName = "powerloss";

@@ -5,8 +5,9 @@
  *     trespass ID REQUEST=CODE...
  *
  * sends one REQUEST after the other on one connection and wants the exit code that wsd refuses it with; 0: it is done. A
- * question that is answered with nothing (no job, no executor) counts as 66; who is given that very job by a submit, 1. `stop` in the place of a request prints a line
- * and goes on when it has read one. Prints `FAIL REQUEST: why` for each that was answered otherwise. */
+ * question that is answered with nothing (no job, no executor) counts as 66; who is given that very job by a submit, 1. `stop` in
+ * the place of a request prints a line and goes on when it has read one. Prints `FAIL REQUEST: why` for each that was
+ * answered otherwise. */
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -70,8 +71,10 @@ static bool get(struct frame *f, struct msg *m)
     used = 0;
     while (frame_parse(in, size, f, &used) != 0) {
         n = recv(fd, in + size, sizeof(in) - size, 0);
-        if (n <= 0)
+        if (n <= 0) {
+            used = 0;
             return false;
+        }
         size += (size_t)n;
     }
     return codec_decode(codec, f, m) == 0;
@@ -110,6 +113,10 @@ static int outcome(bool question)
     return -1;
 }
 
+#define NONE {"", 0}
+#define ANY  .plugin = NONE, .function = NONE
+#define ECHO .plugin = {"echo", 4}, .function = NONE
+
 static const struct {
     const char *name;
     struct msg msg;
@@ -122,45 +129,46 @@ static const struct {
     {"drop", {.type = FRAME_DEAD, .dead = {.action = DEAD_DROP}}, .has_id = true},
     {"list", {.type = FRAME_LIST}, .question = true},
     {"dead", {.type = FRAME_DEAD, .dead = {.action = DEAD_LIST}}, .question = true},
-    {"pause", {.type = FRAME_GATE, .gate = {.action = GATE_PAUSE, .plugin = {"", 0}, .function = {"", 0}}}},
-    {"resume", {.type = FRAME_GATE, .gate = {.action = GATE_RESUME, .plugin = {"", 0}, .function = {"", 0}}}},
-    {"drain", {.type = FRAME_GATE, .gate = {.action = GATE_DRAIN, .plugin = {"", 0}, .function = {"", 0}}}},
-    {"limit", {.type = FRAME_GATE, .gate = {.action = GATE_LIMIT, .plugin = {"spin", 4}, .function = {"", 0}, .limit = 1}}},
+    {"pause", {.type = FRAME_GATE, .gate = {.action = GATE_PAUSE, ANY}}},
+    {"resume", {.type = FRAME_GATE, .gate = {.action = GATE_RESUME, ANY}}},
+    {"drain", {.type = FRAME_GATE, .gate = {.action = GATE_DRAIN, ANY}}},
+    {"limit", {.type = FRAME_GATE, .gate = {.action = GATE_LIMIT, .plugin = {"spin", 4}, .function = NONE, .limit = 1}}},
     {"set-workers", {.type = FRAME_WORKERS, .workers = {.set = 3}}},
     {"workers", {.type = FRAME_WORKERS}, .question = true},
-    {"submit", {.type = FRAME_SUBMIT, .submit = {.plugin = {"echo", 4}, .function = {"", 0}, .args = {"x", 2}, .argc = 1, .key = {"", 0}}}},
+    {"submit", {.type = FRAME_SUBMIT, .submit = {ECHO, .args = {"x", 2}, .argc = 1, .key = NONE}}},
     {"plugins", {.type = FRAME_PLUGINS, .plugins = {.name = {"echo", 4}}}, .question = true},
     {"reload", {.type = FRAME_RELOAD, .reload = {.name = {"echo", 4}}}, .question = true},
-    {"release", {.type = FRAME_RELEASE, .release = {.name = {"echo", 4}, .function = {"", 0}}}},
+    {"release", {.type = FRAME_RELEASE, .release = {.name = {"echo", 4}, .function = NONE}}},
     {"lane", {.type = FRAME_LANE_OPEN}},
     {"trace", {.type = FRAME_TRACE, .trace = {.action = TRACE_ACTION_START}}},
     {"stats", {.type = FRAME_STATS}},
     {"ping", {.type = FRAME_PING}},
-    {"list-all", {.type = FRAME_LIST_WHERE, .filter = {.states = CODEC_STATES, .plugin = {"", 0}, .function = {"", 0}, .batch = {"", 0}}}, .question = true},
-    {"cancel-all", {.type = FRAME_CANCEL_WHERE, .filter = {.states = CODEC_STATES, .plugin = {"", 0}, .function = {"", 0}, .batch = {"", 0}}}},
-    {"list-batch", {.type = FRAME_LIST_WHERE, .filter = {.plugin = {"", 0}, .function = {"", 0}}}, .has_id = true, .question = true},
-    {"cancel-of-batch", {.type = FRAME_CANCEL_WHERE, .filter = {.plugin = {"", 0}, .function = {"", 0}}}, .has_id = true},
+    {"list-all", {.type = FRAME_LIST_WHERE, .filter = {.states = CODEC_STATES, ANY, .batch = NONE}}, .question = true},
+    {"cancel-all", {.type = FRAME_CANCEL_WHERE, .filter = {.states = CODEC_STATES, ANY, .batch = NONE}}},
+    {"list-batch", {.type = FRAME_LIST_WHERE, .filter = {ANY}}, .has_id = true, .question = true},
+    {"cancel-of-batch", {.type = FRAME_CANCEL_WHERE, .filter = {ANY}}, .has_id = true},
     {"batch-open", {.type = FRAME_BATCH, .batch = {.action = BATCH_OPEN}}},
     {"batch-status", {.type = FRAME_BATCH, .batch = {.action = BATCH_STATUS}}, .has_id = true},
     {"batch-await", {.type = FRAME_BATCH, .batch = {.action = BATCH_AWAIT}}, .has_id = true},
     {"batch-cancel", {.type = FRAME_BATCH, .batch = {.action = BATCH_CANCEL}}, .has_id = true},
-    {"array", {.type = FRAME_ARRAY, .submit = {.plugin = {"echo", 4}, .function = {"", 0}, .items = 1}}},
-    {"array-after", {.type = FRAME_ARRAY, .submit = {.plugin = {"echo", 4}, .function = {"", 0}, .items = 1}}, .has_id = true},
-    {"after", {.type = FRAME_SUBMIT, .submit = {.plugin = {"echo", 4}, .function = {"", 0}, .key = {"", 0}}}, .has_id = true},
-    {"after-any", {.type = FRAME_SUBMIT, .submit = {.plugin = {"echo", 4}, .function = {"", 0}, .key = {"", 0}}}, .has_id = true},
-    {"key", {.type = FRAME_SUBMIT, .submit = {.plugin = {"echo", 4}, .function = {"", 0}, .key = {"report", 6}}}},
+    {"array", {.type = FRAME_ARRAY, .submit = {ECHO, .items = 1}}},
+    {"array-after", {.type = FRAME_ARRAY, .submit = {ECHO, .items = 1}}, .has_id = true},
+    {"after", {.type = FRAME_SUBMIT, .submit = {ECHO, .key = NONE}}, .has_id = true},
+    {"after-any", {.type = FRAME_SUBMIT, .submit = {ECHO, .key = NONE}}, .has_id = true},
+    {"key", {.type = FRAME_SUBMIT, .submit = {ECHO, .key = {"report", 6}}}},
     {"arena", {.type = FRAME_ARENA_OPEN}},
-    {"input-file", {.type = FRAME_SUBMIT, .submit = {.plugin = {"echo", 4}, .function = {"", 0}, .key = {"", 0}, .input_from = INPUT_FILE, .input_size = 4096}}},
-    {"limits", {.type = FRAME_LIMIT, .limit = {.key = {"", 0}, .value = {"", 0}}}, .question = true},
+    {"input-file", {.type = FRAME_SUBMIT, .submit = {ECHO, .key = NONE, .input_from = INPUT_FILE, .input_size = 4096}}},
+    {"limits", {.type = FRAME_LIMIT, .limit = {.key = NONE, .value = NONE}}, .question = true},
     {"set-limit", {.type = FRAME_LIMIT, .limit = {.flags = LIMIT_MOVED, .key = {"max-run", 7}, .value = {"1h", 2}}}},
-    {"set-own-limit", {.type = FRAME_LIMIT, .limit = {.flags = LIMIT_MOVED | LIMIT_OWN, .key = {"max-jobs-per-user", 17}, .value = {"9", 1}}}},
-    {"pause-tag", {.type = FRAME_GATE, .gate = {.action = GATE_PAUSE, .plugin = {"", 0}, .function = {"", 0}, .tag = {"t", 1}}}},
-    {"limit-tag", {.type = FRAME_GATE, .gate = {.action = GATE_LIMIT, .plugin = {"", 0}, .function = {"", 0}, .tag = {"t", 1}, .limit = 1}}},
+    {"set-own-limit", {.type = FRAME_LIMIT,
+                       .limit = {.flags = LIMIT_MOVED | LIMIT_OWN, .key = {"max-jobs-per-user", 17}, .value = {"9", 1}}}},
+    {"pause-tag", {.type = FRAME_GATE, .gate = {.action = GATE_PAUSE, ANY, .tag = {"t", 1}}}},
+    {"limit-tag", {.type = FRAME_GATE, .gate = {.action = GATE_LIMIT, ANY, .tag = {"t", 1}, .limit = 1}}},
     {"schedules", {.type = FRAME_SCHEDULE, .schedule = {.action = SCHEDULE_LIST}}, .question = true},
     {"schedule-run", {.type = FRAME_SCHEDULE, .schedule = {.action = SCHEDULE_RUN, .name = {"nightly", 7}}}},
     {"schedule-remove", {.type = FRAME_SCHEDULE, .schedule = {.action = SCHEDULE_REMOVE, .name = {"nightly", 7}}}},
     {"schedule-add", {.type = FRAME_SCHEDULE, .schedule = {.action = SCHEDULE_ADD, .name = {"bobs", 4}, .calendar = {"yearly", 6},
-                                                           .job = {.plugin = {"echo", 4}, .function = {"", 0}, .key = {"", 0}}}}},
+                                                           .job = {ECHO, .key = NONE}}}},
 };
 #define N_REQUESTS (sizeof(requests) / sizeof(requests[0]))
 
@@ -269,7 +277,9 @@ static bool connect_to(const char *path)
     const struct timeval late = {.tv_sec = 20}; /* what is never answered is no answer */
     struct sockaddr_un a = {.sun_family = AF_UNIX};
     struct msg hello = {.type = FRAME_HELLO,
-                        .hello = {.version_min = 1, .version_max = 1, .features = FEATURE_LANE | FEATURE_STORE | FEATURE_PAYLOAD | FEATURE_TIME | FEATURE_ORDER | FEATURE_ARRAY | FEATURE_WHERE | FEATURE_LIMITS,
+                        .hello = {.version_min = 1, .version_max = 1,
+                                  .features = FEATURE_LANE | FEATURE_STORE | FEATURE_PAYLOAD | FEATURE_TIME | FEATURE_ORDER |
+                                              FEATURE_ARRAY | FEATURE_WHERE | FEATURE_LIMITS,
                                   .directory = {"/", 1}, .program = {"trespass", 8}, .window = 65536}};
 
     snprintf(a.sun_path, sizeof(a.sun_path), "%s", path);

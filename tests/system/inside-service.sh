@@ -273,7 +273,7 @@ explained() {
   journalctl --update-catalog || return 1
   journalctl -u wsd.service -x --no-pager MESSAGE_ID=25d4237c7dfe437fb80a303a58e44770 | tee /dev/stderr |
     grep -q 'It is a defect of the plugin: .wsctl status [0-9a-f]\{32\}. has the backtrace too' &&
-    [ "$(journalctl --dump-catalog 2>/dev/null | grep -c '^Defined-By: wsd$')" = 12 ]
+    [ "$(journalctl --dump-catalog 2>/dev/null | grep -c '^Defined-By: wsd$')" = 15 ]
 }
 check "journalctl -x explains it" explained
 refused_configuration() { # by a signal, which comes without systemctl's look before
@@ -385,6 +385,27 @@ another_pid() {
   [ "$now" != 0 ] && [ "$now" != "$pid" ] && is ActiveState active
 }
 kept_over "restart" systemctl restart wsd.service
+no_attempt_lost() {
+  local i status n=0 pinging
+  (
+    while [ ! -e "$WORK/enough" ]; do
+      status=0
+      as alice wsctl -q ping || status=$?
+      echo "$status"
+    done >"$WORK/pings" 2>"$WORK/pings.err"
+  ) &
+  pinging=$!
+  for i in 1 2 3; do
+    systemctl restart wsd.service || return 1
+  done
+  : >"$WORK/enough"
+  wait "$pinging"
+  n=$(wc -l <"$WORK/pings")
+  echo "$n pings"
+  cat "$WORK/pings.err"
+  [ "$n" -ge 3 ] && ! grep -v '^0$' "$WORK/pings"
+}
+check "a restart loses no connection attempt" no_attempt_lost
 as_is=$(stat -c %i /run/wsd/wsd.sock)
 kept_over "upgrade" dpkg --force-confold -i /box/debs-new/wsd_*.deb /box/debs-new/libwsclient0_*.deb
 check "it is the new version" expect_output "$(dpkg-deb -f /box/debs-new/wsd_*.deb Version)" dpkg-query -W -f '${Version}' wsd
@@ -508,19 +529,77 @@ check "without both" systemctl restart wsd.service
 check "nobody of another machine is there" expect_exit 69 from_elsewhere ping
 rm -r "$etc/tls"
 
+# --- where plugins may lie -------------------------------------------------------------------------------------------------------
+
+mkdir -m 755 /srv/plugins
+cp "$PLUGINS/sleep.so" /srv/plugins/outside.so
+printf '[daemon]\ndrain-timeout = 2s\n[plugins]\ndirectories = %s:/srv/plugins\n' "$PLUGINS" >"$etc/wsd.conf"
+exec_paths() { # LINE...: of a drop-in; users' executors are in the other unit
+  local unit
+  for unit in wsd wsd-spawn; do
+    mkdir -p "/run/systemd/system/$unit.service.d"
+    printf '%s\n' '[Service]' "$@" >"/run/systemd/system/$unit.service.d/exec.conf"
+  done
+  systemctl daemon-reload && systemctl restart wsd.service
+}
+check "another plugin directory" systemctl restart wsd.service
+check "a plugin from there runs" expect_output slept as alice wsctl submit outside 1
+check "a drop-in that has nothing executed there" exec_paths NoExecPaths=/srv/plugins
+outside() {
+  expect_exit 77 as alice wsctl submit outside 1 2>"$WORK/err" || return 1
+  cat "$WORK/err"
+  [ "$(wc -l <"$WORK/err")" = 1 ] && grep -q 'ExecPaths= of the service' "$WORK/err" &&
+    wait_until fields PLUGIN=outside MESSAGE_ID=3189819c58a24021a334eb6b2c1d2b1c PRIORITY=4 &&
+    [ "$(journalctl -u wsd.service -o cat --no-pager | grep -c 'plugin outside: refused')" = 1 ]
+}
+check "outside of ExecPaths a plugin is refused, with one line in the journal" outside
+check "another one that excepts the place" exec_paths NoExecPaths=/srv ExecPaths=/srv/plugins
+check "it runs again" expect_output slept as alice wsctl submit outside 1
+rm -r /run/systemd/system/wsd{,-spawn}.service.d /srv/plugins
+systemctl daemon-reload
+
+# --- a drain that takes longer than TimeoutStopSec= ------------------------------------------------------------------------------
+
+mkdir -p /run/systemd/system/wsd.service.d
+printf '[Service]\nTimeoutStopSec=2s\n' >/run/systemd/system/wsd.service.d/stop.conf
+printf '[daemon]\ndrain-timeout = 60s\n' >"$etc/wsd.conf"
+systemctl daemon-reload
+check "a drain-timeout above TimeoutStopSec=" systemctl restart wsd.service
+as alice wsctl submit sleep 6000 >"$WORK/long" 2>&1 &
+long=$!
+check "a job runs" wait_until listed running 1
+check "the drain takes as long as the job" systemctl stop wsd.service
+check "and systemd waits, as wsd asks it to" is Result success
+if wait "$long" && [ "$(cat "$WORK/long")" = slept ]; then ok "the job has its end"; else fail "the job has its end" "$(cat "$WORK/long")"; fi
+rm -r /run/systemd/system/wsd.service.d
+systemctl daemon-reload
+printf '[daemon]\ndrain-timeout = 2s\n' >"$etc/wsd.conf"
+
 # --- watchdog --------------------------------------------------------------------------------------------------------------------
 
 mkdir -p /run/systemd/system/wsd.service.d
-printf '[Service]\nWatchdogSec=1s\n' >/run/systemd/system/wsd.service.d/watchdog.conf
+printf '[Service]\nWatchdogSec=2s\n' >/run/systemd/system/wsd.service.d/watchdog.conf
 systemctl daemon-reload
 systemctl restart wsd.service
 pid=$(main_pid)
 began=$(show_property ActiveEnterTimestampMonotonic)
-pinged_for_4_s() {
-  [ $(($(show_property WatchdogTimestampMonotonic) - began)) -gt 4000000 ]
+pinged_for() { # MICROSECONDS, since $began
+  [ $(($(show_property WatchdogTimestampMonotonic) - began)) -gt "$1" ]
 }
-check "an idle wsd pings its watchdog" wait_until pinged_for_4_s
+check "an idle wsd pings its watchdog" wait_until pinged_for 5000000
 check "and is not killed" expect_output "$pid" main_pid
+busy() { # with all that it can do, and an executor that stands still
+  local executor stands
+  expect_output 6765 as bob wsctl submit fib 20 && executor=$(executor_of bob) && kill -STOP "$executor" || return 1
+  as bob wsctl submit fib 20 >"$WORK/stands" 2>&1 &
+  stands=$!
+  began=$(show_property WatchdogTimestampMonotonic)
+  as alice wsctl bench --connections 8 --in-flight 64 --seconds 7 && wait_until pinged_for 6000000 || return 1
+  kill -CONT "$executor"
+  wait "$stands" && expect_output 6765 cat "$WORK/stands"
+}
+check "nor does a busy one miss a ping, nor one whose executor hangs" busy
+check "it is the same" expect_output "$pid" main_pid
 kill -STOP "$pid"
 check "one that hangs is replaced" wait_until another_pid
 check "and the new one works" expect_output 6765 wsctl submit fib 20
@@ -534,11 +613,24 @@ own() { # COMMAND...: in bob's session
   as bob env XDG_RUNTIME_DIR="/run/user/$uid" "$@"
 }
 if systemctl start "user@$uid.service" 2>/dev/null; then
+  for unit in wsd.socket wsd.service; do
+    check "systemd finds no fault with a user's $unit" own systemd-analyze --user verify --man=no "/usr/lib/systemd/user/$unit"
+  done
   check "a user's own socket" own systemctl --user start wsd.socket
   check "starts his own wsd" expect_output 6765 own wsctl submit fib 20
   check "which runs as himself" expect_output bob ps -o user= -p \
     "$(own systemctl --user show --value -p MainPID wsd.service)"
+  check "its reload returns" own systemctl --user reload wsd.service
+  check "it pauses" own wsctl pause echo
+  own wsctl submit --durable echo "bob's own" >"$WORK/bobs" 2>&1 &
+  waits=$!
+  check "a client waits there" wait_until eval '[ "$(own wsctl --json list | grep -c queued)" = 1 ]'
+  check "its restart" own systemctl --user restart wsd.service
+  if wait_for_exit "$waits" && [ "$(cat "$WORK/bobs")" = "bob's own" ]; then ok "keeps the client"; else
+    fail "keeps the client" "$(cat "$WORK/bobs")"
+  fi
   check "and stops in order" own systemctl --user stop wsd.service wsd.socket
+  rm -r /home/bob/.local # his own durable jobs are no package's
   check "with exit 0" expect_output 0 own systemctl --user show --value -p ExecMainStatus wsd.service
   systemctl stop "user@$uid.service"
 else

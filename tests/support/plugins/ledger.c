@@ -9,11 +9,12 @@
 #include <time.h>
 #include <unistd.h>
 
-static int enter(struct wsd_job *job)
+/* file: which argument it is; the name comes behind it. */
+static int enter(struct wsd_job *job, uint32_t file)
 {
     char line[256];
-    int n = job->argc < 3 ? -1 : snprintf(line, sizeof(line), "%s\n", job->argv[2]);
-    int fd = n < 0 ? -1 : open(job->argv[1], O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+    int n = job->argc < file + 2 ? -1 : snprintf(line, sizeof(line), "%s\n", job->argv[file + 1]);
+    int fd = n < 0 ? -1 : open(job->argv[file], O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
     ssize_t written = fd < 0 ? -1 : write(fd, line, (size_t)n);
 
     if (fd >= 0)
@@ -23,7 +24,7 @@ static int enter(struct wsd_job *job)
 
 static int once(struct wsd_job *job, struct wsd_worker *self)
 {
-    int r = enter(job);
+    int r = enter(job, 1);
 
     return r ? r : wsd_job_print(job, "%s\n", job->argv[2]) < 0;
 }
@@ -38,10 +39,21 @@ static int gate(struct wsd_job *job, struct wsd_worker *self)
     return wsd_job_print(job, "open\n") < 0;
 }
 
+/* GATE FILE NAME: waits for the gate, and enters the name. */
+static int after(struct wsd_job *job, struct wsd_worker *self)
+{
+    const struct timespec millisecond = {.tv_nsec = 1000000};
+
+    while (job->argc > 1 && access(job->argv[1], F_OK) != 0 && !wsd_job_cancelled(job))
+        nanosleep(&millisecond, NULL);
+    int r = enter(job, 2);
+    return r ? r : wsd_job_print(job, "%s\n", job->argv[3]) < 0;
+}
+
 /* Goes well when FILE has as many lines as a third argument says. */
 static int nth(struct wsd_job *job, struct wsd_worker *self)
 {
-    int r = enter(job), wanted = 1, lines = 0;
+    int r = enter(job, 1), wanted = 1, lines = 0;
     FILE *f = r == 0 ? fopen(job->argv[1], "re") : NULL;
 
     if (job->argc > 3)
@@ -59,6 +71,7 @@ static const struct wsd_function functions[] = {
     {.name = "again", .help = "the same, and may run twice", .flags = WSD_FN_IDEMPOTENT, .run = once},
     {.name = "gate", .help = "FILE: waits for it", .flags = WSD_FN_IDEMPOTENT, .run = gate},
     {.name = "gate-once", .help = "the same, but may not run twice", .run = gate},
+    {.name = "after", .help = "GATE FILE NAME: waits for the gate, enters the name", .run = after},
     {.name = "nth", .help = "FILE NAME N: fails before the N-th time", .flags = WSD_FN_IDEMPOTENT, .run = nth},
 };
-WSD_PLUGIN(.n_functions = 5, .functions = functions, .name = "ledger", .version = "1", .help = "keeps a ledger");
+WSD_PLUGIN(.n_functions = 6, .functions = functions, .name = "ledger", .version = "1", .help = "keeps a ledger");

@@ -392,6 +392,34 @@ START_TEST(a_key_is_there_once_for_each_user)
 }
 END_TEST
 
+static struct store_request behind; /* posted by the answer to another */
+
+static void answered_with_another(struct store_request *r)
+{
+    n_answered++;
+    behind = add_request(100);
+    store_post(store, &behind);
+}
+
+START_TEST(what_finishes_waits_for_what_answers_post)
+{
+    struct store_request r[3];
+
+    open_store();
+    store_finish(store);
+    for (uint64_t i = 0; i < 3; i++) {
+        r[i] = add_request(i + 1);
+        r[i].answer = i == 1 ? answered_with_another : answered;
+        store_post(store, &r[i]);
+    }
+    store_finish(store);
+    ck_assert_uint_eq(n_answered, 4);
+    ck_assert_int_eq(behind.result, 0);
+    again();
+    ck_assert_uint_eq(seen.n, 4);
+}
+END_TEST
+
 START_TEST(many_that_wait_share_an_fsync)
 {
     static struct store_request r[64];
@@ -673,6 +701,7 @@ int main(void)
     tcase_add_loop_test(tc, one_that_is_dead_keeps_its_input_and_can_be_queued_again, 0, (int)ARRAY_SIZE(sizes));
     tcase_add_test(tc, a_key_is_there_once_for_each_user);
     tcase_add_test(tc, many_that_wait_share_an_fsync);
+    tcase_add_test(tc, what_finishes_waits_for_what_answers_post);
     tcase_add_test(tc, one_costs_one_fsync);
     tcase_add_test(tc, reading_costs_no_fsync);
     tcase_add_loop_test(tc, what_was_answered_survives_a_power_cut, 0, 20);
