@@ -2,7 +2,8 @@
  *
  * fuzz-client.c: any bytes from something that says it is wsd, through the client library. Input: a byte (bit 0: a right
  * WELCOME comes first; bit 1: and offers all that is spoken today, so that calls go in arrays and batches), a byte of how
- * many bytes of script there are, the script (how the bytes are cut, what the user does when), and the stream. The linker puts stand-ins where the library asks the kernel, so that nothing waits.
+ * many bytes of script there are, the script (how the bytes are cut, what the user does when), and the stream. The linker
+ * puts stand-ins where the library asks the kernel, so that nothing waits.
  * Keeps: done is told exactly once for each call that is not freed, and nothing after it; nothing after a call is freed;
  * output comes in order; texts are texts, and what wsd_client_error() says is one line. */
 #include "fuzz.h"

@@ -58,7 +58,7 @@ json_state() { # STATE EXIT COMMAND...
 neighbours() {
     local again once status=0 runs=0
     wsctl plugin release crash || return 1 # it has crashed before, so it has an executor of its own by now
-    wsctl --json submit sleep:again 1500 >"$WORK/again" 2>&1 &
+    wsctl --json submit sleep:again $((1500 * TIME_SCALE)) >"$WORK/again" 2>&1 &
     again=$!
     wsctl --json submit sleep:sleep 20000 >"$WORK/once" 2>&1 &
     once=$!

@@ -157,7 +157,7 @@ neighbour_survives() { # FUNCTION
 # What was queued moves too: the shared executor dies of the first crash, and of no other.
 queue_moves() {
     local pid
-    wsctl --json submit sleep:again 1000 >"$WORK/again" 2>&1 &
+    wsctl --json submit sleep:again $((1000 * TIME_SCALE)) >"$WORK/again" 2>&1 &
     pid=$!
     wait_until sh -c "wsctl --json list | grep -q '\"running\"'" || return 1
     seq 200 | wsctl --json map --keep-going -j 200 crash:abort >"$WORK/flood" 2>&1
