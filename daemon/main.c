@@ -298,9 +298,12 @@ static void set_gates(struct daemon *d, const struct config *c, bool off)
 static void configure_schedules(struct daemon *d, const struct config *c)
 {
     struct schedule_request *list = calloc(c->n_schedules + 1, sizeof(*list));
+    struct directory *root = directory_new("/"); /* without one, jobs that need a place to run in could not */
 
-    if (!list) {
+    if (!list || !root) {
         log_error("no memory for the schedules of the configuration");
+        directory_unref(root);
+        free(list);
         return;
     }
     for (uint32_t i = 0; i < c->n_schedules; i++) {
@@ -314,9 +317,11 @@ static void configure_schedules(struct daemon *d, const struct config *c)
                                                     .args = s->args,
                                                     .args_size = s->args_size,
                                                     .argc = s->argc,
+                                                    .directory = root,
                                                     .uid = s->has_uid ? s->uid : geteuid()}};
     }
     jobs_schedules_configure(d->jobs, list, c->n_schedules);
+    directory_unref(root);
     free(list);
 }
 

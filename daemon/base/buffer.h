@@ -72,6 +72,17 @@ static inline void buffer_drop(struct buffer *b, size_t size)
         b->start = b->end = 0;
 }
 
+/* Gives back room that is not used. */
+static inline void buffer_trim(struct buffer *b)
+{
+    uint8_t *data = b->end ? (uint8_t *)realloc(b->data, b->end) : NULL;
+
+    if (!data)
+        return;
+    b->data = data;
+    b->room = b->end;
+}
+
 static inline void buffer_deinit(struct buffer *b)
 {
     free(b->data);

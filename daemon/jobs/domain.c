@@ -588,7 +588,7 @@ static int hand_over(struct domain *d, struct job *job)
         .directory = job->directory && !remote ? job->directory->path : NULL,
         .args = job_given(job),
         .args_size = job->args_size,
-        .input = (by_descriptor && !job->more->arena) || !job->input_size ? NULL : job_given(job) + job->args_size,
+        .input = by_descriptor && !job->more->arena ? NULL : job_input(job),
         .input_size = job->flags & JOB_PIPE ? 0 : job_input_size(job),
         .input_at = job->more ? job->more->input_at : 0,
         .timeout_usec = job->more ? job->more->timeout_usec : 0,

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * input.c: input that does not come with the submit message: gathered in a memfd, passed through a pipe, or a file of the
- * submitter's whose descriptor came.
+ * input.c: input that does not come with the submit message: gathered, in wsd's memory as long as it fits into the ring's, else in
+ * a memfd; passed through a pipe; or a file of the submitter's whose descriptor came.
  * Owns the job's descriptors and the bytes on their way. [loop]
  * Keeps: bytes go on in order; the client is told of room only for bytes that have gone on; a memfd is sealed before
- * an executor sees it.
+ * an executor sees it, and what goes through the ring only wsd can write.
  * Does not wait: a pipe that is full holds the client back. A file is never read, nor mapped, by wsd: it may be cut, or lie where
  * nobody answers. */
 #include <errno.h>
@@ -90,7 +90,74 @@ static int pipe_begin(struct job *job)
     return 0;
 }
 
-static int memfd_append(struct job *job, const void *data, size_t size)
+/* Inputs leave descriptors for connections and executors, and one user's some for another's. 0 or -EMFILE. */
+static int count_fds(struct job *job, uint8_t n)
+{
+    if (job->user->n_fds + n > job->domain->jobs->max_fd / 2)
+        return -EMFILE;
+    job->more->n_fds = n;
+    job->user->n_fds += n;
+    return 0;
+}
+
+/* The kernel gives the lowest number that is free. */
+static int check_numbers(const struct job *job)
+{
+    return MAX(job->more->input_fd, job->more->pipe_fd) > (int)job->domain->jobs->max_fd ? -EMFILE : 0;
+}
+
+static int memfd_begin(struct job *job)
+{
+    struct job_more *m = job->more;
+    int r = count_fds(job, 1);
+
+    if (r < 0)
+        return r;
+    m->input_fd = memfd_create("wsd-input", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    return m->input_fd < 0 ? -errno : check_numbers(job);
+}
+
+static int memfd_put(struct job_more *m, const void *data, size_t size)
+{
+    for (size_t at = 0; at < size;) {
+        ssize_t n = write(m->input_fd, (const uint8_t *)data + at, size - at);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return -errno;
+        at += (size_t)n;
+    }
+    return 0;
+}
+
+/* So many bytes go with the job through the ring: a new memfd is dearer at every size, for the pages that come and go with it and
+ * for its way to the executor. */
+static size_t gather_room(const struct job *job)
+{
+    return RING_RUN_MAX * RING_CHUNK - job->args_size - (job->directory ? strlen(job->directory->path) + 1 : 0) - RING_ALIGN;
+}
+
+/* Behind what is there. */
+static int put(struct job *job, const void *data, size_t size)
+{
+    struct job_more *m = job->more;
+
+    if (m->input_fd < 0 && m->input_size + size <= gather_room(job))
+        return buffer_put(&m->early, data, size) < 0 ? -ENOMEM : 0;
+    if (m->input_fd < 0) {
+        int r = memfd_begin(job);
+
+        if (r == 0)
+            r = memfd_put(m, buffer_data(&m->early), buffer_size(&m->early));
+        if (r < 0)
+            return r;
+        buffer_deinit(&m->early);
+    }
+    return memfd_put(m, data, size);
+}
+
+static int append(struct job *job, const void *data, size_t size)
 {
     struct jobs *jobs = job->domain->jobs;
     struct job_more *m = job->more;
@@ -103,25 +170,21 @@ static int memfd_append(struct job *job, const void *data, size_t size)
     if (r < 0)
         return r;
     m->charged += size;
-    for (size_t at = 0; at < size;) {
-        ssize_t n = write(m->input_fd, (const uint8_t *)data + at, size - at);
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return -errno;
-        at += (size_t)n;
-    }
-    m->input_size += size;
-    return 0;
+    r = put(job, data, size);
+    if (r == 0)
+        m->input_size += size;
+    return r;
 }
 
-static void memfd_whole(struct job *job)
+static void is_whole(struct job *job)
 {
-    if (fcntl(job->more->input_fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) < 0) {
+    struct job_more *m = job->more;
+
+    if (m->input_fd >= 0 && fcntl(m->input_fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) < 0) {
         job_finish(job, JOB_FAILED, WSD_STATUS_LAST, "cannot seal the input", NULL);
         return;
     }
+    buffer_trim(&m->early); /* it may wait for long */
     job->flags &= (uint8_t)~JOB_MORE_INPUT;
     job_enqueue(job);
 }
@@ -139,7 +202,7 @@ void input_words(const struct job *job, int error, char text[static JOB_TEXT])
         snprintf(text, JOB_TEXT, "cannot keep the input: %s", strerror(-error));
 }
 
-static void memfd_fail(struct job *job, int error)
+static void input_fail(struct job *job, int error)
 {
     char text[JOB_TEXT];
 
@@ -159,29 +222,13 @@ void input_begin(struct job *job)
         pipe_pump(job);
         return;
     }
-    r = memfd_append(job, buffer_data(&early), buffer_size(&early));
+    r = append(job, buffer_data(&early), buffer_size(&early));
     taken(job, buffer_size(&early));
     buffer_deinit(&early);
     if (r < 0)
-        memfd_fail(job, r);
+        input_fail(job, r);
     else if (m->input_last)
-        memfd_whole(job);
-}
-
-/* Inputs leave descriptors for connections and executors, and one user's some for another's. 0 or -EMFILE. */
-static int count_fds(struct job *job, uint8_t n)
-{
-    if (job->user->n_fds + n > job->domain->jobs->max_fd / 2)
-        return -EMFILE;
-    job->more->n_fds = n;
-    job->user->n_fds += n;
-    return 0;
-}
-
-/* The kernel gives the lowest number that is free. */
-static int check_numbers(const struct job *job)
-{
-    return MAX(job->more->input_fd, job->more->pipe_fd) > (int)job->domain->jobs->max_fd ? -EMFILE : 0;
+        is_whole(job);
 }
 
 const char *input_refuses(const struct job_file *file)
@@ -232,21 +279,12 @@ int input_admit(struct job *job, bool streaming)
 
 int input_prepare(struct job *job, bool streaming)
 {
-    struct job_more *m = job->more;
-    int r = count_fds(job, streaming ? 2 : 1);
-
-    if (r < 0)
-        return r;
-    if (streaming) {
+    if (!streaming) /* what is to be on the disk goes there by its descriptor */
+        return job_promise(job) ? memfd_begin(job) : 0;
+    int r = count_fds(job, 2);
+    if (r == 0)
         r = pipe_begin(job);
-        if (r < 0)
-            return r;
-    } else {
-        m->input_fd = memfd_create("wsd-input", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-        if (m->input_fd < 0)
-            return -errno;
-    }
-    return check_numbers(job);
+    return r < 0 ? r : check_numbers(job);
 }
 
 int input_take(struct job *job, const void *data, size_t size, bool last)
@@ -269,14 +307,14 @@ int input_take(struct job *job, const void *data, size_t size, bool last)
             pipe_pump(job);
         return 0;
     }
-    int r = memfd_append(job, data, size);
+    int r = append(job, data, size);
     if (r < 0) {
-        memfd_fail(job, r);
+        input_fail(job, r);
         return 0;
     }
     taken(job, size);
     if (last)
-        memfd_whole(job);
+        is_whole(job);
     return 0;
 }
 

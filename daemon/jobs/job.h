@@ -111,7 +111,7 @@ struct job_more {
     int input_fd;        /* memfd, or our end of the pipe */
     int pipe_fd;         /* the executor's end */
     struct event *pipe_event;
-    struct buffer early; /* input that came before the function was known, or that the pipe did not take */
+    struct buffer early; /* input that came before the function was known, that the pipe did not take, or that is gathered here */
     struct buffer output; /* the last bytes of what was received: not yet given to every watcher, or kept */
     uint64_t received;    /* bytes of output so far */
     uint64_t charged;     /* to the user, beyond what the job was submitted with */
@@ -495,7 +495,7 @@ void fair_handed(struct domain *d, const struct job *job);
 
 /* input.c */
 void input_begin(struct job *job); /* the function is known: early input moves on */
-int input_prepare(struct job *job, bool streaming); /* makes the memfd or the pipe */
+int input_prepare(struct job *job, bool streaming); /* makes the pipe, or the memfd where there is to be one in any case */
 /* Why a file is none that can be input. NULL: it can. */
 const char *input_refuses(const struct job_file *file);
 int input_hold(struct job *job, const struct job_file *file); /* NEW: takes its descriptor; 0 or a negative errno */
@@ -520,6 +520,14 @@ uint64_t arena_output(const struct job *job);
 static inline bool job_by_descriptor(const struct job *job)
 {
     return job->more && (job->more->input_fd >= 0 || job->more->pipe_fd >= 0 || job->more->arena);
+}
+
+/* What goes with it through the ring; NULL: nothing. */
+static inline const void *job_input(const struct job *job)
+{
+    if (job->more && !(job->flags & JOB_PIPE) && buffer_size(&job->more->early))
+        return buffer_data(&job->more->early);
+    return job->input_size ? job_given(job) + job->args_size : NULL;
 }
 
 /* output.c */

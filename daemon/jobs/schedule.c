@@ -644,7 +644,8 @@ int jobs_schedules(struct jobs *jobs, uint32_t uid, void (*show)(const struct sc
 static bool is_same(const struct schedule *s, const struct schedule_request *r)
 {
     return strcmp(s->text, r->calendar) == 0 && strcmp(s->plugin, r->job.plugin) == 0 && strcmp(s->function, r->job.function) == 0 &&
-           s->job.args_size == r->job.args_size && memcmp(s->args, r->job.args, r->job.args_size) == 0 && s->persistent == r->persistent;
+           s->job.args_size == r->job.args_size && memcmp(s->args, r->job.args, r->job.args_size) == 0 && s->persistent == r->persistent &&
+           (s->directory != NULL) == (r->job.directory != NULL);
 }
 
 static void unclaim(struct schedule *s)

@@ -19,7 +19,6 @@
 #include "base/cleanup.h"
 #include "ring/region.h"
 
-#define BLOB_ALIGN      16u
 #define FAULT_WAIT_MSEC 1000
 
 /* --- mapping ------------------------------------------------------------------------------------------------------ */
@@ -173,7 +172,7 @@ int back_read(struct back *b, uint32_t slot, uint32_t generation, struct back_re
     memcpy(q.id, d->id, sizeof(q.id));
     *ret = (struct back_request){.cancel = q.cancel};
     memcpy(ret->id, q.id, sizeof(q.id));
-    uint64_t head = ((uint64_t)directory_size + args_size + BLOB_ALIGN - 1) & ~(uint64_t)(BLOB_ALIGN - 1);
+    uint64_t head = ((uint64_t)directory_size + args_size + RING_ALIGN - 1) & ~(uint64_t)(RING_ALIGN - 1);
     bool by_fd = q.flags & (DOWN_INPUT_FD | DOWN_INPUT_PIPE);
     if (d->generation != generation || blob < b->down_arena || blob > b->down_size || head > b->down_size - blob ||
         (!by_fd && input_size > b->down_size - blob - head))

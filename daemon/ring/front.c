@@ -18,8 +18,6 @@
 #include "base/cleanup.h"
 #include "ring/region.h"
 
-#define BLOB_ALIGN 16u
-
 int front_init(struct front *f)
 {
     uint64_t down_arena = page_up(sizeof(struct down)), up_arena = page_up(sizeof(struct up));
@@ -106,7 +104,7 @@ static void chunks_give(struct front *f, uint32_t slot)
 int front_prepare(struct front *f, const struct front_job *job, uint32_t *ret_slot, uint32_t *ret_generation)
 {
     size_t directory_size = job->directory ? strlen(job->directory) + 1 : 0;
-    uint64_t head_size = (directory_size + job->args_size + BLOB_ALIGN - 1) & ~(uint64_t)(BLOB_ALIGN - 1);
+    uint64_t head_size = (directory_size + job->args_size + RING_ALIGN - 1) & ~(uint64_t)(RING_ALIGN - 1);
     uint64_t size = head_size + (job->input ? job->input_size : 0);
 
     if (size > (uint64_t)RING_RUN_MAX * RING_CHUNK)

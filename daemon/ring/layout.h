@@ -34,6 +34,7 @@
 
 #define RING_SLOTS       1024u                  /* jobs handed ahead; bounds what a dying executor can hurt */
 #define RING_SMALL       4096u                  /* bytes in the arena that belong to each slot for good */
+#define RING_ALIGN       16u                    /* of an input behind arguments */
 #define RING_CHUNK       (64u * 1024u)          /* unit of the rest of the arena */
 #define RING_CHUNKS      1024u                  /* in each direction */
 #define RING_RUN_MAX     16u                    /* chunks in one piece: 1 MiB */

@@ -29,7 +29,9 @@ while [ -e "$WORK/restart" ] || ! "$WSCTL" -q ping; do sleep 0.02; done 2>/dev/n
 END
 chmod +x "$WORK/bin/systemctl"
 
-printf '[plugin exec]\nenabled = yes\n' >"$WSD_CONFIG"
+# that of wsd.conf(5) is in force, but for what it says of users and limits; its command is the one that is here
+sed -n '/^\.SH EXAMPLE/,/^\.fi/p' "$SRC/packaging/man/wsd.conf.5" | sed '/^\./d' >"$WORK/wsd.conf.example"
+sed -n '/^\[plugin exec\]/,$p' "$WORK/wsd.conf.example" | sed "s,/usr/local/bin/nightly,$PWD/nightly," >"$WSD_CONFIG"
 export WSD_SOCKET=$WORK/wsd.sock
 restarted() { # as a service manager does
   while :; do
@@ -75,6 +77,15 @@ output() { # what the last lines of the manual's submits have put out
   [ "$(wsctl submit --key "nightly-$(date +%F)" exec ./nightly)" = "it is done" ] && zstd -dc big.tar.zst | cmp - big.tar
 }
 check "they did what they say" output
+configuration() { # with users and groups that there are on each machine
+  sed 's/@[a-z]*/@root/; s/^users = .*/users = root daemon/' "$WORK/wsd.conf.example" >"$WORK/whole.conf" && [ "$(wc -l <"$WORK/whole.conf")" -ge 20 ] &&
+    wsd --config "$WORK/whole.conf" --check-config && wsd --config "$WORK/whole.conf" --print-config | grep -x '\[schedule nightly\]'
+}
+check "wsd.conf(5): its example is right" configuration
+nightly() {
+  expect_output "it is done" wsctl await "$(wsctl schedule run nightly)"
+}
+check "and its schedule runs what it says" nightly
 
 kill -TERM "$(cat "$WORK/pid")"
 check "wsd ends in order" wait_for_exit "$serves"

@@ -171,10 +171,12 @@ def environment():
     with open(SRC + '/daemon/supervisor/child.c') as f:
         given = set(re.findall(r'"(\w+)=?"', re.search(r'environment_passes.*?\{(.*?)\};', f.read(), re.S).group(1)))
     systemd = {'LISTEN_PID', 'LISTEN_FDS', 'LISTEN_FDNAMES', 'WATCHDOG_USEC', 'WATCHDOG_PID'}
-    own, library = section('wsd.8', 'ENVIRONMENT'), '\n'.join(t for _, t, _ in page('libwsclient.3'))
+    own, library = section('wsd.8', 'ENVIRONMENT'), section('libwsclient.3', 'ENVIRONMENT')
     good = missing('wsd', asked['daemon'] | systemd | given, own.replace('MALLOC_*', 'MALLOC_'))
     good &= missing('wsctl', asked['client'], section('wsctl.1', 'ENVIRONMENT'))
-    return missing('libwsclient', {v for v in asked['client'] if v.startswith('WSD_TLS') or v == 'WSD_HOST'}, library) and good
+    files = [SRC + '/client/' + name for name in os.listdir(SRC + '/client') if name.endswith('.c')]
+    asked_there = {v for name in files for v in re.findall(r'(?:getenv\(|, )"((?:WSD|XDG)_\w+)"', open(name).read())}
+    return missing('libwsclient', asked_there, library) and len(asked_there) > 5 and good
 
 def signals():
     with open(SRC + '/daemon/ops/service.c') as f:

@@ -95,6 +95,16 @@ killed() { # the executor, while the file is mapped: idempotent, so it runs agai
     is executors_died $((died + 1))
 }
 
+killed_gathered() { # the same where the input came by a pipe, and went through the ring
+  rm -f "$WORK/begun" "$WORK/go"
+  head -c 500000 "$WORK/mid" >"$WORK/half"
+  wsctl submit --input - reader "$WORK/begun" "$WORK/go" < <(cat "$WORK/half") >"$WORK/out" &
+  wait_until test -e "$WORK/begun" || return 1
+  rm "$WORK/begun"
+  pkill -KILL -P "$WSD_PID" # its executor
+  wait_until test -e "$WORK/begun" && touch "$WORK/go" && wait $! && cmp "$WORK/out" "$WORK/half"
+}
+
 killed_in_arena() {
   local pid
   rm -f "$WORK/begun" "$WORK/go"
@@ -124,7 +134,8 @@ head -c $((MIB + 17)) "$WORK/big" >"$WORK/mid"
 start_wsd --workers 2 --plugin-dir "$TEST_PLUGINS" || exit 1
 wsctl submit --durable echo warm >/dev/null # the store has descriptors too
 before=$(descriptors)
-for size in 0 1 61440 61441 65535 65536 65537 $MIB; do
+ring=$((MIB - 16 - ${#PWD} - 1)) # what goes through the ring at most, beside the client's directory
+for size in 0 1 61440 61441 65535 65536 65537 $((ring - 1)) $ring $((ring + 1)) $MIB; do
   check "$size bytes are the same by each way" same_by_each_way "$size"
 done
 large() { [ "$(wsctl submit --input "$WORK/big" checksum)" = "$(wsctl submit checksum "$WORK/big" | cut -d' ' -f1)  -" ]; }
@@ -141,6 +152,7 @@ check "replaced while it runs" unharmed replace
 check "appended to while it runs" unharmed append
 check "removed while it runs" unharmed rm "$WORK/file"
 check "its executor is killed" killed
+check "its executor is killed, and the input was gathered" killed_gathered
 check "a durable job's input is copied" durable
 while read -r case; do
   check "by hand: $case" env -C "$WORK" "$PAYLOAD" "$case"

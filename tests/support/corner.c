@@ -582,14 +582,18 @@ static void names_that_are_no_plugins(void)
     hang_up(c);
 }
 
-/* For a wsd with 256 descriptors: inputs that never come to their end hold some, and leave enough for others. */
+/* For a wsd with 256 descriptors: inputs that never come to their end hold some (those of jobs that may be tried again are in a memfd
+ * from the beginning), and leave enough for others. */
 static void inputs_without_end(void)
 {
     struct conn *c = open_conn(0);
     uint32_t refused = 0;
 
     for (uint32_t tag = 1; tag <= 400; tag++) {
-        submit_input(c, tag, "echo", "", NULL, SUBMIT_MORE, "x", 1);
+        put(c,
+            &(struct msg){.type = FRAME_SUBMIT,
+                          .submit = {.plugin = {"echo", 4}, .args = {.data = ""}, .flags = SUBMIT_MORE, .retries = tag % 2}},
+            tag, "x", 1);
         do
             next(c);
         while (c->frame.tag != tag || c->msg.type == FRAME_CREDIT);
