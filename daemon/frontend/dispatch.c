@@ -911,8 +911,10 @@ static void do_credit(struct peer *p, uint32_t tag, const struct msg_credit *m)
 {
     struct call *c = call_find(p, tag);
 
-    if (c && c->kind == CALL_ARRAY)
-        array_credit(c, m->item, m->bytes);
+    if (c && c->kind == CALL_ARRAY) {
+        array_credit(c, m->item, m->bytes); /* its last item may end by it, and the call with it */
+        return;
+    }
     if (!c || (c->kind != CALL_SUBMIT && c->kind != CALL_AWAIT))
         return;
     c->out_allowed = m->bytes > UINT64_MAX - c->out_allowed ? UINT64_MAX : c->out_allowed + m->bytes;

@@ -1180,6 +1180,8 @@ static void print_domain(const struct config_domain *d, FILE *to)
     fprintf(to, "\n[domain %s]\n", d->name);
     for (uint32_t i = 0; i < d->n_uids; i++) /* a line of a file has its limit */
         fprintf(to, "users = %u\n", d->uids[i]);
+    if (!d->n_uids)
+        fputs("users =\n", to); /* a section without keys reads back as none */
     print_share(&d->share, to);
 }
 

@@ -32,7 +32,7 @@ cancel_of_the_deaf() {
 stopped_executor() {
     local status=0 job executor
     executor=$(executor_of) || return 1
-    wsctl --json submit sleep:again 300 >"$WORK/again" 2>&1 &
+    wsctl --json submit sleep:again $((300 * TIME_SCALE)) >"$WORK/again" 2>&1 &
     job=$!
     wait_until running || return 1
     kill -STOP "$executor"
@@ -48,7 +48,10 @@ stopped_before() {
     # there is one: on a slow machine the last one may not have answered in time
     expect_output 6765 wsctl submit fib 20 && executor=$(executor_of) || return 1
     kill -STOP "$executor"
-    expect_output 6765 wsctl submit fib 20 && wait_until gone "$executor" || { ps -o pid,ppid,stat,args "$executor"; cat "$WSD_LOG"; return 1; }
+    expect_output 6765 wsctl submit fib 20 && wait_until gone "$executor" && return
+    ps -o pid,ppid,stat,args "$executor"
+    cat "$WSD_LOG"
+    return 1
 }
 
 interrupted_tells_why() {

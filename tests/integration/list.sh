@@ -83,8 +83,20 @@ watch() {
   kill -INT "$pid"
   expect_exit 130 wait "$pid" && same 3 "$(wc -l <"$WORK/watch")"
 }
+left() { # ID
+  grep -qx "{\"id\":\"$1\",\"gone\":true}" "$WORK/watch"
+}
+watch_filtered() { # what the filter holds no more is told, too
+  background wsctl --json list --watch --delay 100ms --state queued --user "$(id -un)" --plugin fib:nothing --since 1h >"$WORK/watch"
+  local pid=$BACKGROUND_PID id
+  id=$(wsctl submit --detach fib:nothing) && wait_until watched "$id" queued || return 1
+  wsctl cancel "$id" && wait_until left "$id" || return 1
+  kill -INT "$pid"
+  expect_exit 130 wait "$pid" && ! watched "$id" cancelled
+}
 set -m # so that the one behind hears Ctrl-C
 check "--watch says what has changed, each change once" watch
+check "with filters, what has left them is told" watch_filtered
 set +m
 
 screen() { # a terminal of 70 columns: each line fits

@@ -61,6 +61,32 @@ waits() { # a long pause: delayed, and can be cancelled
   wsctl status "$id" | grep -q '^due in' || return 1
   wsctl cancel "$id" && expect_exit 130 wsctl await "$id"
 }
+due() { # ATTEMPTS: of each job that waits after so many, a line
+  wsctl --json list --state delayed --plugin echo | sed -n 's/.*"attempts":'"$1"',.*"due_usec":\([0-9]*\).*/\1/p' | sort -n
+}
+n_due() { # N
+  [ "$(due 1 | wc -l)" = "$1" ]
+}
+pauses_differ() { # what fails together does not come again together: up to half of a pause is left out, at random
+  local i
+  for i in {1..20}; do wsctl submit --detach --retries 1 --retry-delay 1h echo:status 3 >/dev/null || return 1; done
+  wait_until n_due 20 && due 1 >"$WORK/due" && wsctl cancel --state delayed || return 1
+  cat "$WORK/due"
+  awk 'NR == 1 { least = $1 } { most = $1 } END { exit !(least > 1740e6 && most <= 3600e6 && most - least > 120e6) }' "$WORK/due"
+}
+grows() { # beside the others: it takes seconds
+  serve && pauses_grow && kill -TERM "$WSD_PID" && wait_for_exit "$WSD_PID"
+}
+all_ended() {
+  [ -z "$(wsctl --json list --state delayed,queued,running)" ]
+}
+pauses_grow() { # the second is twice the first, less what is left out: of ten, one at least is longer than the first can be
+  local i
+  : >"$WORK/due"
+  for i in {1..10}; do wsctl submit --detach --retries 2 --retry-delay 1s echo:status 3 >/dev/null || return 1; done
+  until all_ended; do due 2 >>"$WORK/due"; done
+  sort -n "$WORK/due" | tail -n 1 | { read -r most && echo "$most" && [ "$most" -gt 1000000 ] && [ "$most" -le 2000000 ]; }
+}
 # Cancelled while it runs, and it ends as STATUS says only then.
 no_other_try() { # EXIT STATUS OPTION...
   local code=$1 status=$2 id
@@ -138,6 +164,8 @@ check "a crash counts" crashes
 check "its input is there again" input_comes_again
 check "a pause can be seen and cancelled" waits
 check "also of a durable one" waits --durable
+check "pauses differ" pauses_differ
+beside "and grow" grows
 check "cancelled when its time was up already: no other try" no_other_try 130 9 --timeout 20ms
 check "a durable one that was cancelled then" no_other_try 130 9 --timeout 20ms --durable
 check "a crash of one that was cancelled: no other try" no_other_try 70 -1
@@ -149,3 +177,4 @@ check "a pause holds no drain" drains
 kill -TERM "$WSD_PID"
 check "wsd ends in order" wait_for_exit "$WSD_PID"
 clean_log "$WORK/log"
+gather

@@ -10,6 +10,8 @@ ROUNDS=120 # of each kind; with TIME_SCALE fewer
 [ -z "${WSD_THOROUGH:-}" ] || ROUNDS=1000
 ROUNDS=$((ROUNDS / TIME_SCALE))
 SEED=${WSD_SEED:-$RANDOM}
+LARGE=large # a frame larger than the stack: what a sanitizer makes of it need not be a crash
+[ -z "${WSD_SANITIZE:-}" ] || LARGE=segv
 cd "$WORK" || exit 1
 
 stat_of() { # NAME
@@ -32,8 +34,8 @@ round() { # KIND CODES COMMAND...
 
 # 70: as it wants; 125: it died of another's crash, in the same executor.
 crash_round() {
-    round crash "70 125" wsctl submit "crash:$(pick segv abort exit kill at-once bus illegal divide jump overflow large \
-        stolen deep segv-again abort-again overflow-again jump-again)"
+    round crash "70 125" wsctl submit "crash:$(pick segv abort exit kill at-once bus illegal divide jump overflow \
+        stolen deep segv-again abort-again overflow-again jump-again "$LARGE")"
 }
 
 # Until it heeds nothing apart from the others, it may die of their crash, too.

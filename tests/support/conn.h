@@ -40,10 +40,13 @@ struct conn {
     int fd;
     uint8_t in[4 * FRAME_MAX];
     size_t used, size; /* in[used..size) is not handled yet */
+    struct conn *others; /* that are open: a leak checker is to find each at whichever end */
     struct codec *codec;
     struct frame frame; /* the last one */
     struct msg msg;
 };
+
+static struct conn *conns;
 
 static inline void conn_send(struct conn *c, const uint8_t *bytes, size_t n)
 {
@@ -133,6 +136,8 @@ static inline struct conn *open_with(uint32_t window, const char *directory, uin
     snprintf(a.sun_path, sizeof(a.sun_path), "%s", getenv("WSD_SOCKET"));
     if (!c || codec_new(&c->codec) < 0)
         fail("no memory");
+    c->others = conns;
+    conns = c;
     c->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (c->fd < 0 || connect(c->fd, (struct sockaddr *)&a, sizeof(a)) < 0)
         fail("connect: %s", strerror(errno));
@@ -160,6 +165,11 @@ static inline struct conn *open_conn(uint32_t window)
 
 static inline void hang_up(struct conn *c)
 {
+    struct conn **at = &conns;
+
+    while (*at != c)
+        at = &(*at)->others;
+    *at = c->others;
     close(c->fd);
     codec_free(c->codec);
     free(c);
