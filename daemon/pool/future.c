@@ -81,6 +81,8 @@ static void compute(struct future *f, struct worker *w, bool inside)
     bool hooks = !inside || outer != context;
 
     COUNT(w, ready);
+    if (inside) /* what it has spawned has the origin, and perhaps the context, of the task below */
+        deque_publish_owner(&w->deque);
     worker_new_origin(w);
     f->run_origin = w->origins;
     atomic_store_explicit(&f->state, FUTURE_RUNNING, memory_order_relaxed);
@@ -165,9 +167,6 @@ int future_wait(struct wsd_worker *self, struct wsd_future *future, void **ret_v
     pool_check_fork();
     if (!self)
         wait_outside(f);
-    else if (atomic_load_explicit(&f->state, memory_order_acquire) < FUTURE_DONE)
-        /* What runs in the wait has another origin, and perhaps another context, than what this worker has spawned. */
-        deque_publish_owner(&worker_of(self)->deque);
     while (atomic_load_explicit(&f->state, memory_order_acquire) < FUTURE_DONE) {
         const struct wait wait = {.over = future_over, .what = f, .event = &f->event, .future = true};
         if (atomic_load_explicit(&f->state, memory_order_acquire) != FUTURE_QUEUED)

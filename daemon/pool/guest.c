@@ -164,7 +164,6 @@ void pool_help_until(struct pool *pool, struct event *event, bool (*over)(const 
 
     pool_check_fork();
     if (worker_current && worker_current->pool == pool) {
-        deque_publish_owner(&worker_current->deque);
         worker_wait(worker_current, &wait);
         return;
     }

@@ -326,6 +326,8 @@ void worker_wait(struct worker *w, const struct wait *wait)
     uint64_t deadline = 0, origin = 0;
 
     trace_event(w, TRACE_JOIN, TRACE_NOBODY);
+    if (wait->future) /* not after something with another origin runs here: it would be taken for that one's */
+        deque_publish_owner(&w->deque);
     for (uint32_t round = 1; !wait->over(wait, &thief, &origin); round++) {
         if (help(w, wait, thief, origin)) {
             round = 0;

@@ -3,6 +3,8 @@
  * test-graph.c: task graphs of wsd/graph.h: order, conditions, repeated runs, and what nodes may do. */
 #include "graph.h"
 
+#include <sched.h>
+
 #include "pool/worker.h"
 
 /* test-graph-cxx.cpp, where there is a C++ compiler */
@@ -620,6 +622,88 @@ START_TEST(a_lock_may_be_held_across_a_run)
 }
 END_TEST
 
+/* What the caller had spawned before is nobody's descendant, whatever the caller runs in its wait: a node on another worker, which
+ * waits for what the caller has taken from it, must not take it from the caller. (It may want a lock that the caller holds.) */
+static _Atomic bool node_runs, taken, node_waits;
+static _Atomic int in_the_wait;
+static _Thread_local bool here;
+
+WSD_VOID_TASK_0(nothing)
+{
+}
+
+WSD_VOID_TASK_0(older)
+{
+    atomic_fetch_add(&in_the_wait, here);
+}
+
+WSD_VOID_TASK_0(is_taken)
+{
+    atomic_store(&taken, true);
+    while (!atomic_load(&node_waits))
+        sched_yield();
+    for (int i = 0; i < 200; i++) { /* long enough for the node to look for what it may take */
+        WSD_SPAWN(nothing);
+        usleep(100);
+        WSD_SYNC(nothing);
+    }
+}
+
+static int waits_elsewhere(struct wsd_worker *self, struct wsd_group *group, void *arg)
+{
+    if (atomic_exchange(&node_runs, true))
+        return 0;
+    WSD_SPAWN(is_taken);
+    while (!atomic_load(&taken))
+        sched_yield();
+    here = true;
+    atomic_store(&node_waits, true);
+    WSD_SYNC(is_taken);
+    here = false;
+    return 0;
+}
+
+static int waits_for_the_other(struct wsd_worker *self, struct wsd_group *group, void *arg)
+{
+    while (!atomic_load(&node_runs))
+        sched_yield();
+    return 0;
+}
+
+/* Whoever of the two runs which node: the first one is the caller's, and must not be the one that waits. */
+static int either(struct wsd_worker *self, struct wsd_group *group, void *arg)
+{
+    return worker_of(self) == arg ? waits_for_the_other(self, group, NULL) : waits_elsewhere(self, group, NULL);
+}
+
+static void do_older(struct wsd_worker *self, void *arg)
+{
+    struct wsd_graph *g = new_graph(self);
+
+    for (int i = 0; i < 2; i++)
+        add(g, NULL, either, worker_of(self));
+    for (int i = 0; i < 8; i++)
+        WSD_SPAWN(older);
+    ck_assert_int_eq(wsd_graph_run(self, NULL, g), 0);
+    for (int i = 0; i < 8; i++)
+        WSD_SYNC(older);
+    wsd_graph_free(g);
+}
+
+START_TEST(what_the_caller_spawned_before_is_not_of_the_run)
+{
+    struct pool *pool = new_pool(2);
+
+    in_the_wait = 0;
+    for (int i = 0; i < 20; i++) {
+        node_runs = taken = node_waits = false;
+        run_on(pool, do_older, NULL);
+    }
+    ck_assert_int_eq(in_the_wait, 0);
+    pool_free(pool);
+}
+END_TEST
+
 /* Contexts: each node finds that of the root that runs the graph, and the hooks pair up. */
 static _Atomic uint64_t entered, left;
 
@@ -704,6 +788,7 @@ int main(void)
     tcase_add_loop_test(t, graphs_run_inside_of_nodes_and_as_nodes, 0, N_SIZES);
     tcase_add_loop_test(t, roots_run_graphs_of_their_own_at_once, 0, N_SIZES);
     tcase_add_loop_test(t, a_lock_may_be_held_across_a_run, 0, N_SIZES);
+    tcase_add_test(t, what_the_caller_spawned_before_is_not_of_the_run);
     tcase_add_test(t, nodes_run_in_the_context_of_the_caller);
 #ifdef HAVE_CXX
     tcase_add_loop_test(t, graphs_work_in_cxx_with_lambdas, 0, N_SIZES);
