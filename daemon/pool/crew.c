@@ -57,8 +57,16 @@ static bool park(struct worker *w)
     /* Nothing anywhere. Had a task that runs elsewhere more to say, its worker would be busy. The close came before its
      * notify-all, so the last one here either sees it or is woken by it. */
     bool last = atomic_fetch_sub_explicit(&pool->busy, 1, memory_order_acq_rel) == 1;
-    if (last && atomic_load_explicit(&pool->closing, memory_order_seq_cst))
+    if (last && atomic_load_explicit(&pool->closing, memory_order_seq_cst)) {
+        /* What was submitted between our look and the close may have nobody else. */
+        if (pool_has_roots(pool)) {
+            atomic_fetch_add_explicit(&pool->busy, 1, memory_order_acq_rel);
+            event_set_cancel(&set);
+            sleep_done(source, &set);
+            return true;
+        }
         end(pool);
+    }
     if (atomic_load_explicit(&pool->ended, memory_order_acquire)) {
         event_set_cancel(&set);
         sleep_done(source, &set);

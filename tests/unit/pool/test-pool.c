@@ -6,11 +6,13 @@
 #include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "pool/worker.h"
 #include "support.h"
 
 static const uint32_t sizes[] = {1, 2, 4, 16};
@@ -207,6 +209,56 @@ START_TEST(a_source_feeds_the_pool)
     pthread_mutex_unlock(&feed.lock);
     pool_close(pool); /* drains the source */
     check_each_ran_once();
+    pool_free(pool);
+}
+END_TEST
+
+/* Between its look for roots and its look at the close, a root is submitted, and the pool closed. */
+static _Atomic(struct pool *) closes;
+static _Atomic bool looked;
+
+static struct pool_node *take_nothing(void *context, bool *ret_more)
+{
+    return NULL;
+}
+
+static bool ready_at_the_close(void *context)
+{
+    struct pool *pool = atomic_load(&closes);
+
+    if (pool) {
+        atomic_store(&looked, true);
+        while (!atomic_load(&pool->closing))
+            sched_yield();
+    }
+    return false;
+}
+
+static void do_arm(struct wsd_worker *self, void *arg)
+{
+    atomic_store(&closes, arg);
+}
+
+static void do_ran(struct wsd_worker *self, void *arg)
+{
+    atomic_store((_Atomic bool *)arg, true);
+}
+
+START_TEST(what_is_submitted_right_before_the_close_runs)
+{
+    struct pool_options o = {.workers = 1, .source = {.take = take_nothing, .ready = ready_at_the_close}};
+    static _Atomic bool ran;
+    static struct root root;
+    struct pool *pool;
+
+    ck_assert_int_eq(pool_new(&pool, &o), 0);
+    run_on(pool, do_arm, pool);
+    while (!atomic_load(&looked))
+        sched_yield();
+    root_submit(pool, &root, do_ran, (void *)&ran);
+    pool_close(pool);
+    ck_assert(atomic_load(&ran));
+    atomic_store(&closes, NULL);
     pool_free(pool);
 }
 END_TEST
@@ -819,6 +871,7 @@ int main(void)
     tcase_add_loop_test(t, tasks_may_submit_while_the_pool_closes, 0, 4);
     tcase_add_test(t, bad_options_are_refused);
     tcase_add_loop_test(t, a_source_feeds_the_pool, 0, 4);
+    tcase_add_test(t, what_is_submitted_right_before_the_close_runs);
     tcase_add_test(t, a_source_needs_both_calls);
     tcase_add_test(t, an_outsider_runs_roots_while_the_worker_is_busy);
     tcase_add_loop_test(t, outsiders_and_workers_fork_and_join_together, 0, 4);
