@@ -18,7 +18,8 @@
 #include "base/clock.h"
 #include "config.h"
 
-#define READ_SIZE (128u * 1024u)
+#define READ_SIZE      (128u * 1024u)
+#define RECONNECT_MSEC 20 /* between two tries */
 #define FEATURES                                                                                                              \
     (FEATURE_LANE | FEATURE_FORGET | FEATURE_PAYLOAD | FEATURE_BRIEF | FEATURE_STORE | FEATURE_TIME | FEATURE_ORDER | FEATURE_WHERE |     \
      FEATURE_ARRAY | FEATURE_LIMITS)
@@ -627,25 +628,23 @@ static int socket_path(const char *given, struct sockaddr_un *ret)
     return 0;
 }
 
-static int connect_socket(struct wsd_client *client, const char *path, uint64_t timeout_usec)
+static int connect_socket(struct wsd_client *client, uint64_t deadline_usec)
 {
-    struct timeval timeout = {.tv_sec = (time_t)(timeout_usec / 1000000u), .tv_usec = (int)(timeout_usec % 1000000u)};
-    struct sockaddr_un address;
-    int r = socket_path(path, &address), flags, error;
+    uint64_t now = clock_monotonic_usec(), left = deadline_usec > now ? deadline_usec - now : 1;
+    struct timeval timeout = {.tv_sec = (time_t)(left / 1000000u), .tv_usec = (int)(left % 1000000u)};
+    int r, flags, error;
 
-    if (r < 0)
-        return client_error(client, r, 64, "%s: path of the socket is too long", path ? path : "WSD_SOCKET");
     client->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (client->fd < 0)
         return client_error(client, -errno, 74, "socket: %s", strerror(errno));
     /* Blocking, for a full backlog: poll cannot wait for that. The timeout of sending is also that of connecting. */
     setsockopt(client->fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout));
     do
-        r = connect(client->fd, (struct sockaddr *)&address, sizeof(address));
+        r = connect(client->fd, (struct sockaddr *)&client->address, sizeof(client->address));
     while (r < 0 && errno == EINTR);
     if (r < 0) {
         error = errno == EAGAIN ? ETIMEDOUT : errno;
-        return client_error(client, -error, error == EACCES || error == EPERM ? 77 : 69, "%s: %s", address.sun_path,
+        return client_error(client, -error, error == EACCES || error == EPERM ? 77 : 69, "%s: %s", client->address.sun_path,
                             strerror(error));
     }
     flags = fcntl(client->fd, F_GETFL);
@@ -696,17 +695,11 @@ static struct wsd_client *client_new(void)
     return client;
 }
 
-/* socket: where remote is false. */
-static int open_client(struct wsd_client **ret_client, bool remote, const struct wsd_tls *tls, const char *socket,
-                       uint64_t timeout_usec)
+/* To where it was opened for. */
+static int connect_client(struct wsd_client *client, uint64_t deadline)
 {
-    uint64_t timeout = timeout_usec ? timeout_usec : CONNECT_TIMEOUT_USEC, deadline = client_deadline(timeout);
-    struct wsd_client *client = *ret_client = client_new();
-    int r;
+    int r = client->remote ? remote_connect(client, deadline) : connect_socket(client, deadline);
 
-    if (!client)
-        return -ENOMEM;
-    r = remote ? remote_connect(client, tls, deadline) : connect_socket(client, socket, timeout);
     if (r == 0 && (r = send_hello(client)) < 0)
         client_error(client, r, 74, "%s", strerror(-r));
     while (r == 0 && !client->welcomed)
@@ -719,6 +712,69 @@ static int open_client(struct wsd_client **ret_client, bool remote, const struct
         memcpy(client->reason, client->error, sizeof(client->reason));
     }
     return r;
+}
+
+/* Of the connection: what is of the handle stays. */
+static void disconnect(struct wsd_client *client)
+{
+    lane_free(client);
+    while (client->n_received > 0)
+        close_fd(client->received[--client->n_received]);
+    while (client->n_opened > 0)
+        drop_opened(client);
+    unpin(client, NULL);
+    buffer_deinit(&client->in);
+    buffer_deinit(&client->out);
+    free(TAKE(client->plain_texts));
+    remote_disconnect(client);
+    client->directory_fd = close_fd(client->directory_fd);
+    client->fd = close_fd(client->fd);
+}
+
+/* socket: where remote is false. */
+static int open_client(struct wsd_client **ret_client, bool remote, const struct wsd_tls *tls, const char *socket,
+                       uint64_t timeout_usec)
+{
+    uint64_t deadline = client_deadline(timeout_usec ? timeout_usec : CONNECT_TIMEOUT_USEC);
+    struct wsd_client *client = *ret_client = client_new();
+    int r;
+
+    if (!client)
+        return -ENOMEM;
+    client->remote = remote;
+    r = remote ? remote_keep(client, tls) : socket_path(socket, &client->address);
+    if (r == -ENAMETOOLONG)
+        client_error(client, r, 64, "%s: path of the socket is too long", socket ? socket : "WSD_SOCKET");
+    else if (r < 0)
+        client_error(client, r, 74, "%s", strerror(-r));
+    if (r == 0)
+        return connect_client(client, deadline);
+    client->broken = r; /* no half-open handle is ever used */
+    client->broken_exit = client->exit;
+    memcpy(client->reason, client->error, sizeof(client->reason));
+    return r;
+}
+
+int wsd_client_reconnect(struct wsd_client *client, uint64_t timeout_usec)
+{
+    uint64_t deadline = client_deadline(timeout_usec ? timeout_usec : CONNECT_TIMEOUT_USEC);
+    int r;
+
+    if (!client->broken)
+        return 0;
+    if (client->depth > 0 || client->busy)
+        return client_error(client, -EDEADLK, 64, "a callback of this handle is under way: reconnect when it has returned");
+    for (;;) {
+        disconnect(client);
+        client->welcomed = client->send_failed = client->leaving = false;
+        client->broken = 0;
+        client->sent = client->features = 0;
+        client->n_answers = 0;
+        r = connect_client(client, deadline);
+        if ((r != -ECONNREFUSED && r != -ENOENT && r != -ECONNRESET) || clock_monotonic_usec() >= deadline)
+            return r;
+        poll(NULL, 0, RECONNECT_MSEC); /* wsd is not there again yet */
+    }
 }
 
 int wsd_client_open(struct wsd_client **ret_client, const char *socket, uint64_t timeout_usec)
@@ -745,21 +801,11 @@ struct wsd_client *wsd_client_free(struct wsd_client *client)
     while (!list_empty(&client->calls))
         wsd_call_free(container_of(client->calls.next, struct wsd_call, link));
     batches_free(client);
-    free(client->plain_texts);
     client_reap(client);
-    lane_free(client);
-    while (client->n_received > 0)
-        close_fd(client->received[--client->n_received]);
-    while (client->n_opened > 0)
-        drop_opened(client);
-    unpin(client, NULL);
-    buffer_deinit(&client->in);
-    buffer_deinit(&client->out);
+    disconnect(client);
+    remote_forget(client);
     hash_deinit(&client->requests);
     codec_free(client->codec);
-    remote_disconnect(client);
-    close_fd(client->directory_fd);
-    close_fd(client->fd);
     free(client->job_texts);
     spares_deinit(&client->spare_calls);
     free(client);

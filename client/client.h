@@ -14,6 +14,7 @@
 
 #include <stdarg.h>
 #include <sys/types.h>
+#include <sys/un.h>
 
 #include "base/buffer.h"
 #include "base/cleanup.h"
@@ -112,6 +113,9 @@ struct wsd_client {
     struct lane *lane;  /* NULL until the first wsd_call() */
     int received[2];    /* descriptors that came for it */
     size_t n_received;
+    bool remote;                /* where it is: on another machine, by the texts of tls_place; else at this address */
+    struct sockaddr_un address;
+    struct wsd_tls tls_place;   /* owned; NULL: by the environment */
     const struct tls_ops *tls_ops; /* of a wsd on another machine; else NULL, as are these: */
     struct tls_context *tls_context;
     struct tls *tls;
@@ -243,8 +247,10 @@ void batches_free(struct wsd_client *client);
 
 /* --- remote.c ---------------------------------------------------------------------------------------------------- */
 
-/* What wsd_client_open_tls() says. The handshake comes with the first bytes. */
-int remote_connect(struct wsd_client *client, const struct wsd_tls *tls, uint64_t deadline_usec);
+int remote_keep(struct wsd_client *client, const struct wsd_tls *tls); /* its texts; 0 or -ENOMEM */
+void remote_forget(struct wsd_client *client);
+/* What wsd_client_open_tls() says, to where remote_keep() was told. The handshake comes with the first bytes. */
+int remote_connect(struct wsd_client *client, uint64_t deadline_usec);
 void remote_disconnect(struct wsd_client *client);
 ssize_t remote_receive(struct wsd_client *client, void *data, size_t size); /* as recv() */
 

@@ -86,13 +86,33 @@ static int connect_host(struct wsd_client *client, const char *where, const char
     return client->fd < 0 ? client_error(client, r, 69, "%s: %s", where, strerror(-r)) : 0;
 }
 
-int remote_connect(struct wsd_client *client, const struct wsd_tls *tls, uint64_t deadline_usec)
+int remote_keep(struct wsd_client *client, const struct wsd_tls *tls)
 {
-    struct wsd_tls t = {0};
-    char host[256], port[16], error[TLS_ERROR] = "";
+    struct wsd_tls *to = &client->tls_place, t = {0};
 
     if (tls)
         memcpy(&t, tls, MIN(tls->size, sizeof(t)));
+    const char *from[] = {t.host, t.certificate, t.key, t.ca}, **all[] = {&to->host, &to->certificate, &to->key, &to->ca};
+
+    for (size_t i = 0; i < ARRAY_SIZE(all); i++)
+        if (from[i] && !(*all[i] = strdup(from[i])))
+            return -ENOMEM;
+    return 0;
+}
+
+void remote_forget(struct wsd_client *client)
+{
+    const char *all[] = {client->tls_place.host, client->tls_place.certificate, client->tls_place.key, client->tls_place.ca};
+
+    for (size_t i = 0; i < ARRAY_SIZE(all); i++)
+        free((char *)(uintptr_t)all[i]);
+}
+
+int remote_connect(struct wsd_client *client, uint64_t deadline_usec)
+{
+    const struct wsd_tls t = client->tls_place;
+    char host[256], port[16], error[TLS_ERROR] = "";
+
     const char *where = or_environment(t.host, "WSD_HOST");
     const struct tls_options o = {.certificate = or_environment(t.certificate, "WSD_TLS_CERT"),
                                   .key = or_environment(t.key, "WSD_TLS_KEY"),

@@ -126,6 +126,13 @@ struct wsd_tls {
  * 0.1. */
 WSD_EXPORT int wsd_client_open_tls(struct wsd_client **ret_client, const struct wsd_tls *tls, uint64_t timeout_usec);
 
+/* Where the connection has ended (a call on the handle gave -ECONNRESET, or wsd_client_open() failed): connects again, to the same place,
+ * and with that the handle is as new. Blocks for at most timeout_usec (0: 5 seconds), and tries until then while no wsd is there,
+ * as between a crash and the next start. What was open on the old connection has had its end (-ECONNRESET), and stays so: a durable job goes on
+ * in the next wsd, and wsd_client_attach() follows it there; a batch or an arena is to be made anew. 0, also where the connection stands;
+ * -EDEADLK in a callback of the handle; what wsd_client_open() says. Since 0.1. */
+WSD_EXPORT int wsd_client_reconnect(struct wsd_client *client, uint64_t timeout_usec);
+
 /* Closes. Jobs of this connection that were not detached are cancelled by wsd. Calls still open get their done callback
  * with -ECONNRESET first. NULL is fine. Returns NULL. Since 0.1. */
 WSD_EXPORT struct wsd_client *wsd_client_free(struct wsd_client *client);

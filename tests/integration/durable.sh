@@ -112,6 +112,17 @@ drained() {
   [ "$(cat "$WORK/waits.out")" = waits ]
 }
 
+connects_again() { # killed while the client's durable job runs; it tries until the next one is there
+  local pid
+  a_new_store again
+  serve || return 1
+  background "$BUILD/tests/support/reconnect" >"$WORK/again"
+  pid=$BACKGROUND_PID
+  wait_until grep -q accepted "$WORK/again" || { cat "$WORK/again"; return 1; }
+  kill_now
+  serve && wait_for_exit "$pid" && grep -q ok "$WORK/again" || { cat "$WORK/again"; return 1; }
+}
+
 # Who waits when wsd is killed waits for the next one.
 followed() {
   rm "$WORK/gate"
@@ -276,6 +287,7 @@ else
 fi
 check "SIGTERM leaves what has not begun in the store" drained
 check "who waits is told by the next wsd" followed
+check "a client connects again, with the same handle, and goes on" connects_again
 check "what may have been running does not run twice" interrupted
 if [ -z "${WSD_SANITIZE:-}" ]; then
   check "what was there is replayed before the socket answers" restored_first
