@@ -120,7 +120,9 @@ connects_again() { # killed while the client's durable job runs; it tries until 
   pid=$BACKGROUND_PID
   wait_until grep -q accepted "$WORK/again" || { cat "$WORK/again"; return 1; }
   kill_now
-  serve && wait_for_exit "$pid" && grep -q ok "$WORK/again" || { cat "$WORK/again"; return 1; }
+  serve || return 1
+  wait_for_exit "$pid" || { cat "$WORK/again"; return 1; }
+  grep -q ok "$WORK/again"
 }
 
 # Who waits when wsd is killed waits for the next one.
