@@ -60,6 +60,12 @@ on_exit kill_served
 eval "$(tail -n 1 "$WORK/served")"
 check "its last line sets WSD_SOCKET" test -S "$WSD_SOCKET"
 check "that wsd does work" expect_output 6765 "$copy/build/client/wsctl/wsctl" submit fib 20
+own_plugin() { # of the README: as it stands there, in the clone
+  sed -n '/^```c$/,/^```$/p' "$copy/README.md" | grep -v '^```' >"$copy/mine.c"
+  (cd "$copy" && eval "$(grep '^cc .* mine.c' README.md)" && PATH=$copy/build/client/wsctl:$PATH && expect_output 2178309 wsctl submit --local ./mine.so &&
+    expect_output 2178309 wsctl submit ./mine.so)
+}
+check "the README's own plugin, by the README's commands" own_plugin
 pid=$(served_pid)
 check "it is stopped as it says" kill "$pid"
 check "and ends" wait_until gone "$pid"

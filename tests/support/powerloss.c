@@ -7,7 +7,6 @@
  *     POWERLOSS_EARLY=N   one write in about N goes to the disk before it is synced (0, the default: none)
  *     POWERLOSS_SEED=N    the same row of dice again
  *     POWERLOSS_AFTER=TEXT  the process dies (SIGKILL) when bytes with that text are on the disk, before it can know
- *     POWERLOSS_DELAY=N   a sync takes N microseconds before anything is on the disk
  *     POWERLOSS_HOLD=FILE   as long as that is there, a sync waits
  *     POWERLOSS_FAIL=FILE   as long as that is there, writes and syncs fail as those of a broken disk do
  *
@@ -38,7 +37,7 @@ struct file {
 };
 
 static sqlite3_vfs *below;
-static uint64_t early, state, delay_usec;
+static uint64_t early, state;
 static const char *fatal; /* what kills us when it is on the disk */
 static const char *broken, *held; /* the disk is, while this file is there */
 static bool doomed;       /* it is on its way */
@@ -180,7 +179,6 @@ static int x_sync(sqlite3_file *base, int flags)
     int r = failure_now(SQLITE_IOERR_FSYNC);
 
     atomic_fetch_add(&n_syncs, 1);
-    usleep((useconds_t)delay_usec);
     while (held && access(held, F_OK) == 0)
         usleep(1000);
     if (r == SQLITE_OK)
@@ -260,7 +258,7 @@ static int x_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *base, int fl
 __attribute__((constructor)) void powerloss_register(void)
 {
     static sqlite3_vfs vfs;
-    const char *seed = getenv("POWERLOSS_SEED"), *rate = getenv("POWERLOSS_EARLY"), *delay = getenv("POWERLOSS_DELAY");
+    const char *seed = getenv("POWERLOSS_SEED"), *rate = getenv("POWERLOSS_EARLY");
 
     if (below)
         return;
@@ -275,6 +273,5 @@ __attribute__((constructor)) void powerloss_register(void)
     vfs.pNext = NULL;
     state = seed ? strtoull(seed, NULL, 10) : 1;
     early = rate ? strtoull(rate, NULL, 10) : 0;
-    delay_usec = delay ? strtoull(delay, NULL, 10) : 0;
     sqlite3_vfs_register(&vfs, 1);
 }

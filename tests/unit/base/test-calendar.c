@@ -131,7 +131,7 @@ static bool comes_twice(const struct zone *z, int64_t a, int64_t b)
 }
 
 /* Asked for a second before it, systemd finds it: so it has passed over it before. It does (252), where a repetition goes beyond
- * the end of a day, a month or a year: the search goes on behind the beginning of the next. */
+ * the end of an hour, a day, a month or a year: the search goes on behind the beginning of the next. */
 static bool was_passed_over(const char *zone, const struct zone *z, const char *text, int64_t at)
 {
     int64_t days = zone_local(z, at) / 86400;
@@ -141,6 +141,9 @@ static bool was_passed_over(const char *zone, const struct zone *z, const char *
     date_of(days, &year, &month, &day);
     if (day == 1 && zone_local(z, at) % 86400 == 0 && strchr(text, '/'))
         return true; /* the second before it is in the month before */
+    const char *seconds = strrchr(text, ':');
+    if (zone_local(z, at) % 3600 == 0 && seconds && strchr(seconds, '/'))
+        return true; /* and of seconds where an hour ends: the base may be the second before it */
     ask(zone, at - 1, &text, 1, &answer);
     return answer.n > 0 && answer.times[0] == at;
 }
@@ -204,6 +207,7 @@ START_TEST(documented_ones_are_as_systemd_says)
         return;
     for (size_t i = 0; i < ARRAY_SIZE(zones); i++)
         compare_all(zones[i], bases[i], documented, ARRAY_SIZE(documented));
+    compare_all("America/New_York", 1798761599, (const char *const[]){"*:*:0/9"}, 1); /* a second before an hour ends: see was_passed_over() */
 }
 END_TEST
 
