@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * places.c: how many jobs of all domains are handed over at once (max-running), and whose turn it is when one has
- * ended. Owns the list of domains that wait. [loop] It is like an executor that is full: the jobs stay where they are,
- * in the queues of their domains, and a domain that has one which could go on waits for its turn. So no place is held
- * by what is paused, or at another gate, or waits for its executor or the disk: a place is taken when a job is handed
- * over, and by nothing else. Keeps: nobody goes past those that wait. The highest priority goes first, then the user,
- * then the domain, whose last turn was the longest ago; and each AGEING_TURNS-th turn is for a lower priority that has
- * waited for `ageing`. Does not order the jobs of one domain (queue.c). */
+ * places.c: how many jobs of all domains are handed over at once (max-running), and whose turn it is when one has ended.
+ * Owns the list of domains that wait. [loop]
+ * It is like an executor that is full: the jobs stay where they are, in the queues of their domains, and a domain that
+ * has one which could go on waits for its turn. So no place is held by what is paused, or at another gate, or waits for
+ * its executor or the disk: a place is taken when a job is handed over, and by nothing else.
+ * Keeps: nobody goes past those that wait. The highest priority goes first, then the user, then the domain, whose last
+ * turn was the longest ago; and each AGEING_TURNS-th turn is for a lower priority that has waited for `ageing`.
+ * Does not order the jobs of one domain (queue.c). */
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "jobs/job.h"
@@ -27,7 +28,7 @@ static void wait(struct domain *d)
         return;
     list_push_back(&jobs->waiting, &d->waiting);
     if (d->n_handed < domain_workers(d))
-        list_for_each (l, &jobs->domains)
+        list_for_each(l, &jobs->domains)
             fair_waits(container_of(l, struct domain, link), d);
 }
 
@@ -69,7 +70,7 @@ struct domain *places_next(struct jobs *jobs, uint64_t before_usec)
 {
     struct domain *best = NULL, *aged = NULL;
 
-    list_for_each_safe (l, n, &jobs->waiting) {
+    list_for_each_safe(l, n, &jobs->waiting) {
         struct domain *d = container_of(l, struct domain, waiting);
         int priority, top;
 
@@ -83,7 +84,7 @@ struct domain *places_next(struct jobs *jobs, uint64_t before_usec)
             best = d;
     }
     if (best && jobs->place_turns == AGEING_TURNS - 1)
-        list_for_each (l, &jobs->waiting) {
+        list_for_each(l, &jobs->waiting) {
             struct domain *d = container_of(l, struct domain, waiting);
             const struct job *first = queue_first(&d->queue);
 
