@@ -354,6 +354,7 @@ check "priority and ageing hold over executors" priorities
 
 durable() { # two executors, of which one asks the disk before each
   own 'max-running = 1' || return 1
+  # shellcheck disable=SC2046
   background wsctl map sleep:sleep ::: $(yes 3 | head -n 60) >/dev/null
   same "$(seq 60)" "$(wsctl map --durable echo ::: {1..60})" && wait "$BACKGROUND_PID" && stop_wsd
 }
