@@ -121,6 +121,12 @@ start_wsd --workers 2 || exit 1
 background wsctl submit lazy 2>/dev/null
 check "an executor that begins none of its jobs" wait_until grep -q "hangs: it took none of its jobs for $answer ms" "$WSD_LOG"
 wsctl cancel "$(wsctl --json list | sed -n 's/.*"id":"\([0-9a-f]*\)".*/\1/p')"
+is_kept() { # MODE BYTES
+  wsctl --json submit "$1" >"$WORK/json" && cat "$WORK/json" && grep -q '"attempts":1' "$WORK/json" &&
+    [ "$(wsctl submit "$1" | wc -c)" = "$2" ]
+}
+check "one that is killed between its answer and the word that it is there: the answer is kept" is_kept written 8
+check "and before it has woken wsd: so is all of its output" is_kept unheard $((65536 + 8))
 stop_wsd
 cat >>"$WSD_CONFIG" <<'END'
 [executor]

@@ -12,6 +12,8 @@
  *     slowN    takes 800 ms to load
  *     silent   says a message without text
  *     die      ends as soon as a job is there, before it is touched
+ *     written  writes an answer, and is killed before it has told so
+ *     unheard  the same with much output, and a doorbell that has not been rung when it is killed
  *     lazy     never begun; whatever else it is asked it answers
  *     faulty   leaves a note of a fault, and does not die of it
  *     stay     as honest; does not end when it is told to
@@ -146,6 +148,39 @@ static void pretend(uint32_t slot, uint32_t generation)
     back_fault_told(&back);
     for (;;)
         pause();
+}
+
+/* Between two stores of a worker: the answer is there, and nothing in the ring tells of it, or all of it does and wsd sleeps. */
+static void written(uint32_t slot, uint32_t generation, bool unheard)
+{
+    static const char text[] = "written\n";
+    struct up_slot *u = back_answer(&back, slot);
+    uint64_t serial;
+    uint32_t chunk;
+
+    if (unheard) {
+        if (fork() == 0) { /* wsd hears of the death by nothing else: who has our end of the socket lives on for a while */
+            usleep(300000);
+            _exit(0);
+        }
+        usleep(20000); /* wsd sleeps by now */
+        atomic_store(&back.up->asleep, 0);
+        chunk = back_alloc(&back, 1, &serial);
+        memset(back_chunk(&back, chunk), 'x', RING_CHUNK);
+        back_output(&back, slot, generation, chunk, 1, RING_CHUNK);
+    }
+    memcpy(back_small(&back, slot), text, sizeof(text) - 1);
+    u->small_size = sizeof(text) - 1;
+    u->output_size = sizeof(text) - 1 + (unheard ? RING_CHUNK : 0);
+    u->exit = 0;
+    u->messages = 0;
+    u->worker = 0;
+    u->ended_usec = u->started_usec;
+    if (unheard)
+        back_done(&back, slot, generation);
+    else
+        set_state(slot, generation, RING_DONE);
+    kill(getpid(), SIGKILL);
 }
 
 static void ask_for_ever(uint32_t slot, uint32_t generation)
@@ -359,6 +394,8 @@ static void serve(const char *mode, uint32_t slot, uint32_t generation)
         ask_for_ever(slot, generation);
     } else if (strcmp(mode, "faulty") == 0) {
         pretend(slot, generation);
+    } else if (strcmp(mode, "written") == 0 || strcmp(mode, "unheard") == 0) {
+        written(slot, generation, *mode == 'u');
     } else if (strcmp(mode, "fork") == 0) {
         leave_a_child(20, slot, generation);
         _exit(0);
