@@ -17,6 +17,7 @@
 
 #define BATCH          256u     /* completions a domain and turn of the loop */
 #define RING_EARLY     32u      /* jobs handed over, after which the executor begins before the turn of the loop is over */
+#define HAND_BATCH     128u     /* jobs handed over at a time, so that what comes back is told meanwhile */
 #define GATE_BATCH     1024u    /* jobs that are moved to gates at a time */
 #define DEATHS_FREE    2u       /* executors may die this often in a row before there are pauses */
 #define DEATHS_MAX     8u       /* and this often, before any was of use, until wsd gives up for now */
@@ -680,7 +681,12 @@ void domain_pump(struct domain *d)
 {
     uint32_t n = 0, n_moved = 0;
 
+    d->unpumped = false;
     for (struct job *job; !d->jobs->paused && (job = next_of(d));) {
+        if (n == HAND_BATCH) {
+            d->unpumped = true;
+            break;
+        }
         if (!d->executor && (domain_start(d) < 0 || !d->executor))
             return;
         if (!d->executor->ready || d->finishing)
@@ -800,9 +806,9 @@ bool domain_poll(struct domain *d)
             return false;
         }
         if (r == FRONT_NONE) {
-            if (i)
+            if (i || d->unpumped)
                 domain_pump(d);
-            return false;
+            return d->unpumped;
         }
         domain_complete(d, &c);
     }

@@ -326,6 +326,7 @@ struct domain {
     uint32_t n_aged;        /* of those handed */
     uint32_t n_deaths; /* in a row, of executors that were of no use */
     bool distrusted;   /* the executor told lies and is being ended */
+    bool unpumped;     /* more may be handed over, in the next turn of the loop */
     uint32_t n_unrung; /* jobs that were handed over since the executor's doorbell was rung */
     bool finishing;    /* the executor was told to end: nothing goes to it any more */
     char *unsafe;      /* the executor cannot confine itself: why; NULL */
