@@ -21,6 +21,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/cpus.h"
+#include "base/journal.h"
 #include "base/log.h"
 #include "config.h"
 #include "frontend/frontend.h"
@@ -788,6 +789,7 @@ int main(int argc, char **argv)
         return r > 0 ? r : fflush(stdout) == 0 ? 0 : 74;
     }
     log_init("wsd");
+    journal_init();
     log_set_level(d.config.log_level);
     raise_descriptors();
     r = mode == MODE_SPAWN ? become_spawner(&d) : build(&d);

@@ -1,39 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * log.c: writes log lines.
- * Owns the level and the choice of target, both set once before threads start. [any]
+ * Owns the level and the choice of target, set once before threads start. [any]
  * Keeps: a line is written with one system call, so lines of several threads do not mix; nothing in one can look like another
  * line; whoever makes many of a kind does not fill the log with them.
  * Does not rotate, or look into jobs: what it is given it writes. */
-/* Before its header: CODE_FILE and the like would be of this file, always. */
-#define SD_JOURNAL_SUPPRESS_LOCATION
-
 #include "base/log.h"
 
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <sys/stat.h>
 #include <sys/uio.h>
-#include <systemd/sd-journal.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 
-static const char *program_name = "wsd"; /* [const after init] */
-static bool to_journal;                  /* [const after init] */
-static int max_level = LOG_INFO;         /* [const after init] */
+/* [const after init] */
+static const char *program_name = "wsd";
+static void (*journal)(const struct iovec *fields, int n); /* NULL: stderr */
+static int max_level = LOG_INFO;
 
 void log_init(const char *program)
 {
-    const char *stream = getenv("JOURNAL_STREAM");
-    unsigned long long dev, ino;
-    struct stat st;
-
     program_name = program;
-    to_journal = stream && sscanf(stream, "%llu:%llu", &dev, &ino) == 2 && fstat(STDERR_FILENO, &st) == 0 &&
-                 st.st_dev == dev && st.st_ino == ino;
+}
+
+void log_set_journal(void (*send)(const struct iovec *fields, int n))
+{
+    journal = send;
 }
 
 void log_set_level(int level)
@@ -76,25 +70,6 @@ static void write_line(char *line)
         return; /* there is nobody left to tell */
 }
 
-void log_write(int level, const char *format, ...)
-{
-    char line[1024];
-    va_list args;
-
-    if (level > max_level)
-        return;
-    va_start(args, format);
-    int n = vsnprintf(line, sizeof(line), format, args);
-    va_end(args);
-    if (n < 0)
-        return;
-    clean(line);
-    if (to_journal)
-        sd_journal_send("PRIORITY=%i", level, "MESSAGE=%s", line, NULL);
-    else
-        write_line(line);
-}
-
 /* --- kinds ------------------------------------------------------------------------------------------------------------ */
 
 static const struct {
@@ -117,24 +92,6 @@ static const struct {
     [LOG_KIND_SCHEDULE] = {"schedule", "5a9ab4e778974cf59ac471646f9aa1e0"},
     [LOG_KIND_RELOADED] = {"reloaded", "a46df5376243418c9860b49421bcac6e"},
 };
-
-static struct log_rate rates[LOG_KINDS]; /* [loop] */
-
-bool log_rate_lets(struct log_rate *r, uint64_t now_usec, uint64_t *ret_left_out)
-{
-    if (!r->since_usec || now_usec - r->since_usec >= LOG_RATE_USEC) {
-        r->since_usec = now_usec;
-        r->n = 0;
-    }
-    if (r->n == LOG_RATE_LINES) {
-        r->n_left_out++;
-        return false;
-    }
-    r->n++;
-    *ret_left_out = r->n_left_out;
-    r->n_left_out = 0;
-    return true;
-}
 
 #define FIELDS 7
 
@@ -176,7 +133,46 @@ static void write_fields(enum log_kind kind, int level, const struct log_about *
         add_field(&f, "FUNCTION=%.200s", about->function);
     if (about->uid)
         add_field(&f, "USER=%u", *about->uid);
-    sd_journal_sendv(f.v, f.n);
+    journal(f.v, f.n);
+}
+
+void log_write(int level, const char *format, ...)
+{
+    char line[1024];
+    va_list args;
+
+    if (level > max_level)
+        return;
+    va_start(args, format);
+    int n = vsnprintf(line, sizeof(line), format, args);
+    va_end(args);
+    if (n < 0)
+        return;
+    clean(line);
+    if (journal)
+        write_fields(LOG_KIND_NONE, level, NULL, line);
+    else
+        write_line(line);
+}
+
+/* --- events ------------------------------------------------------------------------------------------------------------ */
+
+static struct log_rate rates[LOG_KINDS]; /* [loop] */
+
+bool log_rate_lets(struct log_rate *r, uint64_t now_usec, uint64_t *ret_left_out)
+{
+    if (!r->since_usec || now_usec - r->since_usec >= LOG_RATE_USEC) {
+        r->since_usec = now_usec;
+        r->n = 0;
+    }
+    if (r->n == LOG_RATE_LINES) {
+        r->n_left_out++;
+        return false;
+    }
+    r->n++;
+    *ret_left_out = r->n_left_out;
+    r->n_left_out = 0;
+    return true;
 }
 
 bool log_event(enum log_kind kind, int level, const struct log_about *about, const char *format, ...)
@@ -185,7 +181,7 @@ bool log_event(enum log_kind kind, int level, const struct log_about *about, con
     char line[1024];
     va_list args;
 
-    if (level > max_level || (kind == LOG_KIND_JOB_SAYS && !to_journal))
+    if (level > max_level || (kind == LOG_KIND_JOB_SAYS && !journal))
         return false;
     if (kinds[kind].id && !kinds[kind].unlimited && !log_rate_lets(&rates[kind], clock_monotonic_usec(), &left_out))
         return false;
@@ -197,7 +193,7 @@ bool log_event(enum log_kind kind, int level, const struct log_about *about, con
     if (n < 0)
         return false;
     clean(line);
-    if (to_journal)
+    if (journal)
         write_fields(kind, level, about, line);
     else
         write_line(line);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * log.h: the log of a daemon: to the journal where systemd started us (stderr is the journal's stream), else to stderr.
+ * log.h: the log of a daemon: to stderr, or to the journal where journal.h is asked for it.
  * One line a call, no newline at its end. Levels are syslog's. [any]
  */
 #pragma once
@@ -11,8 +11,12 @@
 #include <string.h>
 #include <syslog.h>
 
-/* program: what lines on stderr begin with. Looks at JOURNAL_STREAM. [before threads] */
+struct iovec;
+
+/* program: what lines on stderr begin with. [before threads] */
 void log_init(const char *program);
+/* Lines go there instead, as fields of the journal: a name, '=' and a value each. [before threads] */
+void log_set_journal(void (*send)(const struct iovec *fields, int n));
 void log_set_level(int level);
 int log_level(void);
 /* "err", "warning", "notice", "info", "debug", or a number: the level, else -EINVAL. */

@@ -146,12 +146,18 @@ static ssize_t send_once(struct peer *p)
     return n;
 }
 
-void peer_error(struct peer *p, uint32_t tag, uint32_t code, const char *text)
+void peer_refuse(struct peer *p, uint32_t tag, uint32_t code, const char *text, uint64_t retry_usec)
 {
-    struct msg m = {.type = FRAME_ERROR, .error = {.code = code, .text = {text, strnlen(text, CODEC_TEXT_MAX - 1)}}};
+    struct msg m = {.type = FRAME_ERROR,
+                    .error = {.code = code, .text = {text, strnlen(text, CODEC_TEXT_MAX - 1)}, .retry_usec = retry_usec}};
 
     p->n_refused++;
     peer_send(p, &m, tag, NULL, 0);
+}
+
+void peer_error(struct peer *p, uint32_t tag, uint32_t code, const char *text)
+{
+    peer_refuse(p, tag, code, text, 0);
 }
 
 /* A client of another machine is nobody before its certificate has said who it is. */

@@ -92,6 +92,7 @@ void peer_mark(struct peer *p); /* it is looked at before the end of the turn */
 bool peer_send_fds(struct peer *p, const struct msg *msg, uint32_t tag, const int fds[2]);
 /* The descriptor that came with the frame which is being handled; -1: none did. The caller's. */
 int peer_take_fd(struct peer *p);
+void peer_refuse(struct peer *p, uint32_t tag, uint32_t code, const char *text, uint64_t retry_usec); /* 0: when is not known */
 void peer_error(struct peer *p, uint32_t tag, uint32_t code, const char *text);
 /* The connection broke a rule: it is told why, and closed at the end of the turn. */
 __attribute__((format(printf, 2, 3))) void peer_fail(struct peer *p, const char *format, ...);

@@ -275,7 +275,6 @@ void recover(struct domain *d, int code, int status)
     ask_executor_gone(d);
     d->executor = NULL;
     d->jobs->counters.n_executors--;
-    executor_free(e);
     /* one after the other that dies and changes nothing: not without pauses, and not for ever. The suspicion of a
      * plugin is something: it is counted too. */
     if (d->useful || (blame && plugin_loading(d)))
@@ -283,9 +282,10 @@ void recover(struct domain *d, int code, int status)
     else if (domain_wanted(d) || plugin_loading(d))
         d->n_deaths++;
     plugin_executor_gone(d, blame);
-    if (recycle_gone(d) || reload_gone(d))
-        return;
-    recycle_abandon(d); /* the next one is started now */
-    if (domain_wanted(d) && domain_start(d) == 0)
-        domain_pump(d);
+    if (!recycle_gone(d) && !reload_gone(d)) {
+        recycle_abandon(d); /* the next one is started now */
+        if (domain_wanted(d) && domain_start(d) == 0)
+            domain_pump(d);
+    }
+    executor_free(e); /* its memory takes time to go: the next one gets ready meanwhile */
 }

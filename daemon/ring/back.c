@@ -128,7 +128,7 @@ uint32_t back_take(struct back *b, uint32_t *ret_generation, bool *ret_more)
             uint32_t next = (uint32_t)atomic_load_explicit(&b->down->ring[(head + 1) % RING_SLOTS], memory_order_relaxed) % RING_SLOTS;
 
             __builtin_prefetch(&b->down->slots[next]);
-            __builtin_prefetch((const char *)b->down + ring_small(b->down_arena, next));
+            __builtin_prefetch(b->down->slots[next].tiny);
         }
         if ((uint32_t)word < RING_SLOTS) {
             *ret_generation = (uint32_t)(word >> 32);
@@ -173,9 +173,10 @@ int back_read(struct back *b, uint32_t slot, uint32_t generation, struct back_re
     *ret = (struct back_request){.cancel = q.cancel};
     memcpy(ret->id, q.id, sizeof(q.id));
     uint64_t head = ((uint64_t)directory_size + args_size + RING_ALIGN - 1) & ~(uint64_t)(RING_ALIGN - 1);
-    bool by_fd = q.flags & (DOWN_INPUT_FD | DOWN_INPUT_PIPE);
-    if (d->generation != generation || blob < b->down_arena || blob > b->down_size || head > b->down_size - blob ||
-        (!by_fd && input_size > b->down_size - blob - head))
+    bool by_fd = q.flags & (DOWN_INPUT_FD | DOWN_INPUT_PIPE), tiny = blob == ring_tiny(slot);
+    uint64_t end = tiny ? blob + RING_TINY : b->down_size;
+    if (d->generation != generation || (blob < b->down_arena && !tiny) || blob > end || head > end - blob ||
+        (!by_fd && input_size > end - blob - head))
         return -EBADMSG;
     if ((directory_size && base[blob + directory_size - 1] != 0) ||
         (args_size && base[blob + directory_size + args_size - 1] != 0))

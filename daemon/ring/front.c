@@ -112,7 +112,8 @@ int front_prepare(struct front *f, const struct front_job *job, uint32_t *ret_sl
     if (f->n_free == 0)
         return FRONT_E_FULL;
     uint32_t slot = f->free_slots[f->n_free - 1];
-    uint64_t blob = ring_small(f->down->arena, slot);
+    bool tiny = size <= RING_TINY && !(job->flags & (DOWN_INPUT_FILE | DOWN_OUTPUT_PLACE));
+    uint64_t blob = tiny ? ring_tiny(slot) : ring_small(f->down->arena, slot);
     f->n_chunks[slot] = 0;
     if (size > RING_SMALL) {
         uint32_t n = (uint32_t)((size + RING_CHUNK - 1) / RING_CHUNK), first = chunks_take(f, n);

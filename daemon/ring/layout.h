@@ -30,9 +30,10 @@
 #include "base/event.h"
 
 #define RING_MAGIC   0x31647377u /* "wsd1" */
-#define RING_VERSION 5u
+#define RING_VERSION 6u
 
 #define RING_SLOTS       1024u                  /* jobs handed ahead; bounds what a dying executor can hurt */
+#define RING_TINY        192u                   /* bytes in each slot itself: what most jobs are given */
 #define RING_SMALL       4096u                  /* bytes in the arena that belong to each slot for good */
 #define RING_ALIGN       16u                    /* of an input behind arguments */
 #define RING_CHUNK       (64u * 1024u)          /* unit of the rest of the arena */
@@ -76,12 +77,17 @@ struct down_slot {
     uint64_t timeout_usec;   /* of its run time: the executor adds the time at which it starts; 0: none */
     uint32_t blob;           /* offset in `down` */
     _Atomic uint32_t cancel; /* [atomic: relaxed both sides; a flag that is polled] */
-    /* the second: what lies in a descriptor */
-    uint64_t input_at;       /* DOWN_INPUT_FILE: where in the file it begins */
-    uint64_t output_at, output_size; /* DOWN_OUTPUT_PLACE */
-} __attribute__((aligned(128)));
+    /* the others: the blob where it has room here, which spares both sides another page; or what lies in a descriptor */
+    union {
+        uint8_t tiny[RING_TINY];
+        struct {
+            uint64_t input_at;               /* DOWN_INPUT_FILE: where in the file it begins */
+            uint64_t output_at, output_size; /* DOWN_OUTPUT_PLACE */
+        };
+    };
+} __attribute__((aligned(64)));
 
-_Static_assert(offsetof(struct down_slot, input_at) == 64, "one line");
+_Static_assert(offsetof(struct down_slot, tiny) == 64 && sizeof(struct down_slot) == 256, "one line, and three");
 
 struct down {
     uint32_t magic, version;
@@ -194,6 +200,12 @@ struct up {
     struct up_slot slots[RING_SLOTS];
     struct up_lane lanes[RING_LANES];
 };
+
+/* Offset in `down` of what a slot has itself. */
+static inline uint64_t ring_tiny(uint32_t slot)
+{
+    return offsetof(struct down, slots) + slot * sizeof(struct down_slot) + offsetof(struct down_slot, tiny);
+}
 
 /* Offsets of the arenas' parts, the same in both regions. */
 static inline uint64_t ring_small(uint64_t arena, uint32_t slot)

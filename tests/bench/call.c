@@ -116,7 +116,7 @@ int main(int argc, char **argv)
 {
     if (argc != 6 || strcmp(argv[1], "call") != 0)
         return 64;
-    start_wsd(argv + 2);
+    start_wsd(argv + 2, "");
     calls("socket", WSD_CALL_SOCKET, true);
     calls("socket", WSD_CALL_SOCKET, false);
     calls("lane", 0, true);

@@ -39,8 +39,8 @@ static void connect_client(void)
     give_up("wsd does not answer");
 }
 
-/* arguments: WORKERS WSD EXECUTOR DIRECTORY of the plugins. */
-static void start_wsd(char **arguments)
+/* arguments: WORKERS WSD EXECUTOR DIRECTORY of the plugins. more: of the configuration. */
+static void start_wsd(char **arguments, const char *more)
 {
     char dir[] = "/tmp/wsd-bench.XXXXXX", config[64], state[64];
     FILE *f;
@@ -56,7 +56,7 @@ static void start_wsd(char **arguments)
     snprintf(config, sizeof(config), "%s/conf", dir);
     snprintf(state, sizeof(state), "%s/state", dir);
     f = fopen(config, "we");
-    if (!f || fputs("[limits]\nquarantine-after = 1000000\n", f) < 0 || fclose(f) != 0)
+    if (!f || fprintf(f, "[limits]\nquarantine-after = 1000000\n%s", more) < 0 || fclose(f) != 0)
         give_up("no configuration");
     daemon_pid = fork();
     if (daemon_pid == 0) {

@@ -297,6 +297,36 @@ START_TEST(request_is_read_with_all_its_parts)
 }
 END_TEST
 
+START_TEST(what_the_slot_has_itself_ends_with_the_slot)
+{
+    struct back_request q;
+    uint32_t slot = RING_SLOTS - 1;
+
+    submit(slot, 3);
+    struct down_slot *d = &down->slots[slot];
+    d->blob = (uint32_t)ring_tiny(slot);
+    memcpy(d->tiny, "/dir\0one", 9);
+    d->directory_size = 5;
+    d->args_size = 4;
+    d->argc = 1;
+    memset(d->tiny + 16, 'x', RING_TINY - 16);
+    d->input_size = RING_TINY - 16;
+    ck_assert_int_eq(back_read(back, slot, 3, &q), 0);
+    ck_assert_int_eq(memcmp(q.args, "one", 4), 0);
+    ck_assert_int_eq(memcmp(q.input, d->tiny + 16, RING_TINY - 16), 0);
+    ck_assert_uint_eq(q.input_size, RING_TINY - 16);
+    d->input_size = RING_TINY - 15;
+    ck_assert_int_eq(back_read(back, slot, 3, &q), -EBADMSG);
+    d->input_size = 0;
+    d->args_size = RING_TINY - 4;
+    ck_assert_int_eq(back_read(back, slot, 3, &q), -EBADMSG);
+    /* another slot's */
+    d->args_size = 4;
+    d->blob = (uint32_t)ring_tiny(slot - 1);
+    ck_assert_int_eq(back_read(back, slot, 3, &q), -EBADMSG);
+}
+END_TEST
+
 /* --- completions --- */
 
 START_TEST(bell_rings_only_for_a_sleeper)
@@ -566,6 +596,7 @@ int main(void)
     tcase_add_test(t, queued_slot_is_claimed_with_its_time);
     tcase_add_test(t, recalled_slot_is_completed_as_such);
     tcase_add_test(t, request_is_read_with_all_its_parts);
+    tcase_add_test(t, what_the_slot_has_itself_ends_with_the_slot);
     tcase_add_test(t, bell_rings_only_for_a_sleeper);
     tcase_add_test(t, every_chunk_is_given_out_once);
     tcase_add_test(t, run_does_not_go_round_the_end);
