@@ -21,6 +21,7 @@ struct wsd_batch {
     char tags[CODEC_TAGS_MAX];
     char *texts; /* of common */
     uint32_t flags;
+    uint64_t n_lost; /* client->n_lost, when it was opened */
     bool native; /* wsd knows it */
     bool closed, ended, freed, stopped;
     uint64_t n_calls, n_open, n_refused;
@@ -62,9 +63,26 @@ static void batch_destroy(struct wsd_batch *b)
     free(b);
 }
 
+/* wsd_client_reconnect() was called since: nothing of it is on this connection. */
+static bool is_gone(const struct wsd_batch *b)
+{
+    return b->n_lost != b->client->n_lost;
+}
+
+/* All of it is known, whatever becomes of the connection. */
+static bool is_known(const struct wsd_batch *b)
+{
+    return b->closed && !b->n_open && (!b->native || b->ended || b->error);
+}
+
 static bool is_over(const struct wsd_batch *b)
 {
-    return b->closed && !b->n_open && (!b->native || b->ended || b->error || b->client->broken);
+    return is_known(b) || (b->closed && !b->n_open && b->client->broken) || is_gone(b);
+}
+
+static int say_gone(const struct wsd_batch *b)
+{
+    return client_error(b->client, -ECONNRESET, 69, "the batch went with the connection that it was opened on: open another one");
 }
 
 static void batch_settle(struct wsd_batch *b)
@@ -246,6 +264,7 @@ int wsd_batch_open(struct wsd_client *client, const struct wsd_submit *common, u
     b->common.input = NULL;
     b->common.n_args = b->common.input_size = 0;
     b->client = client;
+    b->n_lost = client->n_lost;
     b->flags = flags;
     b->info.size = sizeof(b->info);
     list_init(&b->link);
@@ -275,6 +294,8 @@ int wsd_batch_submit(struct wsd_batch *b, const struct wsd_item *given, const st
     submit.n_args = item.n_args;
     submit.input = item.input;
     submit.input_size = item.input_size;
+    if (is_gone(b))
+        return say_gone(b);
     if (b->closed || b->stopped)
         return client_error(client, b->closed ? -EPIPE : -ECANCELED, b->closed ? 74 : 130,
                             b->closed ? "the batch was closed" : "the batch was stopped");
@@ -293,23 +314,28 @@ int wsd_batch_submit(struct wsd_batch *b, const struct wsd_item *given, const st
 
 static int batch_say(struct wsd_batch *b, const struct msg *msg)
 {
-    int r = 0;
+    int r = b->native && b->client->broken && !is_known(b) ? b->client->broken : 0;
 
-    if (b->native && b->request.listed)
+    if (r == 0 && b->native && b->request.listed)
         r = client_send(b->client, msg, b->request.tag, NULL, 0);
     return r < 0 ? client_failed(b->client, r) : 0;
 }
 
 int wsd_batch_close(struct wsd_batch *b)
 {
-    int r = b->closed ? 0 : batch_say(b, &(struct msg){.type = FRAME_BATCH, .batch = {.action = BATCH_CLOSE}});
+    int r;
 
+    if (is_gone(b) && !is_known(b))
+        return say_gone(b);
+    r = b->closed ? 0 : batch_say(b, &(struct msg){.type = FRAME_BATCH, .batch = {.action = BATCH_CLOSE}});
     b->closed = b->closed || r == 0;
     return r;
 }
 
 int wsd_batch_cancel(struct wsd_batch *b)
 {
+    if (is_gone(b) && !is_known(b))
+        return say_gone(b);
     if (b->native)
         return batch_say(b, &(struct msg){.type = FRAME_CANCEL});
     b->stopped = true;
@@ -330,7 +356,7 @@ int wsd_batch_look(const struct wsd_batch *b, struct wsd_batch_info *ret_info)
 
     if (!b->native) {
         info.closed = b->closed;
-        info.ended = is_over(b);
+        info.ended = is_known(b);
         info.stopped = b->stopped;
         info.total = b->n_calls - b->n_refused;
         info.queued = info.total - info.done;

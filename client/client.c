@@ -766,6 +766,7 @@ int wsd_client_reconnect(struct wsd_client *client, uint64_t timeout_usec)
         return client_error(client, -EDEADLK, 64, "a callback of this handle is under way: reconnect when it has returned");
     for (;;) {
         disconnect(client);
+        client->n_lost++;
         client->welcomed = client->send_failed = client->leaving = false;
         client->broken = 0;
         client->sent = client->features = 0;

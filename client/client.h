@@ -99,6 +99,7 @@ struct wsd_client {
     struct list graveyard; /* calls to be destroyed when nobody looks */
     unsigned depth;        /* callbacks under way, and waits that look at a call */
     uint32_t next_tag;
+    uint64_t n_lost; /* connections before this one: what was opened on one of them is no more */
     bool welcomed, send_failed, leaving; /* leaving: wsd said GOODBYE */
     uint32_t window; /* of input */
     int broken;      /* negative errno once the connection is over */

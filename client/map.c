@@ -63,7 +63,10 @@ static void tell(struct map *m, size_t index, int error, const struct wsd_job_in
     else if (info->state != WSD_JOB_SUCCEEDED)
         fail(m, index, -EREMOTEIO, info->exit, info->state == WSD_JOB_CANCELLED,
              info->error[0] ? info->error : wsd_job_state_name(info->state));
-    if (m->result && m->result(index, error, info, output, size, text, m->userdata) != 0) {
+    m->client->depth++; /* also where no frame is behind it: it is a callback of the handle */
+    int stop = m->result ? m->result(index, error, info, output, size, text, m->userdata) : 0;
+    m->client->depth--;
+    if (stop != 0) {
         fail(m, index, -ECANCELED, 130, true, "the callback has stopped it");
         m->stopped = true;
         wsd_batch_cancel(m->batch);

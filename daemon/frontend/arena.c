@@ -11,16 +11,17 @@ void arena_open(struct peer *p, uint32_t tag, int *fd)
 {
     struct call *c = call_new(p, tag, CALL_ARENA);
     const char *refusal = NULL;
+    uint64_t retry_usec = 0;
     int code = 75;
 
     if (!c)
         return;
     if (p->n_arenas >= PEER_ARENAS)
         refusal = "too many arenas of this connection: close one";
-    else if (jobs_arena_new(p->frontend->options.jobs, p->uid, fd, &c->arena, &code, &refusal) < 0)
+    else if (jobs_arena_new(p->frontend->options.jobs, p->uid, fd, &c->arena, &code, &refusal, &retry_usec) < 0)
         refusal = "out of memory";
     if (refusal) {
-        peer_error(p, tag, (uint32_t)code, refusal);
+        peer_refuse(p, tag, (uint32_t)code, refusal, retry_usec);
         call_free(c);
         return;
     }

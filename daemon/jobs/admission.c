@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "jobs/job.h"
 
 #define NSEC     1000000000ull
@@ -75,24 +76,81 @@ bool user_evict(struct user *user)
     return false;
 }
 
+static bool fits(uint64_t n, uint64_t bytes, uint64_t most)
+{
+    return n <= most && bytes <= most - n;
+}
+
+/* Whether so many bytes of his kept results can go. What others hold is not his to drop, so his own go only where that helps. */
+static bool could_evict(const struct user *user, uint64_t bytes)
+{
+    uint64_t sum = 0;
+
+    list_for_each(l, &user->kept)
+    {
+        const struct job *job = container_of(l, struct job, link);
+
+        if (sum >= bytes)
+            break;
+        if (!job->watches)
+            sum += job_charged(job);
+    }
+    return sum >= bytes;
+}
+
 int user_charge(struct jobs *jobs, struct user *user, uint64_t bytes)
 {
-    const uint64_t most = user_limits(jobs, user)->bytes_per_user;
+    const uint64_t most = user_limits(jobs, user)->bytes_per_user, all = jobs->options.limits.bytes;
 
     /* what is kept for later gives way to what is wanted now, oldest first */
-    while (user->n_bytes + bytes > most && user_evict(user))
+    while (!fits(user->n_bytes, bytes, most) && user_evict(user))
         ;
-    if (user->n_bytes + bytes > most)
+    if (!fits(user->n_bytes, bytes, most))
         return -ENOSPC;
+    if (!fits(jobs->counters.n_bytes, bytes, all) && !could_evict(user, jobs->counters.n_bytes + bytes - all))
+        return -EDQUOT;
+    while (!fits(jobs->counters.n_bytes, bytes, all) && user_evict(user))
+        ;
     user->n_bytes += bytes;
     jobs->counters.n_bytes += bytes;
     return 0;
+}
+
+/* What is wanted together with all that others wait for: where that fits, nobody need wait. */
+static void look_for_room(struct room *room, uint64_t n, uint64_t bytes, uint64_t most)
+{
+    if (room_is_wanted(room) && fits(n, bytes, most))
+        room->due_usec = 0;
+}
+
+int user_admit(struct jobs *jobs, struct user *user, uint64_t bytes, uint64_t *ret_retry_usec)
+{
+    const uint64_t most = user_limits(jobs, user)->bytes_per_user, all = jobs->options.limits.bytes;
+    int r = user_charge(jobs, user, bytes);
+
+    if (r == 0) { /* another one of its size still has room */
+        look_for_room(&user->bytes_room, user->n_bytes, bytes, most);
+        look_for_room(&jobs->bytes_room, jobs->counters.n_bytes, bytes, all);
+    } else if (bytes <= MIN(most, all)) { /* else there never will be */
+        *ret_retry_usec = room_refuse(r == -EDQUOT ? &jobs->bytes_room : &user->bytes_room, clock_monotonic_usec());
+    }
+    return r;
+}
+
+const char *user_charge_words(int error)
+{
+    return error == -EDQUOT ? "too many bytes of all users (max-bytes in wsd.conf): try again later"
+                            : "too many bytes of this user (max-bytes-per-user in wsd.conf): try again later";
 }
 
 void user_refund(struct jobs *jobs, struct user *user, uint64_t bytes)
 {
     jobs->counters.n_bytes -= bytes;
     user->n_bytes -= bytes;
+    if (bytes && room_is_wanted(&user->bytes_room))
+        room_freed(&user->bytes_room, clock_monotonic_usec());
+    if (bytes && room_is_wanted(&jobs->bytes_room))
+        room_freed(&jobs->bytes_room, clock_monotonic_usec());
 }
 
 struct directory *directory_new(const char *path)

@@ -68,11 +68,13 @@ static struct arena *unref(struct arena *a)
     return NULL;
 }
 
-int jobs_arena_new(struct jobs *jobs, uint32_t uid, int *fd, struct arena **ret_arena, int *ret_code, const char **ret_refusal)
+int jobs_arena_new(struct jobs *jobs, uint32_t uid, int *fd, struct arena **ret_arena, int *ret_code, const char **ret_refusal,
+                   uint64_t *ret_retry_usec)
 {
     struct user *user = user_get(jobs, uid);
     struct arena *a;
     uint64_t size = 0;
+    int charged;
 
     if (!user)
         return -ENOMEM;
@@ -83,8 +85,9 @@ int jobs_arena_new(struct jobs *jobs, uint32_t uid, int *fd, struct arena **ret_
     *ret_code = CODE_BUSY;
     if (user->n_fds >= jobs->max_fd / 2 || *fd > (int)jobs->max_fd)
         *ret_refusal = "too many descriptors of this user: close some, or try again later";
-    else if (user_charge(jobs, user, size) < 0)
-        *ret_refusal = "the arena exceeds the user's quota of bytes (max-bytes-per-user in wsd.conf)";
+    else if ((charged = user_admit(jobs, user, size, ret_retry_usec)) < 0)
+        *ret_refusal = charged == -EDQUOT ? "the arena is too much beside what others have here (max-bytes in wsd.conf): try again later"
+                                          : "the arena exceeds the user's quota of bytes (max-bytes-per-user in wsd.conf)";
     if (*ret_refusal)
         return 0;
     a = malloc(sizeof(*a));

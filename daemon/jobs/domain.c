@@ -482,6 +482,7 @@ struct domain *domain_new(struct jobs *jobs, uint64_t owner)
     settings_take(d);
     list_init(&d->plugins);
     list_init(&d->handed);
+    list_init(&d->waiting);
     list_init(&d->link);
     ask_init(d);
     queue_init(&d->queue, &jobs->lanes, &jobs->counters.n_queued);
@@ -615,6 +616,7 @@ static int hand_over(struct domain *d, struct job *job)
     job_unqueue(job);
     fair_handed(d, job);
     job_move(job, JOB_RUNNING);
+    places_taken(d, job->user);
     job->aged = aged;
     d->n_aged += aged;
     job->attempts++;
@@ -699,6 +701,8 @@ void domain_pump(struct domain *d)
                 continue;
             break; /* the turn of gates goes on with it */
         }
+        if (!places_let(d))
+            break;
         enum disk_step step = durable_before(d, job);
         if (step == STEP_ASIDE)
             continue;
@@ -747,7 +751,8 @@ void domain_done(struct job *job, const struct front_completion *c)
         job_finish(job, JOB_INTERRUPTED, CODE_INTERRUPTED, "its output was damaged by the executor", c);
     } else if (job->flags & JOB_TRUNCATED)
         job_finish(job, JOB_FAILED, WSD_STATUS_LAST,
-                   job->flags & JOB_DETACHED
+                   m && m->all_full ? "too much beside what others have here to keep the output (max-bytes in wsd.conf)"
+                   : job->flags & JOB_DETACHED
                        ? "the output is larger than what is kept for a job (max-result and max-bytes-per-user in wsd.conf)"
                        : "too much output of this user waits to be read (max-bytes-per-user in wsd.conf): read it first",
                    c);
@@ -814,6 +819,7 @@ bool domain_poll(struct domain *d)
 void domain_free(struct domain *d)
 {
     list_remove(&d->link);
+    list_remove(&d->waiting);
     if (d->jobs->by_key.n_buckets)
         hash_remove(&d->jobs->by_key, &d->by_key);
     ask_executor_gone(d);

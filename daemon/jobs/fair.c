@@ -102,6 +102,33 @@ static bool is_unfair(struct domain *d)
     return false;
 }
 
+/* Whether it has work ahead while another domain, for which there is no place (places.c), has less than it could run. */
+static bool hogs_places(struct domain *d)
+{
+    uint32_t n = 0;
+    int least = 0;
+
+    list_for_each(l, &d->handed)
+    {
+        const struct job *job = container_of(l, struct job, link);
+
+        if (!waits(d, job))
+            continue;
+        least = n++ ? MIN(least, (int)job->priority) : job->priority;
+    }
+    if (n == 0 || d->n_handed <= domain_workers(d))
+        return false;
+    list_for_each(l, &d->jobs->waiting)
+    {
+        struct domain *other = container_of(l, struct domain, waiting);
+        const struct job *first = queue_first(&other->queue);
+
+        if (other != d && first && first->priority >= least && other->n_handed < domain_workers(other))
+            return true;
+    }
+    return false;
+}
+
 static void take_back(struct domain *d)
 {
     uint32_t n = 0;
@@ -129,7 +156,7 @@ static void on_timer(evutil_socket_t fd, short what, void *userdata)
 {
     struct domain *d = userdata;
 
-    if (!d->executor || d->finishing || d->distrusted || d->executor->killed || !is_unfair(d))
+    if (!d->executor || d->finishing || d->distrusted || d->executor->killed || (!is_unfair(d) && !hogs_places(d)))
         return;
     take_back(d);
     domain_pump(d);
@@ -144,6 +171,12 @@ int fair_init(struct domain *d)
 static bool is_alike(const struct domain *d, const struct job *job)
 {
     return d->ahead == job->user && d->ahead_priority == job->priority;
+}
+
+void fair_waits(struct domain *d, const struct domain *other)
+{
+    if (d != other && d->n_handed > domain_workers(d) && !d->heir && !evtimer_pending(d->fair_timer, NULL))
+        jobs_timer(d->jobs, d->fair_timer, FAIR_USEC);
 }
 
 void fair_came(struct domain *d, const struct job *job)

@@ -215,6 +215,9 @@ static void count(struct job *job, int by)
     struct gate *gates[JOB_GATES];
 
     job->user->n_running = (uint32_t)((int)job->user->n_running + by);
+    job->domain->jobs->n_running += (uint64_t)(int64_t)by;
+    if (by < 0)
+        places_left(job->domain->jobs);
     if (!has_gates(job))
         return;
     gates_of(job, gates);
@@ -446,6 +449,7 @@ void jobs_gates(struct jobs *jobs, void (*each)(const struct jobs_gate_info *inf
                                        .tag = "",
                                        .paused = jobs->paused,
                                        .drained = jobs->drained || jobs->draining,
+                                       .limit = (uint32_t)MIN(jobs->options.limits.running, (uint64_t)UINT32_MAX),
                                        .running = n.n_handed + n.direct_running,
                                        .waiting = n.n_open - n.n_handed};
 

@@ -198,6 +198,8 @@ void input_words(const struct job *job, int error, char text[static JOB_TEXT])
         snprintf(text, JOB_TEXT, "the input of a durable job is at most %llu MiB", STORE_INPUT_MAX >> 20);
     else if (error == -ENOSPC)
         snprintf(text, JOB_TEXT, "the input exceeds the user's quota of bytes (max-bytes-per-user in wsd.conf)");
+    else if (error == -EDQUOT)
+        snprintf(text, JOB_TEXT, "the input is too much beside what others have here (max-bytes in wsd.conf): try again later");
     else
         snprintf(text, JOB_TEXT, "cannot keep the input: %s", strerror(-error));
 }
@@ -260,7 +262,7 @@ int input_hold(struct job *job, const struct job_file *file)
     return check_numbers(job);
 }
 
-int input_admit(struct job *job, bool streaming)
+int input_admit(struct job *job, bool streaming, uint64_t *ret_retry_usec)
 {
     struct jobs *jobs = job->domain->jobs;
     struct job_more *m = job->more;
@@ -271,7 +273,7 @@ int input_admit(struct job *job, bool streaming)
         return 0;
     if (m->input_size > jobs->options.limits.input)
         return -EFBIG;
-    int r = user_charge(jobs, job->user, m->input_size);
+    int r = user_admit(jobs, job->user, m->input_size, ret_retry_usec);
     if (r == 0)
         m->charged += m->input_size;
     return r;

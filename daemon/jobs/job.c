@@ -365,10 +365,11 @@ void job_resolve(struct job *job, const char *function)
             return;
         }
     }
-    int admitted = input_admit(job, f->flags & WSD_FN_STREAMING);
+    retry_usec = 0;
+    int admitted = input_admit(job, f->flags & WSD_FN_STREAMING, &retry_usec);
     if (admitted < 0) {
         input_words(job, admitted, text);
-        job_refuse(job, CODE_BUSY, text);
+        job_refuse_until(job, CODE_BUSY, text, retry_usec);
         return;
     }
     poison_try(job);

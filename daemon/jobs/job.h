@@ -54,10 +54,11 @@ struct user {
     uint32_t n_direct;   /* calls that his direct lanes may have under way */
     uint64_t n_bytes;    /* arguments, inputs and kept results */
     uint32_t n_running;  /* jobs that are handed over */
+    uint64_t placed;     /* see jobs.n_placed: of the last one that was */
     uint64_t rate_nsec;  /* see rate_wait() */
     struct gate *gate;   /* where those wait that are above running_per_user; NULL: none does */
     uint64_t n_selected; /* ids that his selections hold */
-    struct room room;               /* of jobs_per_user */
+    struct room room, bytes_room;   /* of jobs_per_user, of bytes_per_user */
     struct jobs_limits *own_limits; /* instead of everybody's; NULL: none */
 };
 
@@ -71,6 +72,7 @@ struct plugin_function {
     char *name, *help;
     uint64_t flags;
     uint32_t index; /* in the plugin's table, or RING_NONE where a newer file has it no more */
+    uint64_t innocent; /* poison.c: not in quarantine while it has had so many */
 };
 
 enum plugin_state { PLUGIN_UNKNOWN, PLUGIN_LOADING, PLUGIN_READY, PLUGIN_FAILED };
@@ -91,6 +93,7 @@ struct plugin {
     uint32_t n_functions, n_announced;
     bool unread; /* LOADING: some of what the executor said of it found no memory */
     uint32_t n_jobs;   /* that point here */
+    uint64_t innocent; /* as that of a function */
     uint8_t in_next;   /* in the nursery's executor: 1 being loaded, 2 there */
     bool settling;     /* those that waited are being told: it stays */
     uint64_t stamp[4]; /* device, inode, size, time of change of the file */
@@ -134,6 +137,7 @@ struct job_more {
     uint8_t n_fds; /* of the input, counted for the user */
     uint8_t stop;  /* enum job_stop */
     bool input_last, input_broken;
+    bool all_full; /* some of the output could not be kept for what all users have here together */
     bool by_file;  /* input_fd is a file of the submitter's, that others may change */
 };
 
@@ -261,6 +265,12 @@ static inline uint64_t job_input_size(const struct job *job)
     return job->input_size + (job->more ? job->more->input_size : 0);
 }
 
+/* To its user, by all that it has. */
+static inline uint64_t job_charged(const struct job *job)
+{
+    return job->args_size + job->input_size + (job->more ? job->more->charged : 0);
+}
+
 /* Zeroed, in no list, with room for what it is given, and as an item of a batch. NULL: no memory. */
 struct job *job_alloc(struct jobs *jobs, size_t args_size, size_t input_size, bool batched);
 void job_drop_given(struct job *job); /* there is none any more; charges are the caller's */
@@ -305,6 +315,9 @@ struct domain {
     uint64_t n_loads; /* sent so far */
     struct queue queue;
     struct list handed; /* in order */
+    struct list waiting; /* jobs->waiting */
+    uint64_t placed;     /* see jobs.n_placed: of the last job that was handed over */
+    bool has_turn;       /* one of its jobs may be handed over, before what else waits for a place */
     struct job *slots[RING_SLOTS];
     uint32_t n_handed;
     uint32_t n_aside; /* jobs that are asked for at the store before they are handed over */
@@ -351,8 +364,12 @@ struct jobs {
     struct list user_gates;
     struct spares spares[JOBS_SPARES]; /* of jobs, by their size in malloc()'s steps of 16 bytes */
     uint64_t rate_nsec; /* of all users: see rate_wait() */
-    struct room room;   /* of limits.jobs */
+    struct room room, bytes_room; /* of limits.jobs, of limits.bytes */
     struct list domains;
+    struct list waiting;  /* domains, for a place (places.c) */
+    uint64_t n_running;   /* jobs that are handed over */
+    uint64_t n_placed;    /* so many were, while there was a limit; and modulo AGEING_TURNS */
+    uint32_t place_turns;
     struct list after_due; /* struct awaited: have ended, and those that wait do not know yet */
     struct list progress; /* watches that want progress */
     struct event *progress_timer;
@@ -382,6 +399,7 @@ struct jobs {
     bool draining;
     bool drained, paused; /* by an administrator: no new jobs; none is handed over */
     bool gates_due;       /* something may go on from a gate */
+    bool places_due;      /* there may be a place for who waits for one */
     bool has_parted;      /* some job is on disk only, for the next wsd */
     bool untimed;     /* something has no timer that should have one: there was no memory */
     bool was_untimed; /* that was said */
@@ -489,8 +507,18 @@ bool gate_known(const struct jobs *jobs, const char *plugin, const char *functio
 void gates_turn(struct jobs *jobs); /* once a turn of the loop */
 void gates_free(struct jobs *jobs);
 
+/* places.c */
+/* Whether the first of its queue, which could go on, may be handed over; false: the domain waits for its turn. */
+bool places_let(struct domain *d);
+void places_taken(struct domain *d, struct user *user); /* a job of his was handed over */
+void places_left(struct jobs *jobs); /* one is no longer */
+/* Whose turn it is, of those that wait; it does no longer. before_usec: who was accepted then has waited for long. NULL: nobody's. */
+struct domain *places_next(struct jobs *jobs, uint64_t before_usec);
+void places_turn(struct jobs *jobs); /* once a turn of the loop */
+
 /* fair.c */
 int fair_init(struct domain *d);
+void fair_waits(struct domain *d, const struct domain *other); /* the other has less than it could run, and waits for a place */
 void fair_came(struct domain *d, const struct job *job);   /* into the queue, from outside */
 void fair_handed(struct domain *d, const struct job *job);
 
@@ -500,8 +528,8 @@ int input_prepare(struct job *job, bool streaming); /* makes the pipe, or the me
 /* Why a file is none that can be input. NULL: it can. */
 const char *input_refuses(const struct job_file *file);
 int input_hold(struct job *job, const struct job_file *file); /* NEW: takes its descriptor; 0 or a negative errno */
-/* NEW, its function is known: charges what it holds. 0, or a negative errno; input_words() says why. */
-int input_admit(struct job *job, bool streaming);
+/* NEW, its function is known: charges what it holds. 0, or a negative errno; input_words() says why; as user_admit(). */
+int input_admit(struct job *job, bool streaming, uint64_t *ret_retry_usec);
 void input_words(const struct job *job, int error, char text[static JOB_TEXT]);
 int input_take(struct job *job, const void *data, size_t size, bool last);
 void input_free(struct job *job);
@@ -689,5 +717,9 @@ bool user_evict(struct user *user); /* drops the oldest kept result that nobody 
  * many as in a second. */
 uint64_t rate_wait(uint64_t at, uint64_t rate, uint64_t burst, uint64_t now_nsec);
 void rate_take(uint64_t *at, uint64_t rate, uint64_t now_nsec);
+/* 0; -ENOSPC: max-bytes-per-user is reached; -EDQUOT: max-bytes is. user_charge_words() says it. */
 int user_charge(struct jobs *jobs, struct user *user, uint64_t bytes);
+/* The same for what is refused as a whole: *ret_retry_usec says when to try again; it is left where there will never be room. */
+int user_admit(struct jobs *jobs, struct user *user, uint64_t bytes, uint64_t *ret_retry_usec);
+const char *user_charge_words(int error);
 void user_refund(struct jobs *jobs, struct user *user, uint64_t bytes);

@@ -219,6 +219,7 @@ int jobs_new(struct jobs **ret_jobs, const struct jobs_options *options)
     jobs->realtime_usec = clock_realtime_usec() - clock_monotonic_usec();
     jobs->max_fd = max_fd();
     list_init(&jobs->domains);
+    list_init(&jobs->waiting);
     list_init(&jobs->progress);
     list_init(&jobs->user_gates);
     list_init(&jobs->after_due);
@@ -567,8 +568,9 @@ static int submit(struct jobs *jobs, const struct job_request *r, struct place *
     if (placed != 0)
         return placed;
     uint64_t bytes = r->args_size + (r->more_input ? 0 : r->input_size) + after_charge(awaiting);
-    if (user_charge(jobs, user, bytes) < 0) {
-        refuse(jobs, r->uid, owner, CODE_BUSY, "too many bytes of this user (max-bytes-per-user in wsd.conf): try again later");
+    int charged = user_admit(jobs, user, bytes, &retry_usec);
+    if (charged < 0) {
+        refuse_until(jobs, r->uid, owner, CODE_BUSY, user_charge_words(charged), retry_usec);
         return NOT_TAKEN;
     }
     struct job *job = job_new(jobs, r, user, place->now_usec);
@@ -747,6 +749,7 @@ bool jobs_poll(struct jobs *jobs)
     after_turn(jobs);
     batches_turn(jobs);
     gates_turn(jobs);
+    places_turn(jobs);
     jobs->realtime_usec = clock_realtime_usec() - clock_monotonic_usec();
     list_for_each(l, &jobs->domains)
     {
@@ -762,7 +765,7 @@ bool jobs_poll(struct jobs *jobs)
 
 bool jobs_asleep(struct jobs *jobs)
 {
-    if (jobs->gates_due || !list_empty(&jobs->after_due) || !list_empty(&jobs->batches_due) ||
+    if (jobs->gates_due || jobs->places_due || !list_empty(&jobs->after_due) || !list_empty(&jobs->batches_due) ||
         (jobs->store && store_posted(jobs->store)))
         return false;
     list_for_each(l, &jobs->domains)
@@ -818,7 +821,8 @@ void jobs_set_limits(struct jobs *jobs, const struct jobs_limits *limits)
     if (limits->rate != old->rate || limits->rate_per_user != old->rate_per_user || limits->rate_burst != old->rate_burst)
         forget_rates(jobs);
     jobs->options.limits = *limits;
-    jobs->gates_due = true;
+    jobs->gates_due = true; /* all domains look at their queues */
+    jobs->places_due = true;
     lanes_review(jobs);
 }
 

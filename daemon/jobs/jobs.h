@@ -53,8 +53,8 @@ struct jobs_limits {
     uint64_t jobs_per_user;
     uint64_t rate, rate_per_user; /* jobs submitted in a second; 0: any number */
     uint64_t rate_burst;          /* so many at once after a pause; 0: as many as in a second */
-    uint64_t running_per_user;    /* handed over at once; 0: any number */
-    uint64_t bytes_per_user; /* arguments, inputs, results kept or not yet read */
+    uint64_t running, running_per_user; /* handed over at once; 0: any number */
+    uint64_t bytes, bytes_per_user;     /* arguments, inputs, results kept or not yet read */
     uint64_t input;          /* bytes of one job's whole input */
     uint64_t result;         /* bytes of output kept for a detached job */
     uint64_t keep_usec;      /* how long a detached job's end is kept */
@@ -76,8 +76,9 @@ struct jobs_limits {
 
 #define JOBS_LIMITS_DEFAULT                                                                                            \
     {                                                                                                                  \
-        .jobs = 10000000, .jobs_per_user = 1000000, .bytes_per_user = 4ull << 30, .input = 1ull << 30,                 \
-        .result = 64ull << 20, .keep_usec = 300ull * 1000000, .grace_usec = 2000000, .idle_usec = 300ull * 1000000,    \
+        .jobs = 10000000, .jobs_per_user = 1000000, .bytes = 16ull << 30, .bytes_per_user = 4ull << 30,                \
+        .input = 1ull << 30, .result = 64ull << 20, .keep_usec = 300ull * 1000000, .grace_usec = 2000000,              \
+        .idle_usec = 300ull * 1000000,                                                                                 \
         .load_usec = 10000000, .hang_usec = 30000000, .quarantine_after = 3, .quarantine_max_usec = 300ull * 1000000,  \
         .schedules_per_user = 100, .ageing_usec = 10000000,                                                            \
         .store_keep_usec = 7ull * 86400 * 1000000, .store_bytes = 1ull << 30                                           \
@@ -302,9 +303,10 @@ int jobs_submit(struct jobs *jobs, const struct job_request *request, struct wat
  * accepted or refused; where that is less than n, the last of them was refused for what holds for all behind it as well. */
 uint32_t jobs_submit_array(struct jobs *jobs, struct job_request *r, uint32_t n, uint8_t ret_id[16],
                            struct watch *(*next)(struct job_request *r, uint32_t i, void *userdata), void *userdata);
-/* Memory for inputs and outputs of this user's jobs. 0: *ret_arena is set, and the descriptor taken, or *ret_refusal with a code;
- * or -ENOMEM. jobs_arena_drop(): no more jobs; those that use it go on. NULL is fine; returns NULL. */
-int jobs_arena_new(struct jobs *jobs, uint32_t uid, int *fd, struct arena **ret_arena, int *ret_code, const char **ret_refusal);
+/* Memory for inputs and outputs of this user's jobs. 0: *ret_arena is set, and the descriptor taken, or *ret_refusal with a code,
+ * and where that is known after how long another try is worth while; or -ENOMEM. jobs_arena_drop(): no more jobs; those that use it go on. NULL is fine; returns NULL. */
+int jobs_arena_new(struct jobs *jobs, uint32_t uid, int *fd, struct arena **ret_arena, int *ret_code, const char **ret_refusal,
+                   uint64_t *ret_retry_usec);
 struct arena *jobs_arena_drop(struct arena *arena);
 /* More input; at most JOBS_INPUT_WINDOW ahead of input_taken. 0, or -EPROTO where the client is out of turn. */
 int jobs_input(struct watch *owner, const void *data, size_t size, bool last);

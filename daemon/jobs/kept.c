@@ -217,12 +217,16 @@ static void read_back(struct store_request *r)
     p->reading = false;
     if (!job->watches)
         return;
-    if (result == 0 && user_charge(job->domain->jobs, job->user, size) < 0) {
-        result = -ENOSPC;
-        snprintf(text, sizeof(text), "too many bytes of this user (max-bytes-per-user in wsd.conf): try again later");
+    uint64_t retry_usec = 0;
+    if (result == 0) {
+        int charged = user_admit(job->domain->jobs, job->user, size, &retry_usec);
+
+        result = charged < 0 ? -ENOSPC : 0;
+        if (charged < 0)
+            snprintf(text, sizeof(text), "%s", user_charge_words(charged));
     }
     if (result < 0) {
-        watches_refuse(job, durable_code(result), text, 0);
+        watches_refuse(job, durable_code(result), text, retry_usec);
         return;
     }
     job->more->charged += size;

@@ -108,7 +108,7 @@ static bool counted(const struct jobs *jobs, const struct user *user)
 {
     const struct jobs_limits *l = user_limits(jobs, user);
 
-    return jobs->options.limits.rate || l->rate_per_user || l->running_per_user;
+    return jobs->options.limits.rate || jobs->options.limits.running || l->rate_per_user || l->running_per_user;
 }
 
 static uint32_t credit_of(const struct jobs *jobs, const struct user *user)
@@ -209,7 +209,7 @@ static const char *refusal(const struct jobs *jobs, struct domain *d, const stru
     if (number == RING_NONE)
         return "too many direct lanes";
     if (counted(jobs, user))
-        return "no direct calls while max-rate, max-rate-per-user or max-running-per-user of wsd.conf is set";
+        return "no direct calls while max-rate, max-rate-per-user, max-running or max-running-per-user of wsd.conf is set";
     return credit_of(jobs, user) ? NULL : "too many calls of this user (max-jobs-per-user in wsd.conf)";
 }
 

@@ -55,7 +55,9 @@ static bool keep(struct job *job, const void *data, size_t size)
 
     if ((job->flags & JOB_DETACHED || job_withheld(job)) && buffer_size(&m->output) + size > jobs->options.limits.result)
         return false;
-    if (user_charge(jobs, job->user, size) < 0)
+    int r = user_charge(jobs, job->user, size);
+    m->all_full |= r == -EDQUOT;
+    if (r < 0)
         return false;
     if (buffer_put(&m->output, data, size) < 0) {
         user_refund(jobs, job->user, size);

@@ -129,7 +129,8 @@ WSD_EXPORT int wsd_client_open_tls(struct wsd_client **ret_client, const struct 
 /* Where the connection has ended (a call on the handle gave -ECONNRESET, or wsd_client_open() failed): connects again, to the same place,
  * and with that the handle is as new. Blocks for at most timeout_usec (0: 5 seconds), and tries until then while no wsd is there,
  * as between a crash and the next start. What was open on the old connection has had its end (-ECONNRESET), and stays so: a durable job goes on
- * in the next wsd, and wsd_client_attach() follows it there; a batch or an arena is to be made anew. 0, also where the connection stands;
+ * in the next wsd, and wsd_client_attach() follows it there; a batch or an arena is to be made anew, and the old ones are to be
+ * freed. 0, also where the connection stands;
  * -EDEADLK in a callback of the handle; what wsd_client_open() says. Since 0.1. */
 WSD_EXPORT int wsd_client_reconnect(struct wsd_client *client, uint64_t timeout_usec);
 
@@ -430,7 +431,8 @@ WSD_EXPORT int wsd_batch_open(struct wsd_client *client, const struct wsd_submit
 
 /* One more job, without blocking; it leaves when there are enough for a message, or the connection is processed. Its call is as that
  * of wsd_client_submit(), with its callbacks, but that its message is told only after it was accepted or refused. 0, -EINVAL,
- * -ENOMEM, -ECONNRESET; -EPIPE: the batch was closed. A batch that was stopped refuses it through done, -ECANCELED. Since 0.1. */
+ * -ENOMEM, -ECONNRESET (also after wsd_client_reconnect(), for good, from this call and those below, unless all of the batch had ended and
+ * been told before); -EPIPE: the batch was closed. A batch that was stopped refuses it through done, -ECANCELED. Since 0.1. */
 WSD_EXPORT int wsd_batch_submit(struct wsd_batch *batch, const struct wsd_item *item, const struct wsd_callbacks *callbacks,
                                 struct wsd_call **ret_call);
 
@@ -438,7 +440,8 @@ WSD_EXPORT int wsd_batch_submit(struct wsd_batch *batch, const struct wsd_item *
 WSD_EXPORT int wsd_batch_close(struct wsd_batch *batch);
 /* Everything that has not ended is cancelled, and nothing more is accepted. 0, -ENOMEM, -ECONNRESET. Since 0.1. */
 WSD_EXPORT int wsd_batch_cancel(struct wsd_batch *batch);
-/* What was last heard of it: about ten times a second something new, while the connection is processed. 0. Since 0.1. */
+/* What was last heard of it: about ten times a second something new, while the connection is processed; when that has ended, it stays as it
+ * was. 0. Since 0.1. */
 WSD_EXPORT int wsd_batch_look(const struct wsd_batch *batch, struct wsd_batch_info *ret_info);
 /* Closes it, and processes the connection until all of its jobs have ended. ret_info may be NULL. 0, -ETIMEDOUT, -ECONNRESET, or
  * why wsd refused the batch (-EAGAIN: too many are open, -EACCES). Since 0.1. */

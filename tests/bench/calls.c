@@ -45,7 +45,7 @@ static void start_wsd(void)
     snprintf(config, sizeof(config), "%s/conf", dir);
     snprintf(state, sizeof(state), "%s/state", dir);
     f = fopen(config, "we");
-    if (!f || fputs("[limits]\nmax-jobs = 20000000\nmax-jobs-per-user = 20000000\nmax-bytes-per-user = 64G\n"
+    if (!f || fputs("[limits]\nmax-jobs = 20000000\nmax-jobs-per-user = 20000000\nmax-bytes = 64G\nmax-bytes-per-user = 64G\n"
                     "max-connections = 20000\nmax-connections-per-user = 20000\n", f) < 0 || fclose(f) != 0)
         give_up("no configuration");
     started = now_nsec();

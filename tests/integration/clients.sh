@@ -106,18 +106,18 @@ jobs() { # KEY: it is 3
   wsctl cancel "$(head -n 1 "$WORK/ids")" && wait_until expect_output 6765 wsctl submit fib 20 && no_sleepers
 }
 
-# max-bytes-per-user is 40000: "600000", its NUL, and the input.
-bytes_queued() {
+# KEY is 40000: "600000", its NUL, and the input.
+bytes_queued() { # KEY
   local n
   for n in 39992 39993; do # below, at
     head -c "$n" /dev/zero >"$WORK/input"
     sleeper --input "$WORK/input" && counter_is bytes_charged $((n + 7)) && no_sleepers || return 1
   done
   head -c 39994 /dev/zero >"$WORK/input"
-  refused max-bytes-per-user wsctl submit --detach --input "$WORK/input" sleep:sleep 600000 || return 1
+  refused "$1" wsctl submit --detach --input "$WORK/input" sleep:sleep 600000 || return 1
   head -c 30000 /dev/zero >"$WORK/input" # two that are too much together
   sleeper --input "$WORK/input" || return 1
-  refused max-bytes-per-user wsctl submit --detach --input "$WORK/input" sleep:sleep 600000 || return 1
+  refused "$1" wsctl submit --detach --input "$WORK/input" sleep:sleep 600000 || return 1
   no_sleepers
 }
 
@@ -159,6 +159,35 @@ one_result() {
   too_much 63 "max-result and max-bytes-per-user in wsd.conf" wsctl await "$id"
 }
 
+# What is piped is charged as it comes.
+bytes_piped() { # KEY: it is 40000
+  head -c 40000 /dev/zero >"$WORK/input"
+  piped "$WORK/input" wsctl submit --input - checksum >/dev/null && head -c 40001 /dev/zero >"$WORK/input" &&
+    too_much 63 "($1 in wsd.conf)" piped "$WORK/input" wsctl submit --input - echo && counter_is bytes_charged 0
+}
+
+# max-bytes is 40000, and one has 30000 of it: whoever waits for as much gets in when that goes, one after the other.
+bytes_waited_for() {
+  local pids=() n
+  head -c 30000 /dev/zero >"$WORK/input"
+  sleeper --input "$WORK/input" || return 1
+  for n in 1 2 3; do
+    background wsctl submit --wait-for-room --input "$WORK/input" echo >"$WORK/waited.$n"
+    pids+=("$BACKGROUND_PID")
+  done
+  expect_exit 75 wsctl submit --wait-for-room=300ms --input "$WORK/input" echo 2>"$WORK/said" && grep -q '(max-bytes in wsd.conf)' "$WORK/said" || return 1
+  ! gone "${pids[0]}" && no_sleepers && wait "${pids[@]}" && cmp "$WORK/input" "$WORK/waited.1" && cmp "$WORK/input" "$WORK/waited.2" && cmp "$WORK/input" "$WORK/waited.3"
+}
+
+# max-bytes is 250000: one's own results give way, another user's do not.
+results_of_all() {
+  local first second third
+  first=$(wsctl submit --detach bigoutput 124990) && second=$(wsctl submit --detach bigoutput 124990) && wait_until counter_is results_kept 2 &&
+    wsctl await "$first" >/dev/null && third=$(wsctl submit --detach bigoutput 124990) && wsctl await "$third" >/dev/null &&
+    expect_exit 66 wsctl await "$first" && wsctl await "$second" >/dev/null && [ "$(counter bytes_charged)" -le 250000 ] || return 1
+  third=$(wsctl submit --detach bigoutput 250001) && too_much 63 "(max-bytes in wsd.conf)" wsctl await "$third"
+}
+
 # max-bytes-per-user is 250000: what is kept gives way to what is new, and one that finds no room at all is told.
 results_kept() {
   local first second third
@@ -194,7 +223,17 @@ limits 'max-jobs = 3\n' || exit 1
 check "jobs of all: below, at and above the limit" jobs max-jobs
 stop_wsd
 limits 'max-bytes-per-user = 40000\n' || exit 1
-check "bytes queued by a user: below, at and above the limit" bytes_queued
+check "bytes queued by a user: below, at and above the limit" bytes_queued max-bytes-per-user
+check "bytes piped by a user" bytes_piped max-bytes-per-user
+printf '[limits]\nmax-bytes = 40000\n' >"$WSD_CONFIG"
+kill -HUP "$WSD_PID"
+wait_until grep -q 'configuration was read again' "$WSD_LOG" || exit 1
+check "bytes queued by all: below, at and above the limit" bytes_queued max-bytes
+check "bytes piped by all" bytes_piped max-bytes
+check "--wait-for-room waits for bytes" bytes_waited_for
+stop_wsd
+limits 'max-bytes = 250000\n' || exit 1
+check "results kept of all: below, at and above the limit" results_of_all
 stop_wsd
 limits 'max-input = 1000\n' || exit 1
 check "a small input: below, at and above the limit" one_input 1000
@@ -220,10 +259,18 @@ two_users() {
   NOW[3]=--reuid=1002
   "${NOW[@]}" "$WORK/inst/wsctl" ping && "${NOW[@]}" "$WORK/inst/wsctl" submit fib 20 && let_go
 }
+# One user has all that there is for all: it stays his.
+two_users_of_all() {
+  local id
+  id=$(wsctl submit --detach bigoutput 39990) && wait_until counter_is results_kept 1 && head -c 100 /dev/zero >"$WORK/input" || return 1
+  chmod 644 "$WORK/input"
+  refused max-bytes "${NOW[@]}" "$WORK/inst/wsctl" submit --input "$WORK/input" echo && wsctl await "$id" | wc -c | grep -qx 39990
+}
 if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
-  printf '[daemon]\nsystem = yes\n[domains]\ntrust = all\n[limits]\nmax-connections-per-user = 10\n' >"$WSD_CONFIG"
-  start_wsd --workers 2 || exit 1
+  printf '[daemon]\nsystem = yes\n[domains]\ntrust = all\n[limits]\nmax-connections-per-user = 10\nmax-bytes = 40000\n' >"$WSD_CONFIG"
+  start_wsd --workers 2 --plugin-dir "$TEST_PLUGINS" || exit 1
   check "one user has all that he may, and another gets in" two_users
+  check "what one user keeps gives no way to another" two_users_of_all
   stop_wsd
 else
   skip "one user has all that he may, and another gets in" "only root can act as two users"

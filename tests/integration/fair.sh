@@ -105,6 +105,19 @@ if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
   check "and so does a priority beside them" with_priority
   many_go
 
+  # Each in his own executor, and one job at a time of all.
+  printf '[daemon]\nsystem = yes\nsocket-group = nogroup\n[limits]\nmax-running = 1\n' >"$WSD_CONFIG"
+  one_place() {
+    start_wsd --workers 2 || return 1
+    chmod 666 "$WSD_SOCKET" && chmod 755 "${WSD_SOCKET%/*}"
+    MANY=600 NAP=10
+    many as 1001 "$WORK/inst/wsctl" && FEW=40 && few_come_first as 1002 "$WORK/inst/wsctl" map
+  }
+  check "users take turns at a limit of all" one_place
+  many_go
+  NAP=25 MANY=2000 FEW=10
+  printf '[daemon]\nsystem = yes\nsocket-group = nogroup\n[domains]\ntrust = all\n' >"$WSD_CONFIG"
+
   if [ -n "${WSD_THOROUGH:-}" ]; then
     printf '[limits]\nmax-jobs-per-user = 2000000\nmax-requests-per-user = 2000000\n' >>"$WSD_CONFIG"
     MANY=1000000

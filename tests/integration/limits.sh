@@ -65,6 +65,9 @@ kinds() { # each kind that counts by user
   wsctl limits --user "$me" max-bytes-per-user=1K && expect_exit 75 wsctl submit --input "$WORK/bytes" echo:echo x 2>"$WORK/err" &&
     grep -q max-bytes-per-user "$WORK/err" && wsctl limits --user "$me" max-bytes-per-user= &&
     wsctl submit --input "$WORK/bytes" echo:echo x || return 1
+  wsctl limits max-bytes=1K && expect_exit 75 wsctl submit --input "$WORK/bytes" echo:echo x 2>"$WORK/err" && grep -q '(max-bytes in wsd.conf)' "$WORK/err" &&
+    expect_exit 64 wsctl limits --user "$me" max-bytes=1K && expect_exit 64 wsctl limits --user "$me" max-running=1 &&
+    logged "max-bytes = 1K for all users: set by user $me" && wsctl limits max-bytes= && wsctl submit --input "$WORK/bytes" echo:echo x || return 1
   wsctl limits --user "$me" max-schedules-per-user=1 && wsctl schedule add a --on yearly echo:echo &&
     expect_exit 75 wsctl schedule add b --on yearly echo:echo &&
     wsctl limits --user "$me" max-schedules-per-user= && wsctl schedule add b --on yearly echo:echo && wsctl schedule remove a &&
@@ -83,7 +86,8 @@ running() { # how many at most
   wait "$BACKGROUND_PID" && echo "at most $most" && [ "$most" -le "$1" ]
 }
 at_once() {
-  wsctl limits --user "$me" max-running-per-user=1 && running 1 && wsctl limits --user "$me" max-running-per-user=
+  wsctl limits --user "$me" max-running-per-user=1 && running 1 && wsctl limits --user "$me" max-running-per-user= &&
+    wsctl limits max-running=1 && is max-running 1 && logged "max-running = 1 for all users: set by user $me" && running 1 && wsctl limits max-running=
 }
 check "how many run at once" at_once
 

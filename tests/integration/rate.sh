@@ -248,8 +248,8 @@ running_and_queued() { # RUNNING QUEUED
   [ "$(count running spin)" = "$1" ] && [ "$(count queued spin)" = "$2" ]
 }
 
-running() {
-  local i
+running() { # [KEY]
+  local i key=${1:-max-running-per-user}
   for i in 1 2 3 4 5; do wsctl submit --detach spin >/dev/null || return 1; done
   wait_until running_and_queued 2 3 || return 1
   # what comes behind them waits, and is there to be cancelled
@@ -257,7 +257,7 @@ running() {
   same 3 "$(count queued spin)" || return 1
   wsctl cancel "$(wsctl --json list --state running | head -n 1 | sed 's/.*"id":"\([0-9a-f]*\)".*/\1/')"
   wait_until running_and_queued 2 2 || return 1
-  configure 'max-running-per-user = 3'
+  configure "$key = 3"
   reload || return 1
   wait_until running_and_queued 3 1 || return 1
   : >"$WSD_CONFIG"
@@ -276,6 +276,89 @@ direct() { # calls that wsd does not see are not made
   "$BUILD/tests/support/direct" -n 100 direct:direct >"$WORK/out" && cat "$WORK/out" && grep -q 'direct=0 succeeded=100 ' "$WORK/out"
 }
 check "no direct calls meanwhile" direct
+
+# --- of all users -------------------------------------------------------------------------------------------------------------
+
+of_all() {
+  configure 'max-running = 1' # calls in lanes were let through before
+  reload && direct && configure 'max-running = 2' && reload && limit_shown && wsctl --json limit | head -n 1 | grep -q '"limit":2' && running max-running
+}
+limit_shown() {
+  wsctl --json limits | grep -qF '{"key":"max-running","value":"2"'
+}
+check "so many of all users run at once; changed while they run" of_all
+all_many() {
+  configure 'max-running = 1'
+  reload && same "$(seq 200 | sed 's/.*/55/')" "$(seq 200 | sed 's/.*/10/' | wsctl map fib)"
+}
+check "a limit of one passes all of them on" all_many
 stop_wsd
+
+# Two executors of one user: `sleep` has its own. Who floods has one nap after the other; those of the other executor come in turn.
+own() { # LINE...: of [limits]
+  configure "$@"
+  printf '[plugin sleep]\nisolation = own\n[plugin spin]\nisolation = own\n' >>"$WSD_CONFIG"
+  start_wsd --workers 2 --plugin-dir "$TEST_PLUGINS"
+}
+counter() { # NAME
+  wsctl --json stats | sed "s/.*\"$1\":\\([0-9]*\\).*/\\1/"
+}
+flood() { # N MILLISECONDS [OPTION...]
+  local n=$1 nap=$2
+  shift 2
+  # shellcheck disable=SC2046
+  FLOOD=$(wsctl map --detach "$@" sleep:sleep ::: $(yes "$nap" | head -n "$n")) && wait_until flooded "$n"
+}
+flooded() { # N: all of them are there, and one runs
+  [ "$(counter jobs_submitted)" -ge "$1" ] && [ "$(count running sleep)" -ge 1 ]
+}
+in_turn() { # N MOST: so many of the flood end before N others have
+  local before after
+  before=$(counter jobs_succeeded)
+  seq "$1" | wsctl map fib >/dev/null || return 1
+  after=$(counter jobs_succeeded)
+  echo "$((after - before - $1)) of the flood before the last of $1"
+  [ $((after - before - $1)) -ge $(($1 / 2)) ] && [ $((after - before - $1)) -le "$2" ]
+}
+executors() { # a place that becomes free is not always that of the executor that has left it
+  own 'max-running = 1' && flood 400 10 && in_turn 20 25 && wsctl cancel "$FLOOD" >/dev/null && wait_until is_empty && stop_wsd
+}
+check "executors take turns" executors
+
+ahead() { # what one executor has ahead, and has not begun, holds no place that another one could use at once
+  own 'max-running = 6' && flood 20 600000 && same 6 "$(counter jobs_handed_over)" && same 55 "$(timeout $((30 * TIME_SCALE)) wsctl submit fib 10)" &&
+    wsctl cancel "$FLOOD" >/dev/null && wait_until is_empty && stop_wsd
+}
+check "what has not begun makes room" ahead
+
+blocked() { # neither a function that is paused, nor one at another limit, nor a plugin whose executor is stopped before it has taken anything
+  own 'max-running = 2' || return 1
+  wsctl pause sleep && wsctl map --detach sleep:sleep ::: 1 2 3 4 5 >/dev/null && wsctl limit spin 1 && wsctl map --detach spin ::: 1 2 3 4 5 >/dev/null &&
+    wait_until running_and_queued 1 4 || return 1
+  same "$(seq 20 | sed 's/.*/55/')" "$(seq 20 | sed 's/.*/10/' | wsctl map fib)" && same 5 "$(count queued sleep)" &&
+    wsctl resume sleep && wait_until all_slept && wsctl cancel --all >/dev/null && wait_until is_empty && stop_wsd
+}
+all_slept() {
+  same 0 "$(count queued sleep)" >/dev/null && same 0 "$(count running sleep)" >/dev/null
+}
+check "what is paused, or at another limit, holds no place" blocked
+
+priorities() { # over executors: the higher first, and what has waited for `ageing` in between
+  own 'max-running = 1' 'ageing = 1h' && flood 60 20 --priority 5 || return 1
+  wsctl submit fib 10 >/dev/null && same 60 "$(counter jobs_succeeded | awk '{ print $1 - 1 }')" && stop_wsd || return 1
+  own 'max-running = 1' 'ageing = 100ms' && flood 400 20 --priority 5 && wsctl submit --priority -5 fib 10 >/dev/null || return 1
+  echo "$(counter jobs_succeeded) before it"
+  [ "$(counter jobs_succeeded)" -lt 200 ] && wsctl cancel "$FLOOD" >/dev/null && wait_until is_empty && stop_wsd
+}
+check "priority and ageing hold over executors" priorities
+
+durable() { # two executors, of which one asks the disk before each
+  own 'max-running = 1' || return 1
+  # shellcheck disable=SC2046
+  background wsctl map sleep:sleep ::: $(yes 3 | head -n 60) >/dev/null
+  same "$(seq 60)" "$(wsctl map --durable echo ::: {1..60})" && wait "$BACKGROUND_PID" && stop_wsd
+}
+check "durable jobs have their turns" durable
+: >"$WSD_CONFIG"
 
 gather

@@ -346,6 +346,23 @@ again() {
     start_wsd --workers 2 --state-dir "$(dirname "$WSD_LOG")/state" --plugin-dir "$TEST_PLUGINS" && expect_output 6765 as alice await "$id"
 }
 check "after a restart the next wsd has the durable job, for the same certificate" again
+reconnects() { # the handle, and what was open on its old connection, as on this machine
+    local pid state=$WORK/again-state kills
+    mkdir "$state" && stop_wsd && start_wsd --workers 2 --state-dir "$state" --plugin-dir "$TEST_PLUGINS" || return 1
+    (become alice && exec "$BUILD/tests/support/reconnect") >"$WORK/again" 2>&1 &
+    pid=$!
+    started+=("$pid")
+    for kills in accepted mapping; do
+        wait_until grep -qE "$kills|FAIL" "$WORK/again" && wait_until eval '[ "$(counter jobs_open)" -ge 1 ]' || { cat "$WORK/again"; return 1; }
+        kill -KILL "$WSD_PID"
+        wait "$WSD_PID" 2>/dev/null
+        start_wsd --workers 2 --state-dir "$state" --plugin-dir "$TEST_PLUGINS" || return 1
+    done
+    wait_for_exit "$pid"
+    cat "$WORK/again"
+    grep -q ok "$WORK/again"
+}
+check "a client connects again, with the same handle" reconnects
 stop_wsd
 
 # --- a user's own wsd --------------------------------------------------------------------------------------------------------------

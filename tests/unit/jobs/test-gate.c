@@ -31,10 +31,12 @@ static void set_up(void)
     jobs = (struct jobs){.options.own_uid = 7};
     list_init(&jobs.domains);
     list_init(&jobs.user_gates);
+    list_init(&jobs.waiting);
     d = calloc(1, sizeof(*d));
     ck_assert_ptr_nonnull(d);
     d->jobs = &jobs;
     list_init(&d->handed);
+    list_init(&d->waiting);
     list_init(&d->link);
     queue_init(&d->queue, &jobs.lanes, &jobs.counters.n_queued);
     for (uint32_t i = 0; i < JOBS; i++) {

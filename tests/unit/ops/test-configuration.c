@@ -52,7 +52,7 @@ START_TEST(every_kind_of_value_is_read)
     ck_assert_int_eq(read_text("# a comment\n[daemon]\nworkers = 3\nlog-level = debug\ndrain-timeout = 2min\nsystem = yes\n"
                                "socket = /x y\n[plugins]\ndirectories = /a:/b\n[domains]\ntrust = all\n"
                                "[pool]\npin = yes\nstack = 512K\n"
-                               "[limits]\nmax-connections = 9\nmax-connections-per-user = 8\nmax-requests-per-user = 6\nmax-unread-per-user = 5K\nmax-input = 2M\nmax-jobs = 7\ncancel-grace = 250ms\nplugin-load = 3s\n"
+                               "[limits]\nmax-connections = 9\nmax-connections-per-user = 8\nmax-requests-per-user = 6\nmax-unread-per-user = 5K\nmax-input = 2M\nmax-jobs = 7\nmax-running = 5\nmax-running-per-user = 4\nmax-bytes = 3G\nmax-bytes-per-user = 2G\ncancel-grace = 250ms\nplugin-load = 3s\n"
                                "[plugin exec]\nenabled = yes\n"),
                      0);
     ck_assert_uint_eq(config.workers, 3);
@@ -70,6 +70,10 @@ START_TEST(every_kind_of_value_is_read)
     ck_assert_uint_eq(config.frontend_limits.requests_per_user, 6);
     ck_assert_uint_eq(config.frontend_limits.unread_per_user, 5 << 10);
     ck_assert_uint_eq(config.limits.jobs, 7);
+    ck_assert_uint_eq(config.limits.running, 5);
+    ck_assert_uint_eq(config.limits.running_per_user, 4);
+    ck_assert_uint_eq(config.limits.bytes, 3ull << 30);
+    ck_assert_uint_eq(config.limits.bytes_per_user, 2ull << 30);
     ck_assert_uint_eq(config.limits.grace_usec, 250000);
     ck_assert_uint_eq(config.limits.load_usec, 3000000);
     ck_assert(config_plugin_enabled(&config, "exec", true));
