@@ -7,6 +7,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 struct hash_link {
     uint64_t key; /* first: who has it in his own bytes, such as an id, may let the two lie over each other */
@@ -32,8 +33,12 @@ static inline uint64_t hash_text(uint64_t seed, const char *text, size_t n)
 {
     uint64_t h = hash_mix(seed ^ 0x100 ^ n);
 
-    for (size_t i = 0; i < n; i++)
-        h = hash_mix(h ^ (uint8_t)text[i]);
+    for (size_t i = 0; i < n; i += sizeof(uint64_t)) { /* the last word has zeros behind the text, whose length is in `h` */
+        uint64_t word = 0;
+
+        memcpy(&word, text + i, n - i < sizeof(word) ? n - i : sizeof(word));
+        h = hash_mix(h ^ word);
+    }
     return h;
 }
 

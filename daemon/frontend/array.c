@@ -162,6 +162,7 @@ static void on_refused(struct watch *w, int code, const char *words, uint64_t re
     struct call_array *a = item->array;
     struct msg_end *last = &a->refusal;
 
+    a->call->peer->n_refused++;
     bool same = last->n && last->index + last->n == index_of(item) && last->exit == (uint32_t)code && last->queued_usec == retry_usec &&
                 strcmp(words, a->refusal_text) == 0;
     if (same) {

@@ -165,6 +165,7 @@ static void on_refused(struct watch *w, int code, const char *text, uint64_t ret
     const struct msg m = {.type = FRAME_ERROR,
                           .error = {.code = (uint32_t)code, .text = line(text), .retry_usec = retry_usec}};
 
+    c->peer->n_refused++;
     if (!c->over)
         peer_send(c->peer, &m, c->tag, NULL, 0);
     call_free(c);

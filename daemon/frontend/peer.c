@@ -19,10 +19,18 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/foreign.h"
 #include "base/log.h"
 
 #define READ_SIZE    (256u * 1024u) /* at most, a connection and turn */
+/* Refusals take a bounded share of the loop, and of the CPU on both ends, so that others do not notice: beyond REFUSALS_AHEAD of them a
+ * connection is not read from until it would not have had more at one each REFUSAL_USEC, and then in small pieces. */
+#define REFUSAL_USEC   16u
+#define REFUSALS_AHEAD 64u
+#define READ_REFUSED   4096u
+#define PAUSE_USEC     1000u  /* is looked after so often */
+#define PAUSE_MAX_USEC 10000u /* what its client asks besides should not wait for long */
 #define FDS_SPARED   32 /* descriptors that connections leave free, for an executor to start */
 #define SCRATCH_SIZE (FRAME_MAX + READ_SIZE)
 
@@ -143,6 +151,7 @@ void peer_refuse(struct peer *p, uint32_t tag, uint32_t code, const char *text, 
     struct msg m = {.type = FRAME_ERROR,
                     .error = {.code = code, .text = {text, strnlen(text, CODEC_TEXT_MAX - 1)}, .retry_usec = retry_usec}};
 
+    p->n_refused++;
     peer_send(p, &m, tag, NULL, 0);
 }
 
@@ -208,6 +217,59 @@ static void want_reading(struct peer *p, bool on)
 
 static void resume(struct peer *p);
 
+static void pauses_wait(struct frontend *f);
+
+static bool is_ahead(const struct peer *p, uint64_t now_usec)
+{
+    return p->refused_usec > now_usec + REFUSALS_AHEAD * REFUSAL_USEC;
+}
+
+static void on_pause_over(evutil_socket_t fd, short what, void *userdata)
+{
+    struct frontend *f = userdata;
+    uint64_t now = clock_monotonic_usec();
+
+    for (struct list *l = f->paused.next, *next; l != &f->paused; l = next) {
+        struct peer *p = container_of(l, struct peer, paused);
+
+        next = l->next;
+        if (is_ahead(p, now))
+            continue;
+        list_remove(l);
+        peer_mark(p);
+    }
+    pauses_wait(f);
+}
+
+static void pauses_wait(struct frontend *f)
+{
+    const struct timeval t = {.tv_usec = PAUSE_USEC};
+
+    if (list_empty(&f->paused) || evtimer_pending(f->pause_timer, NULL) || evtimer_add(f->pause_timer, &t) == 0)
+        return;
+    for (struct list *l; (l = list_pop_front(&f->paused));) /* no memory for a pause */
+        peer_mark(container_of(l, struct peer, paused));
+}
+
+/* After each read. */
+static void count_refusals(struct peer *p)
+{
+    uint64_t now;
+
+    if (!p->n_refused && !p->refused_usec)
+        return;
+    now = clock_monotonic_usec();
+    if (p->n_refused)
+        p->refused_usec = MIN(MAX(p->refused_usec, now) + p->n_refused * REFUSAL_USEC, now + PAUSE_MAX_USEC);
+    else if (p->refused_usec <= now)
+        p->refused_usec = 0;
+    p->n_refused = 0;
+    if (!is_ahead(p, now) || p->failed || !list_empty(&p->paused))
+        return;
+    list_push_back(&p->frontend->paused, &p->paused);
+    pauses_wait(p->frontend);
+}
+
 /* Writes what the socket takes. */
 static void flush(struct peer *p)
 {
@@ -237,7 +299,7 @@ static void flush(struct peer *p)
         if (p->held)
             resume(p);
     }
-    if (p->held || peer_full(p))
+    if (p->held || peer_full(p) || !list_empty(&p->paused))
         want_reading(p, false);
     else if (buffer_size(&p->out) <= FRONTEND_OUT_LOW)
         want_reading(p, true);
@@ -394,10 +456,10 @@ static void on_readable(evutil_socket_t fd, short what, void *userdata)
 {
     struct peer *p = userdata;
     uint8_t *scratch = p->frontend->scratch;
-    size_t half = buffer_size(&p->in);
+    size_t half = buffer_size(&p->in), most = p->refused_usec ? READ_REFUSED : READ_SIZE;
 
     peer_mark(p);
-    ssize_t n = p->remote ? receive_remote(p, scratch + half, READ_SIZE) : receive(p, scratch + half, READ_SIZE);
+    ssize_t n = p->remote ? receive_remote(p, scratch + half, most) : receive(p, scratch + half, most);
     if (p->failed)
         return;
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
@@ -410,6 +472,7 @@ static void on_readable(evutil_socket_t fd, short what, void *userdata)
         memcpy(scratch, buffer_data(&p->in), half);
     buffer_deinit(&p->in);
     parse(p, scratch, half + (size_t)n);
+    count_refusals(p);
     if (p->remote)
         read_pending(p);
 }
@@ -475,6 +538,7 @@ int peer_new(struct frontend *f, int fd, bool remote, struct peer **ret_peer)
     p->number = f->next_peer++;
     list_init(&p->link);
     list_init(&p->dirty);
+    list_init(&p->paused);
     list_init(&p->calls);
     list_init(&p->stalled);
     list_init(&p->gathered);
@@ -516,6 +580,7 @@ struct peer *peer_free(struct peer *p)
     dispatch_closed(p);
     list_remove(&p->link);
     list_remove(&p->dirty);
+    list_remove(&p->paused);
     p->frontend->n_peers--;
     quota_give_back(p);
     if (p->read_event)
@@ -550,9 +615,11 @@ int frontend_new(struct frontend **ret_frontend, const struct frontend_options *
     list_init(&f->peers);
     list_init(&f->dirty);
     list_init(&f->later);
+    list_init(&f->paused);
     list_init(&f->listeners);
     f->scratch = malloc(SCRATCH_SIZE);
-    if (!f->scratch || codec_new(&f->codec) < 0) {
+    f->pause_timer = evtimer_new(options->base, on_pause_over, f);
+    if (!f->scratch || !f->pause_timer || codec_new(&f->codec) < 0) {
         frontend_free(f);
         return -ENOMEM;
     }
@@ -571,6 +638,8 @@ struct frontend *frontend_free(struct frontend *f)
     calls_deinit(f);
     hash_deinit(&f->users);
     codec_free(f->codec);
+    if (f->pause_timer)
+        event_free(f->pause_timer);
     buffer_deinit(&f->spare);
     free(f->scratch);
     free(f);

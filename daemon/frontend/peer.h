@@ -30,6 +30,8 @@ struct frontend {
     uint64_t next_peer;
     struct hash calls; /* by peer and tag */
     struct spares spare_calls;
+    struct list paused;       /* peers that were refused too much of late, */
+    struct event *pause_timer; /* and when they are looked after */
     struct event *accept_timer; /* no descriptors left: a pause before accepting again */
     struct buffer spare; /* for the next connection that writes: one that is idle has none of its own */
     uint8_t *scratch;  /* what is read goes here first; a connection keeps only half frames */
@@ -73,6 +75,9 @@ struct peer {
     struct list gathered; /* array.c: what is to be sent with the next write */
     int fds[PEER_FDS];
     uint32_t trace; /* that ends with the connection; 0: none */
+    uint32_t n_refused;    /* requests, since it was last read from */
+    uint64_t refused_usec; /* when those before would have had their turn, at one each REFUSAL_USEC; 0: long ago */
+    struct list paused; /* frontend->paused: nothing is read for a moment */
     uint32_t n_fds, n_opens; /* n_opens: OPEN sent and not answered */
     uint32_t n_arenas;
 };

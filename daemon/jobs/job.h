@@ -72,6 +72,7 @@ struct plugin_function {
     char *name, *help;
     uint64_t flags;
     uint32_t index; /* in the plugin's table, or RING_NONE where a newer file has it no more */
+    uint64_t innocent; /* poison.c: not in quarantine while it has had so many */
 };
 
 enum plugin_state { PLUGIN_UNKNOWN, PLUGIN_LOADING, PLUGIN_READY, PLUGIN_FAILED };
@@ -92,6 +93,7 @@ struct plugin {
     uint32_t n_functions, n_announced;
     bool unread; /* LOADING: some of what the executor said of it found no memory */
     uint32_t n_jobs;   /* that point here */
+    uint64_t innocent; /* as that of a function */
     uint8_t in_next;   /* in the nursery's executor: 1 being loaded, 2 there */
     bool settling;     /* those that waited are being told: it stays */
     uint64_t stamp[4]; /* device, inode, size, time of change of the file */

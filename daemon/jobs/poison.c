@@ -14,25 +14,51 @@
 #include "base/log.h"
 #include "jobs/job.h"
 
-static struct suspect *suspect_of(const struct job *job)
+/* NULL: nothing is known against it. Each job asks for that several times, also where only others have crashed: who is not among
+ * them is looked up once, and again when there is a new one. */
+static struct suspect *find(struct plugin *p, const char *function, uint64_t *innocent)
 {
-    const struct quarantine *q = &job->domain->jobs->quarantine;
+    const struct quarantine *q = &p->domain->jobs->quarantine;
+    struct suspect *s = *innocent == q->n_added ? NULL : quarantine_find(q, p->domain->key, p->request, function);
 
-    return quarantine_is_empty(q) ? NULL : quarantine_find(q, job->domain->key, job->plugin->request, job_function(job)->name);
+    if (!s)
+        *innocent = q->n_added;
+    return s;
 }
 
-static void words(const struct job *job, const struct suspect *s, uint64_t now, char text[static JOB_TEXT])
+static struct suspect *suspect_of(const struct job *job)
+{
+    struct plugin_function *f = job_function(job);
+
+    return find(job->plugin, f->name, &f->innocent);
+}
+
+static bool crashed_of_late(struct plugin *p)
+{
+    return find(p, "", &p->innocent) != NULL;
+}
+
+/* A flood of refusals has the same words for a second. */
+static void words(const struct job *job, struct suspect *s, uint64_t now, char text[static JOB_TEXT])
 {
     const char *name = job->plugin->request, *function = job_function(job)->name;
     uint64_t sec = s->until_usec > now ? (s->until_usec - now + 999999) / 1000000 : 0;
     char when[48];
 
+    if (s->told && s->told_sec == sec && s->told_of_trial == !!s->trial) {
+        memcpy(text, s->told, strlen(s->told) + 1);
+        return;
+    }
     if (s->trial)
         snprintf(when, sizeof(when), "a job of it runs on trial now");
     else
         snprintf(when, sizeof(when), "it is tried again in %llu s", (unsigned long long)sec);
     snprintf(text, JOB_TEXT, "in quarantine: crashed %u times, at last: %.44s; %s, or after `wsctl plugin release %.40s:%.40s`",
              s->n_all, s->why, when, strlen(name) <= 40 ? name : "PLUGIN", function);
+    free(s->told);
+    s->told = strdup(text);
+    s->told_sec = sec;
+    s->told_of_trial = s->trial;
 }
 
 bool poison_refuses(struct job *job, char text[static JOB_TEXT], uint64_t *ret_retry_usec)
@@ -43,7 +69,8 @@ bool poison_refuses(struct job *job, char text[static JOB_TEXT], uint64_t *ret_r
     if (quarantine_ask(s, job, now) != QUARANTINE_REFUSED)
         return false;
     words(job, s, now, text);
-    *ret_retry_usec = !s->trial && s->until_usec > now ? s->until_usec - now : 0;
+    /* whole milliseconds: what the jobs of an array are told is the same, and is said once */
+    *ret_retry_usec = !s->trial && s->until_usec > now ? (s->until_usec - now + 999) / 1000 * 1000 : 0;
     return true;
 }
 
@@ -63,7 +90,7 @@ bool poison_move(struct job *job)
     struct plugin *p = job->plugin, *there;
     struct plugin_function *f;
 
-    if (d->own || !quarantine_apart(&d->jobs->quarantine, d->key, p->request))
+    if (d->own || !crashed_of_late(p))
         return false;
     own = domain_for(d->jobs, job->user->uid, p->request);
     there = own && own != d ? plugin_get(own, p->request) : NULL;
@@ -123,7 +150,9 @@ void poison_ended(struct job *job, bool went_well)
 {
     struct quarantine *q = &job->domain->jobs->quarantine;
 
-    if (!quarantine_is_empty(q) && job_function(job) && quarantine_ended(q, job->domain->key, job->plugin->request, job_function(job)->name, job, went_well))
+    if (!job_function(job) || (!suspect_of(job) && !(went_well && crashed_of_late(job->plugin))))
+        return;
+    if (quarantine_ended(q, job->domain->key, job->plugin->request, job_function(job)->name, job, went_well))
         log_notice("%s:%s went well: out of quarantine", plugin_title(job->plugin), job_function(job)->name);
 }
 

@@ -38,6 +38,7 @@ static void suspect_free(struct quarantine *q, struct suspect *s)
     hash_remove(&q->suspects, &s->link);
     free(s->request);
     free(s->function);
+    free(s->told);
     free(s);
 }
 
@@ -96,7 +97,14 @@ static struct suspect *suspect_get(struct quarantine *q, uint64_t owner, const c
         free(s);
         return NULL;
     }
+    q->n_added++;
     return s;
+}
+
+/* What was told of it is not true any more. */
+static void changed(struct suspect *s)
+{
+    free(TAKE(s->told));
 }
 
 static uint64_t pause_of(const struct quarantine_rules *rules, uint32_t n_pauses)
@@ -141,6 +149,7 @@ bool quarantine_crashed(struct quarantine *q, const struct quarantine_rules *rul
     s->n_all++;
     s->last_usec = now_usec;
     snprintf(s->why, sizeof(s->why), "%s", why);
+    changed(s);
     bool trial_failed = s->trial == job && job, over = !s->until_usec && s->n_crashes >= rules->after;
     if (trial_failed)
         s->trial = NULL;
@@ -168,6 +177,7 @@ bool quarantine_silent(struct quarantine *q, const struct quarantine_rules *rule
         if (s->n_silent >= SILENT_MIN)
             quarantine_mark(q, owner, request, now_usec);
         snprintf(s->why, sizeof(s->why), "%s", why);
+        changed(s);
         return false;
     }
     s->n_silent = 0;
@@ -202,11 +212,13 @@ bool quarantine_ended(struct quarantine *q, uint64_t owner, const char *request,
         s->trial = NULL; /* where it did not go well, nothing is known, and the next one is let through */
     if (tried && went_well) {
         s->until_usec = 0;
+        changed(s);
         s->n_crashes = s->n_all = 0; /* n_pauses stays for a while: the next quarantine begins where this one ended */
     }
     if (s && went_well && s->n_silent) {
         s->n_all -= MIN(s->n_all, s->n_silent);
         s->n_silent = 0;
+        changed(s);
     }
     if (plugin && ++plugin->n_good >= QUARANTINE_PROOF)
         suspect_free(q, plugin);

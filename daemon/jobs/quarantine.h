@@ -36,10 +36,14 @@ struct suspect {
     uint64_t until_usec;  /* 0: free; else not before */
     const void *trial;    /* the job that is let through to see; NULL: none */
     char why[QUARANTINE_WHY]; /* of the last crash */
+    char *told;         /* what the last refusal said; NULL: nothing since something of it changed */
+    uint64_t told_sec;  /* that were left then */
+    bool told_of_trial;
 };
 
 struct quarantine {
     struct hash suspects;
+    uint64_t n_added; /* ever: who was not among them when it was this is not, while it is */
 };
 
 enum quarantine_answer { QUARANTINE_FREE = 0, QUARANTINE_TRIAL = 1, QUARANTINE_REFUSED = 2 };

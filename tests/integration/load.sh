@@ -6,7 +6,8 @@
 . "$(dirname "$0")/../support/lib.sh"
 
 LOAD=$BUILD/tests/support/load
-JOBS=$((100000 / TIME_SCALE / 160 * 160)) # shared out among 8, also a twentieth of it
+ALL=100000
+JOBS=$((ALL / TIME_SCALE / 160 * 160)) # shared out among 8, also a twentieth of it
 KILLS=20
 [ -z "${WSD_THOROUGH:-}" ] || KILLS=200
 
@@ -72,11 +73,12 @@ moves_on() {
     [ "$(stat_of jobs_succeeded)" != "$succeeded" ] || gone "$load"
 }
 
-# Half of the jobs may run twice, half may not. They are queued before the first kill; each kill finds an executor, at a random
-# time after the one before, every other one an executor that has got to work (on a busy machine it may take longer to start than
-# the kills are apart); the last one comes before the last job.
+# As many jobs on a slow build: they sleep, so it does as many in a second, and needs longer for each kill. Half of them may run
+# twice, half may not. They are queued before the first kill; each kill finds an executor, at a random time after the one before,
+# every other one an executor that has got to work (on a busy machine it may take longer to start than the kills are apart); the
+# last one comes before the last job.
 fifty_random_kills() {
-    local load status=0 kills=0 before hurt succeeded
+    local JOBS=$ALL load status=0 kills=0 before hurt succeeded
     before=$(stat_of executors_died)
     "$LOAD" -p 8 -n "$JOBS" -w "$JOBS" -m slow slow:again >"$WORK/load" 2>&1 &
     load=$!
@@ -168,7 +170,7 @@ check "clients killed in mid-submit harm nobody" killed_clients_harm_nobody
 check "no job is left behind" wait_until no_job_is_left
 check "SIGTERM under load: what was accepted is answered, exit 0" term_under_load_answers_what_was_accepted
 start_wsd --workers 8 --plugin-dir "$TEST_PLUGINS"
-check "$JOBS jobs queued from 8 clients, the executor killed 50 times at random: lost 0, doubled 0, idempotent ones succeed" \
+check "$ALL jobs queued from 8 clients, the executor killed 50 times at random: lost 0, doubled 0, idempotent ones succeed" \
     fifty_random_kills
 check "and none of them is left behind" wait_until no_job_is_left
 stop_wsd

@@ -127,6 +127,36 @@ others_meanwhile() {
     [ "$crashed" -ge 6 ] && [ $((beside * 2)) -ge "$alone" ]
 }
 
+# The worst of it: two connections whose thousands of open requests are all refused, as fast as they can, in turns with none.
+others_beside_refusals() {
+    local from began jobs=(0 0) usec=(0 0) flood
+    background "$BUILD/tests/support/load" -p 2 -w 16 -n 2000000000 echo >/dev/null
+    wait_until has_done $(($(succeeded) + 1000)) || return 1
+    for _ in 1 2 3; do
+        for flood in 0 1; do
+            if [ "$flood" = 1 ]; then
+                wsctl plugin release crash:segv >"$WORK/released" 2>&1
+                wait_until refused_for_long || return 1
+                "$BUILD/tests/support/load" -x -p 2 -w 2000 -n 2000000000 crash:segv >/dev/null 2>&1 &
+                started+=($!)
+            fi
+            from=$(succeeded) began=$(microseconds)
+            sleep 0.5
+            jobs[flood]=$((jobs[flood] + $(succeeded) - from)) usec[flood]=$((usec[flood] + $(microseconds) - began))
+        done
+        pkill -P "${started[-1]}"
+        kill "${started[-1]}" 2>/dev/null
+    done
+    kill "$BACKGROUND_PID"
+    jobs=($((jobs[0] * 1000000 / usec[0])) $((jobs[1] * 1000000 / usec[1])))
+    echo "${jobs[0]} jobs a second alone, ${jobs[1]} beside refusals, of $(wsctl --json stats | grep -o '"jobs_refused":[0-9]*')"
+    [ $((jobs[1] * 2)) -ge "${jobs[0]}" ]
+}
+refused_for_long() { # no trial comes meanwhile
+    wsctl submit crash:segv 2>"$WORK/err"
+    grep -Eq 'tried again in ([2-9]|[0-9]{2,}) s' "$WORK/err"
+}
+
 # Refused from the first item on: with --keep-going each item is told, without it the first.
 both_maps() {
     seq 50 | exits 75 wsctl map -j 10 --keep-going crash:divide 2>"$WORK/all" >"$WORK/none" &&
@@ -234,6 +264,8 @@ check "a job on trial that goes well lets it out" trial_releases
 check "pauses grow: 1 s, 2 s, 4 s" pauses_grow
 check "a flood of crashes: each has its end, innocents succeed" flood
 check "twice 10,000 submissions of it: others do half as much as without at least" others_meanwhile
+show "$WORK/check.out" 1
+check "a flood of nothing but refusals: others do half as much as without at least" others_beside_refusals
 show "$WORK/check.out" 1
 check "64 jobs that go well: together with the others again" proves_itself
 stop_wsd

@@ -18,7 +18,7 @@ cut_at_every_byte() {
     wsctl ping && wait_until sh -c "wsctl --json stats | grep -q '\"jobs_open\":0'"
 }
 
-printf '[limits]\nframe-timeout = 1s\n' >"$WSD_CONFIG"
+printf '[limits]\nframe-timeout = %ss\n' "$TIME_SCALE" >"$WSD_CONFIG"
 start_wsd --workers 2 --plugin-dir "$TEST_PLUGINS" || exit 1
 "$BUILD/tests/support/wire" || n_failed=$((n_failed + 1))
 check "a busy client is not taken for a slow one" busy_client

@@ -25,6 +25,16 @@ static int on_output(struct wsd_call *call, const void *data, size_t size, void 
     return fwrite(data, 1, size, stdout) != size;
 }
 
+/* Why, and its exit code. The client is gone after. */
+static int refused(struct wsd_client *client)
+{
+    int code = wsd_client_exit(client);
+
+    fprintf(stderr, "%s\n", wsd_client_error(client));
+    wsd_client_free(client);
+    return code;
+}
+
 static int by_library(char **argv)
 {
     struct wsd_callbacks callbacks = {.size = sizeof(callbacks), .output = on_output};
@@ -38,10 +48,8 @@ static int by_library(char **argv)
     struct wsd_client *client;
     struct wsd_call *call;
 
-    if (wsd_client_open(&client, NULL, 0) < 0 || wsd_client_submit(client, &s, &callbacks, &call) < 0) {
-        fprintf(stderr, "%s\n", wsd_client_error(client));
-        return wsd_client_exit(client);
-    }
+    if (wsd_client_open(&client, NULL, 0) < 0 || wsd_client_submit(client, &s, &callbacks, &call) < 0)
+        return refused(client);
     close(s.input_fd); /* the library has one of its own */
     int code = wsd_call_wait(call, UINT64_MAX, &info) < 0 ? wsd_client_exit(client) : info->exit;
     if (code)
@@ -50,7 +58,7 @@ static int by_library(char **argv)
     return fflush(stdout) ? 74 : code;
 }
 
-static int by_arena(const char *file, const char *plugin)
+static int by_arena(const char *file, char *plugin)
 {
     struct wsd_callbacks callbacks = {.size = sizeof(callbacks), .output = on_output};
     const struct wsd_job_info *info;
@@ -63,14 +71,12 @@ static int by_arena(const char *file, const char *plugin)
     if (fd < 0 || fstat(fd, &st) < 0)
         return 66;
     const uint64_t size = (uint64_t)st.st_size;
-    struct wsd_submit s = {.size = sizeof(s), .plugin = strtok(strdup(plugin), ":"), .function = strtok(NULL, ":"),
+    struct wsd_submit s = {.size = sizeof(s), .plugin = strtok(plugin, ":"), .function = strtok(NULL, ":"),
                            .flags = WSD_SUBMIT_ARENA, .input_offset = 100, .input_size = size, .output_offset = 200 + size,
                            .output_size = size + 1};
 
-    if (wsd_client_open(&client, NULL, 0) < 0 || wsd_arena_new(client, 2 * size + 1000, &arena) < 0) {
-        fprintf(stderr, "%s\n", wsd_client_error(client));
-        return wsd_client_exit(client);
-    }
+    if (wsd_client_open(&client, NULL, 0) < 0 || wsd_arena_new(client, 2 * size + 1000, &arena) < 0)
+        return refused(client);
     uint8_t *data = wsd_arena_data(arena);
     s.arena = arena;
     if (wsd_arena_size(arena) != 2 * size + 1000 || read(fd, data + 100, size) != st.st_size)
