@@ -159,26 +159,33 @@ def submit():
         tell('out half')
         tell('progress 2 4')
         t.until(bar('teller', '2/4'))
+        tell('say note')
+        t.until('^note$')
+        t.until(bar('teller', '2/4'))  # it is there again, below
+        tell('progress 3 4')
+        tell('say another')
+        t.until(bar('teller', '3/4'))  # whatever comes right behind
         tell('end 0')
         assert t.end() == 0
-        assert t.text().strip() == 'half', t.text()  # it is taken away, and the output stays
+        assert t.text().split() == ['half', 'note', 'another'], t.text()  # it is taken away, and the output stays
 
 def maps():
-    items = [sys.argv[2]] * 4
+    items = [sys.argv[2]] * 5
     with Terminal(['wsctl', 'map', '--keep-going', '--jobs', '1', 'teller', ':::'] + items, columns=100) as t:
         tell('end 0')
-        t.until(bar('map', '1/4'))
-        assert 0.2 < shares(t, 'map', '1/4') < 0.3
-        tell('end 7')
-        t.until(bar('map', '2/4, 1 failed'))
-        tell('out three')
+        t.until(bar('map', '1/5'))
+        assert 0.15 < shares(t, 'map', '1/5') < 0.25
         tell('end 0')
-        t.until(bar('map', '3/4, 1 failed'))
-        assert 'three' in t.text()
-        assert 0.7 < shares(t, 'map', '3/4, 1 failed') < 0.8
+        tell('end 7')  # right behind it, and its line takes the bar away
+        t.until(bar('map', '3/5, 1 failed'))
+        tell('out four')
+        tell('end 0')
+        t.until(bar('map', '4/5, 1 failed'))
+        assert 'four' in t.text() and 'failed with status 7' in t.text()
+        assert 0.75 < shares(t, 'map', '4/5, 1 failed') < 0.85
         tell('end 0')
         assert t.end() == 7
-        assert not re.search(r'\[#', t.text()) and 'three' in t.text(), t.text()
+        assert not re.search(r'\[#', t.text()) and 'four' in t.text(), t.text()
 
 def none():
     for options, env in ((['--no-progress'], {}), (['--quiet'], {}), ([], {'TERM': 'dumb'})):
