@@ -328,7 +328,7 @@ static int turn(struct map *map)
     int r = 0;
 
     if (map->batch.n_running > 0 || fds[2].fd >= 0 || map->room.due_usec) {
-        if (poll(fds, 3, map->room.due_usec && !map->stopping ? room_timeout(&map->room) : -1) < 0)
+        if (poll(fds, 3, progress_timeout(map->room.due_usec && !map->stopping ? room_timeout(&map->room) : -1)) < 0)
             return errno == EINTR ? 0 : ctl_error(EXIT_IO, "poll", "%s", strerror(errno));
         if (fds[1].revents && signals_take()) {
             map->stopping = map->interrupted = true;

@@ -20,6 +20,13 @@
 static bool on, drawn, stdout_too;
 static uint64_t last_usec;
 
+/* What was to be drawn last, and is not on the screen: it was too soon, or something else was written there. */
+static struct {
+    bool waits;
+    char label[24];
+    uint64_t done, total, failed;
+} last;
+
 void progress_init(bool wanted)
 {
     const char *term = getenv("TERM");
@@ -43,6 +50,7 @@ void progress_clear(void)
 {
     if (drawn)
         put("\r\033[K");
+    last.waits = last.waits || drawn;
     drawn = false;
 }
 
@@ -59,7 +67,15 @@ void progress_draw(const char *label, uint64_t done, uint64_t total, uint64_t fa
     uint64_t now;
     size_t width, room, filled;
 
-    if (!on || (now = clock_monotonic_usec()) - last_usec < REDRAW_USEC)
+    if (!on)
+        return;
+    if (label != last.label)
+        snprintf(last.label, sizeof(last.label), "%.20s", label);
+    last.done = done;
+    last.total = total;
+    last.failed = failed;
+    last.waits = (now = clock_monotonic_usec()) - last_usec < REDRAW_USEC;
+    if (last.waits)
         return;
     last_usec = now;
     if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) < 0 || size.ws_col < 20)
@@ -86,4 +102,19 @@ void progress_draw(const char *label, uint64_t done, uint64_t total, uint64_t fa
     }
     put(line);
     drawn = true;
+}
+
+int progress_timeout(int msec)
+{
+    uint64_t now, due = last_usec + REDRAW_USEC;
+
+    if (!on || !last.waits)
+        return msec;
+    now = clock_monotonic_usec();
+    if (now >= due) {
+        progress_draw(last.label, last.done, last.total, last.failed);
+        return msec;
+    }
+    int left = (int)((due - now + 999) / 1000);
+    return msec < 0 || left < msec ? left : msec;
 }

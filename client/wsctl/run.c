@@ -252,7 +252,7 @@ static int turn(struct run *run)
     };
 
     if (run->batch.n_running > 0) {
-        if (poll(fds, 2, -1) < 0)
+        if (poll(fds, 2, progress_timeout(-1)) < 0)
             return errno == EINTR ? 0 : ctl_error(EXIT_IO, "poll", "%s", strerror(errno));
         if (fds[1].revents && signals_take()) {
             run->stopping = run->interrupted = true;

@@ -185,7 +185,7 @@ static int turn(struct submit *submit)
 
     if (r != 0)
         return r;
-    if (poll(fds, 3, submit->refused ? room_timeout(&submit->room) : -1) < 0)
+    if (poll(fds, 3, progress_timeout(submit->refused ? room_timeout(&submit->room) : -1)) < 0)
         return errno == EINTR ? 0 : ctl_error(EXIT_IO, "poll", "%s", strerror(errno));
     if (fds[1].revents && signals_take())
         interrupted(submit);

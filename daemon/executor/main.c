@@ -6,6 +6,7 @@
  * Keeps: what can hang or crash in a plugin's constructors or init, hangs or crashes here and nowhere else.
  * Does not decide anything about jobs: wsd does. */
 #include <errno.h>
+#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -252,6 +253,34 @@ static int confine(const struct sandbox *s)
     return r;
 }
 
+static void *sleep_for_ever(void *context)
+{
+    for (;;)
+        pause();
+    return NULL;
+}
+
+/* A process that is killed has ended when its last thread has given the memory back, which takes long where it is much. wsd
+ * looks at two threads beside the first, one of which ends before that; with one worker there would be only one. */
+static int start_sleeper(void)
+{
+    sigset_t all, before;
+    pthread_attr_t attr;
+    pthread_t thread;
+
+    sigfillset(&all);
+    pthread_attr_init(&attr);
+    pthread_attr_setstacksize(&attr, (size_t)PTHREAD_STACK_MIN);
+    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int r = -pthread_create(&thread, &attr, sleep_for_ever, NULL);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attr);
+    if (r == 0)
+        pthread_setname_np(thread, "wsd-sleeper");
+    return r;
+}
+
 int main(int argc, char **argv)
 {
     struct arguments a = {0};
@@ -270,6 +299,8 @@ int main(int argc, char **argv)
         r = confine(&a.sandbox);
     if (r == 0)
         r = start_pool(&a, &pool);
+    if (r == 0)
+        r = start_sleeper();
     if (r == 0)
         r = sandbox_limit_memory(&a.sandbox);
     if (r == 0 && a.pin && !pool_is_pinned(pool))

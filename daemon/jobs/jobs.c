@@ -765,7 +765,7 @@ bool jobs_poll(struct jobs *jobs)
 
 bool jobs_asleep(struct jobs *jobs)
 {
-    if (jobs->gates_due || jobs->places_due || !list_empty(&jobs->after_due) || !list_empty(&jobs->batches_due) ||
+    if (jobs->untimed || jobs->gates_due || jobs->places_due || !list_empty(&jobs->after_due) || !list_empty(&jobs->batches_due) ||
         (jobs->store && store_posted(jobs->store)))
         return false;
     list_for_each(l, &jobs->domains)

@@ -4,7 +4,8 @@
  * Owns the thread, the two queues and, through database.c, the file. store_open() and store_free() have the database while
  * no thread runs; in between only the thread touches it.
  * Keeps: requests are done in the order in which they were posted and answered once, on the loop; what is answered with 0
- * is on disk. A request that fails takes no other one down: a transaction that could not be is done again in pieces.
+ * is on disk. A request that fails takes no other one down: a transaction that could not be is done again in pieces. Whoever
+ * comes before a transaction is over shares it, so the loop takes in jobs while the thread writes others.
  * Does not log or decide; it does not know what becomes of a job. */
 #include "store/store.h"
 
@@ -26,6 +27,7 @@ struct store {
     pthread_mutex_t lock;
     pthread_cond_t rung;
     struct list posted;   /* [loop] since the last store_ring() */
+    uint32_t n_posted;    /* [loop] of them */
     uint64_t n_open;      /* [loop] posted and not answered */
     struct list waiting;  /* [lock] not looked at */
     struct list done;     /* [lock] not answered */
@@ -76,22 +78,38 @@ static int open_now(struct store *s, char why[static STORE_WHY])
     return r;
 }
 
-/* In one transaction. False: nothing of it is on disk, and result and why of the requests say so. */
-static bool do_all(struct store *s, struct list *batch)
+static void move(struct list *from, struct list *to, uint32_t max)
+{
+    for (uint32_t n = 0; n < max && !list_empty(from); n++)
+        list_push_back(to, list_pop_front(from));
+}
+
+/* What came while the others were done goes into the same transaction: whoever is there before the disk is asked shares it. */
+static void join(struct store *s, struct list *batch, uint32_t max)
+{
+    pthread_mutex_lock(&s->lock);
+    move(&s->waiting, batch, max);
+    pthread_mutex_unlock(&s->lock);
+}
+
+/* In one transaction, of max requests at most. False: nothing of it is on disk, and result and why of the requests say so. */
+static bool do_all(struct store *s, struct list *batch, uint32_t max)
 {
     char why[STORE_WHY];
     int r = database_begin(s->db, why);
     bool whole = r == 0;
+    uint32_t n = 0;
 
-    list_for_each(l, batch)
-    {
+    for (struct list *l = batch->next; whole && l != batch; l = l->next) {
         struct store_request *q = container_of(l, struct store_request, link);
 
-        if (whole && !database_do(s->db, q)) {
+        if (!database_do(s->db, q)) {
             whole = false;
             r = q->result;
             memcpy(why, q->why, sizeof(why));
         }
+        if (whole && ++n < max && l->next == batch)
+            join(s, batch, max - n);
     }
     if (whole) {
         r = database_commit(s->db, why);
@@ -114,13 +132,11 @@ static void do_batch(struct store *s, struct list *batch)
 {
     char why[STORE_WHY];
     int r = s->lost ? s->lost_error : s->db ? 0 : open_now(s, why);
-    bool alone = batch->next == batch->prev;
-
     if (r < 0) {
         list_for_each(l, batch) take_words(container_of(l, struct store_request, link), r, s->lost ? s->why : why);
         return;
     }
-    if (do_all(s, batch) || alone)
+    if (do_all(s, batch, STORE_BATCH) || batch->next == batch->prev)
         return;
     /* one of them has no room, perhaps: the others need not suffer for it */
     struct list one, tried;
@@ -128,18 +144,12 @@ static void do_batch(struct store *s, struct list *batch)
     list_init(&tried);
     for (struct list *l; (l = list_pop_front(batch));) {
         list_push_back(&one, l);
-        (void)do_all(s, &one);
+        (void)do_all(s, &one, 1);
         list_remove(l);
         list_push_back(&tried, l);
     }
     while (!list_empty(&tried))
         list_push_back(batch, list_pop_front(&tried));
-}
-
-static void move(struct list *from, struct list *to, uint32_t max)
-{
-    for (uint32_t n = 0; n < max && !list_empty(from); n++)
-        list_push_back(to, list_pop_front(from));
 }
 
 static void *thread(void *context)
@@ -287,6 +297,8 @@ void store_post(struct store *s, struct store_request *r)
     r->reply_fd = -1;
     s->n_open++;
     list_push_back(&s->posted, &r->link);
+    if (++s->n_posted == STORE_RING_EARLY)
+        store_ring(s);
 }
 
 bool store_posted(const struct store *s)
@@ -298,6 +310,7 @@ void store_ring(struct store *s)
 {
     int error;
 
+    s->n_posted = 0;
     if (!store_posted(s))
         return;
     error = thread_start(s);

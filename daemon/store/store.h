@@ -20,6 +20,7 @@
 #define STORE_SMALL     512u                 /* arguments and input together, or output: up to here in one page with the job */
 #define STORE_INPUT_MAX (256ull << 20)       /* of a job; SQLite takes at most 1e9 bytes in one piece */
 #define STORE_BATCH     1024u                /* requests in one transaction */
+#define STORE_RING_EARLY 32u                 /* posted ones, at which the thread begins before the turn of the loop is over */
 #define STORE_WHY       160u
 
 /* A job as it is on disk. Texts and bytes are somebody else's; NULL is an empty one. */
@@ -102,8 +103,8 @@ int store_schedules(struct store *store, int (*each)(const struct store_row *row
 struct store *store_free(struct store *store, void (*unanswered)(struct store_request *r));
 /* Readable when there are answers. */
 int store_fd(const struct store *store);
-/* Posted ones are the thread's from the next store_ring() on: once a turn of the loop, so that what comes in one turn is one
- * transaction. [loop] */
+/* Posted ones are the thread's from the next store_ring() on: once a turn of the loop, or when STORE_RING_EARLY of them are
+ * there. What comes while it is busy with others goes into the same transaction. [loop] */
 void store_post(struct store *store, struct store_request *r);
 void store_ring(struct store *store);
 bool store_posted(const struct store *store); /* whether there is something to ring for [loop] */

@@ -6,8 +6,10 @@
  * Does not know rings, or what an executor says. */
 #include "supervisor/child.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -32,6 +34,14 @@ extern char **environ;
  * kernel must be writing the core. */
 static const struct timeval core_look = {.tv_sec = 2};
 #define CORE_LOOKS 150u /* until it is killed all the same */
+
+/* The threads of a process that is killed end one after the other, mostly at once. The last one ends when the memory is gone:
+ * that may take 100 ms a GiB. */
+static const struct timeval going_look = {.tv_usec = 1000};
+#define THREAD_EXITING 4u /* PF_EXITING of the kernel, in the flags of proc_pid_stat(5) */
+#ifndef PIDFD_THREAD
+#define PIDFD_THREAD O_EXCL /* Linux 6.9 */
+#endif
 
 static struct list remains = {&remains, &remains};       /* wsd's own that nobody asks for */
 
@@ -201,6 +211,15 @@ static void on_pid(evutil_socket_t fd, short what, void *userdata)
 
 /* --- either --------------------------------------------------------------------------------------------------------- */
 
+static void thread_forget(struct child_thread *t)
+{
+    if (t->event)
+        event_free(t->event);
+    t->event = NULL;
+    t->fd = close_fd(t->fd);
+    t->tid = 0;
+}
+
 struct child *child_free(struct child *c)
 {
     if (!c)
@@ -211,6 +230,10 @@ struct child *child_free(struct child *c)
         event_free(c->event);
     if (c->told)
         event_free(c->told);
+    thread_forget(&c->threads[0]);
+    thread_forget(&c->threads[1]);
+    if (c->going_timer)
+        event_free(c->going_timer);
     for (size_t i = 0; i < ARRAY_SIZE(c->fds); i++)
         close_fd(c->fds[i]);
     close_fd(c->pidfd);
@@ -230,6 +253,89 @@ void child_gone(struct child *c, int code, int status)
     child_free(c);
     if (gone)
         gone(&end, context);
+}
+
+static bool is_going(const struct child *c)
+{
+    char path[32], text[512];
+    unsigned flags = 0;
+
+    snprintf(path, sizeof(path), "/proc/%d/stat", (int)c->pid);
+    _cleanup_(close_fdp) int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd >= 0 ? read(fd, text, sizeof(text) - 1) : -1;
+    text[MAX(n, 0)] = 0;
+    const char *name = strrchr(text, ')'); /* the process chooses it */
+    return name && sscanf(name, ") %*c %*d %*d %*d %*d %*d %u", &flags) == 1 && flags & THREAD_EXITING;
+}
+
+static void watch_threads(struct child *c);
+
+static void on_still_there(evutil_socket_t fd, short what, void *userdata)
+{
+    struct child *c = userdata;
+
+    if (!is_going(c))
+        watch_threads(c);
+    else if (c->gone && c->going)
+        c->going(c->context);
+}
+
+/* Of a pool that has become smaller, or of a process that ends. */
+static void on_thread(evutil_socket_t fd, short what, void *userdata)
+{
+    struct child_thread *t = userdata;
+    struct child *c = t->child;
+
+    thread_forget(t);
+    if (!c->going_timer)
+        c->going_timer = evtimer_new(event_get_base(c->event), on_still_there, c);
+    if (c->going_timer)
+        event_add(c->going_timer, &going_look); /* else it is known when it is gone */
+}
+
+static bool is_watched(const struct child *c, pid_t tid)
+{
+    return c->threads[0].tid == tid || c->threads[1].tid == tid;
+}
+
+static void watch_thread(struct child *c, struct child_thread *t, pid_t tid)
+{
+    struct pollfd alive = {.fd = c->pidfd, .events = POLLIN};
+
+    t->child = c;
+    t->fd = pidfd_open(tid, PIDFD_THREAD);
+    /* the helper may have reaped it: its numbers are its own as long as it is alive */
+    if (t->fd < 0 || poll(&alive, 1, 0) != 0)
+        return;
+    t->tid = tid;
+    t->event = event_new(event_get_base(c->event), t->fd, EV_READ, on_thread, t);
+    if (t->event)
+        event_add(t->event, NULL);
+}
+
+/* Not the first thread: Linux says nothing of that one's end before the whole process has ended. Where this cannot be, all is
+ * known when the process is gone. */
+static void watch_threads(struct child *c)
+{
+    char path[32];
+
+    snprintf(path, sizeof(path), "/proc/%d/task", (int)c->pid);
+    DIR *d = opendir(path);
+    for (struct dirent *e; d && (e = readdir(d));) {
+        struct child_thread *t = !c->threads[0].event ? &c->threads[0] : &c->threads[1];
+        pid_t tid = atoi(e->d_name);
+
+        if (tid > 0 && tid != c->pid && !t->event && !is_watched(c, tid))
+            watch_thread(c, t, tid);
+    }
+    if (d)
+        closedir(d);
+}
+
+void child_ready(struct child *c)
+{
+    if (c->event && c->going)
+        watch_threads(c);
 }
 
 int child_watch(struct child *c, struct event_base *base)
@@ -258,11 +364,12 @@ int child_start(struct child **ret_child, const struct child_options *options)
     if (!c)
         return -ENOMEM;
     list_init(&c->link);
-    c->pidfd = -1;
+    c->pidfd = c->threads[0].fd = c->threads[1].fd = -1;
     for (size_t i = 0; i < ARRAY_SIZE(c->fds); i++)
         c->fds[i] = -1;
     c->number = options->number;
     c->gone = options->gone;
+    c->going = options->going;
     c->context = options->context;
     int r = options->uid != CHILD_OWN ? helper_start(options->helper, c, options) : start_own(c, options);
     if (r < 0) {
@@ -288,6 +395,11 @@ void child_kill(struct child *c)
 pid_t child_pid(const struct child *c)
 {
     return c->pid;
+}
+
+enum cgroup_end child_memory(const struct child *c)
+{
+    return cgroup_end(c->cgroup);
 }
 
 struct child *child_forget(struct child *c, bool writes_core)

@@ -48,6 +48,8 @@ struct child_options {
     int fds[SPAWN_FDS];   /* what it gets, in the order of control.h; they stay the caller's */
     /* It ended, and was reaped; the child is no more. Never from a call of the caller's. */
     void (*gone)(const struct child_end *end, void *context);
+    /* It has begun to end and takes its time, as one with much memory does; how it ends is not known. `gone` follows. Linux 6.9. */
+    void (*going)(void *context);
     void *context;
 };
 
@@ -55,8 +57,12 @@ struct child_options {
 int child_start(struct child **ret_child, const struct child_options *options);
 /* SIGKILL; `gone` follows. */
 void child_kill(struct child *c);
+/* All its threads are there that it has by itself: `going` may be told from now on. */
+void child_ready(struct child *c);
 /* 0: not known yet. */
 pid_t child_pid(const struct child *c);
+/* Whether the kernel has ended it for its memory, so far. */
+enum cgroup_end child_memory(const struct child *c);
 /* No call any more. It is killed, unless it writes a core, for which it has its time; and reaped when it is gone, which takes long
  * where it has much memory, without anybody waiting for it. NULL is fine; returns NULL. */
 struct child *child_forget(struct child *c, bool writes_core);
@@ -85,9 +91,18 @@ struct child {
     pid_t pid;             /* 0: not known */
     int pidfd;
     struct event *event; /* the pidfd */
+    /* Two of its threads, one of which is not the last to end. */
+    struct child_thread {
+        struct child *child;
+        pid_t tid;
+        int fd; /* pidfd; -1: none */
+        struct event *event;
+    } threads[2];
+    struct event *going_timer; /* NULL: it does not end, so far as is known */
     uint32_t n_looks;    /* whether it writes a core */
     struct cgroup *cgroup;
     void (*gone)(const struct child_end *end, void *context); /* NULL: nobody asks any more */
+    void (*going)(void *context);
     void *context;
     /* of the helper's */
     struct event *told;  /* `gone`, from the loop */

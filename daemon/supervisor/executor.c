@@ -2,8 +2,8 @@
  *
  * executor.c: starts, watches and ends executor processes.
  * Owns the control socket and the rings that go with one life of it; its process is child.c's. [loop]
- * Keeps: `dead` is called exactly once for each executor that was started: at its fault note, so that nobody waits while
- * the kernel takes it down, or else after it was reaped.
+ * Keeps: `dead` is called exactly once for each executor that was started: at its fault note, or when it has
+ * begun to end and takes its time, so that nobody waits while the kernel takes it down, or else after it was reaped.
  * Does not know jobs, and does not decide whether another one is started. */
 #include "supervisor/executor.h"
 
@@ -32,8 +32,8 @@ struct packet {
     struct control c;
 };
 
-/* It has left its note: whatever the kernel still has to do with it, there is nothing to wait for. */
-static void died_of_fault(struct executor *e)
+/* Whatever the kernel still has to do with it, there is nothing to wait for. Without a note it was killed. */
+static void dies(struct executor *e)
 {
     struct fault_note note = {.signal = SIGKILL};
 
@@ -57,7 +57,7 @@ static void on_bell(evutil_socket_t fd, short what, void *userdata)
     if (read(e->front.bell_fd, &n, sizeof(n)) < 0 && errno != EAGAIN)
         log_debug("eventfd of executor %u: %s", e->number, strerror(errno));
     if (e->child && front_dying(&e->front))
-        died_of_fault(e);
+        dies(e);
     else
         e->ops->bell(e, e->context);
 }
@@ -80,6 +80,8 @@ static bool control_take(struct executor *e)
     if (c.kind == CONTROL_READY) {
         if (!e->ready) {
             e->ready = true;
+            if (e->child)
+                child_ready(e->child);
             e->ops->ready(e, e->context);
         }
     } else {
@@ -132,6 +134,16 @@ static void on_gone(const struct child_end *end, void *context)
     e->ops->dead(e, end->code, end->status, e->context);
 }
 
+static void on_going(void *context)
+{
+    struct executor *e = context;
+
+    if (e->finishing || e->leaves_core) /* then how it ends tells more than that it does */
+        return;
+    e->memory = child_memory(e->child);
+    dies(e);
+}
+
 static int start(struct executor *e, const struct executor_options *o, int control_child)
 {
     const struct child_options options = {
@@ -146,6 +158,7 @@ static int start(struct executor *e, const struct executor_options *o, int contr
         .limits = {.memory = o->memory, .tasks = o->tasks, .cpu_weight = o->cpu_weight},
         .fds = {e->front.down_fd, e->front.up_fd, e->front.bell_fd, control_child},
         .gone = on_gone,
+        .going = on_going,
         .context = e,
     };
 
@@ -238,6 +251,7 @@ void executor_finish(struct executor *e)
 {
     struct control c = {.kind = CONTROL_FINISH};
 
+    e->finishing = true;
     executor_send(e, &c, -1);
 }
 

@@ -22,8 +22,8 @@ struct executor_ops {
     void (*bell)(struct executor *e, void *context);
     /* A packet of the executor's; the descriptor, if any, was closed. */
     void (*control)(struct executor *e, const struct control *c, void *context);
-    /* The process is gone and reaped, or has left a fault note and is dying: nothing more will come, but its other
-     * threads may still write for a moment. status: as waitid(2) tells, si_code and si_status. */
+    /* The process is gone and reaped, or has left a fault note and is dying, or was killed and takes its time: nothing more will
+     * come, but its other threads may still write for a moment. status: as waitid(2) tells, si_code and si_status. */
     void (*dead)(struct executor *e, int code, int status, void *context);
 };
 
@@ -50,7 +50,8 @@ struct executor {
     uint32_t number;
     bool ready;
     bool killed; /* by us */
-    bool dying;  /* it said so: `dead` was called */
+    bool finishing; /* it was told to end */
+    bool dying;  /* `dead` was called */
     bool leaves_core;
     enum cgroup_end memory; /* when it is dead */
     struct event *bell_event, *control_event, *control_write_event;

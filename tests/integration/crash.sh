@@ -46,6 +46,14 @@ acts_at_the_note() {
         "$(grep -n "executor $number: its process is gone" "$WSD_LOG" | cut -d: -f1)" ]
 }
 
+# What is looked at is not its end: its other threads go on.
+ends_piecemeal() {
+    local status=0
+    wsctl submit crash:piecemeal 2>"$WORK/err" || status=$?
+    cat "$WORK/err"
+    [ "$status" = 125 ] && grep -q "Killed, by hand or for want of memory" "$WORK/err"
+}
+
 json_state() { # STATE EXIT COMMAND...
     local state=$1 exit=$2 status=0
     shift 2
@@ -144,6 +152,12 @@ check "SIGILL: 70" crashed illegal "Illegal instruction\|Trace/breakpoint trap"
 check "SIGFPE: 70" crashed divide "Floating point exception"
 check "a call to nowhere: 70" crashed jump "Segmentation fault at address 0x1238"
 check "kill -9 leaves no note: 125" expect_exit 125 wsctl submit crash:kill
+if [ "$(uname -r | awk -F. '{print $1 * 1000 + $2}')" -ge 6009 ]; then
+    check "one that takes its time to end is not waited for" ends_piecemeal
+    check "and the next one works" expect_output 6765 wsctl submit fib 20
+else
+    skip "one that takes its time to end is not waited for" "threads cannot be looked at before Linux 6.9"
+fi
 check "a forked child's end is none of its job's" expect_output alone wsctl submit crash:forks
 check "a backtrace is told: SIGSEGV" traced deep deep_segv "Segmentation fault"
 check "a backtrace is told: abort" traced abort on_abort "Aborted"

@@ -133,6 +133,76 @@ cancel_twice() { # the job heeds nothing, so that wsctl would wait for the grace
 check "Ctrl-C twice: detached at once, and says so" cancel_twice
 set +m
 
+# --- the bar, as a person sees it ----------------------------------------------------------------------------------------
+
+bar() { # CASE
+  PYTHONPATH=$(dirname "$0")/../support python3 - "$1" "$FIFO" <<'END'
+import os, re, sys
+from terminal import Terminal
+
+fifo = os.open(sys.argv[2], os.O_WRONLY)
+def tell(text):
+    os.write(fifo, (text + '\n').encode())
+
+def bar(label, numbers):
+    return r'^%s \[(#*)(\.*)\] %s$' % (label, re.escape(numbers))
+
+def shares(t, label, numbers):
+    m = re.search(bar(label, numbers), t.text(), re.M)
+    return len(m.group(1)) / (len(m.group(1)) + len(m.group(2)))
+
+def submit():
+    with Terminal(['wsctl', 'submit', 'teller', sys.argv[2]], columns=100) as t:
+        tell('progress 1 4')
+        t.until(bar('teller', '1/4'))
+        assert 0.2 < shares(t, 'teller', '1/4') < 0.3
+        tell('out half')
+        tell('progress 2 4')
+        t.until(bar('teller', '2/4'))
+        tell('say note')
+        t.until('^note$')
+        t.until(bar('teller', '2/4'))  # it is there again, below
+        tell('progress 3 4')
+        tell('say another')
+        t.until(bar('teller', '3/4'))  # whatever comes right behind
+        tell('end 0')
+        assert t.end() == 0
+        assert t.text().split() == ['half', 'note', 'another'], t.text()  # it is taken away, and the output stays
+
+def maps():
+    items = [sys.argv[2]] * 5
+    with Terminal(['wsctl', 'map', '--keep-going', '--jobs', '1', 'teller', ':::'] + items, columns=100) as t:
+        tell('end 0')
+        t.until(bar('map', '1/5'))
+        assert 0.15 < shares(t, 'map', '1/5') < 0.25
+        tell('end 0')
+        tell('end 7')  # right behind it, and its line takes the bar away
+        t.until(bar('map', '3/5, 1 failed'))
+        tell('out four')
+        tell('end 0')
+        t.until(bar('map', '4/5, 1 failed'))
+        assert 'four' in t.text() and 'failed with status 7' in t.text()
+        assert 0.75 < shares(t, 'map', '4/5, 1 failed') < 0.85
+        tell('end 0')
+        assert t.end() == 7
+        assert not re.search(r'\[#', t.text()) and 'four' in t.text(), t.text()
+
+def none():
+    for options, env in ((['--no-progress'], {}), (['--quiet'], {}), ([], {'TERM': 'dumb'})):
+        with Terminal(['wsctl'] + options + ['map', '--jobs', '1', 'teller', ':::', sys.argv[2], sys.argv[2]], columns=100, env=env) as t:
+            tell('end 0')
+            tell('out last')
+            tell('end 0')
+            assert t.end() == 0
+            assert 'last' in t.raw and '1/2' not in t.raw and '[' not in t.raw, repr(t.raw)
+
+globals()[sys.argv[1]]()
+END
+}
+check "the bar of submit" bar submit
+check "the bar of map: how many, and how many have failed" bar maps
+check "no bar where none is wanted" bar none
+
 # --- backpressure -----------------------------------------------------------------------------------------------------
 
 standstill() {

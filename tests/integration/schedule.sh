@@ -66,6 +66,7 @@ runs_now() {
   local id
   wsctl schedule add later --on yearly fib 20 || return 1
   id=$(wsctl schedule run later) && expect_output 6765 wsctl await "$id" || return 1
+  wsctl --json status "$id" | grep -q '"key"' && { wsctl --json status "$id"; return 1; } # only what is durable has one
   of later "\"runs\":1.*\"last\":\"succeeded\",\"exit\":0.*\"id\":\"$id\"" || { wsctl --json schedule list; return 1; }
   [ "$(wsctl --json schedule run later | grep -o '"id":"[0-9a-f]\{32\}"' | wc -l)" = 1 ] || return 1
   wsctl schedule remove later && expect_exit 66 wsctl schedule run later
@@ -90,6 +91,7 @@ options() { # of submit: each has its effect on the job
   wsctl schedule add full --on yearly --timeout 50ms --retries 1 --retry-delay 1ms --retry-on timed-out --durable --priority 5 sleep:sleep 60000 || return 1
   wsctl schedule run full >"$WORK/id" && expect_exit 124 wsctl await "$(cat "$WORK/id")" 2>/dev/null || return 1
   wsctl --json status "$(cat "$WORK/id")" | grep -q '"attempts":2.*"durable":true.*"retries":1' || { wsctl --json status "$(cat "$WORK/id")"; return 1; }
+  wsctl --json status "$(cat "$WORK/id")" | grep -qE "\"key\":\"wsd-schedule full [0-9]{16}\"" || { wsctl --json status "$(cat "$WORK/id")"; return 1; }
   wsctl dead drop "$(cat "$WORK/id")"
   wsctl schedule remove full
 }
@@ -191,6 +193,14 @@ missed() { # N OPTION...: at the start there are N runs for all that was missed;
   [ "$n" = 0 ] || wait_until of rare '"last":"succeeded"' || { wsctl --json schedule list; return 1; }
   on_disk && runs_of rare "$n" && wsctl schedule remove rare && { [ "$n" = 0 ] || [ "$(wc -l <"$WORK/ledger")" = "$n" ]; }
 }
+missed_in_file() { # N PERSISTENT: the same of one that stands in wsd.conf
+  local n=$1
+  rm -f "$WORK/ledger"
+  printf '[schedule tick]\non = %s\njob = ledger:once %s x\npersistent = %s\n' "$(soon 4 5)" "$WORK/ledger" "$2" >"$WSD_CONFIG"
+  reload && on_disk && runs_of tick 0 && killed && are_over 5 && serve || return 1
+  [ "$n" = 0 ] || wait_until of tick '"last":"succeeded"' || { wsctl --json schedule list; return 1; }
+  on_disk && runs_of tick "$n" && { [ "$n" = 0 ] || [ "$(wc -l <"$WORK/ledger")" = "$n" ]; }
+}
 not_twice() { # wsd dies with the run on disk, when the schedule does not know of it
   rm -f "$WORK/ledger"
   killed
@@ -276,6 +286,8 @@ beside "one run at a time" apart one_at_a_time
 beside "and goes on after kill -9" apart goes_on
 beside "missed: one run, with persistent" apart missed 1 --persistent
 beside "missed: none, without" apart missed 0
+beside "missed, in wsd.conf: one run, with persistent" apart missed_in_file 1 yes
+beside "missed, in wsd.conf: none, without" apart missed_in_file 0 no
 beside "killed when a durable run is on disk: it is not run twice" apart not_twice
 beside "killed again and again, durable runs go on" apart though_killed
 beside "from wsd.conf, read again" apart configured

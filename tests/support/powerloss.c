@@ -44,6 +44,7 @@ static bool doomed;       /* it is on its way */
 static _Atomic unsigned n_syncs;
 static _Atomic int failure;
 static _Atomic uint64_t room;
+static void (*_Atomic at_write)(void);
 
 unsigned powerloss_syncs(void)
 {
@@ -53,6 +54,11 @@ unsigned powerloss_syncs(void)
 void powerloss_fail(int code)
 {
     atomic_store(&failure, code);
+}
+
+void powerloss_at_write(void (*f)(void))
+{
+    atomic_store(&at_write, f);
 }
 
 void powerloss_room(uint64_t bytes)
@@ -145,6 +151,9 @@ static int x_write(sqlite3_file *base, const void *data, int size, sqlite3_int64
 {
     struct file *f = file_of(base);
     uint64_t largest = atomic_load(&room);
+    void (*call)(void) = atomic_exchange(&at_write, NULL);
+    if (call)
+        call();
     int fails = largest && (uint64_t)at + (uint64_t)size > largest ? SQLITE_FULL : failure_now(SQLITE_IOERR_WRITE);
     struct pending *p = fails ? NULL : malloc(sizeof(*p) + (size_t)size);
 

@@ -3,11 +3,13 @@
  * crash.c: test plugin: every way to take the process down. Each function has an idempotent twin, NAME-again. */
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -37,6 +39,29 @@ static int on_exit_call(struct wsd_job *job, struct wsd_worker *self)
 static int at_once(struct wsd_job *job, struct wsd_worker *self)
 {
     _exit(0);
+}
+
+static atomic_int first_is_there = 1;
+
+static void leave(int signal)
+{
+    syscall(SYS_set_tid_address, &first_is_there); /* the kernel makes it 0 on its way out */
+    syscall(SYS_exit, 0);
+}
+
+/* The first thread ends, then the one that runs this, and the others stay: as a process looks that is killed, while the last of
+ * its threads gives much memory back. */
+static int piecemeal(struct wsd_job *job, struct wsd_worker *self)
+{
+    const struct sigaction action = {.sa_handler = leave};
+
+    sigaction(SIGUSR1, &action, NULL);
+    if (tgkill(getpid(), getpid(), SIGUSR1) < 0)
+        return wsd_job_fail(job, 1, "the first thread gets no signal");
+    while (atomic_load(&first_is_there))
+        sched_yield();
+    syscall(SYS_exit, 0);
+    return 0;
 }
 
 /* What a process that the plugin has forked does is none of its job's. */
@@ -230,7 +255,7 @@ static const struct wsd_function functions[] = {
     BOTH("overflow", overflow), BOTH("stolen", stolen),  BOTH("once", once),         BOTH("large", large),
     BOTH("at-once", at_once),   BOTH("bus", bus),        BOTH("illegal", illegal),   BOTH("divide", divide),
     BOTH("jump", jump),         BOTH("fat", fat),        BOTH("forks", child_exits),
-    BOTH("leak", leak),
+    BOTH("leak", leak),         BOTH("piecemeal", piecemeal),
     BOTH("deep", deep_segv),    BOTH("stolen-overflow", stolen_overflow),
 };
 WSD_PLUGIN(.n_functions = ARRAY_SIZE_(functions), .functions = functions, .name = "crash", .version = "1",

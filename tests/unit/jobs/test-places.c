@@ -345,6 +345,26 @@ START_TEST(who_waits_for_bytes_is_told_later_and_later_until_there_is_room)
 }
 END_TEST
 
+/* What was left for the next turn, or has found no memory for its timer, since jobs_poll(): a job handed over for a connection whose frames
+ * had been held back, with a deadline. */
+START_TEST(nobody_sleeps_over_what_is_due)
+{
+    list_init(&jobs.after_due);
+    list_init(&jobs.batches_due);
+    ck_assert(jobs_asleep(&jobs));
+    jobs.places_due = true;
+    ck_assert(!jobs_asleep(&jobs));
+    jobs.places_due = false;
+    jobs.gates_due = true;
+    ck_assert(!jobs_asleep(&jobs));
+    jobs.gates_due = false;
+    jobs.untimed = true;
+    ck_assert(!jobs_asleep(&jobs));
+    jobs.untimed = false;
+    ck_assert(jobs_asleep(&jobs));
+}
+END_TEST
+
 int main(void)
 {
     log_set_level(3); /* no notices */
@@ -358,6 +378,7 @@ int main(void)
     tcase_add_test(t, a_higher_priority_first_and_one_that_has_waited_in_between);
     tcase_add_test(t, who_cannot_go_on_holds_no_place);
     tcase_add_loop_test(t, the_limit_holds_in_any_order_of_events, 0, 50);
+    tcase_add_test(t, nobody_sleeps_over_what_is_due);
     tcase_add_test(t, bytes_of_all_below_at_and_above);
     tcase_add_test(t, who_waits_for_bytes_is_told_later_and_later_until_there_is_room);
     suite_add_tcase(s, t);

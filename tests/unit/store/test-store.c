@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <semaphore.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -422,7 +423,7 @@ END_TEST
 
 START_TEST(many_that_wait_share_an_fsync)
 {
-    static struct store_request r[64];
+    static struct store_request r[STORE_RING_EARLY - 1];
 
     open_store();
     ck_assert_int_eq(add(1000), 0);
@@ -435,6 +436,65 @@ START_TEST(many_that_wait_share_an_fsync)
     for (size_t i = 0; i < ARRAY_SIZE(r); i++)
         ck_assert_int_eq(r[i].result, 0);
     ck_assert_uint_eq(powerloss_syncs() - before, 1);
+}
+END_TEST
+
+static sem_t in_write, may_write;
+
+static void write_waits(void)
+{
+    sem_post(&in_write);
+    sem_wait(&may_write);
+}
+
+/* The first one is too large for SQLite's cache, so that it is written before its transaction is over, and small enough for no
+ * checkpoint to follow. */
+START_TEST(who_comes_while_others_are_written_shares_their_fsync)
+{
+    static char large[3 << 20];
+    static struct store_request r[4];
+
+    sem_init(&in_write, 0, 0);
+    sem_init(&may_write, 0, 0);
+    open_store();
+    ck_assert_int_eq(add(1000), 0);
+    unsigned before = powerloss_syncs();
+    for (uint64_t i = 0; i < ARRAY_SIZE(r); i++)
+        r[i] = add_request(i + 1);
+    r[0].row.input = large;
+    r[0].row.input_size = sizeof(large);
+    powerloss_at_write(write_waits);
+    store_post(store, &r[0]);
+    store_ring(store);
+    sem_wait(&in_write);
+    for (size_t i = 1; i < ARRAY_SIZE(r); i++)
+        store_post(store, &r[i]);
+    store_ring(store);
+    sem_post(&may_write);
+    wait_for(1 + ARRAY_SIZE(r));
+    for (size_t i = 0; i < ARRAY_SIZE(r); i++)
+        ck_assert_int_eq(r[i].result, 0);
+    ck_assert_uint_eq(powerloss_syncs() - before, 1);
+}
+END_TEST
+
+/* The thread has begun with the first ones when the last one is posted: without a ring they are all on disk before it. */
+START_TEST(it_begins_before_all_are_posted)
+{
+    static struct store_request r[STORE_RING_EARLY];
+    struct pollfd p;
+
+    open_store();
+    ck_assert_int_eq(add(1000), 0);
+    for (uint64_t i = 0; i < ARRAY_SIZE(r); i++) {
+        ck_assert(!i || store_posted(store));
+        r[i] = add_request(i + 1);
+        store_post(store, &r[i]);
+    }
+    ck_assert(!store_posted(store));
+    p = (struct pollfd){.fd = store_fd(store), .events = POLLIN};
+    ck_assert_int_eq(poll(&p, 1, 20000), 1);
+    wait_for(1 + ARRAY_SIZE(r));
 }
 END_TEST
 
@@ -701,6 +761,8 @@ int main(void)
     tcase_add_loop_test(tc, one_that_is_dead_keeps_its_input_and_can_be_queued_again, 0, (int)ARRAY_SIZE(sizes));
     tcase_add_test(tc, a_key_is_there_once_for_each_user);
     tcase_add_test(tc, many_that_wait_share_an_fsync);
+    tcase_add_test(tc, who_comes_while_others_are_written_shares_their_fsync);
+    tcase_add_test(tc, it_begins_before_all_are_posted);
     tcase_add_test(tc, what_finishes_waits_for_what_answers_post);
     tcase_add_test(tc, one_costs_one_fsync);
     tcase_add_test(tc, reading_costs_no_fsync);
