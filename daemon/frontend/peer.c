@@ -26,7 +26,7 @@
 #define READ_SIZE    (256u * 1024u) /* at most, a connection and turn */
 /* Refusals take a bounded share of the loop, and of the CPU on both ends, so that others do not notice: beyond REFUSALS_AHEAD of them a
  * connection is not read from until it would not have had more at one each REFUSAL_USEC, and then in small pieces. */
-#define REFUSAL_USEC   16u
+#define REFUSAL_USEC   32u
 #define REFUSALS_AHEAD 64u
 #define READ_REFUSED   4096u
 #define PAUSE_USEC     1000u  /* is looked after so often */
