@@ -121,7 +121,8 @@ connects_again() { # killed while the client's durable job runs; it tries until 
   wait_until grep -q accepted "$WORK/again" || { cat "$WORK/again"; return 1; }
   kill_now
   serve || return 1
-  { wait_until grep -q mapping "$WORK/again" && wait_until sh -c 'wsctl --json list --state running --plugin sleep | grep -q id'; } || { cat "$WORK/again"; return 1; }
+  wait_until grep -q mapping "$WORK/again" || { cat "$WORK/again"; return 1; }
+  wait_until sh -c 'wsctl --json list --state running --plugin sleep | grep -q id' || { cat "$WORK/again"; return 1; }
   kill_now
   serve || return 1
   wait_for_exit "$pid" || { cat "$WORK/again"; return 1; }

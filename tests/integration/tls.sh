@@ -353,7 +353,10 @@ reconnects() { # the handle, and what was open on its old connection, as on this
     pid=$!
     started+=("$pid")
     for kills in accepted mapping; do
-        { wait_until grep -qE "$kills|FAIL" "$WORK/again" && wait_until eval '[ "$(counter jobs_open)" -ge 1 ]'; } || { cat "$WORK/again"; return 1; }
+        if ! wait_until grep -qE "$kills|FAIL" "$WORK/again" || ! wait_until eval '[ "$(counter jobs_open)" -ge 1 ]'; then
+            cat "$WORK/again"
+            return 1
+        fi
         kill -KILL "$WSD_PID"
         wait "$WSD_PID" 2>/dev/null
         start_wsd --workers 2 --state-dir "$state" --plugin-dir "$TEST_PLUGINS" || return 1
