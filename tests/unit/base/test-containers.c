@@ -128,8 +128,10 @@ START_TEST(hash_finds_each_at_every_size)
 
         ck_assert_int_eq(hash_insert(&h, &links[i], hash_mix(i)), 0);
         ck_assert(h.n_buckets <= 64 || h.n_buckets - before <= 1);
+        uint64_t found = 0; /* each assertion is a system call, and a million of them take seconds */
         for (uint64_t k = 0; k <= i; k++)
-            ck_assert_ptr_eq(hash_first(&h, hash_mix(k)), &links[k]);
+            found += hash_first(&h, hash_mix(k)) == &links[k];
+        ck_assert_uint_eq(found, i + 1);
         ck_assert_ptr_null(hash_first(&h, hash_mix(i + 1)));
     }
     ck_assert_uint_eq(h.n_buckets, N / 2);
