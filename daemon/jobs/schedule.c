@@ -260,6 +260,18 @@ static bool arm(struct schedule *s)
     return true;
 }
 
+/* With a run now where a time of its has passed since base_usec. True: it has. */
+static bool arm_missed(struct schedule *s)
+{
+    uint64_t missed;
+
+    /* no time may be left to come, and one have been missed */
+    if (!arm(s) || calendar_next(s->calendar, s->base_usec, &missed) < 0 || missed > clock_realtime_usec())
+        return false;
+    due_set(&s->due, &s->jobs->wall, missed);
+    return true;
+}
+
 static struct schedule *of_watch(struct watch *w)
 {
     return container_of(w, struct schedule, watch);
@@ -394,7 +406,6 @@ void schedules_stop(struct jobs *jobs)
 /* The first after a start, or after the configuration was read. */
 static void start(struct schedule *s)
 {
-    uint64_t now = clock_realtime_usec(), missed;
     static const uint8_t none[16];
 
     if (!s->watch.job && s->state == 0 && memcmp(s->id, none, sizeof(none)) != 0) {
@@ -402,11 +413,10 @@ static void start(struct schedule *s)
         s->accepted = true;
         (void)jobs_watch(s->jobs, s->id, s->job.uid, &s->watch);
     }
-    /* no time may be left to come, and one have been missed */
-    if (arm(s) && s->persistent && calendar_next(s->calendar, s->base_usec, &missed) == 0 && missed <= now) {
+    if (!s->persistent)
+        arm(s);
+    else if (arm_missed(s))
         log_info("schedule %s of uid %u: a run was missed, and comes now", s->name, s->job.uid);
-        due_set(&s->due, &s->jobs->wall, missed);
-    }
 }
 
 static void start_own(struct schedule *s)
@@ -496,7 +506,7 @@ static void added(struct store_request *r)
     s->pending = false;
     if (result == 0) {
         tell(s, 0, "");
-        arm(s);
+        arm_missed(s); /* its time may have come while it was on its way to the disk */
         return;
     }
     tell(s, durable_code(result), text);
