@@ -7,7 +7,7 @@
 
 D=$BUILD/tests/support/direct
 KILLS=20
-CALLS=1000 # a process, of a millisecond each, while executors are killed
+CALLS=2000 # a process, of a millisecond each, while executors are killed
 [ -z "${WSD_THOROUGH:-}" ] || { KILLS=200 && CALLS=20000; }
 
 # Succeeds when `direct OPTION...` exits 0 and its line of counts has each of the words.
