@@ -293,24 +293,18 @@ static void on_thread(evutil_socket_t fd, short what, void *userdata)
         event_add(c->going_timer, &going_look); /* else it is known when it is gone */
 }
 
-static bool is_watched(const struct child *c, pid_t tid)
-{
-    return c->threads[0].tid == tid || c->threads[1].tid == tid;
-}
-
 static void watch_thread(struct child *c, struct child_thread *t, pid_t tid)
 {
     struct pollfd alive = {.fd = c->pidfd, .events = POLLIN};
 
     t->child = c;
+    t->tid = tid;
     t->fd = pidfd_open(tid, PIDFD_THREAD);
     /* the helper may have reaped it: its numbers are its own as long as it is alive */
-    if (t->fd < 0 || poll(&alive, 1, 0) != 0)
-        return;
-    t->tid = tid;
-    t->event = event_new(event_get_base(c->event), t->fd, EV_READ, on_thread, t);
-    if (t->event)
-        event_add(t->event, NULL);
+    if (t->fd >= 0 && poll(&alive, 1, 0) == 0)
+        t->event = event_new(event_get_base(c->event), t->fd, EV_READ, on_thread, t);
+    if (!t->event || event_add(t->event, NULL) < 0)
+        thread_forget(t);
 }
 
 /* Not the first thread: Linux says nothing of that one's end before the whole process has ended. Where this cannot be, all is
@@ -322,11 +316,11 @@ static void watch_threads(struct child *c)
     snprintf(path, sizeof(path), "/proc/%d/task", (int)c->pid);
     DIR *d = opendir(path);
     for (struct dirent *e; d && (e = readdir(d));) {
-        struct child_thread *t = !c->threads[0].event ? &c->threads[0] : &c->threads[1];
+        struct child_thread *a = &c->threads[0], *b = &c->threads[1];
         pid_t tid = atoi(e->d_name);
 
-        if (tid > 0 && tid != c->pid && !t->event && !is_watched(c, tid))
-            watch_thread(c, t, tid);
+        if (tid > 0 && tid != c->pid && tid != a->tid && tid != b->tid && (!a->event || !b->event))
+            watch_thread(c, a->event ? b : a, tid);
     }
     if (d)
         closedir(d);

@@ -98,7 +98,7 @@ struct child {
         int fd; /* pidfd; -1: none */
         struct event *event;
     } threads[2];
-    struct event *going_timer; /* NULL: it does not end, so far as is known */
+    struct event *going_timer; /* one of them has ended; NULL: none ever has */
     uint32_t n_looks;    /* whether it writes a core */
     struct cgroup *cgroup;
     void (*gone)(const struct child_end *end, void *context); /* NULL: nobody asks any more */

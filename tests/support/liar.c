@@ -159,11 +159,14 @@ static void written(uint32_t slot, uint32_t generation, bool unheard)
     uint32_t chunk;
 
     if (unheard) {
-        if (fork() == 0) { /* wsd hears of the death by nothing else: who has our end of the socket lives on for a while */
-            usleep(300000);
+        if (fork() == 0) { /* wsd hears of the death by nothing else: our end of the socket stays until wsd closes its own */
+            struct pollfd p = {.fd = CONTROL_FD_CONTROL};
+
+            (void)poll(&p, 1, -1);
             _exit(0);
         }
-        usleep(20000); /* wsd sleeps by now */
+        while (!atomic_load(&back.up->asleep)) /* wsd's loop sleeps */
+            usleep(1000);
         atomic_store(&back.up->asleep, 0);
         chunk = back_alloc(&back, 1, &serial);
         memset(back_chunk(&back, chunk), 'x', RING_CHUNK);
