@@ -23,17 +23,34 @@
 
 /* --- requests ----------------------------------------------------------------------------------------------------- */
 
+struct disk_request *disk_request_alloc(struct jobs *jobs, enum store_op op, void (*answer)(struct store_request *r))
+{
+    struct disk_request *q = spares_take(&jobs->spare_requests, sizeof(*q));
+
+    if (!q)
+        return NULL;
+    memset(q, 0, offsetof(struct disk_request, r.why)); /* the texts are most of it */
+    q->r.why[0] = q->error[0] = 0;
+    q->r.op = op;
+    q->r.answer = answer;
+    q->r.row.input_fd = -1;
+    q->jobs = jobs;
+    return q;
+}
+
+void disk_request_free(struct disk_request *q)
+{
+    spares_give(&q->jobs->spare_requests, q);
+}
+
 struct disk_request *disk_request_new(struct job *job, enum store_op op, void (*answer)(struct store_request *r))
 {
-    struct disk_request *q = calloc(1, sizeof(*q));
+    struct disk_request *q = disk_request_alloc(job->domain->jobs, op, answer);
     struct promise *p = job_promise(job);
 
     if (!q)
         return NULL;
-    q->r.op = op;
-    q->r.answer = answer;
-    q->r.row = (struct store_row){.number = p->number, .input_fd = -1};
-    q->jobs = job->domain->jobs;
+    q->r.row.number = p->number;
     q->job = job;
     list_push_back(&p->requests, &q->link);
     return q;
@@ -89,12 +106,12 @@ static void added(struct store_request *r)
     if (r->result < 0) {
         snprintf(text, sizeof(text), "the job cannot be kept: %.160s", r->why);
         int code = durable_code(r->result);
-        free(q);
+        disk_request_free(q);
         count_bytes(job, 0);
         job_refuse(job, code, text);
         return;
     }
-    free(q);
+    disk_request_free(q);
     p->acknowledged = true;
     for (struct watch *w = job->watches; w; w = w->next)
         w->ops->accepted(w, job->id);
@@ -203,7 +220,7 @@ static void started(struct store_request *r)
     char why[STORE_WHY];
 
     memcpy(why, r->why, sizeof(why));
-    free(q);
+    disk_request_free(q);
     if (!job) {
         close_fd(fd);
         return;
@@ -271,7 +288,7 @@ static void retried(struct store_request *r)
 
     if (r->result < 0)
         log_warning("a durable job's next try is not on disk: %s", r->why);
-    free(q);
+    disk_request_free(q);
     if (job && job->domain->jobs->draining)
         durable_part(job, false);
 }
@@ -317,7 +334,7 @@ static void ended(struct store_request *r)
         log_event(LOG_KIND_STORE, LOG_ERR, NULL, "the end of a durable job cannot be written, and is tried again: %s", r->why);
         p->unsaved = true;
     }
-    free(q);
+    disk_request_free(q);
     job_describe(job, &info);
     job_ended(job, &info);
 }
@@ -379,7 +396,7 @@ static void saved(struct store_request *r)
     struct promise *p = job ? job_promise(job) : NULL;
     int result = r->result;
 
-    free(q);
+    disk_request_free(q);
     if (!job)
         return;
     p->unsaved = result < 0;
@@ -397,7 +414,7 @@ void durable_save(struct job *job)
 
 static void unmarked(struct store_request *r)
 {
-    free(container_of(r, struct disk_request, r));
+    disk_request_free(container_of(r, struct disk_request, r));
 }
 
 /* Handed over, but not begun: it is taken back, and its mark from the disk. */
@@ -414,7 +431,7 @@ static bool take_back(struct job *job)
     (void)disk_request_done(q);
     q->job = NULL;
     if (!front_recall(&job->domain->executor->front, job->slot)) {
-        free(q);
+        disk_request_free(q);
         return false;
     }
     q->r.row.state = JOB_QUEUED;

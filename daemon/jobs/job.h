@@ -362,6 +362,7 @@ struct jobs {
     struct jobs_options options;
     struct hash by_id, users, by_key, lanes, gates;
     struct list user_gates;
+    struct spares spare_requests;      /* to the store */
     struct spares spares[JOBS_SPARES]; /* of jobs, by their size in malloc()'s steps of 16 bytes */
     uint64_t rate_nsec; /* of all users: see rate_wait() */
     struct room room, bytes_room; /* of limits.jobs, of limits.bytes */

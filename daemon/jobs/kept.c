@@ -34,7 +34,7 @@ static void dropped(struct store_request *r)
 
     if (r->result < 0) /* it will be there again after a restart, and expire then */
         log_warning("an expired job stays on disk: %s", r->why);
-    free(q);
+    disk_request_free(q);
 }
 
 static void uncount(struct job *job)
@@ -210,7 +210,7 @@ static void read_back(struct store_request *r)
     char text[JOB_TEXT];
 
     snprintf(text, sizeof(text), "the output cannot be read: %.160s", r->why);
-    free(q);
+    disk_request_free(q);
     if (!job)
         return;
     struct promise *p = job_promise(job);
@@ -295,7 +295,7 @@ static void decided(struct store_request *r)
         }
         job_free(job);
     }
-    free(q);
+    disk_request_free(q);
     if (query) {
         query->request = NULL;
         query->answer(query, code, text);

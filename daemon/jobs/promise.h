@@ -46,12 +46,12 @@ struct promise {
 };
 
 struct disk_request {
-    struct store_request r;
     struct list link; /* promise->requests */
     struct jobs *jobs;
-    struct job *job;          /* NULL: it has gone */
-    struct dead_query *query; /* NULL: none, or gone */
+    struct job *job;           /* NULL: it has gone */
+    struct dead_query *query;  /* NULL: none, or gone */
     struct schedule *schedule; /* NULL: it is of a job */
+    struct store_request r;
     char error[JOB_TEXT];
 };
 
@@ -72,8 +72,11 @@ void retry_drain(struct job *job);
 bool job_withheld(const struct job *job);
 
 /* durable.c */
+/* Of nobody yet; NULL: no memory. */
+struct disk_request *disk_request_alloc(struct jobs *jobs, enum store_op op, void (*answer)(struct store_request *r));
+void disk_request_free(struct disk_request *q);
 struct disk_request *disk_request_new(struct job *job, enum store_op op, void (*answer)(struct store_request *r));
-/* The answer has come: gives the job (NULL: it has gone) and takes the request off it. The caller frees q. */
+/* The answer has come: gives the job (NULL: it has gone) and takes the request off it. */
 struct job *disk_request_done(struct disk_request *q);
 const char *durable_refuses(struct jobs *jobs, const struct job_request *r, int *ret_code, char text[static JOB_TEXT]);
 /* Its input is there: true where it first has to go to the disk, and comes back to job_enqueue(). */

@@ -274,7 +274,7 @@ static void unanswered(struct store_request *r)
         schedule_unanswered(q->schedule);
     free(r->reply);
     close_fd(r->reply_fd);
-    free(q);
+    disk_request_free(q);
 }
 
 void restore_end(struct jobs *jobs)

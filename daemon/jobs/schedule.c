@@ -174,14 +174,12 @@ void schedule_unanswered(struct schedule *s)
 
 static bool post(struct schedule *s, enum store_op op, void (*answer)(struct store_request *r))
 {
-    struct disk_request *q = s->jobs->store && !store_problem(s->jobs->store) ? calloc(1, sizeof(*q)) : NULL;
+    bool kept = s->jobs->store && !store_problem(s->jobs->store);
+    struct disk_request *q = kept ? disk_request_alloc(s->jobs, op, answer) : NULL;
 
     if (!q)
         return false;
-    q->r.op = op;
-    q->r.answer = answer;
     q->r.row = row_of(s);
-    q->jobs = s->jobs;
     q->schedule = s;
     snprintf(q->error, sizeof(q->error), "%s", s->error);
     q->r.row.error = *q->error ? q->error : NULL;
@@ -197,7 +195,7 @@ static void noted(struct store_request *r)
     if (r->result < 0)
         log_warning("schedule %s of uid %u: its state is not on disk: %s", q->schedule->name, q->schedule->job.uid, r->why);
     schedule_unanswered(q->schedule);
-    free(q);
+    disk_request_free(q);
 }
 
 static void note(struct schedule *s)
@@ -219,7 +217,7 @@ static void dropped(struct store_request *r)
     }
     tell(s, r->result < 0 ? durable_code(r->result) : 0, text);
     schedule_unanswered(s);
-    free(q);
+    disk_request_free(q);
 }
 
 /* What is under way goes on. NULL: nobody asks for it. */
@@ -501,7 +499,7 @@ static void added(struct store_request *r)
     int result = r->result;
 
     snprintf(text, sizeof(text), "the schedule cannot be kept: %.160s", r->why);
-    free(q);
+    disk_request_free(q);
     s->n_requests--;
     s->pending = false;
     if (result == 0) {

@@ -6,7 +6,7 @@
  * job is dropped.
  * Three tables, so that a change of state does not write the bytes again: jobs (what is known of each), inputs (what it
  * was given) and results (what it put out). Up to STORE_SMALL bytes stand in jobs itself: a change of state writes that page
- * anyway, and another table would be another page each time.
+ * anyway, and another table would be another page each time. What no statement asks for stands in two records (record.h).
  * Does not know what a state means, or when something is to go. */
 #include "store/database.h"
 
@@ -20,8 +20,9 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
+#include "store/record.h"
 
-#define VERSION 4 /* of the tables */
+#define VERSION 5 /* of the tables */
 
 enum statement {
     BEGIN, COMMIT, ROLLBACK, ADD_JOB, ADD_INPUT, START, INPUT, RETRY, END, DROP_INPUT, ADD_RESULT, DROP_RESULT, RESULT,
@@ -32,27 +33,19 @@ static const char *const sql[N_STATEMENTS] = {
     [BEGIN] = "BEGIN",
     [COMMIT] = "COMMIT",
     [ROLLBACK] = "ROLLBACK",
-    [ADD_JOB] = "INSERT INTO jobs (number, id, uid, plugin, function, directory, job_key, priority, function_flags, "
-                "timeout_usec, retry_usec, retries, retry_on, state, submitted_usec, due_usec, argc, due_at, delay_usec, "
-                "wait_usec, tags, runs_after, args, input) "
-                "VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,?20,?21,?22,?23,?24)",
+    [ADD_JOB] = "INSERT INTO jobs (number, id, uid, job_key, state, given, args, input) VALUES (?1,?2,?3,?4,?5,?6,?7,?8)",
     [ADD_INPUT] = "INSERT INTO inputs (number, args, input) VALUES (?1,?2,?3)",
     [START] = "UPDATE jobs SET started = 1 WHERE number = ?1",
     [INPUT] = "SELECT input FROM inputs WHERE number = ?1",
-    [RETRY] = "UPDATE jobs SET state = ?2, due_usec = ?3, retried = ?4, attempts = ?5, error = ?6, started = 0, "
-              "due_at = 0 WHERE number = ?1",
-    [END] = "UPDATE jobs SET state = ?2, exit = ?3, retried = ?4, attempts = ?5, dead = ?6, ended_usec = ?7, "
-            "queued_usec = ?8, run_usec = ?9, cpu_usec = ?10, done = ?11, total = ?12, error = ?13, status = ?14, "
-            "worker = ?15, backtrace = ?16, output_size = ?17, output = ?18, started = 0, args = CASE WHEN ?6 THEN args END, "
-            "input = CASE WHEN ?6 THEN input END WHERE number = ?1",
+    [RETRY] = "UPDATE jobs SET state = ?2, started = 0, known = ?3 WHERE number = ?1",
+    [END] = "UPDATE jobs SET state = ?2, started = 0, known = ?3, dead = ?4, output = ?5, args = CASE WHEN ?4 THEN args END, "
+            "input = CASE WHEN ?4 THEN input END WHERE number = ?1",
     [DROP_INPUT] = "DELETE FROM inputs WHERE number = ?1",
     [ADD_RESULT] = "INSERT OR REPLACE INTO results (number, output) VALUES (?1,?2)",
     [DROP_RESULT] = "DELETE FROM results WHERE number = ?1",
     [RESULT] = "SELECT ifnull(j.output, r.output) FROM jobs j LEFT JOIN results r ON r.number = j.number "
-               "WHERE j.number = ?1 AND output_size > 0",
-    [REQUEUE] = "UPDATE jobs SET state = ?2, dead = 0, started = 0, retried = 0, attempts = 0, exit = 0, ended_usec = 0, "
-                "due_usec = 0, due_at = 0, error = NULL, status = NULL, worker = NULL, backtrace = NULL, output_size = 0, "
-                "output = NULL, runs_after = NULL WHERE number = ?1 AND dead = 1",
+               "WHERE j.number = ?1 AND ifnull(j.output, r.output) IS NOT NULL",
+    [REQUEUE] = "UPDATE jobs SET state = ?2, started = 0, known = ?3, dead = 0, output = NULL WHERE number = ?1 AND dead = 1",
     [GIVEN] = "SELECT ifnull(j.args, i.args), ifnull(j.input, CASE WHEN length(i.input) <= ?2 THEN i.input END), "
               "ifnull(length(ifnull(j.input, i.input)), 0) FROM jobs j LEFT JOIN inputs i ON i.number = j.number WHERE j.number = ?1",
     [DROP_JOB] = "DELETE FROM jobs WHERE number = ?1",
@@ -114,21 +107,33 @@ static const char *const upgrades[VERSION] = {
           "ALTER TABLE jobs ADD COLUMN output BLOB;"
           "PRAGMA user_version = 4;"
           "COMMIT;",
+    [4] = "BEGIN;"
+          "ALTER TABLE jobs RENAME TO old;"
+          "CREATE TABLE jobs (number INTEGER PRIMARY KEY, id BLOB NOT NULL, uid INTEGER NOT NULL, job_key BLOB, "
+          "state INTEGER NOT NULL, given BLOB NOT NULL, args BLOB, input BLOB, started INTEGER, dead INTEGER, known BLOB, "
+          "output BLOB);"
+          "INSERT INTO jobs SELECT number, id, uid, job_key, state, record(plugin, function, "
+          "directory, CASE WHEN priority < 0 THEN -2 * priority - 1 ELSE 2 * priority END, function_flags, timeout_usec, "
+          "retry_usec, retries, retry_on, submitted_usec, due_usec, due_at, delay_usec, wait_usec, argc, tags, runs_after), args, input, started, dead, "
+          "CASE WHEN state >= 5 OR retried > 0 THEN record(exit, retried, attempts, due_usec, due_at, ended_usec, "
+          "queued_usec, run_usec, cpu_usec, done, total, output_size, error, status, worker, backtrace) END, output FROM old;"
+          "DROP TABLE old;"
+          "CREATE UNIQUE INDEX jobs_key ON jobs (uid, job_key) WHERE job_key IS NOT NULL;"
+          "PRAGMA user_version = 5;"
+          "COMMIT;",
 };
 
 /* What was given to a job that has ended is not wanted at the start, and neither is a large input. */
 static const char all[] =
-    "SELECT j.number, id, uid, plugin, function, directory, job_key, priority, function_flags, timeout_usec, retry_usec, "
-    "retries, retry_on, retried, attempts, state, started, dead, exit, argc, submitted_usec, due_usec, ended_usec, "
-    "queued_usec, run_usec, cpu_usec, done, total, output_size, error, status, worker, backtrace, "
+    "SELECT j.number, id, uid, job_key, state, started, dead, given, known, "
     "CASE WHEN state < ?1 THEN ifnull(j.args, i.args) END, "
     "CASE WHEN state < ?1 THEN ifnull(j.input, CASE WHEN length(i.input) <= ?2 THEN i.input END) END, "
-    "ifnull(length(ifnull(j.input, i.input)), 0), ifnull(length(ifnull(j.args, i.args)), 0), "
-    "due_at, delay_usec, wait_usec, tags, CASE WHEN state < ?1 THEN runs_after END "
+    "ifnull(length(ifnull(j.input, i.input)), 0), ifnull(length(ifnull(j.args, i.args)), 0) "
     "FROM jobs j LEFT JOIN inputs i ON i.number = j.number ORDER BY j.number";
 
 struct database {
     sqlite3 *sqlite;
+    struct buffer record; /* that is being bound */
     sqlite3_stmt *statements[N_STATEMENTS];
 };
 
@@ -188,6 +193,23 @@ static int version_get(sqlite3 *s, int *ret)
     return code;
 }
 
+/* For an upgrade: columns as the record of those fields. */
+static void record(sqlite3_context *context, int n, sqlite3_value **values)
+{
+    _cleanup_(buffer_deinit) struct buffer b = {0};
+    int r = 0;
+
+    for (int i = 0; i < n && r == 0; i++)
+        if (sqlite3_value_type(values[i]) == SQLITE_INTEGER)
+            r = record_put_number(&b, (uint64_t)sqlite3_value_int64(values[i]));
+        else
+            r = record_put_bytes(&b, sqlite3_value_blob(values[i]), (size_t)sqlite3_value_bytes(values[i]));
+    if (r < 0)
+        sqlite3_result_error_nomem(context);
+    else
+        sqlite3_result_blob64(context, buffer_data(&b), buffer_size(&b), SQLITE_TRANSIENT);
+}
+
 static int prepare(struct database *db, char why[static STORE_WHY])
 {
     int version = 0, code = sqlite3_exec(db->sqlite, lock, NULL, NULL, NULL);
@@ -200,6 +222,8 @@ static int prepare(struct database *db, char why[static STORE_WHY])
     }
     if (code == SQLITE_OK)
         code = sqlite3_exec(db->sqlite, setup, NULL, NULL, NULL);
+    if (code == SQLITE_OK && version < VERSION)
+        code = sqlite3_create_function(db->sqlite, "record", -1, SQLITE_UTF8 | SQLITE_DETERMINISTIC, NULL, record, NULL, NULL);
     for (; version < VERSION && code == SQLITE_OK; version++)
         code = sqlite3_exec(db->sqlite, upgrades[version], NULL, NULL, NULL);
     for (int i = 0; i < N_STATEMENTS && code == SQLITE_OK; i++)
@@ -241,6 +265,7 @@ struct database *database_free(struct database *db)
     for (int i = 0; i < N_STATEMENTS; i++)
         sqlite3_finalize(db->statements[i]);
     sqlite3_close(db->sqlite);
+    buffer_deinit(&db->record);
     free(db);
     return NULL;
 }
@@ -266,56 +291,42 @@ static const char *text(sqlite3_stmt *st, int *at)
     return p && n > 0 && !p[n - 1] ? p : NULL;
 }
 
-static void row_of(sqlite3_stmt *st, struct store_row *row)
+static void id_of(sqlite3_stmt *st, int at, struct store_row *row)
+{
+    if (sqlite3_column_bytes(st, at) == sizeof(row->id))
+        memcpy(row->id, sqlite3_column_blob(st, at), sizeof(row->id));
+}
+
+static bool record_of(enum record which, sqlite3_stmt *st, int at, struct store_row *row)
+{
+    const void *data = sqlite3_column_blob(st, at);
+
+    return record_unpack(which, data, (size_t)sqlite3_column_bytes(st, at), row);
+}
+
+static bool row_of(sqlite3_stmt *st, struct store_row *row)
 {
     int at = 0;
 
     *row = (struct store_row){.input_fd = -1};
     row->number = number(st, &at);
-    if (sqlite3_column_bytes(st, at) == sizeof(row->id))
-        memcpy(row->id, sqlite3_column_blob(st, at), sizeof(row->id));
-    at++;
+    id_of(st, at++, row);
     row->uid = small(st, &at);
-    row->plugin = text(st, &at);
-    row->function = text(st, &at);
-    row->directory = text(st, &at);
     row->key = text(st, &at);
-    row->priority = (int)sqlite3_column_int(st, at++);
-    row->function_flags = number(st, &at);
-    row->timeout_usec = number(st, &at);
-    row->retry_usec = number(st, &at);
-    row->retries = small(st, &at);
-    row->retry_on = small(st, &at);
-    row->retried = small(st, &at);
-    row->attempts = small(st, &at);
     row->state = small(st, &at);
     row->started = small(st, &at);
     row->dead = small(st, &at);
-    row->exit = small(st, &at);
-    row->argc = small(st, &at);
-    row->submitted_usec = number(st, &at);
-    row->due_usec = number(st, &at);
-    row->ended_usec = number(st, &at);
-    row->queued_usec = number(st, &at);
-    row->run_usec = number(st, &at);
-    row->cpu_usec = number(st, &at);
-    row->done = number(st, &at);
-    row->total = number(st, &at);
-    row->output_size = number(st, &at);
-    row->error = text(st, &at);
-    row->status = text(st, &at);
-    row->worker = text(st, &at);
-    row->backtrace = text(st, &at);
+    if (!record_of(RECORD_GIVEN, st, at++, row))
+        return false;
+    if (row->state >= STORE_FINAL || sqlite3_column_bytes(st, at)) /* it waits for nobody any more */
+        row->after_size = 0;
+    if (!record_of(RECORD_KNOWN, st, at++, row))
+        return false;
     row->args = sqlite3_column_blob(st, at++);
     row->input = sqlite3_column_blob(st, at++);
     row->input_size = number(st, &at);
     row->args_size = number(st, &at);
-    row->due_at = small(st, &at);
-    row->delay_usec = number(st, &at);
-    row->wait_usec = number(st, &at);
-    row->tags = text(st, &at);
-    row->after_size = (size_t)sqlite3_column_bytes(st, at);
-    row->after = sqlite3_column_blob(st, at++);
+    return row->plugin && row->function;
 }
 
 int database_each(struct database *db, int (*each)(const struct store_row *row, void *userdata), void *userdata,
@@ -329,8 +340,7 @@ int database_each(struct database *db, int (*each)(const struct store_row *row, 
         sqlite3_bind_int64(st, 1, STORE_FINAL);
         sqlite3_bind_int64(st, 2, STORE_INLINE);
         while (r == 0 && (code = sqlite3_step(st)) == SQLITE_ROW) {
-            row_of(st, &row);
-            r = row.plugin && row.function ? each(&row, userdata) : -EBADMSG;
+            r = row_of(st, &row) ? each(&row, userdata) : -EBADMSG;
         }
     }
     if (r == 0 && code != SQLITE_DONE)
@@ -371,9 +381,7 @@ static void schedule_of(sqlite3_stmt *st, struct store_row *row)
     row->persistent = small(st, &at);
     row->configured = small(st, &at);
     row->due_usec = number(st, &at);
-    if (sqlite3_column_bytes(st, at) == sizeof(row->id))
-        memcpy(row->id, sqlite3_column_blob(st, at), sizeof(row->id));
-    at++;
+    id_of(st, at++, row);
     row->submitted_usec = number(st, &at);
     row->done = number(st, &at);
     row->total = number(st, &at);
@@ -480,6 +488,17 @@ static int add_input(struct database *db, const struct store_row *row)
     return code;
 }
 
+/* SQLITE_OK, or SQLITE_NOMEM. The bytes are there until the next one. */
+static int put_record(struct database *db, sqlite3_stmt *st, int at, enum record which, const struct store_row *row)
+{
+    buffer_drop(&db->record, buffer_size(&db->record));
+    if (record_pack(which, row, &db->record) < 0) {
+        sqlite3_clear_bindings(st);
+        return SQLITE_NOMEM;
+    }
+    return sqlite3_bind_blob64(st, at, buffer_data(&db->record), buffer_size(&db->record), SQLITE_STATIC);
+}
+
 static int add(struct database *db, const struct store_row *row)
 {
     sqlite3_stmt *st = of(db, ADD_JOB, row->number);
@@ -487,69 +506,37 @@ static int add(struct database *db, const struct store_row *row)
 
     sqlite3_bind_blob(st, 2, row->id, sizeof(row->id), SQLITE_STATIC);
     put(st, 3, row->uid);
-    put_text(st, 4, row->plugin);
-    put_text(st, 5, row->function);
-    put_text(st, 6, row->directory);
-    put_text(st, 7, row->key);
-    sqlite3_bind_int(st, 8, row->priority);
-    put(st, 9, row->function_flags);
-    put(st, 10, row->timeout_usec);
-    put(st, 11, row->retry_usec);
-    put(st, 12, row->retries);
-    put(st, 13, row->retry_on);
-    put(st, 14, row->state);
-    put(st, 15, row->submitted_usec);
-    put(st, 16, row->due_usec);
-    put(st, 17, row->argc);
-    put(st, 18, row->due_at);
-    put(st, 19, row->delay_usec);
-    put(st, 20, row->wait_usec);
-    put_text(st, 21, row->tags);
-    put_bytes(st, 22, row->after, row->after_size);
+    put_text(st, 4, row->key);
+    put(st, 5, row->state);
+    int code = put_record(db, st, 6, RECORD_GIVEN, row);
     if (small) {
-        put_bytes(st, 23, row->args, row->args_size);
-        put_bytes(st, 24, row->input, row->input_size);
+        put_bytes(st, 7, row->args, row->args_size);
+        put_bytes(st, 8, row->input, row->input_size);
     }
-    int code = run(db, ADD_JOB);
+    if (code == SQLITE_OK)
+        code = run(db, ADD_JOB);
     return code == SQLITE_OK && !small ? add_input(db, row) : code;
 }
 
-static int retry(struct database *db, const struct store_row *row)
+/* One of those that write what is known. */
+static int note(struct database *db, enum statement which, const struct store_row *row)
 {
-    sqlite3_stmt *st = of(db, RETRY, row->number);
+    sqlite3_stmt *st = of(db, which, row->number);
 
     put(st, 2, row->state);
-    put(st, 3, row->due_usec);
-    put(st, 4, row->retried);
-    put(st, 5, row->attempts);
-    put_text(st, 6, row->error);
-    return run(db, RETRY);
+    int code = put_record(db, st, 3, RECORD_KNOWN, row);
+    return code == SQLITE_OK ? run(db, which) : code;
 }
 
 static int end(struct database *db, const struct store_row *row)
 {
-    sqlite3_stmt *st = of(db, END, row->number);
+    sqlite3_stmt *st = db->statements[END];
     int code;
 
-    put(st, 2, row->state);
-    put(st, 3, row->exit);
-    put(st, 4, row->retried);
-    put(st, 5, row->attempts);
-    put(st, 6, row->dead);
-    put(st, 7, row->ended_usec);
-    put(st, 8, row->queued_usec);
-    put(st, 9, row->run_usec);
-    put(st, 10, row->cpu_usec);
-    put(st, 11, row->done);
-    put(st, 12, row->total);
-    put_text(st, 13, row->error);
-    put_text(st, 14, row->status);
-    put_text(st, 15, row->worker);
-    put_text(st, 16, row->backtrace);
-    put(st, 17, row->output_size);
+    put(st, 4, row->dead);
     if (row->output_size <= STORE_SMALL)
-        put_bytes(st, 18, row->output, row->output_size);
-    code = run(db, END);
+        put_bytes(st, 5, row->output, row->output_size);
+    code = note(db, END, row);
     if (code == SQLITE_OK && !row->dead) {
         of(db, DROP_INPUT, row->number);
         code = run(db, DROP_INPUT);
@@ -713,8 +700,8 @@ static int read_given(struct database *db, struct store_request *r)
 
 static int requeue(struct database *db, struct store_request *r)
 {
-    put(of(db, REQUEUE, r->row.number), 2, r->row.state);
-    int code = run(db, REQUEUE);
+    const struct store_row anew = {.number = r->row.number, .state = r->row.state};
+    int code = note(db, REQUEUE, &anew);
 
     if (code == SQLITE_OK && sqlite3_changes(db->sqlite) == 0) {
         r->result = -ENOENT;
@@ -736,7 +723,7 @@ static int act(struct database *db, struct store_request *r)
     case STORE_START:
         return start(db, r);
     case STORE_RETRY:
-        return retry(db, &r->row);
+        return note(db, RETRY, &r->row);
     case STORE_END:
         return end(db, &r->row);
     case STORE_READ:

@@ -82,12 +82,12 @@ struct store_request {
     enum store_op op;
     bool want_input;
     struct store_row row;
-    int result;          /* 0, or a negative errno: -ENOSPC, -EIO, -ENOENT (no such row), -EEXIST (the key), ... */
-    char why[STORE_WHY]; /* words for it */
     void *reply;         /* READ, REQUEUE: reply_size bytes, the receiver's to free */
     size_t reply_size;
     int reply_fd;        /* START with want_input: a sealed memfd, the receiver's */
     void (*answer)(struct store_request *r); /* [loop] */
+    int result;          /* 0, or a negative errno: -ENOSPC, -EIO, -ENOENT (no such row), -EEXIST (the key), ... */
+    char why[STORE_WHY]; /* words for it */
 };
 
 /* Opens the store in this directory; where there is a database, reads it, the oldest job first, in the caller's thread:

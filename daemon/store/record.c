@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * record.c: rows to bytes and back. One table of fields for both ways. */
+#include "store/record.h"
+
+#include <errno.h>
+
+#include "base/cleanup.h"
+
+#define VARINT_MAX 10u
+
+enum kind { SMALL, NUMBER, SIGNED, TEXT, BYTES };
+
+struct field {
+    enum kind kind;
+    size_t at, size_at;
+};
+
+#define FIELD(kind, name) {kind, offsetof(struct store_row, name), 0}
+#define FIELD_BYTES(name) {BYTES, offsetof(struct store_row, name), offsetof(struct store_row, name##_size)}
+
+static const struct field given[] = {
+    FIELD(TEXT, plugin), FIELD(TEXT, function), FIELD(TEXT, directory), FIELD(SIGNED, priority), FIELD(NUMBER, function_flags),
+    FIELD(NUMBER, timeout_usec), FIELD(NUMBER, retry_usec), FIELD(SMALL, retries), FIELD(SMALL, retry_on),
+    FIELD(NUMBER, submitted_usec), FIELD(NUMBER, due_usec), FIELD(SMALL, due_at), FIELD(NUMBER, delay_usec),
+    FIELD(NUMBER, wait_usec), FIELD(SMALL, argc), FIELD(TEXT, tags), FIELD_BYTES(after),
+};
+
+static const struct field known[] = {
+    FIELD(SMALL, exit), FIELD(SMALL, retried), FIELD(SMALL, attempts), FIELD(NUMBER, due_usec), FIELD(SMALL, due_at),
+    FIELD(NUMBER, ended_usec), FIELD(NUMBER, queued_usec), FIELD(NUMBER, run_usec), FIELD(NUMBER, cpu_usec),
+    FIELD(NUMBER, done), FIELD(NUMBER, total), FIELD(NUMBER, output_size), FIELD(TEXT, error), FIELD(TEXT, status),
+    FIELD(TEXT, worker), FIELD(TEXT, backtrace),
+};
+
+static const struct {
+    const struct field *fields;
+    size_t n;
+} records[] = {
+    [RECORD_GIVEN] = {given, ARRAY_SIZE(given)},
+    [RECORD_KNOWN] = {known, ARRAY_SIZE(known)},
+};
+
+/* --- to bytes ----------------------------------------------------------------------------------------------------- */
+
+static uint8_t *write_number(uint8_t *p, uint64_t value)
+{
+    for (; value > 0x7f; value >>= 7)
+        *p++ = (uint8_t)(value | 0x80);
+    *p++ = (uint8_t)value;
+    return p;
+}
+
+static uint64_t number_of(const struct field *f, const char *row)
+{
+    int32_t i;
+
+    switch (f->kind) {
+    case SMALL:
+        return *(const uint32_t *)(row + f->at);
+    case NUMBER:
+        return *(const uint64_t *)(row + f->at);
+    case SIGNED:
+        i = *(const int *)(row + f->at);
+        return (uint32_t)i << 1 ^ (uint32_t)(i >> 31);
+    case TEXT:
+    case BYTES:
+        break;
+    }
+    return 0;
+}
+
+int record_put_number(struct buffer *to, uint64_t value)
+{
+    uint8_t *p = buffer_reserve(to, VARINT_MAX);
+
+    if (!p)
+        return -ENOMEM;
+    buffer_commit(to, (size_t)(write_number(p, value) - p));
+    return 0;
+}
+
+int record_put_bytes(struct buffer *to, const void *data, size_t size)
+{
+    uint8_t *p = buffer_reserve(to, VARINT_MAX + size), *q;
+
+    if (!p)
+        return -ENOMEM;
+    q = write_number(p, size);
+    if (size)
+        memcpy(q, data, size);
+    buffer_commit(to, (size_t)(q - p) + size);
+    return 0;
+}
+
+static int put_field(struct buffer *to, const struct field *f, const char *row)
+{
+    const void *data;
+    size_t size;
+
+    if (f->kind != TEXT && f->kind != BYTES)
+        return record_put_number(to, number_of(f, row));
+    memcpy(&data, row + f->at, sizeof(data));
+    size = !data ? 0 : f->kind == TEXT ? strlen(data) + 1 : *(const size_t *)(row + f->size_at);
+    return record_put_bytes(to, data, size);
+}
+
+int record_pack(enum record which, const struct store_row *row, struct buffer *to)
+{
+    int r = 0;
+
+    for (size_t i = 0; i < records[which].n && r == 0; i++)
+        r = put_field(to, &records[which].fields[i], (const char *)row);
+    return r;
+}
+
+/* --- and back ----------------------------------------------------------------------------------------------------- */
+
+struct bytes {
+    const uint8_t *at;
+    size_t left;
+};
+
+static bool take_number(struct bytes *b, uint64_t *ret)
+{
+    *ret = 0;
+    for (unsigned shift = 0; b->left && shift < 64; shift += 7) {
+        uint8_t byte = *b->at++;
+
+        b->left--;
+        *ret |= (uint64_t)(byte & 0x7f) << shift;
+        if (!(byte & 0x80))
+            return shift < 63 || byte <= 1;
+    }
+    return false;
+}
+
+static bool take_field(struct bytes *b, const struct field *f, char *row)
+{
+    uint64_t value;
+    const void *data;
+
+    if (!take_number(b, &value))
+        return false;
+    switch (f->kind) {
+    case NUMBER:
+        *(uint64_t *)(row + f->at) = value;
+        return true;
+    case SMALL:
+        *(uint32_t *)(row + f->at) = (uint32_t)value;
+        return value <= UINT32_MAX;
+    case SIGNED:
+        *(int *)(row + f->at) = (int)((uint32_t)value >> 1 ^ (0u - ((uint32_t)value & 1)));
+        return value <= UINT32_MAX;
+    case TEXT:
+    case BYTES:
+        break;
+    }
+    if (value > b->left)
+        return false;
+    data = value ? b->at : NULL;
+    memcpy(row + f->at, &data, sizeof(data));
+    if (f->kind == BYTES)
+        *(size_t *)(row + f->size_at) = (size_t)value;
+    else if (value && strnlen((const char *)b->at, (size_t)value) != value - 1)
+        return false;
+    b->at += value;
+    b->left -= (size_t)value;
+    return true;
+}
+
+bool record_unpack(enum record which, const void *data, size_t size, struct store_row *row)
+{
+    struct bytes b = {data, size};
+
+    for (size_t i = 0; i < records[which].n && b.left; i++)
+        if (!take_field(&b, &records[which].fields[i], (char *)row))
+            return false;
+    return !b.left;
+}
