@@ -93,9 +93,9 @@ bool time_delays(struct job *job)
     if (!t || t->delayed)
         return false;
     t->delayed = true;
-    if (t->at_usec > clock_realtime_usec())
+    if (t->at_usec && t->at_usec > clock_realtime_usec())
         due_set(&t->due, &jobs->wall, t->at_usec);
-    else if (t->until_usec > clock_boottime_usec())
+    else if (t->until_usec && t->until_usec > clock_boottime_usec())
         due_set(&t->due, &jobs->boot, t->until_usec);
     else
         return false;
@@ -172,10 +172,11 @@ void time_out(struct job *job)
 uint64_t time_due(const struct job *job)
 {
     const struct job_time *t = job_time(job);
-    uint64_t now = clock_realtime_usec();
+    uint64_t now;
 
-    if (!t)
+    if (!t || (job->state != JOB_DELAYED && !t->at_usec && !t->delay_usec))
         return 0;
+    now = clock_realtime_usec();
     if (job->state == JOB_DELAYED)
         return t->due.clock == &job->domain->jobs->wall ? t->due.node.key : now + due_left(&t->due);
     if (t->delayed) /* it had its effect */

@@ -726,6 +726,120 @@ START_TEST(one_of_an_older_wsd_is_taken_over)
 }
 END_TEST
 
+/* As the fourth version had them: one that waits for another, one that was tried, one that has ended, one that is dead. */
+START_TEST(what_had_a_column_each_is_taken_over)
+{
+    static const char old[] =
+        "CREATE TABLE jobs (number INTEGER PRIMARY KEY, id BLOB NOT NULL, uid INTEGER NOT NULL, plugin BLOB NOT NULL, "
+        "function BLOB NOT NULL, directory BLOB, job_key BLOB, priority INTEGER NOT NULL, function_flags INTEGER NOT NULL, "
+        "timeout_usec INTEGER NOT NULL, retry_usec INTEGER NOT NULL, retries INTEGER NOT NULL, retry_on INTEGER NOT NULL, "
+        "retried INTEGER NOT NULL DEFAULT 0, attempts INTEGER NOT NULL DEFAULT 0, state INTEGER NOT NULL, "
+        "started INTEGER NOT NULL DEFAULT 0, dead INTEGER NOT NULL DEFAULT 0, exit INTEGER NOT NULL DEFAULT 0, "
+        "argc INTEGER NOT NULL, submitted_usec INTEGER NOT NULL, due_usec INTEGER NOT NULL, "
+        "ended_usec INTEGER NOT NULL DEFAULT 0, queued_usec INTEGER NOT NULL DEFAULT 0, run_usec INTEGER NOT NULL DEFAULT 0, "
+        "cpu_usec INTEGER NOT NULL DEFAULT 0, done INTEGER NOT NULL DEFAULT 0, total INTEGER NOT NULL DEFAULT 0, "
+        "output_size INTEGER NOT NULL DEFAULT 0, error BLOB, status BLOB, worker BLOB, backtrace BLOB, "
+        "due_at INTEGER NOT NULL DEFAULT 0, delay_usec INTEGER NOT NULL DEFAULT 0, wait_usec INTEGER NOT NULL DEFAULT 0, "
+        "tags BLOB, runs_after BLOB, args BLOB, input BLOB, output BLOB);"
+        "CREATE UNIQUE INDEX jobs_key ON jobs (uid, job_key) WHERE job_key IS NOT NULL;"
+        "CREATE TABLE inputs (number INTEGER PRIMARY KEY, args BLOB, input BLOB);"
+        "CREATE TABLE results (number INTEGER PRIMARY KEY, output BLOB);"
+        "CREATE TABLE schedules (number INTEGER PRIMARY KEY, uid INTEGER NOT NULL, name BLOB NOT NULL, calendar BLOB NOT NULL, "
+        "plugin BLOB NOT NULL, function BLOB NOT NULL, directory BLOB, args BLOB, argc INTEGER NOT NULL, "
+        "priority INTEGER NOT NULL, timeout_usec INTEGER NOT NULL, retries INTEGER NOT NULL, retry_on INTEGER NOT NULL, "
+        "retry_usec INTEGER NOT NULL, wait_usec INTEGER NOT NULL, durable INTEGER NOT NULL, persistent INTEGER NOT NULL, "
+        "configured INTEGER NOT NULL, due_usec INTEGER NOT NULL, id BLOB, ran_usec INTEGER NOT NULL DEFAULT 0, "
+        "runs INTEGER NOT NULL DEFAULT 0, skipped INTEGER NOT NULL DEFAULT 0, state INTEGER NOT NULL DEFAULT 0, "
+        "exit INTEGER NOT NULL DEFAULT 0, error BLOB);"
+        "INSERT INTO jobs (number, id, uid, plugin, function, directory, job_key, priority, function_flags, timeout_usec, "
+        "retry_usec, retries, retry_on, state, argc, submitted_usec, due_usec, delay_usec, wait_usec, tags, runs_after, args, "
+        "input, started) "
+        "VALUES (1, x'000102030405060708090a0b0c0d0e0f', 4294967294, x'7000', x'6600', x'2f64' || x'00', x'6b00', -7, 5, 11, 12, "
+        "13, 14, 3, 2, 1700000000000000, 15, 16, 17, x'7400', x'616674', x'610062', x'696e', 1);"
+        "INSERT INTO jobs (number, id, uid, plugin, function, priority, function_flags, timeout_usec, retry_usec, retries, "
+        "retry_on, state, argc, submitted_usec, due_usec, due_at, retried, attempts, error, runs_after) "
+        "VALUES (2, zeroblob(16), 1, x'7000', x'6600', 7, 0, 0, 0, 3, 0, 2, 0, 0, 21, 1, 1, 2, x'6500', x'616674');"
+        "INSERT INTO jobs (number, id, uid, plugin, function, priority, function_flags, timeout_usec, retry_usec, retries, "
+        "retry_on, state, argc, submitted_usec, due_usec, exit, ended_usec, queued_usec, run_usec, cpu_usec, done, total, "
+        "output_size, status, worker, output) "
+        "VALUES (3, zeroblob(16), 1, x'7000', x'6600', 0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 31, 32, 33, 34, 35, 36, 37, 3, x'7300', "
+        "x'7700', x'6f7574');"
+        "INSERT INTO jobs (number, id, uid, plugin, function, priority, function_flags, timeout_usec, retry_usec, retries, "
+        "retry_on, state, argc, submitted_usec, due_usec, dead, input) "
+        "VALUES (4, zeroblob(16), 1, x'7000', x'6600', 0, 0, 0, 0, 1, 0, 6, 0, 0, 0, 1, x'6761');"
+        "PRAGMA user_version = 4;";
+    static const uint8_t id[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    struct store_request read = request(STORE_READ, 3), requeue = request(STORE_REQUEUE, 4);
+    sqlite3 *db;
+
+    ck_assert_int_eq(sqlite3_open(path, &db), SQLITE_OK);
+    ck_assert_int_eq(sqlite3_exec(db, old, NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(db);
+    for (int twice = 0; twice < 2; twice++) {
+        again();
+        ck_assert_ptr_null(store_problem(store));
+        ck_assert_uint_eq(seen.n, 4);
+        const struct store_row *r = &seen.rows[0];
+        ck_assert_mem_eq(r->id, id, sizeof(id));
+        ck_assert_uint_eq(r->uid, 4294967294u);
+        ck_assert_str_eq(r->plugin, "p");
+        ck_assert_str_eq(r->function, "f");
+        ck_assert_str_eq(r->directory, "/d");
+        ck_assert_str_eq(r->key, "k");
+        ck_assert_int_eq(r->priority, -7);
+        ck_assert_uint_eq(r->function_flags, 5);
+        ck_assert_uint_eq(r->timeout_usec, 11);
+        ck_assert_uint_eq(r->retry_usec, 12);
+        ck_assert_uint_eq(r->retries, 13);
+        ck_assert_uint_eq(r->retry_on, 14);
+        ck_assert_uint_eq(r->state, QUEUED);
+        ck_assert_uint_eq(r->argc, 2);
+        ck_assert_uint_eq(r->submitted_usec, 1700000000000000);
+        ck_assert_uint_eq(r->due_usec, 15);
+        ck_assert_uint_eq(r->delay_usec, 16);
+        ck_assert_uint_eq(r->wait_usec, 17);
+        ck_assert_uint_eq(r->started, 1);
+        ck_assert_uint_eq(r->after_size, 3);
+        ck_assert_mem_eq(r->args, "a\0b", 3);
+        ck_assert_mem_eq(r->input, "in", 2);
+        r = &seen.rows[1];
+        ck_assert_int_eq(r->priority, 7);
+        ck_assert_uint_eq(r->state, DELAYED);
+        ck_assert_uint_eq(r->due_usec, 21);
+        ck_assert_uint_eq(r->due_at, 1);
+        ck_assert_uint_eq(r->retried, 1);
+        ck_assert_uint_eq(r->attempts, 2);
+        ck_assert_str_eq(r->error, "e");
+        ck_assert_uint_eq(r->after_size, 0);
+        r = &seen.rows[2];
+        ck_assert_uint_eq(r->state, SUCCEEDED);
+        ck_assert_uint_eq(r->exit, 31);
+        ck_assert_uint_eq(r->ended_usec, 32);
+        ck_assert_uint_eq(r->queued_usec, 33);
+        ck_assert_uint_eq(r->run_usec, 34);
+        ck_assert_uint_eq(r->cpu_usec, 35);
+        ck_assert_uint_eq(r->done, 36);
+        ck_assert_uint_eq(r->total, 37);
+        ck_assert_uint_eq(r->output_size, 3);
+        ck_assert_str_eq(r->status, "s");
+        ck_assert_uint_eq(seen.rows[3].dead, 1);
+    }
+    ck_assert_int_eq(do_one(&read), 0);
+    ck_assert_uint_eq(read.reply_size, 3);
+    ck_assert_mem_eq(read.reply, "out", 3);
+    free(read.reply);
+    requeue.row.state = QUEUED;
+    ck_assert_int_eq(do_one(&requeue), 0);
+    ck_assert_uint_eq(requeue.row.input_size, 2);
+    ck_assert_mem_eq(requeue.reply, "ga", 2);
+    free(requeue.reply);
+    struct store_request same = add_request(5);
+    same.row.uid = 4294967294u;
+    same.row.key = "k";
+    ck_assert_int_eq(do_one(&same), -EEXIST);
+}
+END_TEST
+
 static void unanswered(struct store_request *r)
 {
     n_unanswered++;
@@ -773,6 +887,7 @@ int main(void)
     tcase_add_test(tc, what_cannot_be_used_says_why);
     tcase_add_test(tc, one_of_a_newer_wsd_is_left_alone);
     tcase_add_test(tc, one_of_an_older_wsd_is_taken_over);
+    tcase_add_test(tc, what_had_a_column_each_is_taken_over);
     tcase_add_test(tc, what_was_posted_is_written_at_the_end);
     suite_add_tcase(s, tc);
     srunner_run_all(r, CK_NORMAL);
