@@ -22,7 +22,8 @@
 #include "base/cleanup.h"
 #include "store/record.h"
 
-#define VERSION 5 /* of the tables */
+#define VERSION   5    /* of the tables */
+#define LOG_PAGES 1000 /* of the write-ahead log, at which they are copied into the database: 4 MiB */
 
 enum statement {
     BEGIN, COMMIT, ROLLBACK, ADD_JOB, ADD_INPUT, START, INPUT, RETRY, END, DROP_INPUT, ADD_RESULT, DROP_RESULT, RESULT,
@@ -61,7 +62,8 @@ static const char *const sql[N_STATEMENTS] = {
 static const char lock[] = "PRAGMA locking_mode = EXCLUSIVE;";
 static const char setup[] = "PRAGMA journal_mode = WAL;"
                             "PRAGMA synchronous = FULL;"
-                            "PRAGMA foreign_keys = OFF;";
+                            "PRAGMA foreign_keys = OFF;"
+                            "PRAGMA wal_autocheckpoint = 0;"; /* database_tidy() */
 
 static const char tables[] =
     "BEGIN;"
@@ -134,6 +136,7 @@ static const char all[] =
 struct database {
     sqlite3 *sqlite;
     struct buffer record; /* that is being bound */
+    int n_frames;         /* pages in the log, as far as is known */
     sqlite3_stmt *statements[N_STATEMENTS];
 };
 
@@ -193,6 +196,12 @@ static int version_get(sqlite3 *s, int *ret)
     return code;
 }
 
+static int on_commit(void *userdata, sqlite3 *sqlite, const char *name, int n_frames)
+{
+    ((struct database *)userdata)->n_frames = n_frames;
+    return SQLITE_OK;
+}
+
 /* For an upgrade: columns as the record of those fields. */
 static void record(sqlite3_context *context, int n, sqlite3_value **values)
 {
@@ -224,6 +233,7 @@ static int prepare(struct database *db, char why[static STORE_WHY])
         code = sqlite3_exec(db->sqlite, setup, NULL, NULL, NULL);
     if (code == SQLITE_OK && version < VERSION)
         code = sqlite3_create_function(db->sqlite, "record", -1, SQLITE_UTF8 | SQLITE_DETERMINISTIC, NULL, record, NULL, NULL);
+    sqlite3_wal_hook(db->sqlite, on_commit, db);
     for (; version < VERSION && code == SQLITE_OK; version++)
         code = sqlite3_exec(db->sqlite, upgrades[version], NULL, NULL, NULL);
     for (int i = 0; i < N_STATEMENTS && code == SQLITE_OK; i++)
@@ -434,6 +444,14 @@ int database_begin(struct database *db, char why[static STORE_WHY])
 int database_commit(struct database *db, char why[static STORE_WHY])
 {
     return run_simple(db, COMMIT, why);
+}
+
+void database_tidy(struct database *db)
+{
+    if (db->n_frames < LOG_PAGES)
+        return;
+    db->n_frames = 0; /* where it fails, the next transaction says so again */
+    (void)sqlite3_wal_checkpoint_v2(db->sqlite, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
 }
 
 void database_rollback(struct database *db)

@@ -23,6 +23,8 @@ int database_schedules(struct database *db, int (*each)(const struct store_row *
 int database_begin(struct database *db, char why[static STORE_WHY]);
 int database_commit(struct database *db, char why[static STORE_WHY]);
 void database_rollback(struct database *db);
+/* Between transactions: copies the log into the tables where it has become long, which takes some milliseconds. */
+void database_tidy(struct database *db);
 
 /* One request, within a transaction: fills result, why and the reply. True: the transaction goes on; false: it is to be
  * undone. */

@@ -171,6 +171,8 @@ static void *thread(void *context)
         move(&batch, &s->done, UINT32_MAX);
         pthread_mutex_unlock(&s->lock); /* whom it wakes wants it */
         (void)eventfd_write(s->fd, 1);
+        if (s->db)
+            database_tidy(s->db); /* nobody waits for it who has been there before */
         pthread_mutex_lock(&s->lock);
     }
     pthread_mutex_unlock(&s->lock);
