@@ -9,7 +9,10 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/cleanup.h"
+
 #define HASH_START 64u
+#define AHEAD      ARRAY_SIZE(((struct hash *)0)->ahead)
 #define HASH_LOAD  2u /* links a bucket: a longer walk now and then, and half the memory for tables of millions */
 
 /* Of the array: the power of two that the buckets fill or are about to fill. */
@@ -24,6 +27,26 @@ static struct hash_link **bucket_of(const struct hash *h, uint64_t key)
     size_t mask = mask_of(h), i = key & mask;
 
     return &h->buckets[i < h->n_buckets ? i : i & mask >> 1];
+}
+
+/* Links that will be split soon are old, and out of the cache: each insert fetches the next link of two chains to come, so that a
+ * chain of four, the longest that is usual, is there when its turn comes two splits later. */
+static void look_ahead(struct hash *h, size_t from, size_t end)
+{
+    size_t i = from + AHEAD;
+
+    h->ahead[i % AHEAD] = i < end ? h->buckets[i] : NULL;
+    if (h->ahead[i % AHEAD])
+        __builtin_prefetch(h->ahead[i % AHEAD]);
+}
+
+static void go_ahead(struct hash *h)
+{
+    for (size_t i = 0; i < AHEAD; i++)
+        if (h->ahead[i]) {
+            h->ahead[i] = h->ahead[i]->next;
+            __builtin_prefetch(h->ahead[i]);
+        }
 }
 
 /* Linear hashing (Litwin 1980): one bucket more, split from the first one that has not been since the array doubled. So no
@@ -47,6 +70,7 @@ static int grow(struct hash *h)
     h->n_buckets++;
     size_t bit = (mask_of(h) >> 1) + 1;
     struct hash_link **low = &h->buckets[n - bit], **high = &h->buckets[n];
+    look_ahead(h, n - bit, bit);
     for (struct hash_link *l = *low; l; l = l->next) {
         struct hash_link ***side = l->key & bit ? &high : &low;
 
@@ -59,6 +83,7 @@ static int grow(struct hash *h)
 
 int hash_insert(struct hash *h, struct hash_link *link, uint64_t key)
 {
+    go_ahead(h);
     if (h->n >= h->n_buckets * HASH_LOAD) {
         int r = grow(h);
 
@@ -75,6 +100,9 @@ int hash_insert(struct hash *h, struct hash_link *link, uint64_t key)
 
 void hash_remove(struct hash *h, struct hash_link *link)
 {
+    for (size_t i = 0; i < AHEAD; i++)
+        if (h->ahead[i] == link)
+            h->ahead[i] = link->next;
     for (struct hash_link **l = bucket_of(h, link->key); *l; l = &(*l)->next)
         if (*l == link) {
             *l = link->next;

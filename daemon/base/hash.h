@@ -18,6 +18,7 @@ struct hash {
     struct hash_link **buckets;
     size_t n_buckets; /* 0 before the first insert */
     size_t n;
+    struct hash_link *ahead[2]; /* see look_ahead() */
 };
 
 static inline uint64_t hash_mix(uint64_t x)

@@ -48,6 +48,32 @@ START_TEST(hash_finds_what_was_put_in_and_no_more)
 }
 END_TEST
 
+/* What is taken out is nobody's any more, also where it was about to be split. */
+START_TEST(hash_forgets_what_is_removed_while_it_grows)
+{
+    enum { N = 100000 };
+    struct hash_link *links = calloc(N, sizeof(*links));
+    struct hash h = {0};
+    uint64_t next = 0;
+
+    for (uint64_t i = 0; i < N; i++) {
+        ck_assert_int_eq(hash_insert(&h, &links[i], i), 0);
+        for (unsigned k = 0; k < 3 && i % 4 == 3; k++, next++) {
+            uint64_t gone = hash_mix(next) % i;
+
+            if (links[gone].next == (struct hash_link *)1)
+                continue;
+            hash_remove(&h, &links[gone]);
+            links[gone].next = (struct hash_link *)1; /* who follows it falls */
+        }
+    }
+    for (uint64_t i = 0; i < N; i++)
+        ck_assert_ptr_eq(hash_first(&h, i), links[i].next == (struct hash_link *)1 ? NULL : &links[i]);
+    hash_deinit(&h);
+    free(links);
+}
+END_TEST
+
 START_TEST(heap_gives_the_smallest_whatever_is_put_in_and_taken)
 {
     enum { N = 20000 };
@@ -179,6 +205,7 @@ int main(void)
     tcase_add_test(tc, hash_finds_what_was_put_in_and_no_more);
     tcase_add_test(tc, hash_finds_each_at_every_size);
     tcase_add_test(tc, hash_walk_meets_each_once_while_the_table_grows);
+    tcase_add_test(tc, hash_forgets_what_is_removed_while_it_grows);
     tcase_add_test(tc, hash_holds_equal_keys_beside_each_other);
     tcase_add_test(tc, heap_gives_the_smallest_whatever_is_put_in_and_taken);
     tcase_add_test(tc, buffer_gives_back_what_was_put_in_however_it_is_cut);
