@@ -307,9 +307,8 @@ static void client_process_frames(struct wsd_client *client)
 /* --- bytes in ------------------------------------------------------------------------------------------------------
  */
 
-/* wsd has no descriptors for us but those of a lane that was asked for; what comes all the same is closed (what does not
- * fit, by the kernel). */
-static void close_received(struct wsd_client *client, struct msghdr *header)
+/* Those of a lane that was asked for. */
+static void keep_received(struct wsd_client *client, struct msghdr *header)
 {
     for (struct cmsghdr *c = CMSG_FIRSTHDR(header); c; c = CMSG_NXTHDR(header, c)) {
         if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
@@ -318,7 +317,7 @@ static void close_received(struct wsd_client *client, struct msghdr *header)
             int fd;
 
             memcpy(&fd, CMSG_DATA(c) + at, sizeof(fd));
-            if (lane_awaits(client) && client->n_received < 2)
+            if (client->n_received < 2)
                 client->received[client->n_received++] = fd;
             else
                 close_fd(fd);
@@ -326,27 +325,42 @@ static void close_received(struct wsd_client *client, struct msghdr *header)
     }
 }
 
-/* One receive. Returns the bytes, 0 where there are none now; breaks the connection at its end. */
-static size_t receive_once(struct wsd_client *client)
+static ssize_t receive_with_fds(struct wsd_client *client, void *room)
 {
     union {
         char bytes[CMSG_SPACE(8 * sizeof(int))];
         struct cmsghdr align;
     } control;
-    uint8_t *room = buffer_reserve(&client->in, READ_SIZE);
     struct iovec iov = {.iov_base = room, .iov_len = READ_SIZE};
     struct msghdr header = {
         .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof(control)};
+    ssize_t n = recvmsg(client->fd, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+
+    if (n > 0)
+        keep_received(client, &header);
+    return n;
+}
+
+/* wsd has no descriptors for us but those of a lane; what comes all the same the kernel closes. */
+static ssize_t receive_bytes(struct wsd_client *client, void *room)
+{
+    if (client->tls)
+        return remote_receive(client, room, READ_SIZE);
+    return lane_awaits(client) ? receive_with_fds(client, room) : recv(client->fd, room, READ_SIZE, MSG_DONTWAIT);
+}
+
+/* One receive. Returns the bytes, 0 where there are none now; breaks the connection at its end. */
+static size_t receive_once(struct wsd_client *client)
+{
+    uint8_t *room = buffer_reserve(&client->in, READ_SIZE);
     ssize_t n;
 
     if (!room) {
         client_break(client, -ECONNRESET, 74, "out of memory");
         return 0;
     }
-    n = client->tls ? remote_receive(client, room, READ_SIZE) : recvmsg(client->fd, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    n = receive_bytes(client, room);
     if (n > 0) {
-        if (!client->tls)
-            close_received(client, &header);
         buffer_commit(&client->in, (size_t)n);
         return (size_t)n;
     }
@@ -431,38 +445,42 @@ static void drop_opened(struct wsd_client *client)
     memmove(client->opened, client->opened + 1, client->n_opened * sizeof(client->opened[0]));
 }
 
-/* One send: up to the frame of the next descriptor, or beginning with it and up to the one after. */
-static ssize_t send_once(struct wsd_client *client)
+/* With the first of opened. */
+static ssize_t send_with_fd(struct wsd_client *client, const void *data, size_t size)
 {
     union {
         char bytes[CMSG_SPACE(sizeof(int))];
         struct cmsghdr align;
     } control = {.bytes = {0}};
-    struct iovec iov = {.iov_base = client->out.data + client->out.start, .iov_len = buffer_size(&client->out)};
-    struct msghdr header = {.msg_iov = &iov, .msg_iovlen = 1};
-    bool attach = client->n_opened > 0 && client->opened[0].at == client->sent;
-    size_t next = attach ? 1 : 0;
+    struct iovec iov = {.iov_base = (void *)(uintptr_t)data, .iov_len = size};
+    struct msghdr header = {
+        .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof(control.bytes)};
+    struct cmsghdr *c = CMSG_FIRSTHDR(&header);
     ssize_t n;
 
-    if (client->tls)
-        return client->tls_ops->send(client->tls, iov.iov_base, iov.iov_len);
-    if (next < client->n_opened)
-        iov.iov_len = MIN(iov.iov_len, (size_t)(client->opened[next].at - client->sent));
-    if (attach) {
-        header.msg_control = control.bytes;
-        header.msg_controllen = sizeof(control.bytes);
-
-        struct cmsghdr *c = CMSG_FIRSTHDR(&header);
-
-        c->cmsg_level = SOL_SOCKET;
-        c->cmsg_type = SCM_RIGHTS;
-        c->cmsg_len = CMSG_LEN(sizeof(int));
-        memcpy(CMSG_DATA(c), &client->opened[0].fd, sizeof(int));
-    }
+    c->cmsg_level = SOL_SOCKET;
+    c->cmsg_type = SCM_RIGHTS;
+    c->cmsg_len = CMSG_LEN(sizeof(int));
+    memcpy(CMSG_DATA(c), &client->opened[0].fd, sizeof(int));
     n = sendmsg(client->fd, &header, MSG_DONTWAIT | MSG_NOSIGNAL);
-    if (n > 0 && attach)
+    if (n > 0)
         drop_opened(client);
     return n;
+}
+
+/* One send: up to the frame of the next descriptor, or beginning with it and up to the one after. */
+static ssize_t send_once(struct wsd_client *client)
+{
+    const uint8_t *data = buffer_data(&client->out);
+    size_t size = buffer_size(&client->out), next;
+    bool attach = client->n_opened > 0 && client->opened[0].at == client->sent;
+
+    if (client->tls)
+        return client->tls_ops->send(client->tls, data, size);
+    next = attach ? 1 : 0;
+    if (next < client->n_opened)
+        size = MIN(size, (size_t)(client->opened[next].at - client->sent));
+    return attach ? send_with_fd(client, data, size) : send(client->fd, data, size, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 static void flush(struct wsd_client *client)

@@ -118,33 +118,39 @@ static void drop_sending(struct peer *p)
     memmove(p->sending, p->sending + 1, p->n_sending * sizeof(p->sending[0]));
 }
 
-/* One send: up to the frame of the next descriptors, or beginning with it and up to the one after. */
-static ssize_t send_once(struct peer *p)
+/* With the first of sending. */
+static ssize_t send_with_fds(struct peer *p, const void *data, size_t size)
 {
-    if (p->remote)
-        return remote_send(p, buffer_data(&p->out), buffer_size(&p->out));
     union {
         char bytes[CMSG_SPACE(2 * sizeof(int))];
         struct cmsghdr align;
     } control = {.bytes = {0}};
-    struct iovec v = {.iov_base = (void *)(uintptr_t)buffer_data(&p->out), .iov_len = buffer_size(&p->out)};
-    struct msghdr h = {.msg_iov = &v, .msg_iovlen = 1};
-    bool attach = p->n_sending && p->sending[0].at == p->sent;
+    struct iovec v = {.iov_base = (void *)(uintptr_t)data, .iov_len = size};
+    struct msghdr h = {
+        .msg_iov = &v, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof(control.bytes)};
 
-    if (p->n_sending > attach)
-        v.iov_len = MIN(v.iov_len, (size_t)(p->sending[attach].at - p->sent));
-    if (attach) {
-        h.msg_control = control.bytes;
-        h.msg_controllen = sizeof(control.bytes);
-        control.align.cmsg_level = SOL_SOCKET;
-        control.align.cmsg_type = SCM_RIGHTS;
-        control.align.cmsg_len = CMSG_LEN(2 * sizeof(int));
-        memcpy(CMSG_DATA(&control.align), p->sending[0].fds, 2 * sizeof(int));
-    }
+    control.align.cmsg_level = SOL_SOCKET;
+    control.align.cmsg_type = SCM_RIGHTS;
+    control.align.cmsg_len = CMSG_LEN(2 * sizeof(int));
+    memcpy(CMSG_DATA(&control.align), p->sending[0].fds, 2 * sizeof(int));
     ssize_t n = sendmsg(p->fd, &h, MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (n > 0 && attach)
+    if (n > 0)
         drop_sending(p);
     return n;
+}
+
+/* One send: up to the frame of the next descriptors, or beginning with it and up to the one after. */
+static ssize_t send_once(struct peer *p)
+{
+    const uint8_t *data = buffer_data(&p->out);
+    size_t size = buffer_size(&p->out);
+    bool attach = p->n_sending && p->sending[0].at == p->sent;
+
+    if (p->remote)
+        return remote_send(p, data, size);
+    if (p->n_sending > attach)
+        size = MIN(size, (size_t)(p->sending[attach].at - p->sent));
+    return attach ? send_with_fds(p, data, size) : send(p->fd, data, size, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 void peer_refuse(struct peer *p, uint32_t tag, uint32_t code, const char *text, uint64_t retry_usec)
