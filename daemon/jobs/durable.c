@@ -179,9 +179,12 @@ bool durable_add(struct job *job)
     }
     row->due_usec = time_due(job);
     row->state = row->due_usec ? JOB_DELAYED : JOB_QUEUED;
-    row->due_at = row->due_usec && row->due_usec == job_time(job)->at_usec;
-    row->delay_usec = job_time(job)->delay_usec;
-    row->wait_usec = job_time(job)->by_configuration ? 0 : job_time(job)->wait_usec;
+    const struct job_time *t = job_time(job);
+    if (t) {
+        row->due_at = row->due_usec && row->due_usec == t->at_usec;
+        row->delay_usec = t->delay_usec;
+        row->wait_usec = t->by_configuration ? 0 : t->wait_usec;
+    }
     row->submitted_usec = job_submitted_usec(job);
     store_post(jobs->store, &q->r);
     return true;
@@ -267,7 +270,7 @@ enum disk_step durable_before(struct domain *d, struct job *job)
         return STEP_WAIT;
     if (d->n_aside >= STORE_READS)
         return STEP_WAIT;
-    q = disk_request_new(job, STORE_START, started);
+    q = time_make(job) ? disk_request_new(job, STORE_START, started) : NULL; /* it waits, where the disk does not take it */
     if (!q)
         return STEP_WAIT;
     queue_take(&d->queue, job);

@@ -37,7 +37,7 @@ int promise_make(struct job *job, const struct job_request *r)
     struct job_more *m = job_more(job);
     struct promise *p = m ? calloc(1, sizeof(*p)) : NULL;
 
-    if (!p || ((r->durable || r->retries) && !time_make(job))) { /* there will be pauses */
+    if (!p || (r->retries && !time_make(job))) { /* there will be pauses */
         free(p);
         return -ENOMEM;
     }

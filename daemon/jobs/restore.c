@@ -107,7 +107,8 @@ static struct job *make(struct jobs *jobs, const struct store_row *row, bool fin
     /* it was admitted once: no quota is asked again */
     user->n_bytes += job->args_size + job->input_size;
     jobs->counters.n_bytes += job->args_size + job->input_size;
-    if (time_wanted(job, &r) < 0 || promise_make(job, &r) < 0 || (row->directory && !(job->directory = directory_new(row->directory)))) {
+    if (time_wanted(job, &r) < 0 || promise_make(job, &r) < 0 || !time_make(job) ||
+        (row->directory && !(job->directory = directory_new(row->directory)))) {
         job_free(job);
         return NULL;
     }
