@@ -116,7 +116,8 @@ static const char *const upgrades[VERSION] = {
           "output BLOB);"
           "INSERT INTO jobs SELECT number, id, uid, job_key, state, record(plugin, function, "
           "directory, CASE WHEN priority < 0 THEN -2 * priority - 1 ELSE 2 * priority END, function_flags, timeout_usec, "
-          "retry_usec, retries, retry_on, submitted_usec, due_usec, due_at, delay_usec, wait_usec, argc, tags, runs_after), args, input, started, dead, "
+          "retry_usec, retries, retry_on, submitted_usec, due_usec, due_at, delay_usec, wait_usec, argc, tags, runs_after), "
+          "args, input, started, dead, "
           "CASE WHEN state >= 5 OR retried > 0 THEN record(exit, retried, attempts, due_usec, due_at, ended_usec, "
           "queued_usec, run_usec, cpu_usec, done, total, output_size, error, status, worker, backtrace) END, output FROM old;"
           "DROP TABLE old;"
@@ -506,7 +507,7 @@ static int add_input(struct database *db, const struct store_row *row)
     return code;
 }
 
-/* SQLITE_OK, or SQLITE_NOMEM. The bytes are there until the next one. */
+/* SQLITE_OK, or SQLITE_NOMEM, and then nothing is bound any more. The bytes are there until the next one. */
 static int put_record(struct database *db, sqlite3_stmt *st, int at, enum record which, const struct store_row *row)
 {
     buffer_drop(&db->record, buffer_size(&db->record));
@@ -526,11 +527,11 @@ static int add(struct database *db, const struct store_row *row)
     put(st, 3, row->uid);
     put_text(st, 4, row->key);
     put(st, 5, row->state);
-    int code = put_record(db, st, 6, RECORD_GIVEN, row);
     if (small) {
         put_bytes(st, 7, row->args, row->args_size);
         put_bytes(st, 8, row->input, row->input_size);
     }
+    int code = put_record(db, st, 6, RECORD_GIVEN, row);
     if (code == SQLITE_OK)
         code = run(db, ADD_JOB);
     return code == SQLITE_OK && !small ? add_input(db, row) : code;
