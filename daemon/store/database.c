@@ -136,7 +136,6 @@ static const char all[] =
 
 struct database {
     sqlite3 *sqlite;
-    struct buffer record; /* that is being bound */
     int n_frames;         /* pages in the log, as far as is known */
     sqlite3_stmt *statements[N_STATEMENTS];
 };
@@ -276,7 +275,6 @@ struct database *database_free(struct database *db)
     for (int i = 0; i < N_STATEMENTS; i++)
         sqlite3_finalize(db->statements[i]);
     sqlite3_close(db->sqlite);
-    buffer_deinit(&db->record);
     free(db);
     return NULL;
 }
@@ -507,19 +505,9 @@ static int add_input(struct database *db, const struct store_row *row)
     return code;
 }
 
-/* SQLITE_OK, or SQLITE_NOMEM, and then nothing is bound any more. The bytes are there until the next one. */
-static int put_record(struct database *db, sqlite3_stmt *st, int at, enum record which, const struct store_row *row)
+static int add(struct database *db, const struct store_request *r)
 {
-    buffer_drop(&db->record, buffer_size(&db->record));
-    if (record_pack(which, row, &db->record) < 0) {
-        sqlite3_clear_bindings(st);
-        return SQLITE_NOMEM;
-    }
-    return sqlite3_bind_blob64(st, at, buffer_data(&db->record), buffer_size(&db->record), SQLITE_STATIC);
-}
-
-static int add(struct database *db, const struct store_row *row)
-{
+    const struct store_row *row = &r->row;
     sqlite3_stmt *st = of(db, ADD_JOB, row->number);
     bool small = row->args_size + row->input_size <= STORE_SMALL && (row->input || !row->input_size);
 
@@ -527,35 +515,35 @@ static int add(struct database *db, const struct store_row *row)
     put(st, 3, row->uid);
     put_text(st, 4, row->key);
     put(st, 5, row->state);
+    put_bytes(st, 6, r->record, r->record_size);
     if (small) {
         put_bytes(st, 7, row->args, row->args_size);
         put_bytes(st, 8, row->input, row->input_size);
     }
-    int code = put_record(db, st, 6, RECORD_GIVEN, row);
-    if (code == SQLITE_OK)
-        code = run(db, ADD_JOB);
+    int code = run(db, ADD_JOB);
     return code == SQLITE_OK && !small ? add_input(db, row) : code;
 }
 
 /* One of those that write what is known. */
-static int note(struct database *db, enum statement which, const struct store_row *row)
+static int note(struct database *db, enum statement which, const struct store_request *r)
 {
-    sqlite3_stmt *st = of(db, which, row->number);
+    sqlite3_stmt *st = of(db, which, r->row.number);
 
-    put(st, 2, row->state);
-    int code = put_record(db, st, 3, RECORD_KNOWN, row);
-    return code == SQLITE_OK ? run(db, which) : code;
+    put(st, 2, r->row.state);
+    put_bytes(st, 3, r->record, r->record_size);
+    return run(db, which);
 }
 
-static int end(struct database *db, const struct store_row *row)
+static int end(struct database *db, const struct store_request *r)
 {
+    const struct store_row *row = &r->row;
     sqlite3_stmt *st = db->statements[END];
     int code;
 
     put(st, 4, row->dead);
     if (row->output_size <= STORE_SMALL)
         put_bytes(st, 5, row->output, row->output_size);
-    code = note(db, END, row);
+    code = note(db, END, r);
     if (code == SQLITE_OK && !row->dead) {
         of(db, DROP_INPUT, row->number);
         code = run(db, DROP_INPUT);
@@ -719,8 +707,7 @@ static int read_given(struct database *db, struct store_request *r)
 
 static int requeue(struct database *db, struct store_request *r)
 {
-    const struct store_row anew = {.number = r->row.number, .state = r->row.state};
-    int code = note(db, REQUEUE, &anew);
+    int code = note(db, REQUEUE, r);
 
     if (code == SQLITE_OK && sqlite3_changes(db->sqlite) == 0) {
         r->result = -ENOENT;
@@ -738,13 +725,13 @@ static int act(struct database *db, struct store_request *r)
 {
     switch (r->op) {
     case STORE_ADD:
-        return add(db, &r->row);
+        return add(db, r);
     case STORE_START:
         return start(db, r);
     case STORE_RETRY:
-        return note(db, RETRY, &r->row);
+        return note(db, RETRY, r);
     case STORE_END:
-        return end(db, &r->row);
+        return end(db, r);
     case STORE_READ:
         return read_bytes(db, RESULT, r, take_output);
     case STORE_REQUEUE:
@@ -768,7 +755,7 @@ bool database_do(struct database *db, struct store_request *r)
 
     r->result = 0;
     r->reply_fd = -1;
-    code = act(db, r);
+    code = store_has_record(r->op) && !r->record ? SQLITE_NOMEM : act(db, r);
     if (code == SQLITE_OK)
         return true;
     r->result = failed(db->sqlite, code, r->why);

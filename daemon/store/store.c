@@ -21,6 +21,7 @@
 
 #include "base/cleanup.h"
 #include "store/database.h"
+#include "store/record.h"
 
 struct store {
     pthread_t thread;
@@ -29,6 +30,7 @@ struct store {
     struct list posted;   /* [loop] since the last store_ring() */
     uint32_t n_posted;    /* [loop] of them */
     uint64_t n_open;      /* [loop] posted and not answered */
+    struct buffer record; /* [loop] that is being made */
     struct list waiting;  /* [lock] not looked at */
     struct list done;     /* [lock] not answered */
     bool ending;          /* [lock] */
@@ -258,6 +260,29 @@ int store_schedules(struct store *s, int (*each)(const struct store_row *row, vo
     return s->db ? database_schedules(s->db, each, userdata, why) : 0;
 }
 
+/* Where that fails, the request will. */
+static void make_record(struct store *s, struct store_request *r)
+{
+    struct buffer *b = &s->record;
+
+    r->record = NULL;
+    r->record_size = 0;
+    buffer_drop(b, buffer_size(b));
+    if (!store_has_record(r->op) || record_pack(r->op == STORE_ADD ? RECORD_GIVEN : RECORD_KNOWN, &r->row, b) < 0)
+        return;
+    r->record_size = buffer_size(b);
+    r->record = r->record_size <= sizeof(r->room) ? r->room : malloc(r->record_size);
+    if (r->record)
+        memcpy(r->record, buffer_data(b), r->record_size);
+}
+
+static void drop_record(struct store_request *r)
+{
+    if (r->record != r->room)
+        free(r->record);
+    r->record = NULL;
+}
+
 struct store *store_free(struct store *s, void (*unanswered)(struct store_request *r))
 {
     if (!s)
@@ -271,9 +296,14 @@ struct store *store_free(struct store *s, void (*unanswered)(struct store_reques
         pthread_join(s->thread, NULL);
     }
     move(&s->waiting, &s->done, UINT32_MAX);
-    for (struct list *l; (l = list_pop_front(&s->done));)
+    for (struct list *l; (l = list_pop_front(&s->done));) {
+        struct store_request *r = container_of(l, struct store_request, link);
+
+        drop_record(r);
         if (unanswered)
-            unanswered(container_of(l, struct store_request, link));
+            unanswered(r);
+    }
+    buffer_deinit(&s->record);
     database_free(s->db);
     pthread_cond_destroy(&s->rung);
     pthread_mutex_destroy(&s->lock);
@@ -296,6 +326,7 @@ const char *store_problem(const struct store *s)
 
 void store_post(struct store *s, struct store_request *r)
 {
+    make_record(s, r);
     r->reply_fd = -1;
     s->n_open++;
     list_push_back(&s->posted, &r->link);
@@ -341,6 +372,7 @@ void store_answers(struct store *s)
         struct store_request *r = container_of(l, struct store_request, link);
 
         s->n_open--;
+        drop_record(r);
         r->answer(r);
     }
 }

@@ -22,33 +22,36 @@
 #define STORE_BATCH     1024u                /* requests in one transaction */
 #define STORE_RING_EARLY 32u                 /* posted ones, at which the thread begins before the turn of the loop is over */
 #define STORE_WHY       160u
+#define STORE_ROOM      128u                 /* most records are smaller */
 
-/* A job as it is on disk. Texts and bytes are somebody else's; NULL is an empty one. */
+/* A job as it is on disk. Texts and bytes are somebody else's; NULL is an empty one. What the thread reads of it comes first; the
+ * rest goes into a record (record.h), made of it by store_post(). */
 struct store_row {
     uint64_t number; /* its place: larger ones are newer; never 0, never used again */
     uint8_t id[16];
     uint32_t uid;
-    const char *plugin, *function, *directory, *key; /* key NULL: none; unique for each uid */
+    uint32_t state; /* enum job_state of jobs.h; the store knows no more of it than STORE_FINAL */
+    uint32_t started, dead;
+    const char *key; /* NULL: none; unique for each uid */
     const void *args;
     size_t args_size;
-    uint32_t argc;
     const void *input; /* NULL with a size: it is in input_fd; read at the start: it was too large for that */
     size_t input_size;
     int input_fd;
+    const void *output;
+    size_t output_size;
+    const char *plugin, *function, *directory;
+    uint32_t argc;
     int priority;
     uint64_t function_flags, timeout_usec, retry_usec;
     uint32_t retries, retried, retry_on;
-    uint32_t attempts;
-    uint32_t state, exit; /* enum job_state of jobs.h; the store knows no more of it than STORE_FINAL */
-    uint32_t started, dead;
+    uint32_t attempts, exit;
     uint64_t submitted_usec, due_usec, ended_usec; /* CLOCK_REALTIME */
     uint32_t due_at;     /* due_usec is a time of day that was asked for, and no span */
     uint64_t delay_usec; /* asked for */
     uint64_t wait_usec;  /* the longest time in the queue; 0: any */
     uint64_t queued_usec, run_usec, cpu_usec, done, total;
     const char *error, *status, *worker, *backtrace;
-    const void *output;
-    size_t output_size;
     const char *tags;  /* with commas between */
     const void *after; /* whom it runs after: jobs/after.h has the bytes */
     size_t after_size;
@@ -73,6 +76,12 @@ enum store_op {
     STORE_SCHEDULE_DROP, /* number */
 };
 
+/* Whose row becomes a record. */
+static inline bool store_has_record(enum store_op op)
+{
+    return op == STORE_ADD || op == STORE_RETRY || op == STORE_END || op == STORE_REQUEUE;
+}
+
 struct store;
 
 /* Embedded in the poster's object, zeroed but for what the operation wants; the store's until answered, and so is what
@@ -81,6 +90,8 @@ struct store_request {
     struct list link;
     enum store_op op;
     bool want_input;
+    uint8_t *record; /* the store's own: of the row; NULL: none, or no memory for it */
+    size_t record_size;
     struct store_row row;
     void *reply;         /* READ, REQUEUE: reply_size bytes, the receiver's to free */
     size_t reply_size;
@@ -88,6 +99,7 @@ struct store_request {
     void (*answer)(struct store_request *r); /* [loop] */
     int result;          /* 0, or a negative errno: -ENOSPC, -EIO, -ENOENT (no such row), -EEXIST (the key), ... */
     char why[STORE_WHY]; /* words for it */
+    uint8_t room[STORE_ROOM]; /* for a record that fits */
 };
 
 /* Opens the store in this directory; where there is a database, reads it, the oldest job first, in the caller's thread:
