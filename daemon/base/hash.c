@@ -159,6 +159,5 @@ struct hash_link *hash_walk(const struct hash *h, size_t *cursor)
 void hash_deinit(struct hash *h)
 {
     free(h->buckets);
-    h->buckets = NULL;
-    h->n_buckets = h->n = 0;
+    *h = (struct hash){0};
 }

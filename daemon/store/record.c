@@ -51,18 +51,23 @@ static uint8_t *write_number(uint8_t *p, uint64_t value)
     return p;
 }
 
-static uint64_t number_of(const struct field *f, const char *row)
+static const void *part(const struct store_row *row, size_t at)
 {
-    int32_t i;
+    return (const char *)row + at;
+}
+
+static uint64_t number_of(const struct field *f, const struct store_row *row)
+{
+    int i;
 
     switch (f->kind) {
     case SMALL:
-        return *(const uint32_t *)(row + f->at);
+        return *(const uint32_t *)part(row, f->at);
     case NUMBER:
-        return *(const uint64_t *)(row + f->at);
+        return *(const uint64_t *)part(row, f->at);
     case SIGNED:
-        i = *(const int *)(row + f->at);
-        return (uint32_t)i << 1 ^ (uint32_t)(i >> 31);
+        i = *(const int *)part(row, f->at);
+        return (uint32_t)i << 1 ^ (i < 0 ? UINT32_MAX : 0);
     case TEXT:
     case BYTES:
         break;
@@ -93,15 +98,15 @@ int record_put_bytes(struct buffer *to, const void *data, size_t size)
     return 0;
 }
 
-static int put_field(struct buffer *to, const struct field *f, const char *row)
+static int put_field(struct buffer *to, const struct field *f, const struct store_row *row)
 {
     const void *data;
     size_t size;
 
     if (f->kind != TEXT && f->kind != BYTES)
         return record_put_number(to, number_of(f, row));
-    memcpy(&data, row + f->at, sizeof(data));
-    size = !data ? 0 : f->kind == TEXT ? strlen(data) + 1 : *(const size_t *)(row + f->size_at);
+    memcpy(&data, part(row, f->at), sizeof(data));
+    size = !data ? 0 : f->kind == TEXT ? strlen(data) + 1 : *(const size_t *)part(row, f->size_at);
     return record_put_bytes(to, data, size);
 }
 
@@ -110,7 +115,7 @@ int record_pack(enum record which, const struct store_row *row, struct buffer *t
     int r = 0;
 
     for (size_t i = 0; i < records[which].n && r == 0; i++)
-        r = put_field(to, &records[which].fields[i], (const char *)row);
+        r = put_field(to, &records[which].fields[i], row);
     return r;
 }
 
@@ -135,7 +140,12 @@ static bool take_number(struct bytes *b, uint64_t *ret)
     return false;
 }
 
-static bool take_field(struct bytes *b, const struct field *f, char *row)
+static void *part_of(struct store_row *row, size_t at)
+{
+    return (char *)row + at;
+}
+
+static bool take_field(struct bytes *b, const struct field *f, struct store_row *row)
 {
     uint64_t value;
     const void *data;
@@ -144,13 +154,13 @@ static bool take_field(struct bytes *b, const struct field *f, char *row)
         return false;
     switch (f->kind) {
     case NUMBER:
-        *(uint64_t *)(row + f->at) = value;
+        *(uint64_t *)part_of(row, f->at) = value;
         return true;
     case SMALL:
-        *(uint32_t *)(row + f->at) = (uint32_t)value;
+        *(uint32_t *)part_of(row, f->at) = (uint32_t)value;
         return value <= UINT32_MAX;
     case SIGNED:
-        *(int *)(row + f->at) = (int)((uint32_t)value >> 1 ^ (0u - ((uint32_t)value & 1)));
+        *(int *)part_of(row, f->at) = (int)((uint32_t)value >> 1 ^ (0u - ((uint32_t)value & 1)));
         return value <= UINT32_MAX;
     case TEXT:
     case BYTES:
@@ -159,9 +169,9 @@ static bool take_field(struct bytes *b, const struct field *f, char *row)
     if (value > b->left)
         return false;
     data = value ? b->at : NULL;
-    memcpy(row + f->at, &data, sizeof(data));
+    memcpy(part_of(row, f->at), &data, sizeof(data));
     if (f->kind == BYTES)
-        *(size_t *)(row + f->size_at) = (size_t)value;
+        *(size_t *)part_of(row, f->size_at) = (size_t)value;
     else if (value && strnlen((const char *)b->at, (size_t)value) != value - 1)
         return false;
     b->at += value;
@@ -174,7 +184,7 @@ bool record_unpack(enum record which, const void *data, size_t size, struct stor
     struct bytes b = {data, size};
 
     for (size_t i = 0; i < records[which].n && b.left; i++)
-        if (!take_field(&b, &records[which].fields[i], (char *)row))
+        if (!take_field(&b, &records[which].fields[i], row))
             return false;
     return !b.left;
 }
