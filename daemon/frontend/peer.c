@@ -24,9 +24,8 @@
 #include "base/log.h"
 
 #define READ_SIZE (256u * 1024u) /* at most, a connection and turn */
-/* Refusals take a bounded share of the loop, and of the CPU on both ends, so that others do not notice: beyond
- * REFUSALS_AHEAD of them a connection is not read from until it would not have had more at one each REFUSAL_USEC, and
- * then in small pieces. */
+/* Refusals take a bounded share of the loop, and of the CPU on both ends, so that others do not notice: beyond REFUSALS_AHEAD of them a
+ * connection is not read from until it would not have had more at one each REFUSAL_USEC, and then in small pieces. */
 #define REFUSAL_USEC   32u
 #define REFUSALS_AHEAD 64u
 #define READ_REFUSED   4096u
@@ -155,9 +154,8 @@ static ssize_t send_once(struct peer *p)
 
 void peer_refuse(struct peer *p, uint32_t tag, uint32_t code, const char *text, uint64_t retry_usec)
 {
-    struct msg m = {
-        .type = FRAME_ERROR,
-        .error = {.code = code, .text = {text, strnlen(text, CODEC_TEXT_MAX - 1)}, .retry_usec = retry_usec}};
+    struct msg m = {.type = FRAME_ERROR,
+                    .error = {.code = code, .text = {text, strnlen(text, CODEC_TEXT_MAX - 1)}, .retry_usec = retry_usec}};
 
     p->n_refused++;
     peer_send(p, &m, tag, NULL, 0);
@@ -328,8 +326,7 @@ static void half_is_late(evutil_socket_t fd, short what, void *userdata)
 
     peer_mark(p);
     if (p->remote && !p->remote->user) {
-        log_event(LOG_KIND_CONNECTION, LOG_INFO, NULL,
-                  "connection of %s is closed: no handshake in time (handshake-timeout in wsd.conf)",
+        log_event(LOG_KIND_CONNECTION, LOG_INFO, NULL, "connection of %s is closed: no handshake in time (handshake-timeout in wsd.conf)",
                   p->remote->address);
         p->failed = true;
         return;
@@ -517,8 +514,8 @@ static int admit(struct peer *p)
     if (refusal) {
         const struct log_about who = about(p);
 
-        log_event(LOG_KIND_CONNECTION, LOG_INFO, &who, "connection of %s%suid %u pid %d is refused: %s",
-                  p->remote ? p->remote->name : "", p->remote ? ", " : "", p->uid, p->pid, refusal);
+        log_event(LOG_KIND_CONNECTION, LOG_INFO, &who, "connection of %s%suid %u pid %d is refused: %s", p->remote ? p->remote->name : "",
+                  p->remote ? ", " : "", p->uid, p->pid, refusal);
         peer_error(p, 0, 77, refusal);
         p->failed = true;
         return 0;
@@ -681,7 +678,8 @@ void frontend_goodbye(struct frontend *f)
     static const char text[] = "wsd is draining: open calls will end, new ones are refused";
     struct msg m = {.type = FRAME_GOODBYE, .error = {.code = 75, .text = {text, sizeof(text) - 1}}};
 
-    list_for_each (l, &f->peers) {
+    list_for_each(l, &f->peers)
+    {
         struct peer *p = container_of(l, struct peer, link);
 
         if (p->greeted)
@@ -691,7 +689,8 @@ void frontend_goodbye(struct frontend *f)
 
 bool frontend_quiet(const struct frontend *f)
 {
-    list_for_each (l, &f->peers) {
+    list_for_each(l, &f->peers)
+    {
         const struct peer *p = container_of(l, struct peer, link);
 
         if (buffer_size(&p->out))

@@ -176,6 +176,8 @@ static int failed(sqlite3 *s, int code, char why[static STORE_WHY])
         snprintf(why, STORE_WHY, "the file system is full");
     else if (r == -EBUSY)
         snprintf(why, STORE_WHY, "another wsd uses it");
+    else if (r == -ENOMEM) /* SQLite may not know of it */
+        snprintf(why, STORE_WHY, "out of memory");
     else
         snprintf(why, STORE_WHY, "%.120s", s ? sqlite3_errmsg(s) : sqlite3_errstr(code));
     return r;

@@ -687,22 +687,26 @@ START_TEST(one_of_a_newer_wsd_is_left_alone)
 }
 END_TEST
 
+/* The tables of the first version. */
+#define FIRST_TABLES \
+    "CREATE TABLE jobs (number INTEGER PRIMARY KEY, id BLOB NOT NULL, uid INTEGER NOT NULL, plugin BLOB NOT NULL, " \
+    "function BLOB NOT NULL, directory BLOB, job_key BLOB, priority INTEGER NOT NULL, function_flags INTEGER NOT NULL, " \
+    "timeout_usec INTEGER NOT NULL, retry_usec INTEGER NOT NULL, retries INTEGER NOT NULL, retry_on INTEGER NOT NULL, " \
+    "retried INTEGER NOT NULL DEFAULT 0, attempts INTEGER NOT NULL DEFAULT 0, state INTEGER NOT NULL, " \
+    "started INTEGER NOT NULL DEFAULT 0, dead INTEGER NOT NULL DEFAULT 0, exit INTEGER NOT NULL DEFAULT 0, " \
+    "argc INTEGER NOT NULL, submitted_usec INTEGER NOT NULL, due_usec INTEGER NOT NULL, " \
+    "ended_usec INTEGER NOT NULL DEFAULT 0, queued_usec INTEGER NOT NULL DEFAULT 0, run_usec INTEGER NOT NULL DEFAULT 0, " \
+    "cpu_usec INTEGER NOT NULL DEFAULT 0, done INTEGER NOT NULL DEFAULT 0, total INTEGER NOT NULL DEFAULT 0, " \
+    "output_size INTEGER NOT NULL DEFAULT 0, error BLOB, status BLOB, worker BLOB, backtrace BLOB);" \
+    "CREATE UNIQUE INDEX jobs_key ON jobs (uid, job_key) WHERE job_key IS NOT NULL;" \
+    "CREATE TABLE inputs (number INTEGER PRIMARY KEY, args BLOB, input BLOB);" \
+    "CREATE TABLE results (number INTEGER PRIMARY KEY, output BLOB);"
+
 /* The tables as they were before there were delays and schedules, with a job in them. */
 START_TEST(one_of_an_older_wsd_is_taken_over)
 {
     static const char old[] =
-        "CREATE TABLE jobs (number INTEGER PRIMARY KEY, id BLOB NOT NULL, uid INTEGER NOT NULL, plugin BLOB NOT NULL, "
-        "function BLOB NOT NULL, directory BLOB, job_key BLOB, priority INTEGER NOT NULL, function_flags INTEGER NOT NULL, "
-        "timeout_usec INTEGER NOT NULL, retry_usec INTEGER NOT NULL, retries INTEGER NOT NULL, retry_on INTEGER NOT NULL, "
-        "retried INTEGER NOT NULL DEFAULT 0, attempts INTEGER NOT NULL DEFAULT 0, state INTEGER NOT NULL, "
-        "started INTEGER NOT NULL DEFAULT 0, dead INTEGER NOT NULL DEFAULT 0, exit INTEGER NOT NULL DEFAULT 0, "
-        "argc INTEGER NOT NULL, submitted_usec INTEGER NOT NULL, due_usec INTEGER NOT NULL, "
-        "ended_usec INTEGER NOT NULL DEFAULT 0, queued_usec INTEGER NOT NULL DEFAULT 0, run_usec INTEGER NOT NULL DEFAULT 0, "
-        "cpu_usec INTEGER NOT NULL DEFAULT 0, done INTEGER NOT NULL DEFAULT 0, total INTEGER NOT NULL DEFAULT 0, "
-        "output_size INTEGER NOT NULL DEFAULT 0, error BLOB, status BLOB, worker BLOB, backtrace BLOB);"
-        "CREATE UNIQUE INDEX jobs_key ON jobs (uid, job_key) WHERE job_key IS NOT NULL;"
-        "CREATE TABLE inputs (number INTEGER PRIMARY KEY, args BLOB, input BLOB);"
-        "CREATE TABLE results (number INTEGER PRIMARY KEY, output BLOB);"
+        FIRST_TABLES
         "INSERT INTO jobs (number, id, uid, plugin, function, priority, function_flags, timeout_usec, retry_usec, retries, retry_on, "
         "state, argc, submitted_usec, due_usec) "
         "VALUES (7, zeroblob(16), 1, CAST('p' AS BLOB) || x'00', x'00', 0, 0, 0, 0, 0, 0, 3, 0, 0, 0);"
@@ -730,20 +734,15 @@ END_TEST
 START_TEST(what_had_a_column_each_is_taken_over)
 {
     static const char old[] =
-        "CREATE TABLE jobs (number INTEGER PRIMARY KEY, id BLOB NOT NULL, uid INTEGER NOT NULL, plugin BLOB NOT NULL, "
-        "function BLOB NOT NULL, directory BLOB, job_key BLOB, priority INTEGER NOT NULL, function_flags INTEGER NOT NULL, "
-        "timeout_usec INTEGER NOT NULL, retry_usec INTEGER NOT NULL, retries INTEGER NOT NULL, retry_on INTEGER NOT NULL, "
-        "retried INTEGER NOT NULL DEFAULT 0, attempts INTEGER NOT NULL DEFAULT 0, state INTEGER NOT NULL, "
-        "started INTEGER NOT NULL DEFAULT 0, dead INTEGER NOT NULL DEFAULT 0, exit INTEGER NOT NULL DEFAULT 0, "
-        "argc INTEGER NOT NULL, submitted_usec INTEGER NOT NULL, due_usec INTEGER NOT NULL, "
-        "ended_usec INTEGER NOT NULL DEFAULT 0, queued_usec INTEGER NOT NULL DEFAULT 0, run_usec INTEGER NOT NULL DEFAULT 0, "
-        "cpu_usec INTEGER NOT NULL DEFAULT 0, done INTEGER NOT NULL DEFAULT 0, total INTEGER NOT NULL DEFAULT 0, "
-        "output_size INTEGER NOT NULL DEFAULT 0, error BLOB, status BLOB, worker BLOB, backtrace BLOB, "
-        "due_at INTEGER NOT NULL DEFAULT 0, delay_usec INTEGER NOT NULL DEFAULT 0, wait_usec INTEGER NOT NULL DEFAULT 0, "
-        "tags BLOB, runs_after BLOB, args BLOB, input BLOB, output BLOB);"
-        "CREATE UNIQUE INDEX jobs_key ON jobs (uid, job_key) WHERE job_key IS NOT NULL;"
-        "CREATE TABLE inputs (number INTEGER PRIMARY KEY, args BLOB, input BLOB);"
-        "CREATE TABLE results (number INTEGER PRIMARY KEY, output BLOB);"
+        FIRST_TABLES
+        "ALTER TABLE jobs ADD COLUMN due_at INTEGER NOT NULL DEFAULT 0;"
+        "ALTER TABLE jobs ADD COLUMN delay_usec INTEGER NOT NULL DEFAULT 0;"
+        "ALTER TABLE jobs ADD COLUMN wait_usec INTEGER NOT NULL DEFAULT 0;"
+        "ALTER TABLE jobs ADD COLUMN tags BLOB;"
+        "ALTER TABLE jobs ADD COLUMN runs_after BLOB;"
+        "ALTER TABLE jobs ADD COLUMN args BLOB;"
+        "ALTER TABLE jobs ADD COLUMN input BLOB;"
+        "ALTER TABLE jobs ADD COLUMN output BLOB;"
         "CREATE TABLE schedules (number INTEGER PRIMARY KEY, uid INTEGER NOT NULL, name BLOB NOT NULL, calendar BLOB NOT NULL, "
         "plugin BLOB NOT NULL, function BLOB NOT NULL, directory BLOB, args BLOB, argc INTEGER NOT NULL, "
         "priority INTEGER NOT NULL, timeout_usec INTEGER NOT NULL, retries INTEGER NOT NULL, retry_on INTEGER NOT NULL, "
@@ -840,6 +839,50 @@ START_TEST(what_had_a_column_each_is_taken_over)
 }
 END_TEST
 
+/* Below, at and above what has room in a request. */
+START_TEST(records_of_each_size_come_back)
+{
+    char plugin[40], where[64];
+    unsigned n = 0;
+
+    open_store();
+    memset(plugin, 'p', sizeof(plugin));
+    plugin[sizeof(plugin) - 1] = 0;
+    for (size_t size = 20; size < sizeof(where); size++) {
+        struct store_request r = add_request(size);
+
+        memset(where, 'd', size);
+        where[size] = 0;
+        r.row.plugin = r.row.function = plugin;
+        r.row.directory = where;
+        ck_assert_int_eq(do_one(&r), 0);
+        n += r.record_size >= STORE_ROOM - 1 && r.record_size <= STORE_ROOM + 1;
+    }
+    ck_assert_uint_eq(n, 3);
+    again();
+    ck_assert_uint_eq(seen.n, sizeof(where) - 20);
+    for (unsigned i = 0; i < seen.n; i++) {
+        ck_assert_str_eq(seen.rows[i].plugin, plugin);
+        ck_assert_str_eq(seen.rows[i].function, plugin);
+        ck_assert_uint_eq(strlen(seen.rows[i].directory), 20 + i);
+    }
+}
+END_TEST
+
+START_TEST(one_without_memory_says_so_and_takes_no_other_down)
+{
+    struct store_request r = add_request(1);
+
+    open_store();
+    r.row.input_size = 5000; /* of a descriptor that is none: as where it cannot be mapped */
+    ck_assert_int_eq(do_one(&r), -ENOMEM);
+    ck_assert_str_eq(r.why, "out of memory");
+    ck_assert_int_eq(add(2), 0);
+    again();
+    ck_assert_uint_eq(seen.n, 1);
+}
+END_TEST
+
 static void unanswered(struct store_request *r)
 {
     n_unanswered++;
@@ -888,6 +931,8 @@ int main(void)
     tcase_add_test(tc, one_of_a_newer_wsd_is_left_alone);
     tcase_add_test(tc, one_of_an_older_wsd_is_taken_over);
     tcase_add_test(tc, what_had_a_column_each_is_taken_over);
+    tcase_add_test(tc, records_of_each_size_come_back);
+    tcase_add_test(tc, one_without_memory_says_so_and_takes_no_other_down);
     tcase_add_test(tc, what_was_posted_is_written_at_the_end);
     suite_add_tcase(s, tc);
     srunner_run_all(r, CK_NORMAL);
