@@ -2,11 +2,10 @@
  *
  * database.c: what stands where in the store's database, and the statements for it.
  * Owns the connection. One thread at a time: whoever opens it, then the store's own.
- * Keeps: a row is whole or not there; what a job was given stays until it cannot be needed any more, its output until the
+ * Keeps: a request is whole on disk or not there; what a job was given stays until it cannot be needed any more, its output until the
  * job is dropped.
- * Three tables, so that a change of state does not write the bytes again: jobs (what is known of each), inputs (what it
- * was given) and results (what it put out). Up to STORE_SMALL bytes stand in jobs itself: a change of state writes that page
- * anyway, and another table would be another page each time. What no statement asks for stands in two records (record.h).
+ * What happens to jobs stands in the log (log.h), with up to STORE_SMALL bytes of what they were given or put out; what is larger has a
+ * table of its own each, where it is written once and goes when it is not wanted any more. So have keys, for SQLite to compare.
  * Does not know what a state means, or when something is to go. */
 #include "store/database.h"
 
@@ -20,36 +19,29 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
-#include "store/record.h"
+#include "store/log.h"
 
-#define VERSION   5    /* of the tables */
+#define VERSION   6    /* of the tables */
 #define LOG_PAGES 1000 /* of the write-ahead log, at which they are copied into the database: 4 MiB */
 
 enum statement {
-    BEGIN, COMMIT, ROLLBACK, ADD_JOB, ADD_INPUT, START, INPUT, RETRY, END, DROP_INPUT, ADD_RESULT, DROP_RESULT, RESULT,
-    REQUEUE, GIVEN, DROP_JOB, ADD_SCHEDULE, NOTE_SCHEDULE, DROP_SCHEDULE, N_STATEMENTS
+    BEGIN, COMMIT, ROLLBACK, ADD_KEY, DROP_KEY, ADD_INPUT, INPUT, GIVEN, DROP_INPUT, ADD_RESULT, RESULT, DROP_RESULT,
+    ADD_SCHEDULE, NOTE_SCHEDULE, DROP_SCHEDULE, N_STATEMENTS
 };
 
 static const char *const sql[N_STATEMENTS] = {
     [BEGIN] = "BEGIN",
     [COMMIT] = "COMMIT",
     [ROLLBACK] = "ROLLBACK",
-    [ADD_JOB] = "INSERT INTO jobs (number, id, uid, job_key, state, given, args, input) VALUES (?1,?2,?3,?4,?5,?6,?7,?8)",
+    [ADD_KEY] = "INSERT INTO keys (number, uid, job_key) VALUES (?1,?2,?3)",
+    [DROP_KEY] = "DELETE FROM keys WHERE number = ?1",
     [ADD_INPUT] = "INSERT INTO inputs (number, args, input) VALUES (?1,?2,?3)",
-    [START] = "UPDATE jobs SET started = 1 WHERE number = ?1",
     [INPUT] = "SELECT input FROM inputs WHERE number = ?1",
-    [RETRY] = "UPDATE jobs SET state = ?2, started = 0, known = ?3 WHERE number = ?1",
-    [END] = "UPDATE jobs SET state = ?2, started = 0, known = ?3, dead = ?4, output = ?5, args = CASE WHEN ?4 THEN args END, "
-            "input = CASE WHEN ?4 THEN input END WHERE number = ?1",
+    [GIVEN] = "SELECT args, CASE WHEN length(input) <= ?2 THEN input END FROM inputs WHERE number = ?1",
     [DROP_INPUT] = "DELETE FROM inputs WHERE number = ?1",
     [ADD_RESULT] = "INSERT OR REPLACE INTO results (number, output) VALUES (?1,?2)",
+    [RESULT] = "SELECT output FROM results WHERE number = ?1",
     [DROP_RESULT] = "DELETE FROM results WHERE number = ?1",
-    [RESULT] = "SELECT ifnull(j.output, r.output) FROM jobs j LEFT JOIN results r ON r.number = j.number "
-               "WHERE j.number = ?1 AND ifnull(j.output, r.output) IS NOT NULL",
-    [REQUEUE] = "UPDATE jobs SET state = ?2, started = 0, known = ?3, dead = 0, output = NULL WHERE number = ?1 AND dead = 1",
-    [GIVEN] = "SELECT ifnull(j.args, i.args), ifnull(j.input, CASE WHEN length(i.input) <= ?2 THEN i.input END), "
-              "ifnull(length(ifnull(j.input, i.input)), 0) FROM jobs j LEFT JOIN inputs i ON i.number = j.number WHERE j.number = ?1",
-    [DROP_JOB] = "DELETE FROM jobs WHERE number = ?1",
     [ADD_SCHEDULE] = "INSERT INTO schedules (number, uid, name, calendar, plugin, function, directory, args, argc, priority, "
                      "timeout_usec, retries, retry_on, retry_usec, wait_usec, durable, persistent, configured, due_usec) "
                      "VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19)",
@@ -124,18 +116,20 @@ static const char *const upgrades[VERSION] = {
           "CREATE UNIQUE INDEX jobs_key ON jobs (uid, job_key) WHERE job_key IS NOT NULL;"
           "PRAGMA user_version = 5;"
           "COMMIT;",
+    [5] = "BEGIN;" LOG_TABLE
+          "CREATE TABLE keys (number INTEGER PRIMARY KEY, uid INTEGER NOT NULL, job_key BLOB NOT NULL);"
+          "CREATE UNIQUE INDEX keys_key ON keys (uid, job_key);"
+          "INSERT INTO keys SELECT number, uid, job_key FROM jobs WHERE job_key IS NOT NULL;"
+          "INSERT INTO log SELECT j.number, entries(j.number, id, uid, job_key, state, started, dead, given, known, j.args, j.input, "
+          "output, ifnull(length(i.args), 0), ifnull(length(i.input), 0)) FROM jobs j LEFT JOIN inputs i ON i.number = j.number;"
+          "DROP TABLE jobs;"
+          "PRAGMA user_version = 6;"
+          "COMMIT;",
 };
-
-/* What was given to a job that has ended is not wanted at the start, and neither is a large input. */
-static const char all[] =
-    "SELECT j.number, id, uid, job_key, state, started, dead, given, known, "
-    "CASE WHEN state < ?1 THEN ifnull(j.args, i.args) END, "
-    "CASE WHEN state < ?1 THEN ifnull(j.input, CASE WHEN length(i.input) <= ?2 THEN i.input END) END, "
-    "ifnull(length(ifnull(j.input, i.input)), 0), ifnull(length(ifnull(j.args, i.args)), 0) "
-    "FROM jobs j LEFT JOIN inputs i ON i.number = j.number ORDER BY j.number";
 
 struct database {
     sqlite3 *sqlite;
+    struct log log;
     int n_frames;         /* pages in the log, as far as is known */
     sqlite3_stmt *statements[N_STATEMENTS];
 };
@@ -178,6 +172,8 @@ static int failed(sqlite3 *s, int code, char why[static STORE_WHY])
         snprintf(why, STORE_WHY, "another wsd uses it");
     else if (r == -ENOMEM) /* SQLite may not know of it */
         snprintf(why, STORE_WHY, "out of memory");
+    else if (r == -EBADMSG && s && errno_of(s, sqlite3_errcode(s)) != r) /* nor of this */
+        snprintf(why, STORE_WHY, "what it says of jobs is damaged");
     else
         snprintf(why, STORE_WHY, "%.120s", s ? sqlite3_errmsg(s) : sqlite3_errstr(code));
     return r;
@@ -221,6 +217,71 @@ static void record(sqlite3_context *context, int n, sqlite3_value **values)
         sqlite3_result_blob64(context, buffer_data(&b), buffer_size(&b), SQLITE_TRANSIENT);
 }
 
+static const void *bytes_of(sqlite3_value *value, size_t *ret_size)
+{
+    *ret_size = (size_t)sqlite3_value_bytes(value);
+    return sqlite3_value_blob(value);
+}
+
+static const char *text_of(sqlite3_value *value)
+{
+    return sqlite3_value_blob(value);
+}
+
+static int put_record(struct buffer *to, enum entry_kind kind, unsigned flags, const struct store_row *row)
+{
+    _cleanup_(buffer_deinit) struct buffer b = {0};
+    struct entry e = {.kind = kind, .flags = flags, .number = row->number};
+
+    if (kind != ENTRY_STARTED && record_pack(kind == ENTRY_GIVEN ? RECORD_GIVEN : RECORD_KNOWN, row, &b) < 0)
+        return -ENOMEM;
+    e.data = buffer_data(&b);
+    e.size = buffer_size(&b);
+    return entry_put(to, &e);
+}
+
+/* For an upgrade: a row of the fifth version as entries of the log. Its columns are the parameters. */
+static void entries(sqlite3_context *context, int n, sqlite3_value **v)
+{
+    _cleanup_(buffer_deinit) struct buffer b = {0};
+    struct store_row row = {.input_fd = -1};
+    size_t size, n_known;
+    const void *given = bytes_of(v[7], &size), *known = bytes_of(v[8], &n_known);
+
+    if (!record_unpack(RECORD_GIVEN, given, size, &row)) {
+        sqlite3_result_error_code(context, SQLITE_CORRUPT);
+        return;
+    }
+    row.number = (uint64_t)sqlite3_value_int64(v[0]);
+    if (sqlite3_value_bytes(v[1]) == sizeof(row.id))
+        memcpy(row.id, sqlite3_value_blob(v[1]), sizeof(row.id));
+    row.uid = (uint32_t)sqlite3_value_int64(v[2]);
+    row.key = text_of(v[3]);
+    row.state = (uint32_t)sqlite3_value_int64(v[4]);
+    row.args = bytes_of(v[9], &row.args_size);
+    row.input = bytes_of(v[10], &row.input_size);
+    row.args_size += (size_t)sqlite3_value_int64(v[12]);
+    row.input_size += (size_t)sqlite3_value_int64(v[13]);
+    bool apart = !row.args && !row.input && row.args_size + row.input_size;
+    bool started = sqlite3_value_int(v[5]), dead = sqlite3_value_int(v[6]);
+    int r = put_record(&b, ENTRY_GIVEN, (apart ? ENTRY_APART : 0u) | (row.key ? ENTRY_KEYED : 0u), &row);
+    if (r == 0 && n_known) {
+        if (!record_unpack(RECORD_KNOWN, known, n_known, &row)) {
+            sqlite3_result_error_code(context, SQLITE_CORRUPT);
+            return;
+        }
+        row.output = bytes_of(v[11], &size);
+        apart = !row.output && row.output_size;
+        r = put_record(&b, ENTRY_KNOWN, (apart ? ENTRY_APART : 0u) | (dead ? ENTRY_DEAD : 0u), &row);
+    }
+    if (r == 0 && started)
+        r = put_record(&b, ENTRY_STARTED, 0, &row);
+    if (r < 0)
+        sqlite3_result_error_nomem(context);
+    else
+        sqlite3_result_blob64(context, buffer_data(&b), buffer_size(&b), SQLITE_TRANSIENT);
+}
+
 static int prepare(struct database *db, char why[static STORE_WHY])
 {
     int version = 0, code = sqlite3_exec(db->sqlite, lock, NULL, NULL, NULL);
@@ -235,11 +296,15 @@ static int prepare(struct database *db, char why[static STORE_WHY])
         code = sqlite3_exec(db->sqlite, setup, NULL, NULL, NULL);
     if (code == SQLITE_OK && version < VERSION)
         code = sqlite3_create_function(db->sqlite, "record", -1, SQLITE_UTF8 | SQLITE_DETERMINISTIC, NULL, record, NULL, NULL);
+    if (code == SQLITE_OK && version < VERSION)
+        code = sqlite3_create_function(db->sqlite, "entries", 14, SQLITE_UTF8 | SQLITE_DETERMINISTIC, NULL, entries, NULL, NULL);
     sqlite3_wal_hook(db->sqlite, on_commit, db);
     for (; version < VERSION && code == SQLITE_OK; version++)
         code = sqlite3_exec(db->sqlite, upgrades[version], NULL, NULL, NULL);
     for (int i = 0; i < N_STATEMENTS && code == SQLITE_OK; i++)
         code = sqlite3_prepare_v3(db->sqlite, sql[i], -1, SQLITE_PREPARE_PERSISTENT, &db->statements[i], NULL);
+    if (code == SQLITE_OK)
+        code = log_open(&db->log, db->sqlite);
     return code == SQLITE_OK ? 0 : failed(db->sqlite, code, why);
 }
 
@@ -276,6 +341,7 @@ struct database *database_free(struct database *db)
         return NULL;
     for (int i = 0; i < N_STATEMENTS; i++)
         sqlite3_finalize(db->statements[i]);
+    log_deinit(&db->log);
     sqlite3_close(db->sqlite);
     free(db);
     return NULL;
@@ -308,57 +374,73 @@ static void id_of(sqlite3_stmt *st, int at, struct store_row *row)
         memcpy(row->id, sqlite3_column_blob(st, at), sizeof(row->id));
 }
 
-static bool record_of(enum record which, sqlite3_stmt *st, int at, struct store_row *row)
+/* Where it has input apart from the log: that, and the arguments, as far as it is small; *ret points to them until the statement is
+ * reset. */
+static int given_apart(struct database *db, uint64_t of_number, struct store_row *ret)
 {
-    const void *data = sqlite3_column_blob(st, at);
+    sqlite3_stmt *st = db->statements[GIVEN];
+    int code;
 
-    return record_unpack(which, data, (size_t)sqlite3_column_bytes(st, at), row);
+    sqlite3_bind_int64(st, 1, (sqlite3_int64)of_number);
+    sqlite3_bind_int64(st, 2, STORE_INLINE);
+    code = sqlite3_step(st);
+    if (code != SQLITE_ROW)
+        return code == SQLITE_DONE ? SQLITE_CORRUPT : code;
+    ret->args = sqlite3_column_blob(st, 0);
+    ret->input = sqlite3_column_blob(st, 1);
+    return SQLITE_OK;
 }
 
-static bool row_of(sqlite3_stmt *st, struct store_row *row)
+static int unpack(struct database *db, const struct logged *job, enum entry_kind kind, struct store_row *row)
 {
-    int at = 0;
+    struct entry e;
+    int code = log_read(&db->log, job, kind, &e);
 
+    if (code != SQLITE_OK)
+        return code;
+    return record_unpack(kind == ENTRY_GIVEN ? RECORD_GIVEN : RECORD_KNOWN, e.data, e.size, row) ? SQLITE_OK : SQLITE_CORRUPT;
+}
+
+/* What was given to a job that has ended is not wanted at the start, and neither is a large input. */
+static int row_of(struct database *db, const struct logged *job, struct store_row *row)
+{
     *row = (struct store_row){.input_fd = -1};
-    row->number = number(st, &at);
-    id_of(st, at++, row);
-    row->uid = small(st, &at);
-    row->key = text(st, &at);
-    row->state = small(st, &at);
-    row->started = small(st, &at);
-    row->dead = small(st, &at);
-    if (!record_of(RECORD_GIVEN, st, at++, row))
-        return false;
-    if (row->state >= STORE_FINAL || sqlite3_column_bytes(st, at)) /* it waits for nobody any more */
+    int code = unpack(db, job, ENTRY_GIVEN, row);
+
+    if (code == SQLITE_OK && job->at.known)
+        code = unpack(db, job, ENTRY_KNOWN, row);
+    row->number = logged_number(job);
+    row->started = job->at.started != 0;
+    row->dead = job->at.known_flags & ENTRY_DEAD ? 1 : 0;
+    bool final = row->state >= STORE_FINAL;
+    if (final || job->at.known) /* it waits for nobody any more */
         row->after_size = 0;
-    if (!record_of(RECORD_KNOWN, st, at++, row))
-        return false;
-    row->args = sqlite3_column_blob(st, at++);
-    row->input = sqlite3_column_blob(st, at++);
-    row->input_size = number(st, &at);
-    row->args_size = number(st, &at);
-    return row->plugin && row->function;
+    if (final)
+        row->args = row->input = NULL;
+    if (final && !row->dead)
+        row->args_size = row->input_size = 0;
+    if (code == SQLITE_OK && !final && job->at.given_flags & ENTRY_APART)
+        code = given_apart(db, logged_number(job), row);
+    return code == SQLITE_OK && !(row->plugin && row->function) ? SQLITE_CORRUPT : code;
 }
 
 int database_each(struct database *db, int (*each)(const struct store_row *row, void *userdata), void *userdata,
                   char why[static STORE_WHY])
 {
-    sqlite3_stmt *st = NULL;
+    _cleanup_(freep) struct logged **all = log_sorted(&db->log);
     struct store_row row;
-    int r = 0, code = sqlite3_prepare_v2(db->sqlite, all, -1, &st, NULL);
+    int r = 0, code = all ? SQLITE_OK : SQLITE_NOMEM;
 
-    if (code == SQLITE_OK) {
-        sqlite3_bind_int64(st, 1, STORE_FINAL);
-        sqlite3_bind_int64(st, 2, STORE_INLINE);
-        while (r == 0 && (code = sqlite3_step(st)) == SQLITE_ROW) {
-            r = row_of(st, &row) ? each(&row, userdata) : -EBADMSG;
-        }
+    for (size_t i = 0; i < db->log.index.n && r == 0 && code == SQLITE_OK; i++) {
+        code = row_of(db, all[i], &row);
+        if (code == SQLITE_OK)
+            r = each(&row, userdata);
+        sqlite3_reset(db->statements[GIVEN]);
     }
-    if (r == 0 && code != SQLITE_DONE)
-        r = failed(db->sqlite, code, why);
-    else if (r < 0)
+    if (code != SQLITE_OK)
+        return failed(db->sqlite, code, why);
+    if (r < 0)
         snprintf(why, STORE_WHY, "%s", strerror(-r));
-    sqlite3_finalize(st);
     return r;
 }
 
@@ -439,26 +521,37 @@ static int run_simple(struct database *db, enum statement which, char why[static
 
 int database_begin(struct database *db, char why[static STORE_WHY])
 {
+    log_begin(&db->log);
     return run_simple(db, BEGIN, why);
 }
 
 int database_commit(struct database *db, char why[static STORE_WHY])
 {
-    return run_simple(db, COMMIT, why);
-}
+    int code = log_flush(&db->log);
+    int r = code == SQLITE_OK ? run_simple(db, COMMIT, why) : failed(db->sqlite, code, why);
 
-void database_tidy(struct database *db)
-{
-    if (db->n_frames < LOG_PAGES)
-        return;
-    db->n_frames = 0; /* where it fails, the next transaction says so again */
-    (void)sqlite3_wal_checkpoint_v2(db->sqlite, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+    if (r == 0)
+        log_committed(&db->log);
+    return r;
 }
 
 void database_rollback(struct database *db)
 {
     if (!sqlite3_get_autocommit(db->sqlite)) /* else it has been done already */
         (void)run(db, ROLLBACK);
+    log_rolled_back(&db->log);
+}
+
+void database_tidy(struct database *db)
+{
+    char why[STORE_WHY];
+
+    if (log_wants_cleaning(&db->log) && (database_begin(db, why) < 0 || log_clean(&db->log) != SQLITE_OK || database_commit(db, why) < 0))
+        database_rollback(db); /* nothing is lost by it, and it is tried again */
+    if (db->n_frames < LOG_PAGES)
+        return;
+    db->n_frames = 0; /* where it fails, the next transaction says so again */
+    (void)sqlite3_wal_checkpoint_v2(db->sqlite, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
 }
 
 static void put(sqlite3_stmt *st, int at, uint64_t value)
@@ -507,54 +600,57 @@ static int add_input(struct database *db, const struct store_row *row)
     return code;
 }
 
-static int add(struct database *db, const struct store_request *r)
+static int add_key(struct database *db, const struct store_row *row)
 {
-    const struct store_row *row = &r->row;
-    sqlite3_stmt *st = of(db, ADD_JOB, row->number);
-    bool small = row->args_size + row->input_size <= STORE_SMALL && (row->input || !row->input_size);
+    sqlite3_stmt *st = of(db, ADD_KEY, row->number);
 
-    sqlite3_bind_blob(st, 2, row->id, sizeof(row->id), SQLITE_STATIC);
-    put(st, 3, row->uid);
-    put_text(st, 4, row->key);
-    put(st, 5, row->state);
-    put_bytes(st, 6, r->record, r->record_size);
-    if (small) {
-        put_bytes(st, 7, row->args, row->args_size);
-        put_bytes(st, 8, row->input, row->input_size);
-    }
-    int code = run(db, ADD_JOB);
-    return code == SQLITE_OK && !small ? add_input(db, row) : code;
+    put(st, 2, row->uid);
+    put_text(st, 3, row->key);
+    return run(db, ADD_KEY);
 }
 
-/* One of those that write what is known. */
-static int note(struct database *db, enum statement which, const struct store_request *r)
+static int drop_apart(struct database *db, enum statement which, uint64_t row)
 {
-    sqlite3_stmt *st = of(db, which, r->row.number);
-
-    put(st, 2, r->row.state);
-    put_bytes(st, 3, r->record, r->record_size);
+    of(db, which, row);
     return run(db, which);
 }
 
-static int end(struct database *db, const struct store_request *r)
+static int add(struct database *db, const struct store_request *r)
 {
     const struct store_row *row = &r->row;
-    sqlite3_stmt *st = db->statements[END];
-    int code;
+    bool apart = !store_given_fits(row);
+    int code = row->key ? add_key(db, row) : SQLITE_OK;
 
-    put(st, 4, row->dead);
-    if (row->output_size <= STORE_SMALL)
-        put_bytes(st, 5, row->output, row->output_size);
-    code = note(db, END, r);
-    if (code == SQLITE_OK && !row->dead) {
-        of(db, DROP_INPUT, row->number);
-        code = run(db, DROP_INPUT);
-    }
-    if (code == SQLITE_OK && row->output_size > STORE_SMALL) {
+    if (code == SQLITE_OK && apart)
+        code = add_input(db, row);
+    if (code != SQLITE_OK)
+        return code;
+    return log_give(&db->log, row->number, (apart ? ENTRY_APART : 0u) | (row->key ? ENTRY_KEYED : 0u), r->record, r->record_size);
+}
+
+/* Of one that is not there nothing is noted. */
+static int note(struct database *db, struct logged *job, unsigned flags, const struct store_request *r)
+{
+    return job ? log_know(&db->log, job, flags, r->record, r->record_size) : SQLITE_OK;
+}
+
+static int end(struct database *db, struct logged *job, const struct store_request *r)
+{
+    const struct store_row *row = &r->row;
+    bool apart = !store_output_fits(row);
+    int code = SQLITE_OK;
+
+    if (!job)
+        return SQLITE_OK;
+    if (job->at.given_flags & ENTRY_APART && !row->dead)
+        code = drop_apart(db, DROP_INPUT, row->number);
+    if (code == SQLITE_OK && apart) {
         put_bytes(of(db, ADD_RESULT, row->number), 2, row->output, row->output_size);
         code = run(db, ADD_RESULT);
     }
-    return code;
+    if (code != SQLITE_OK)
+        return code;
+    return note(db, job, (apart ? ENTRY_APART : 0u) | (row->dead ? ENTRY_DEAD : 0u), r);
 }
 
 static int add_schedule(struct database *db, const struct store_row *row)
@@ -597,16 +693,32 @@ static int note_schedule(struct database *db, const struct store_row *row)
     return run(db, NOTE_SCHEDULE);
 }
 
-static int drop(struct database *db, uint64_t row)
+static int drop(struct database *db, struct logged *job)
 {
-    static const enum statement which[] = {DROP_JOB, DROP_INPUT, DROP_RESULT};
     int code = SQLITE_OK;
 
-    for (size_t i = 0; i < ARRAY_SIZE(which) && code == SQLITE_OK; i++) {
-        of(db, which[i], row);
-        code = run(db, which[i]);
-    }
-    return code;
+    if (!job)
+        return SQLITE_OK;
+    if (job->at.given_flags & ENTRY_KEYED)
+        code = drop_apart(db, DROP_KEY, logged_number(job));
+    if (code == SQLITE_OK && job->at.given_flags & ENTRY_APART)
+        code = drop_apart(db, DROP_INPUT, logged_number(job));
+    if (code == SQLITE_OK && job->at.known_flags & ENTRY_APART)
+        code = drop_apart(db, DROP_RESULT, logged_number(job));
+    return code == SQLITE_OK ? log_drop(&db->log, job) : code;
+}
+
+static void not_there(struct store_request *r)
+{
+    r->result = -ENOENT;
+    snprintf(r->why, STORE_WHY, "it is not in the store");
+}
+
+static void took(struct store_request *r, int result)
+{
+    r->result = result;
+    if (result < 0)
+        snprintf(r->why, STORE_WHY, "%s", strerror(-result));
 }
 
 /* Copies the one column of the one row. */
@@ -616,18 +728,13 @@ static int read_bytes(struct database *db, enum statement which, struct store_re
     sqlite3_stmt *st = of(db, which, r->row.number);
     int code = sqlite3_step(st);
 
-    if (code == SQLITE_ROW) {
-        r->result = take(r, sqlite3_column_blob(st, 0), (size_t)sqlite3_column_bytes(st, 0));
-        code = SQLITE_OK;
-    } else if (code == SQLITE_DONE) {
-        r->result = -ENOENT;
-        code = SQLITE_OK;
-    }
-    if (r->result < 0)
-        snprintf(r->why, STORE_WHY, "%s", r->result == -ENOENT ? "it is not in the store" : strerror(-r->result));
+    if (code == SQLITE_ROW)
+        took(r, take(r, sqlite3_column_blob(st, 0), (size_t)sqlite3_column_bytes(st, 0)));
+    else if (code == SQLITE_DONE)
+        not_there(r);
     sqlite3_reset(st);
     sqlite3_clear_bindings(st);
-    return code;
+    return code == SQLITE_ROW || code == SQLITE_DONE ? SQLITE_OK : code;
 }
 
 /* Room for so much, with the first bytes in it. */
@@ -672,81 +779,94 @@ static int take_file(struct store_request *r, const void *data, size_t size)
     return 0;
 }
 
-static int start(struct database *db, struct store_request *r)
+static int start(struct database *db, struct logged *job, struct store_request *r)
 {
     int code = SQLITE_OK;
 
-    if (r->row.started) {
-        of(db, START, r->row.number);
-        code = run(db, START);
-    }
+    if (r->row.started && job)
+        code = log_start(&db->log, job);
     if (code == SQLITE_OK && r->want_input)
         code = read_bytes(db, INPUT, r, take_file);
     return code;
 }
 
-/* The arguments and, where it is small, the input, one behind the other. */
-static int read_given(struct database *db, struct store_request *r)
+static int read_output(struct database *db, const struct logged *job, struct store_request *r)
 {
-    sqlite3_stmt *st = of(db, GIVEN, r->row.number);
-    int code;
+    struct store_row row = {0};
+    int code = SQLITE_OK;
 
-    put(st, 2, STORE_INLINE);
-    code = sqlite3_step(st);
-    if (code == SQLITE_ROW) {
-        size_t args = (size_t)sqlite3_column_bytes(st, 0), input = (size_t)sqlite3_column_bytes(st, 1);
-
-        r->row.args_size = args;
-        r->row.input_size = (size_t)sqlite3_column_int64(st, 2);
-        r->result = take_memory(r, sqlite3_column_blob(st, 0), args + input, args);
-        if (r->result == 0 && input)
-            memcpy((char *)r->reply + args, sqlite3_column_blob(st, 1), input);
-    }
-    sqlite3_reset(st);
-    sqlite3_clear_bindings(st);
-    return r->result == -ENOMEM ? SQLITE_NOMEM : code == SQLITE_ROW ? SQLITE_OK : code;
+    if (job && job->at.known_flags & ENTRY_APART)
+        return read_bytes(db, RESULT, r, take_output);
+    if (job && job->at.known)
+        code = unpack(db, job, ENTRY_KNOWN, &row);
+    if (code == SQLITE_OK && row.output)
+        took(r, take_output(r, row.output, row.output_size));
+    else if (code == SQLITE_OK)
+        not_there(r);
+    return code;
 }
 
-static int requeue(struct database *db, struct store_request *r)
+/* The arguments and, where it is small, the input, one behind the other. */
+static int read_given(struct database *db, const struct logged *job, struct store_request *r)
 {
-    int code = note(db, REQUEUE, r);
+    struct store_row row = {0};
+    int code = unpack(db, job, ENTRY_GIVEN, &row);
 
-    if (code == SQLITE_OK && sqlite3_changes(db->sqlite) == 0) {
-        r->result = -ENOENT;
-        snprintf(r->why, STORE_WHY, "it is not in the store");
-        return code;
-    }
+    if (code == SQLITE_OK && job->at.given_flags & ENTRY_APART)
+        code = given_apart(db, logged_number(job), &row);
     if (code == SQLITE_OK) {
-        of(db, DROP_RESULT, r->row.number);
-        code = run(db, DROP_RESULT);
+        size_t input = row.input ? row.input_size : 0;
+
+        r->row.args_size = row.args_size;
+        r->row.input_size = row.input_size;
+        r->result = take_memory(r, row.args, row.args_size + input, row.args_size);
+        if (r->result == 0 && input)
+            memcpy((char *)r->reply + row.args_size, row.input, input);
     }
-    return code == SQLITE_OK ? read_given(db, r) : code;
+    sqlite3_reset(db->statements[GIVEN]);
+    return r->result == -ENOMEM ? SQLITE_NOMEM : code;
+}
+
+static int requeue(struct database *db, struct logged *job, struct store_request *r)
+{
+    int code = SQLITE_OK;
+
+    if (!job || !(job->at.known_flags & ENTRY_DEAD)) {
+        not_there(r);
+        return SQLITE_OK;
+    }
+    if (job->at.known_flags & ENTRY_APART)
+        code = drop_apart(db, DROP_RESULT, logged_number(job));
+    if (code == SQLITE_OK)
+        code = note(db, job, 0, r);
+    return code == SQLITE_OK ? read_given(db, job, r) : code;
 }
 
 static int act(struct database *db, struct store_request *r)
 {
+    struct logged *job = r->op == STORE_ADD ? NULL : log_find(&db->log, r->row.number);
+
     switch (r->op) {
     case STORE_ADD:
         return add(db, r);
     case STORE_START:
-        return start(db, r);
+        return start(db, job, r);
     case STORE_RETRY:
-        return note(db, RETRY, r);
+        return note(db, job, 0, r);
     case STORE_END:
-        return end(db, r);
+        return end(db, job, r);
     case STORE_READ:
-        return read_bytes(db, RESULT, r, take_output);
+        return read_output(db, job, r);
     case STORE_REQUEUE:
-        return requeue(db, r);
+        return requeue(db, job, r);
     case STORE_DROP:
-        return drop(db, r->row.number);
+        return drop(db, job);
     case STORE_SCHEDULE_ADD:
         return add_schedule(db, &r->row);
     case STORE_SCHEDULE_NOTE:
         return note_schedule(db, &r->row);
     case STORE_SCHEDULE_DROP:
-        of(db, DROP_SCHEDULE, r->row.number);
-        return run(db, DROP_SCHEDULE);
+        return drop_apart(db, DROP_SCHEDULE, r->row.number);
     }
     return SQLITE_MISUSE;
 }

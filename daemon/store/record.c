@@ -9,7 +9,10 @@
 
 #define VARINT_MAX 10u
 
-enum kind { SMALL, NUMBER, SIGNED, TEXT, BYTES };
+#define ENTRY_KIND_BITS 3
+#define ENTRY_FLAGS 7u
+
+enum kind { SMALL, NUMBER, SIGNED, ID, TEXT, BYTES };
 
 struct field {
     enum kind kind;
@@ -23,14 +26,15 @@ static const struct field given[] = {
     FIELD(TEXT, plugin), FIELD(TEXT, function), FIELD(TEXT, directory), FIELD(SIGNED, priority), FIELD(NUMBER, function_flags),
     FIELD(NUMBER, timeout_usec), FIELD(NUMBER, retry_usec), FIELD(SMALL, retries), FIELD(SMALL, retry_on),
     FIELD(NUMBER, submitted_usec), FIELD(NUMBER, due_usec), FIELD(SMALL, due_at), FIELD(NUMBER, delay_usec),
-    FIELD(NUMBER, wait_usec), FIELD(SMALL, argc), FIELD(TEXT, tags), FIELD_BYTES(after),
+    FIELD(NUMBER, wait_usec), FIELD(SMALL, argc), FIELD(TEXT, tags), FIELD_BYTES(after), FIELD(ID, id), FIELD(SMALL, uid),
+    FIELD(SMALL, state), FIELD(TEXT, key), FIELD(NUMBER, args_size), FIELD(NUMBER, input_size), FIELD_BYTES(args), FIELD_BYTES(input),
 };
 
 static const struct field known[] = {
     FIELD(SMALL, exit), FIELD(SMALL, retried), FIELD(SMALL, attempts), FIELD(NUMBER, due_usec), FIELD(SMALL, due_at),
     FIELD(NUMBER, ended_usec), FIELD(NUMBER, queued_usec), FIELD(NUMBER, run_usec), FIELD(NUMBER, cpu_usec),
     FIELD(NUMBER, done), FIELD(NUMBER, total), FIELD(NUMBER, output_size), FIELD(TEXT, error), FIELD(TEXT, status),
-    FIELD(TEXT, worker), FIELD(TEXT, backtrace),
+    FIELD(TEXT, worker), FIELD(TEXT, backtrace), FIELD(SMALL, state), FIELD_BYTES(output),
 };
 
 static const struct {
@@ -68,6 +72,7 @@ static uint64_t number_of(const struct field *f, const struct store_row *row)
     case SIGNED:
         i = *(const int *)part(row, f->at);
         return (uint32_t)i << 1 ^ (i < 0 ? UINT32_MAX : 0);
+    case ID:
     case TEXT:
     case BYTES:
         break;
@@ -103,6 +108,8 @@ static int put_field(struct buffer *to, const struct field *f, const struct stor
     const void *data;
     size_t size;
 
+    if (f->kind == ID)
+        return buffer_put(to, part(row, f->at), sizeof(row->id)) < 0 ? -ENOMEM : 0;
     if (f->kind != TEXT && f->kind != BYTES)
         return record_put_number(to, number_of(f, row));
     memcpy(&data, part(row, f->at), sizeof(data));
@@ -150,6 +157,14 @@ static bool take_field(struct bytes *b, const struct field *f, struct store_row 
     uint64_t value;
     const void *data;
 
+    if (f->kind == ID) {
+        if (b->left < sizeof(row->id))
+            return false;
+        memcpy(part_of(row, f->at), b->at, sizeof(row->id));
+        b->at += sizeof(row->id);
+        b->left -= sizeof(row->id);
+        return true;
+    }
     if (!take_number(b, &value))
         return false;
     switch (f->kind) {
@@ -162,6 +177,7 @@ static bool take_field(struct bytes *b, const struct field *f, struct store_row 
     case SIGNED:
         *(int *)part_of(row, f->at) = (int)((uint32_t)value >> 1 ^ (0u - ((uint32_t)value & 1)));
         return value <= UINT32_MAX;
+    case ID:
     case TEXT:
     case BYTES:
         break;
@@ -170,9 +186,9 @@ static bool take_field(struct bytes *b, const struct field *f, struct store_row 
         return false;
     data = value ? b->at : NULL;
     memcpy(part_of(row, f->at), &data, sizeof(data));
-    if (f->kind == BYTES)
+    if (f->kind == BYTES && value) /* none: they may stand elsewhere, and the size be known */
         *(size_t *)part_of(row, f->size_at) = (size_t)value;
-    else if (value && strnlen((const char *)b->at, (size_t)value) != value - 1)
+    else if (f->kind == TEXT && value && strnlen((const char *)b->at, (size_t)value) != value - 1)
         return false;
     b->at += value;
     b->left -= (size_t)value;
@@ -187,4 +203,56 @@ bool record_unpack(enum record which, const void *data, size_t size, struct stor
         if (!take_field(&b, &records[which].fields[i], row))
             return false;
     return !b.left;
+}
+
+/* --- entries ------------------------------------------------------------------------------------------------------- */
+
+#define HEAD_MAX (1 + 2 * VARINT_MAX)
+
+static size_t head_of(const struct entry *e, uint8_t head[static HEAD_MAX])
+{
+    head[0] = (uint8_t)(e->kind | e->flags << ENTRY_KIND_BITS);
+    return (size_t)(write_number(write_number(head + 1, e->number), e->size) - head);
+}
+
+int entry_put(struct buffer *to, const struct entry *e)
+{
+    uint8_t *p = buffer_reserve(to, HEAD_MAX + e->size);
+    size_t n;
+
+    if (!p)
+        return -ENOMEM;
+    n = head_of(e, p);
+    if (e->size)
+        memcpy(p + n, e->data, e->size);
+    buffer_commit(to, n + e->size);
+    return 0;
+}
+
+size_t entry_size(const struct entry *e)
+{
+    uint8_t head[HEAD_MAX];
+
+    return head_of(e, head) + e->size;
+}
+
+bool entry_next(const uint8_t **data, size_t *size, struct entry *ret)
+{
+    struct bytes b = {*data, *size};
+    uint64_t n;
+
+    if (!b.left)
+        return false;
+    ret->kind = *b.at & ((1u << ENTRY_KIND_BITS) - 1);
+    ret->flags = *b.at >> ENTRY_KIND_BITS;
+    b.at++;
+    b.left--;
+    if (ret->kind < ENTRY_GIVEN || ret->kind > ENTRY_GONE || ret->flags > ENTRY_FLAGS || !take_number(&b, &ret->number) ||
+        !take_number(&b, &n) || n > b.left)
+        return false;
+    ret->data = b.at;
+    ret->size = (size_t)n;
+    *data = b.at + n;
+    *size = b.left - (size_t)n;
+    return true;
 }

@@ -260,6 +260,24 @@ int store_schedules(struct store *s, int (*each)(const struct store_row *row, vo
     return s->db ? database_schedules(s->db, each, userdata, why) : 0;
 }
 
+/* What is too large for a record goes without. */
+static int pack(struct store_request *r, struct buffer *to)
+{
+    struct store_row *row = &r->row;
+    const void *args = row->args, *input = row->input, *output = row->output;
+    int result;
+
+    if (r->op == STORE_ADD && !store_given_fits(row))
+        row->args = row->input = NULL;
+    if (!store_output_fits(row))
+        row->output = NULL;
+    result = record_pack(r->op == STORE_ADD ? RECORD_GIVEN : RECORD_KNOWN, row, to);
+    row->args = args;
+    row->input = input;
+    row->output = output;
+    return result;
+}
+
 /* Where that fails, the request will. */
 static void make_record(struct store *s, struct store_request *r)
 {
@@ -268,7 +286,7 @@ static void make_record(struct store *s, struct store_request *r)
     r->record = NULL;
     r->record_size = 0;
     buffer_drop(b, buffer_size(b));
-    if (!store_has_record(r->op) || record_pack(r->op == STORE_ADD ? RECORD_GIVEN : RECORD_KNOWN, &r->row, b) < 0)
+    if (!store_has_record(r->op) || pack(r, b) < 0)
         return;
     r->record_size = buffer_size(b);
     r->record = r->record_size <= sizeof(r->room) ? r->room : malloc(r->record_size);

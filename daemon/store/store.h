@@ -17,12 +17,12 @@
 
 #define STORE_FILE      "jobs.db"
 #define STORE_INLINE    (64u * 1024u)        /* a larger input is not read at the start, but when its job begins */
-#define STORE_SMALL     512u                 /* arguments and input together, or output: up to here in one page with the job */
+#define STORE_SMALL     512u                 /* arguments and input together, or output: up to here with the job */
 #define STORE_INPUT_MAX (256ull << 20)       /* of a job; SQLite takes at most 1e9 bytes in one piece */
 #define STORE_BATCH     1024u                /* requests in one transaction */
 #define STORE_RING_EARLY 32u                 /* posted ones, at which the thread begins before the turn of the loop is over */
 #define STORE_WHY       160u
-#define STORE_ROOM      128u                 /* most records are smaller */
+#define STORE_ROOM      256u                 /* most records are smaller */
 
 /* A job as it is on disk. Texts and bytes are somebody else's; NULL is an empty one. What the thread reads of it comes first; the
  * rest goes into a record (record.h), made of it by store_post(). */
@@ -82,22 +82,33 @@ static inline bool store_has_record(enum store_op op)
     return op == STORE_ADD || op == STORE_RETRY || op == STORE_END || op == STORE_REQUEUE;
 }
 
+/* What does not goes into a table of its own. */
+static inline bool store_given_fits(const struct store_row *row)
+{
+    return row->args_size + row->input_size <= STORE_SMALL && (row->input || !row->input_size);
+}
+
+static inline bool store_output_fits(const struct store_row *row)
+{
+    return row->output_size <= STORE_SMALL;
+}
+
 struct store;
 
 /* Embedded in the poster's object, zeroed but for what the operation wants; the store's until answered, and so is what
- * row points to. */
+ * row points to. What the thread and the loop both write comes first: a cache line goes back and forth. */
 struct store_request {
     struct list link;
     enum store_op op;
     bool want_input;
-    uint8_t *record; /* the store's own: of the row; NULL: none, or no memory for it */
+    int reply_fd;        /* START with want_input: a sealed memfd, the receiver's */
+    int result;          /* 0, or a negative errno: -ENOSPC, -EIO, -ENOENT (no such job), -EEXIST (the key), ... */
+    uint8_t *record;     /* the store's own: of the row; NULL: none, or no memory for it */
     size_t record_size;
+    void (*answer)(struct store_request *r); /* [loop] */
     struct store_row row;
     void *reply;         /* READ, REQUEUE: reply_size bytes, the receiver's to free */
     size_t reply_size;
-    int reply_fd;        /* START with want_input: a sealed memfd, the receiver's */
-    void (*answer)(struct store_request *r); /* [loop] */
-    int result;          /* 0, or a negative errno: -ENOSPC, -EIO, -ENOENT (no such row), -EEXIST (the key), ... */
     char why[STORE_WHY]; /* words for it */
     uint8_t room[STORE_ROOM]; /* for a record that fits */
 };
