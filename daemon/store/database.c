@@ -262,6 +262,8 @@ static void entries(sqlite3_context *context, int n, sqlite3_value **v)
     row.input = bytes_of(v[10], &row.input_size);
     row.args_size += (size_t)sqlite3_value_int64(v[12]);
     row.input_size += (size_t)sqlite3_value_int64(v[13]);
+    if (n_known) /* it waits for nobody any more, and no entry is to begin far from its row's begin */
+        row.after_size = 0;
     bool apart = !row.args && !row.input && row.args_size + row.input_size;
     bool started = sqlite3_value_int(v[5]), dead = sqlite3_value_int(v[6]);
     int r = put_record(&b, ENTRY_GIVEN, (apart ? ENTRY_APART : 0u) | (row.key ? ENTRY_KEYED : 0u), &row);

@@ -68,8 +68,8 @@ static uint64_t counting(const struct logged *job)
     return job->at.gone ? 0 : job->at.given_size + job->at.known_size + started_size(job);
 }
 
-/* What an entry says of its job, whatever row it came from. */
-static void take(struct log *log, struct logged *job, const struct entry *e, uint64_t row)
+/* What an entry says of its job, and where it stands. */
+static void take(struct log *log, struct logged *job, const struct entry *e, uint64_t row, uint16_t offset)
 {
     struct logged_places *at = &job->at;
 
@@ -77,6 +77,7 @@ static void take(struct log *log, struct logged *job, const struct entry *e, uin
     switch (e->kind) {
     case ENTRY_GIVEN:
         at->given = row;
+        at->given_offset = offset;
         at->given_size = (uint32_t)entry_size(e);
         at->given_flags = (uint8_t)e->flags;
         break;
@@ -85,6 +86,7 @@ static void take(struct log *log, struct logged *job, const struct entry *e, uin
         break;
     case ENTRY_KNOWN:
         at->known = row;
+        at->known_offset = offset;
         at->known_size = (uint32_t)entry_size(e);
         at->known_flags = (uint8_t)e->flags;
         at->started = 0;
@@ -120,7 +122,7 @@ struct logged **log_sorted(const struct log *log)
 /* --- reading ------------------------------------------------------------------------------------------------------ */
 
 /* What a job was given may have been written again, behind what is known of it. */
-static int load_entry(struct log *log, const struct entry *e, uint64_t row)
+static int load_entry(struct log *log, const struct entry *e, uint64_t row, uint16_t offset)
 {
     struct logged *job = find(log, e->number);
 
@@ -128,7 +130,7 @@ static int load_entry(struct log *log, const struct entry *e, uint64_t row)
         return SQLITE_OK;
     if (!job && !(job = insert(log, e->number)))
         return SQLITE_NOMEM;
-    take(log, job, e, row);
+    take(log, job, e, row, offset);
     if (job->at.gone)
         forget(log, job);
     return SQLITE_OK;
@@ -136,13 +138,17 @@ static int load_entry(struct log *log, const struct entry *e, uint64_t row)
 
 static int load_row(struct log *log, uint64_t row, const uint8_t *data, size_t size)
 {
+    const uint8_t *begin = data;
     struct entry e;
     int code = SQLITE_OK;
 
     log->n_bytes += size;
     log->next = row + 1;
-    while (size && code == SQLITE_OK)
-        code = entry_next(&data, &size, &e) ? load_entry(log, &e, row) : SQLITE_CORRUPT;
+    while (size && code == SQLITE_OK) {
+        size_t offset = (size_t)(data - begin);
+
+        code = offset < LOG_ROW && entry_next(&data, &size, &e) ? load_entry(log, &e, row, (uint16_t)offset) : SQLITE_CORRUPT;
+    }
     return code;
 }
 
@@ -213,7 +219,6 @@ static int read_row(struct log_reader *reader, sqlite3_stmt *st)
     int code = sqlite3_step(st);
 
     reader->row = 0;
-    reader->at = 0;
     if (code != SQLITE_ROW) {
         int r = done(st, code);
 
@@ -227,23 +232,11 @@ static int read_row(struct log_reader *reader, sqlite3_stmt *st)
     return done(st, code);
 }
 
-static bool search(struct log_reader *reader, size_t from, uint64_t number, enum entry_kind kind, struct entry *ret)
-{
-    const uint8_t *data = buffer_data(&reader->bytes) + from;
-    size_t size = buffer_size(&reader->bytes) - from;
-
-    while (entry_next(&data, &size, ret))
-        if (ret->number == number && ret->kind == kind) {
-            reader->at = buffer_size(&reader->bytes) - size;
-            return true;
-        }
-    return false;
-}
-
 int log_read(struct log *log, const struct logged *job, enum entry_kind kind, struct entry *ret)
 {
     struct log_reader *reader = kind == ENTRY_GIVEN ? &log->given : &log->known;
     uint64_t row = kind == ENTRY_GIVEN ? job->at.given : job->at.known;
+    size_t offset = kind == ENTRY_GIVEN ? job->at.given_offset : job->at.known_offset;
     int code = row == log->next ? log_flush(log) : SQLITE_OK;
 
     if (code == SQLITE_OK && reader->row != row) {
@@ -252,7 +245,11 @@ int log_read(struct log *log, const struct logged *job, enum entry_kind kind, st
     }
     if (code != SQLITE_OK)
         return code == SQLITE_DONE ? SQLITE_CORRUPT : code;
-    return search(reader, reader->at, logged_number(job), kind, ret) || search(reader, 0, logged_number(job), kind, ret) ? SQLITE_OK : SQLITE_CORRUPT;
+    if (offset > buffer_size(&reader->bytes))
+        return SQLITE_CORRUPT;
+    const uint8_t *data = buffer_data(&reader->bytes) + offset;
+    size_t size = buffer_size(&reader->bytes) - offset;
+    return entry_next(&data, &size, ret) && ret->number == logged_number(job) && ret->kind == kind ? SQLITE_OK : SQLITE_CORRUPT;
 }
 
 /* --- a transaction ------------------------------------------------------------------------------------------------ */
@@ -282,6 +279,7 @@ static int remember(struct log *log, struct logged *job, enum entry_kind kind)
 /* Where this fails, the transaction has to be rolled back. */
 static int append(struct log *log, struct logged *job, const struct entry *e)
 {
+    size_t offset = buffer_size(&log->row);
     int code = remember(log, job, e->kind);
 
     if (code != SQLITE_OK)
@@ -290,7 +288,7 @@ static int append(struct log *log, struct logged *job, const struct entry *e)
         log->n_undo--;
         return SQLITE_NOMEM;
     }
-    take(log, job, e, log->next);
+    take(log, job, e, log->next, (uint16_t)offset);
     return buffer_size(&log->row) >= LOG_ROW ? log_flush(log) : SQLITE_OK;
 }
 

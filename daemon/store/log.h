@@ -17,7 +17,7 @@
 #include "base/hash.h"
 #include "store/record.h"
 
-#define LOG_ROW   (32u << 10) /* bytes, from which on the next entry goes into another row */
+#define LOG_ROW   (32u << 10) /* bytes, from which on the next entry goes into another row: no entry begins beyond */
 #define LOG_SLACK (1u << 20)  /* bytes that do not count and may stay, however little counts */
 #define LOG_CLEAN (1u << 20)  /* bytes that are looked through at a time */
 
@@ -29,6 +29,7 @@ struct logged {
     struct logged_places {
         uint64_t given, started, known; /* the row where that entry is; 0: there is none */
         uint32_t given_size, known_size;
+        uint16_t given_offset, known_offset; /* in the row */
         uint8_t given_flags, known_flags; /* enum entry_flags */
         bool gone;                        /* by the transaction that is under way */
     } at;
@@ -45,7 +46,6 @@ struct log_undo;
 struct log_reader {
     uint64_t row; /* 0: none */
     struct buffer bytes;
-    size_t at; /* behind the entry that was found last: the next one wanted is often the next one there */
 };
 
 struct log {

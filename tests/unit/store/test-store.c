@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "store/log.h"
 #include "store/store.h"
 #include "tests/support/powerloss.h"
 
@@ -295,23 +296,27 @@ START_TEST(a_large_input_is_read_when_its_job_starts)
 }
 END_TEST
 
-/* Bytes that stand with the job, and apart from it. */
-static void where(int64_t with, int64_t apart)
+static int64_t ask(const char *sql)
 {
-    static const char sql[] = "SELECT total(ifnull(length(args), 0) + ifnull(length(input), 0) + ifnull(length(output), 0)), "
-                              "(SELECT total(ifnull(length(args), 0) + ifnull(length(input), 0)) FROM inputs) + "
-                              "(SELECT total(length(output)) FROM results) FROM jobs";
     sqlite3_stmt *st = NULL;
     sqlite3 *db;
 
-    store = store_free(store, NULL);
     ck_assert_int_eq(sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, "unix"), SQLITE_OK);
     ck_assert_int_eq(sqlite3_prepare_v2(db, sql, -1, &st, NULL), SQLITE_OK);
     ck_assert_int_eq(sqlite3_step(st), SQLITE_ROW);
-    ck_assert_int_eq(sqlite3_column_int64(st, 0), with);
-    ck_assert_int_eq(sqlite3_column_int64(st, 1), apart);
+    int64_t answer = sqlite3_column_int64(st, 0);
     sqlite3_finalize(st);
     sqlite3_close(db);
+    return answer;
+}
+
+/* So many bytes stand apart from the log. */
+static void apart(int64_t bytes)
+{
+    store = store_free(store, NULL);
+    ck_assert_int_eq(ask("SELECT (SELECT total(ifnull(length(args), 0) + ifnull(length(input), 0)) FROM inputs) + "
+                         "(SELECT total(length(output)) FROM results)"),
+                     bytes);
     open_store();
 }
 
@@ -341,7 +346,7 @@ START_TEST(one_that_is_dead_keeps_its_input_and_can_be_queued_again)
     end.row.output = size ? bytes : NULL;
     end.row.output_size = output;
     ck_assert_int_eq(do_one(&end), 0);
-    where((small ? given : 0) + (small_output ? (int64_t)output : 0), (small ? 0 : given) + (small_output ? 0 : (int64_t)output));
+    apart((small ? 0 : given) + (small_output ? 0 : (int64_t)output));
     ck_assert_uint_eq(seen.rows[0].dead, 1);
     ck_assert_int_eq(do_one(&read), output ? 0 : -ENOENT);
     if (output)
@@ -355,7 +360,7 @@ START_TEST(one_that_is_dead_keeps_its_input_and_can_be_queued_again)
     if (size)
         ck_assert_mem_eq((char *)requeue.reply + 4, bytes, size);
     free(requeue.reply);
-    where(small ? given : 0, small ? 0 : given);
+    apart(small ? 0 : given);
     ck_assert_uint_eq(seen.rows[0].dead, 0);
     ck_assert_uint_eq(seen.rows[0].state, QUEUED);
     ck_assert_uint_eq(seen.rows[0].attempts, 0);
@@ -366,10 +371,12 @@ START_TEST(one_that_is_dead_keeps_its_input_and_can_be_queued_again)
         ck_assert_mem_eq(seen.rows[0].input, bytes, MIN(size, (size_t)64));
     end.row.dead = 0;
     ck_assert_int_eq(do_one(&end), 0);
-    where(small_output ? (int64_t)output : 0, small_output ? 0 : (int64_t)output); /* what it was given is not wanted any more */
+    apart(small_output ? 0 : (int64_t)output); /* what it was given is not wanted any more */
+    ck_assert_uint_eq(seen.rows[0].args_size + seen.rows[0].input_size, 0);
     struct store_request drop = request(STORE_DROP, 1);
     ck_assert_int_eq(do_one(&drop), 0);
-    where(0, 0);
+    apart(0);
+    ck_assert_uint_eq(seen.n, 0);
 }
 END_TEST
 
@@ -842,7 +849,7 @@ END_TEST
 /* Below, at and above what has room in a request. */
 START_TEST(records_of_each_size_come_back)
 {
-    char plugin[40], where[64];
+    char plugin[60], where[64];
     unsigned n = 0;
 
     open_store();
@@ -855,6 +862,8 @@ START_TEST(records_of_each_size_come_back)
         where[size] = 0;
         r.row.plugin = r.row.function = plugin;
         r.row.directory = where;
+        r.row.input = plugin;
+        r.row.input_size = sizeof(plugin);
         ck_assert_int_eq(do_one(&r), 0);
         n += r.record_size >= STORE_ROOM - 1 && r.record_size <= STORE_ROOM + 1;
     }
@@ -880,6 +889,176 @@ START_TEST(one_without_memory_says_so_and_takes_no_other_down)
     ck_assert_int_eq(add(2), 0);
     again();
     ck_assert_uint_eq(seen.n, 1);
+}
+END_TEST
+
+/* Each of many steps in one transaction. */
+START_TEST(steps_of_one_transaction_see_each_other)
+{
+    static char large[STORE_SMALL + 1];
+    struct store_request r[9] = {add_request(1), request(STORE_END, 1), request(STORE_READ, 1), request(STORE_REQUEUE, 1),
+                                 request(STORE_START, 1), request(STORE_END, 1), request(STORE_READ, 1), request(STORE_DROP, 1),
+                                 request(STORE_READ, 1)};
+
+    open_store();
+    ck_assert_int_eq(add(100), 0);
+    r[0].row.input = "in";
+    r[0].row.input_size = 2;
+    r[1].row.state = FAILED;
+    r[1].row.dead = 1;
+    r[1].row.output = "first";
+    r[1].row.output_size = 5;
+    r[3].row.state = QUEUED;
+    r[4].row.started = 1;
+    r[5].row.state = SUCCEEDED;
+    r[5].row.output = large;
+    r[5].row.output_size = sizeof(large);
+    for (size_t i = 0; i < ARRAY_SIZE(r); i++)
+        store_post(store, &r[i]);
+    wait_for(1 + ARRAY_SIZE(r));
+    for (size_t i = 0; i < ARRAY_SIZE(r); i++)
+        ck_assert_int_eq(r[i].result, i == 8 ? -ENOENT : 0);
+    ck_assert_uint_eq(r[2].reply_size, 5);
+    ck_assert_mem_eq(r[2].reply, "first", 5);
+    ck_assert_uint_eq(r[3].reply_size, 2);
+    ck_assert_mem_eq(r[3].reply, "in", 2);
+    ck_assert_uint_eq(r[6].reply_size, sizeof(large));
+    for (size_t i = 0; i < ARRAY_SIZE(r); i++)
+        free(r[i].reply);
+    apart(0);
+    ck_assert_uint_eq(seen.n, 1);
+}
+END_TEST
+
+static const int failures[] = {SQLITE_FULL, SQLITE_IOERR_WRITE, SQLITE_IOERR_FSYNC};
+
+/* What could not be written has not happened: not on disk, and not for the next request either. */
+START_TEST(a_step_that_fails_can_be_done_again)
+{
+    static const enum store_op ops[] = {STORE_ADD, STORE_START, STORE_RETRY, STORE_END, STORE_REQUEUE, STORE_DROP};
+    struct store_request read = request(STORE_READ, 1), r;
+    static char large[STORE_SMALL + 1];
+
+    memset(large, 'x', sizeof(large));
+    open_store();
+    ck_assert_int_eq(add(100), 0);
+    for (size_t i = 0; i < ARRAY_SIZE(ops); i++)
+        for (int twice = 0; twice < 2; twice++) {
+            r = ops[i] == STORE_ADD ? add_request(1) : request(ops[i], 1);
+            r.row.key = "key";
+            r.row.state = ops[i] == STORE_END ? FAILED : QUEUED;
+            r.row.dead = ops[i] == STORE_END;
+            r.row.started = ops[i] == STORE_START;
+            if (ops[i] == STORE_ADD) {
+                r.row.input = large;
+                r.row.input_size = sizeof(large);
+            }
+            r.row.output = ops[i] == STORE_END ? large : NULL;
+            r.row.output_size = ops[i] == STORE_END ? sizeof(large) : 0;
+            powerloss_fail(twice ? 0 : failures[_i]);
+            int result = do_one(&r);
+            powerloss_fail(0);
+            ck_assert(twice ? result == 0 : result < 0);
+            if (ops[i] == STORE_REQUEUE && twice)
+                ck_assert_mem_eq(r.reply, large, sizeof(large));
+            free(r.reply);
+            if (ops[i] != STORE_END && ops[i] != STORE_REQUEUE)
+                continue;
+            ck_assert_int_eq(do_one(&read), (ops[i] == STORE_END) == (twice == 1) ? 0 : -ENOENT);
+            free(read.reply);
+            read.reply = NULL;
+        }
+    apart(0);
+    ck_assert_uint_eq(seen.n, 1);
+    store = store_free(store, NULL);
+    ck_assert_int_eq(ask("SELECT count(*) FROM keys"), 0);
+    ck_assert_str_eq(integrity(), "ok");
+}
+END_TEST
+
+/* So many jobs come and go that the log is written again several times, with a few in it that stay. */
+START_TEST(the_log_does_not_grow_by_what_is_gone)
+{
+    static struct store_request r[256], drops[256];
+    static char input[STORE_SMALL];
+    struct store_request start = request(STORE_START, 2), retry = request(STORE_RETRY, 3), again_started = request(STORE_START, 3);
+    struct store_request end = request(STORE_END, 4), read = request(STORE_READ, 4), dead = request(STORE_END, 5);
+    struct store_request keyed = add_request(6), same = add_request(7);
+
+    open_store();
+    for (uint64_t i = 1; i <= 5; i++)
+        ck_assert_int_eq(add(i), 0);
+    start.row.started = again_started.row.started = 1;
+    retry.row.state = DELAYED;
+    retry.row.retried = 2;
+    end.row.state = SUCCEEDED;
+    end.row.output = "out";
+    end.row.output_size = 3;
+    dead.row.state = FAILED;
+    dead.row.dead = 1;
+    keyed.row.key = same.row.key = "key";
+    ck_assert_int_eq(do_one(&start) | do_one(&retry) | do_one(&again_started) | do_one(&end) | do_one(&dead) | do_one(&keyed), 0);
+    for (uint64_t n = 1000; n < 1000 + 40 * ARRAY_SIZE(r); n += ARRAY_SIZE(r)) {
+        unsigned before = n_answered;
+
+        for (size_t i = 0; i < ARRAY_SIZE(r); i++) {
+            r[i] = add_request(n + i);
+            r[i].row.input = input;
+            r[i].row.input_size = sizeof(input);
+            drops[i] = request(STORE_DROP, n + i);
+            store_post(store, &r[i]);
+            store_post(store, &drops[i]);
+        }
+        wait_for(before + 2 * (unsigned)ARRAY_SIZE(r));
+        for (size_t i = 0; i < ARRAY_SIZE(r); i++)
+            ck_assert_int_eq(r[i].result | drops[i].result, 0);
+    }
+    for (int twice = 0; twice < 2; twice++) {
+        again();
+        ck_assert_uint_eq(seen.n, 6);
+        ck_assert_uint_eq(seen.rows[0].state, QUEUED);
+        ck_assert_uint_eq(seen.rows[0].started, 0);
+        ck_assert_uint_eq(seen.rows[1].started, 1);
+        ck_assert_uint_eq(seen.rows[2].state, DELAYED);
+        ck_assert_uint_eq(seen.rows[2].retried, 2);
+        ck_assert_uint_eq(seen.rows[2].started, 1);
+        ck_assert_uint_eq(seen.rows[3].state, SUCCEEDED);
+        ck_assert_uint_eq(seen.rows[4].dead, 1);
+        ck_assert_str_eq(seen.rows[5].key, "key");
+    }
+    ck_assert_int_eq(do_one(&read), 0);
+    ck_assert_uint_eq(read.reply_size, 3);
+    ck_assert_mem_eq(read.reply, "out", 3);
+    free(read.reply);
+    ck_assert_int_eq(do_one(&same), -EEXIST);
+    store = store_free(store, NULL);
+    ck_assert_int_gt(ask("SELECT min(number) FROM log"), 10);
+    ck_assert_int_lt(ask("SELECT total(length(bytes)) FROM log"), (int64_t)LOG_SLACK + 256 * 1024);
+    ck_assert_str_eq(integrity(), "ok");
+}
+END_TEST
+
+static const char *const damages[] = {
+    "UPDATE log SET bytes = x'00'", /* no kind of entry */
+    "UPDATE log SET bytes = substr(bytes, 1, length(bytes) - 1)",
+    "UPDATE log SET bytes = x'0b0100'", /* known of a job that nobody gave */
+    "UPDATE log SET bytes = x'010100'", /* given nothing, not even a plugin */
+};
+
+START_TEST(a_log_that_is_damaged_is_left_alone)
+{
+    sqlite3 *db;
+
+    open_store();
+    ck_assert_int_eq(add(1), 0);
+    store = store_free(store, NULL);
+    ck_assert_int_eq(sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, "unix"), SQLITE_OK);
+    ck_assert_int_eq(sqlite3_exec(db, damages[_i], NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(db);
+    open_store();
+    ck_assert_ptr_nonnull(store_problem(store));
+    ck_assert_ptr_nonnull(strstr(store_problem(store), "damaged"));
+    ck_assert_int_eq(add(2), -EBADMSG);
 }
 END_TEST
 
@@ -932,6 +1111,10 @@ int main(void)
     tcase_add_test(tc, one_of_an_older_wsd_is_taken_over);
     tcase_add_test(tc, what_had_a_column_each_is_taken_over);
     tcase_add_test(tc, records_of_each_size_come_back);
+    tcase_add_test(tc, steps_of_one_transaction_see_each_other);
+    tcase_add_loop_test(tc, a_step_that_fails_can_be_done_again, 0, (int)ARRAY_SIZE(failures));
+    tcase_add_test(tc, the_log_does_not_grow_by_what_is_gone);
+    tcase_add_loop_test(tc, a_log_that_is_damaged_is_left_alone, 0, (int)ARRAY_SIZE(damages));
     tcase_add_test(tc, one_without_memory_says_so_and_takes_no_other_down);
     tcase_add_test(tc, what_was_posted_is_written_at_the_end);
     suite_add_tcase(s, tc);
