@@ -139,22 +139,30 @@ int after_new(struct jobs *jobs, const struct job_request *r, struct awaiting **
     return 0;
 }
 
-int after_restore(struct jobs *jobs, const void *names, size_t size, struct awaiting **ret)
+/* Whether it ended, and was queued again, when that one had come: then it has met that end. */
+static bool had_met(const struct store_row *row, const struct job *on)
 {
-    uint32_t n = (uint32_t)(size / sizeof(struct after_name));
+    const struct promise *p = job_promise(on);
+
+    return p && p->requeued >= row->number;
+}
+
+int after_restore(struct jobs *jobs, const struct store_row *row, struct awaiting **ret)
+{
+    uint32_t n = (uint32_t)(row->after_size / sizeof(struct after_name));
     _cleanup_(after_freep) struct awaiting *a = NULL;
 
-    if (size % sizeof(struct after_name))
+    if (row->after_size % sizeof(struct after_name))
         return -EBADMSG;
     a = make(n);
     if (!a)
         return -ENOMEM;
     if (n)
-        memcpy(a->names, names, size);
+        memcpy(a->names, row->after, row->after_size);
     for (uint32_t i = 0; i < n; i++) {
         struct job *on = job_find(jobs, a->names[i].id, 0);
 
-        if (on && wait_for(a, i, on) < 0)
+        if (on && !had_met(row, on) && wait_for(a, i, on) < 0)
             return -ENOMEM;
     }
     *ret = TAKE(a);

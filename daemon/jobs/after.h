@@ -46,9 +46,9 @@ struct awaited {
  * -ENOMEM. */
 int after_new(struct jobs *jobs, const struct job_request *r, struct awaiting **ret, const char **ret_text, int *ret_code,
               char words[static JOB_TEXT]);
-/* The same of one that is on disk: whom nobody knows there any more has ended as he should, or this job would have ended, too.
- * 0, -ENOMEM, -EBADMSG. */
-int after_restore(struct jobs *jobs, const void *names, size_t size, struct awaiting **ret);
+/* The same of one that is on disk: whom nobody knows there any more has ended as he should, or this job would have ended, too; so has
+ * who was dead and was queued again since this one came. 0, -ENOMEM, -EBADMSG. */
+int after_restore(struct jobs *jobs, const struct store_row *row, struct awaiting **ret);
 struct awaiting *after_free(struct awaiting *a);
 static inline void after_freep(struct awaiting **a)
 {

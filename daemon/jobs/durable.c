@@ -308,6 +308,7 @@ void durable_retry(struct job *job)
     q->r.row.due_usec = time_due(job);
     q->r.row.retried = p->retried;
     q->r.row.attempts = p->attempts_before;
+    q->r.row.requeued = p->requeued;
     if (job->more->error) {
         snprintf(q->error, sizeof(q->error), "%s", job->more->error);
         q->r.row.error = q->error;
@@ -441,6 +442,7 @@ static bool take_back(struct job *job)
     q->r.row.due_usec = clock_realtime_usec(); /* from then on it waits */
     q->r.row.retried = p->retried;
     q->r.row.attempts = p->attempts_before;
+    q->r.row.requeued = p->requeued;
     store_post(q->jobs->store, &q->r);
     return true;
 }

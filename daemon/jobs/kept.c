@@ -277,7 +277,7 @@ static void decided(struct store_request *r)
             .args_size = r->row.args_size, .argc = job->argc, .input_size = r->row.input_size, .input_fd = -1,
             .priority = job->priority, .timeout_usec = p->timeout_usec, .retry_usec = p->retry_usec,
             .retries = p->retries, .retry_on = p->retry_on, .state = JOB_QUEUED, .submitted_usec = job_submitted_usec(job),
-            .tags = job->more->tags,
+            .tags = job->more->tags, .requeued = r->row.requeued,
             .due_usec = clock_realtime_usec(), /* it begins to wait anew */
             .wait_usec = job_time(job)->by_configuration ? 0 : job_time(job)->wait_usec};
         _cleanup_(freep) char *key = TAKE(p->key);
@@ -327,6 +327,7 @@ int jobs_dead(struct jobs *jobs, const uint8_t id[16], uint32_t uid, uint32_t by
                   job->user->uid, requeue ? "queued again" : "dropped", by);
     }
     q->r.row.state = JOB_QUEUED;
+    q->r.row.requeued = jobs->last_number;
     q->query = query;
     query->request = q;
     store_post(jobs->store, &q->r);

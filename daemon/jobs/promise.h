@@ -31,6 +31,7 @@ struct promise {
     struct list requests;  /* struct disk_request: under way */
     struct list stored;    /* jobs->stored or jobs->dead: ended, and on disk */
     uint64_t number;       /* on disk */
+    uint64_t requeued;     /* when it was dead and queued again, the newest number: those up to it have met its end; 0: never was */
     uint64_t bytes;        /* there, as counted */
     uint64_t expires_usec; /* CLOCK_MONOTONIC */
     bool durable;

@@ -46,6 +46,7 @@ static void fill_more(struct job *job, const struct store_row *row)
     m->done = row->done;
     m->total = row->total;
     p->number = row->number;
+    p->requeued = row->requeued;
     p->acknowledged = true;
     p->retried = row->retried;
     p->attempts_before = row->attempts;
@@ -175,7 +176,7 @@ int restore_job(struct jobs *jobs, const struct store_row *row, const void *give
     }
     /* one that is marked, or was tried before, has waited */
     if (!final && row->after_size && !row->started && !row->retried) {
-        int r = after_restore(jobs, row->after, row->after_size, &job->more->awaiting);
+        int r = after_restore(jobs, row, &job->more->awaiting);
 
         if (r < 0) {
             job_free(job);

@@ -35,6 +35,7 @@ static const struct field known[] = {
     FIELD(NUMBER, ended_usec), FIELD(NUMBER, queued_usec), FIELD(NUMBER, run_usec), FIELD(NUMBER, cpu_usec),
     FIELD(NUMBER, done), FIELD(NUMBER, total), FIELD(NUMBER, output_size), FIELD(TEXT, error), FIELD(TEXT, status),
     FIELD(TEXT, worker), FIELD(TEXT, backtrace), FIELD(SMALL, state), FIELD_BYTES(output),
+    FIELD(NUMBER, requeued),
 };
 
 static const struct {

@@ -55,6 +55,7 @@ struct store_row {
     const char *tags;  /* with commas between */
     const void *after; /* whom it runs after: jobs/after.h has the bytes */
     size_t after_size;
+    uint64_t requeued; /* it was dead and was queued again, when this was the newest number; 0: never */
     /* of a schedule, whose name is the key; due_usec: until then all is done; submitted_usec, done: its last run, and how many;
      * total: those that were skipped */
     const char *calendar;

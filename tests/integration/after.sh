@@ -232,6 +232,13 @@ dead_and_again() { # a dead one took those behind it along; queued again, it tak
   a=$(later --durable --retries 1 --retry-delay 5ms ledger:nth "$WORK/ledger" x 3) && b=$(later --durable --after "$a" echo:echo b) || return 1
   not_run "$b" "$a" failed && wait_until wsctl dead requeue "$a" && expect_output c wsctl submit --after "$a" echo:echo c
 }
+end_is_met_once() { # who has met the end of a dead one does not wait for its next one, after a restart either; who came since does
+  local a b c
+  a=$(later --durable --timeout 500ms --retries 1 --retry-on timed-out --retry-delay 5ms sleep:again 60000) &&
+    b=$(later --durable --after-any "$a" --delay 1h echo:echo b) && wait_until wsctl dead requeue "$a" &&
+    c=$(later --durable --after-any "$a" --delay 1h echo:echo c) && is delayed "$b" && is held "$c" && restart KILL || return 1
+  is delayed "$b" && is held "$c" && wait_until is delayed "$c" && is delayed "$b"
+}
 
 export WSD_SOCKET=$WORK/wsd.sock
 serve || exit 1
@@ -256,6 +263,7 @@ check "SIGTERM: durable ones stay held, others are told" survive TERM
 check "interrupted by the death of wsd" bad_end_at_restart
 check "cancelled for good" on_disk
 check "dead, and queued again" dead_and_again
+check "an end is met once" end_is_met_once
 kill -TERM "$WSD_PID"
 check "wsd ends in order" wait_for_exit "$WSD_PID"
 clean_log "$WORK/log"
