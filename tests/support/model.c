@@ -465,9 +465,6 @@ static void restart(void)
     for (struct job *j = jobs; j < jobs + JOBS; j++)
         if (!j->durable)
             *j = (struct job){.m = NONE};
-        else
-            for (unsigned i = 0; i < j->n_on; i++) /* the ids are on disk, and not which were met: one that runs again is waited for */
-                j->met[i] = j->met[i] && j->on[i]->m == NONE;
     start();
     for (struct job *j = jobs; j < jobs + JOBS; j++)
         if (j->m == READY && j->once && !j->timed && j->seen == WSD_JOB_RUNNING) /* which try of a timed one that was is not known */

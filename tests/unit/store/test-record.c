@@ -23,7 +23,8 @@ static struct store_row full(void)
         .due_usec = 0x4000, .due_at = 1, .delay_usec = 5, .wait_usec = 6, .argc = 7, .tags = "a,b", .after = "x\0y",
         .after_size = 3, .exit = 8, .retried = 9, .attempts = 10, .ended_usec = 11, .queued_usec = 12, .run_usec = 13,
         .cpu_usec = 14, .done = 15, .total = 16, .output_size = 17, .error = "error", .status = NULL, .worker = "worker",
-        .backtrace = "back\ntrace"};
+        .backtrace = "back\ntrace", .id = {1, 2, 3, 0, 255}, .uid = 18, .state = 19, .key = "key", .args = "ar\0gs", .args_size = 6,
+        .input = "input", .input_size = 5, .output = "the output, so long", .requeued = 20};
 }
 
 static void pack(enum record which, const struct store_row *row)
@@ -64,6 +65,14 @@ START_TEST(what_was_given_comes_back)
     check_text(got.tags, row.tags);
     ck_assert_uint_eq(got.after_size, 3);
     ck_assert_mem_eq(got.after, row.after, 3);
+    ck_assert_mem_eq(got.id, row.id, sizeof(row.id));
+    ck_assert_uint_eq(got.uid, row.uid);
+    ck_assert_uint_eq(got.state, row.state);
+    check_text(got.key, row.key);
+    ck_assert_uint_eq(got.args_size, 6);
+    ck_assert_mem_eq(got.args, row.args, 6);
+    ck_assert_uint_eq(got.input_size, 5);
+    ck_assert_mem_eq(got.input, row.input, 5);
     ck_assert_uint_eq(got.exit, 0); /* of the other record */
 }
 END_TEST
@@ -90,7 +99,29 @@ START_TEST(what_is_known_comes_back)
     check_text(got.status, row.status);
     check_text(got.worker, row.worker);
     check_text(got.backtrace, row.backtrace);
+    ck_assert_uint_eq(got.state, row.state);
+    ck_assert_mem_eq(got.output, row.output, row.output_size);
+    ck_assert_uint_eq(got.requeued, row.requeued);
     ck_assert_ptr_null(got.plugin);
+}
+END_TEST
+
+/* They stand somewhere else then; how many there are is known all the same. */
+START_TEST(bytes_that_are_not_there_leave_their_size)
+{
+    struct store_row row = full(), got = {0};
+
+    row.args = row.input = row.output = NULL;
+    pack(RECORD_GIVEN, &row);
+    ck_assert(record_unpack(RECORD_GIVEN, buffer_data(&b), buffer_size(&b), &got));
+    ck_assert_uint_eq(got.args_size, row.args_size);
+    ck_assert_uint_eq(got.input_size, row.input_size);
+    ck_assert_ptr_null(got.args);
+    ck_assert_ptr_null(got.input);
+    pack(RECORD_KNOWN, &row);
+    ck_assert(record_unpack(RECORD_KNOWN, buffer_data(&b), buffer_size(&b), &got));
+    ck_assert_uint_eq(got.output_size, row.output_size);
+    ck_assert_ptr_null(got.output);
 }
 END_TEST
 
@@ -170,6 +201,46 @@ START_TEST(no_bytes_lead_beyond_them)
 }
 END_TEST
 
+START_TEST(entries_come_back)
+{
+    static const struct entry entries[] = {
+        {ENTRY_GIVEN, ENTRY_APART | ENTRY_KEYED, UINT64_MAX, (const uint8_t *)"given", 5}, {.kind = ENTRY_STARTED, .number = 1},
+        {ENTRY_KNOWN, ENTRY_DEAD, 128, (const uint8_t *)"known", 5}, {.kind = ENTRY_GONE, .number = 0x4000}};
+    struct entry e;
+    size_t sum = 0;
+
+    buffer_drop(&b, buffer_size(&b));
+    for (size_t i = 0; i < ARRAY_SIZE(entries); i++) {
+        ck_assert_int_eq(entry_put(&b, &entries[i]), 0);
+        sum += entry_size(&entries[i]);
+        ck_assert_uint_eq(sum, buffer_size(&b));
+    }
+    for (size_t end = 0; end <= sum; end++) { /* however many bytes there are of them */
+        _cleanup_(freep) uint8_t *copy = malloc(end + !end);
+        const uint8_t *at = copy;
+        size_t left = end, i = 0;
+
+        memcpy(copy, buffer_data(&b), end);
+        for (; entry_next(&at, &left, &e); i++) {
+            ck_assert_int_eq(e.kind, entries[i].kind);
+            ck_assert_uint_eq(e.flags, entries[i].flags);
+            ck_assert_uint_eq(e.number, entries[i].number);
+            ck_assert_uint_eq(e.size, entries[i].size);
+            if (e.size)
+                ck_assert_mem_eq(e.data, entries[i].data, e.size);
+        }
+        ck_assert_int_eq(i == ARRAY_SIZE(entries), end == sum);
+    }
+    static const uint8_t no_kind[] = {0, 1, 0}, another_kind[] = {5, 1, 0}, more_flags[] = {ENTRY_GONE | 8 << 3, 1, 0};
+    for (size_t i = 0; i < 3; i++) {
+        const uint8_t *at = i == 0 ? no_kind : i == 1 ? another_kind : more_flags;
+        size_t left = 3;
+
+        ck_assert(!entry_next(&at, &left, &e));
+    }
+}
+END_TEST
+
 int main(void)
 {
     TCase *tc = tcase_create("record");
@@ -179,6 +250,8 @@ int main(void)
     tcase_add_checked_fixture(tc, NULL, teardown);
     tcase_add_test(tc, what_was_given_comes_back);
     tcase_add_test(tc, what_is_known_comes_back);
+    tcase_add_test(tc, bytes_that_are_not_there_leave_their_size);
+    tcase_add_test(tc, entries_come_back);
     tcase_add_loop_test(tc, each_priority_comes_back, 0, (int)ARRAY_SIZE(priorities));
     tcase_add_test(tc, fields_that_an_older_one_lacks_stay_as_they_are);
     tcase_add_test(tc, damage_is_told);
