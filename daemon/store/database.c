@@ -45,8 +45,8 @@ static const char *const sql[N_STATEMENTS] = {
     [ADD_SCHEDULE] = "INSERT INTO schedules (number, uid, name, calendar, plugin, function, directory, args, argc, priority, "
                      "timeout_usec, retries, retry_on, retry_usec, wait_usec, durable, persistent, configured, due_usec) "
                      "VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19)",
-    [NOTE_SCHEDULE] = "UPDATE schedules SET due_usec = ?2, id = ?3, ran_usec = ?4, runs = ?5, skipped = ?6, state = ?7, exit = ?8, "
-                      "error = ?9 WHERE number = ?1",
+    [NOTE_SCHEDULE] = ("UPDATE schedules SET due_usec = ?2, id = ?3, ran_usec = ?4, runs = ?5, skipped = ?6, state = ?7, exit = ?8, "
+                       "error = ?9 WHERE number = ?1"), /* clang wants to be sure */
     [DROP_SCHEDULE] = "DELETE FROM schedules WHERE number = ?1",
 };
 
