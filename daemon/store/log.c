@@ -327,6 +327,7 @@ int log_flush(struct log *log)
         return code;
     log->next++;
     log->n_bytes += size;
+    log->n_written += size;
     buffer_drop(&log->row, size);
     return SQLITE_OK;
 }
@@ -357,7 +358,7 @@ void log_rolled_back(struct log *log)
 
 bool log_wants_cleaning(const struct log *log)
 {
-    return log->n_bytes > 2 * log->n_counting + LOG_SLACK;
+    return log->n_written >= LOG_EACH && log->n_bytes > 2 * log->n_counting + LOG_SLACK;
 }
 
 /* An entry of the oldest row: written again where it counts. */
@@ -407,5 +408,8 @@ int log_clean(struct log *log)
             code = done(log->delete, sqlite3_step(log->delete));
         }
     }
-    return code == SQLITE_DONE ? SQLITE_OK : code;
+    if (code == SQLITE_OK || code == SQLITE_DONE)
+        code = log_flush(log);
+    log->n_written = 0; /* where it failed, too: it is tried again when there is more to be had */
+    return code;
 }

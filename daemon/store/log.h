@@ -19,7 +19,8 @@
 
 #define LOG_ROW   (32u << 10) /* bytes, from which on the next entry goes into another row: no entry begins beyond */
 #define LOG_SLACK (1u << 20)  /* bytes that do not count and may stay, however little counts */
-#define LOG_CLEAN (1u << 20)  /* bytes that are looked through at a time */
+#define LOG_CLEAN (1u << 20)  /* bytes that are looked through at a time: */
+#define LOG_EACH  (LOG_CLEAN / 4) /* when so many have been written, so that it costs each job the same, wherever the others stand */
 
 #define LOG_TABLE "CREATE TABLE log (number INTEGER PRIMARY KEY, bytes BLOB NOT NULL);"
 
@@ -53,6 +54,7 @@ struct log {
     struct hash index; /* of struct logged */
     uint64_t next;     /* row */
     uint64_t n_bytes, n_counting; /* of all rows and of the entries that count */
+    uint64_t n_written; /* bytes, since it was cleaned */
     struct buffer row;  /* of the transaction: not inserted yet */
     struct log_reader given, known, cleaned;
     struct log_undo *undo; /* what the transaction has changed in the index */
