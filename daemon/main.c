@@ -668,19 +668,6 @@ static struct jobs_options options_of(struct daemon *d)
     };
 }
 
-/* With edges: executors ring so (supervisor/executor.c). */
-static struct event_base *base_new(void)
-{
-    struct event_config *config = event_config_new();
-    struct event_base *base = NULL;
-
-    if (config && event_config_require_features(config, EV_FEATURE_ET) == 0)
-        base = event_base_new_with_config(config);
-    if (config)
-        event_config_free(config);
-    return base;
-}
-
 static int build(struct daemon *d)
 {
     struct service_options service = {.reload = on_reload, .drain = on_drain, .end = on_end, .load = load, .context = d};
@@ -695,7 +682,7 @@ static int build(struct daemon *d)
     if (taken < 0 || !d->state || !d->domains)
         return -ENOMEM;
     tell_of_landlock();
-    d->base = base_new();
+    d->base = event_base_new();
     d->drain_timer = d->base ? evtimer_new(d->base, on_drain_over, d) : NULL;
     if (!d->drain_timer)
         return -ENOMEM;
