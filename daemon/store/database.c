@@ -37,7 +37,7 @@ static const char *const sql[N_STATEMENTS] = {
     [DROP_KEY] = "DELETE FROM keys WHERE number = ?1",
     [ADD_INPUT] = "INSERT INTO inputs (number, args, input) VALUES (?1,?2,?3)",
     [INPUT] = "SELECT input FROM inputs WHERE number = ?1",
-    [GIVEN] = "SELECT args, CASE WHEN length(input) <= ?2 THEN input END FROM inputs WHERE number = ?1",
+    [GIVEN] = "SELECT args, CASE WHEN length(input) <= ?2 THEN input END, ifnull(length(input), 0) FROM inputs WHERE number = ?1",
     [DROP_INPUT] = "DELETE FROM inputs WHERE number = ?1",
     [ADD_RESULT] = "INSERT OR REPLACE INTO results (number, output) VALUES (?1,?2)",
     [RESULT] = "SELECT output FROM results WHERE number = ?1",
@@ -130,7 +130,7 @@ static const char *const upgrades[VERSION] = {
 struct database {
     sqlite3 *sqlite;
     struct log log;
-    int n_frames;         /* pages in the log, as far as is known */
+    int n_frames;         /* pages in SQLite's own log, as far as is known */
     sqlite3_stmt *statements[N_STATEMENTS];
 };
 
@@ -223,9 +223,13 @@ static const void *bytes_of(sqlite3_value *value, size_t *ret_size)
     return sqlite3_value_blob(value);
 }
 
+/* As text(). */
 static const char *text_of(sqlite3_value *value)
 {
-    return sqlite3_value_blob(value);
+    size_t n;
+    const char *p = bytes_of(value, &n);
+
+    return p && n > 0 && !p[n - 1] ? p : NULL;
 }
 
 static int put_record(struct buffer *to, enum entry_kind kind, unsigned flags, const struct store_row *row)
@@ -376,23 +380,6 @@ static void id_of(sqlite3_stmt *st, int at, struct store_row *row)
         memcpy(row->id, sqlite3_column_blob(st, at), sizeof(row->id));
 }
 
-/* Where it has input apart from the log: that, and the arguments, as far as it is small; *ret points to them until the statement is
- * reset. */
-static int given_apart(struct database *db, uint64_t of_number, struct store_row *ret)
-{
-    sqlite3_stmt *st = db->statements[GIVEN];
-    int code;
-
-    sqlite3_bind_int64(st, 1, (sqlite3_int64)of_number);
-    sqlite3_bind_int64(st, 2, STORE_INLINE);
-    code = sqlite3_step(st);
-    if (code != SQLITE_ROW)
-        return code == SQLITE_DONE ? SQLITE_CORRUPT : code;
-    ret->args = sqlite3_column_blob(st, 0);
-    ret->input = sqlite3_column_blob(st, 1);
-    return SQLITE_OK;
-}
-
 static int unpack(struct database *db, const struct logged *job, enum entry_kind kind, struct store_row *row)
 {
     struct entry e;
@@ -401,6 +388,27 @@ static int unpack(struct database *db, const struct logged *job, enum entry_kind
     if (code != SQLITE_OK)
         return code;
     return record_unpack(kind == ENTRY_GIVEN ? RECORD_GIVEN : RECORD_KNOWN, e.data, e.size, row) ? SQLITE_OK : SQLITE_CORRUPT;
+}
+
+/* Arguments and, where it is small, input: where they are and how large, which the record is not believed. They may be apart from the log, and
+ * live until the statement is reset. */
+static int given_bytes(struct database *db, const struct logged *job, struct store_row *row)
+{
+    sqlite3_stmt *st = db->statements[GIVEN];
+    int code;
+
+    if (!(job->at.given_flags & ENTRY_APART))
+        return (!row->args && row->args_size) || (!row->input && row->input_size) ? SQLITE_CORRUPT : SQLITE_OK;
+    sqlite3_bind_int64(st, 1, (sqlite3_int64)logged_number(job));
+    sqlite3_bind_int64(st, 2, STORE_INLINE);
+    code = sqlite3_step(st);
+    if (code != SQLITE_ROW)
+        return code == SQLITE_DONE ? SQLITE_CORRUPT : code;
+    row->args = sqlite3_column_blob(st, 0);
+    row->args_size = (size_t)sqlite3_column_bytes(st, 0);
+    row->input = sqlite3_column_blob(st, 1);
+    row->input_size = (size_t)sqlite3_column_int64(st, 2);
+    return SQLITE_OK;
 }
 
 /* What was given to a job that has ended is not wanted at the start, and neither is a large input. */
@@ -417,12 +425,12 @@ static int row_of(struct database *db, const struct logged *job, struct store_ro
     bool final = row->state >= STORE_FINAL;
     if (final || job->at.known) /* it waits for nobody any more */
         row->after_size = 0;
+    if (code == SQLITE_OK && !final)
+        code = given_bytes(db, job, row);
     if (final)
         row->args = row->input = NULL;
     if (final && !row->dead)
         row->args_size = row->input_size = 0;
-    if (code == SQLITE_OK && !final && job->at.given_flags & ENTRY_APART)
-        code = given_apart(db, logged_number(job), row);
     return code == SQLITE_OK && !(row->plugin && row->function) ? SQLITE_CORRUPT : code;
 }
 
@@ -611,7 +619,7 @@ static int add_key(struct database *db, const struct store_row *row)
     return run(db, ADD_KEY);
 }
 
-static int drop_apart(struct database *db, enum statement which, uint64_t row)
+static int drop_row(struct database *db, enum statement which, uint64_t row)
 {
     of(db, which, row);
     return run(db, which);
@@ -645,7 +653,7 @@ static int end(struct database *db, struct logged *job, const struct store_reque
     if (!job)
         return SQLITE_OK;
     if (job->at.given_flags & ENTRY_APART && !row->dead)
-        code = drop_apart(db, DROP_INPUT, row->number);
+        code = drop_row(db, DROP_INPUT, row->number);
     if (code == SQLITE_OK && apart) {
         put_bytes(of(db, ADD_RESULT, row->number), 2, row->output, row->output_size);
         code = run(db, ADD_RESULT);
@@ -702,11 +710,11 @@ static int drop(struct database *db, struct logged *job)
     if (!job)
         return SQLITE_OK;
     if (job->at.given_flags & ENTRY_KEYED)
-        code = drop_apart(db, DROP_KEY, logged_number(job));
+        code = drop_row(db, DROP_KEY, logged_number(job));
     if (code == SQLITE_OK && job->at.given_flags & ENTRY_APART)
-        code = drop_apart(db, DROP_INPUT, logged_number(job));
+        code = drop_row(db, DROP_INPUT, logged_number(job));
     if (code == SQLITE_OK && job->at.known_flags & ENTRY_APART)
-        code = drop_apart(db, DROP_RESULT, logged_number(job));
+        code = drop_row(db, DROP_RESULT, logged_number(job));
     return code == SQLITE_OK ? log_drop(&db->log, job) : code;
 }
 
@@ -814,8 +822,8 @@ static int read_given(struct database *db, const struct logged *job, struct stor
     struct store_row row = {0};
     int code = unpack(db, job, ENTRY_GIVEN, &row);
 
-    if (code == SQLITE_OK && job->at.given_flags & ENTRY_APART)
-        code = given_apart(db, logged_number(job), &row);
+    if (code == SQLITE_OK)
+        code = given_bytes(db, job, &row);
     if (code == SQLITE_OK) {
         size_t input = row.input ? row.input_size : 0;
 
@@ -838,7 +846,7 @@ static int requeue(struct database *db, struct logged *job, struct store_request
         return SQLITE_OK;
     }
     if (job->at.known_flags & ENTRY_APART)
-        code = drop_apart(db, DROP_RESULT, logged_number(job));
+        code = drop_row(db, DROP_RESULT, logged_number(job));
     if (code == SQLITE_OK)
         code = note(db, job, 0, r);
     return code == SQLITE_OK ? read_given(db, job, r) : code;
@@ -868,7 +876,7 @@ static int act(struct database *db, struct store_request *r)
     case STORE_SCHEDULE_NOTE:
         return note_schedule(db, &r->row);
     case STORE_SCHEDULE_DROP:
-        return drop_apart(db, DROP_SCHEDULE, r->row.number);
+        return drop_row(db, DROP_SCHEDULE, r->row.number);
     }
     return SQLITE_MISUSE;
 }

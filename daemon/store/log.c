@@ -158,7 +158,9 @@ static int load(struct log *log, sqlite3 *sqlite)
     int code = sqlite3_prepare_v2(sqlite, "SELECT number, bytes FROM log ORDER BY number", -1, &all, NULL);
 
     while (code == SQLITE_OK && (code = sqlite3_step(all)) == SQLITE_ROW)
-        code = load_row(log, (uint64_t)sqlite3_column_int64(all, 0), sqlite3_column_blob(all, 1), (size_t)sqlite3_column_bytes(all, 1));
+        code = sqlite3_column_int64(all, 0) < 1
+                   ? SQLITE_CORRUPT
+                   : load_row(log, (uint64_t)sqlite3_column_int64(all, 0), sqlite3_column_blob(all, 1), (size_t)sqlite3_column_bytes(all, 1));
     sqlite3_finalize(all);
     return code == SQLITE_DONE ? SQLITE_OK : code;
 }

@@ -14,12 +14,13 @@
 #define STEPS  200000u
 
 /* ck_assert() tells of each that holds, by a write: too much for millions. */
-#define must(holds)                    \
-    do {                               \
-        if (!(holds))                  \
-            ck_abort_msg("%s", #holds); \
+#define must(holds)                                        \
+    do {                                                   \
+        if (!(holds))                                      \
+            ck_abort_msg("%s, WSD_SEED=%u", #holds, seed); \
     } while (0)
 
+static unsigned seed;
 static sqlite3 *db;
 static struct log l;
 
@@ -38,7 +39,8 @@ static void setup(void)
     ck_assert_int_eq(sqlite3_exec(db, "PRAGMA temp_store = MEMORY;" LOG_TABLE, NULL, NULL, NULL), SQLITE_OK); /* no disk at all */
     ck_assert_int_eq(log_open(&l, db), SQLITE_OK);
     memset(now, 0, sizeof(now));
-    srandom((unsigned)getpid());
+    seed = getenv("WSD_SEED") ? (unsigned)atoi(getenv("WSD_SEED")) : (unsigned)getpid();
+    srandom(seed);
 }
 
 static void teardown(void)
@@ -47,18 +49,18 @@ static void teardown(void)
     sqlite3_close(db);
 }
 
-static size_t record(uint32_t seed, uint8_t bytes[static SIZE])
+static size_t record(uint32_t made_of, uint8_t bytes[static SIZE])
 {
-    size_t size = seed * 2654435761u % SIZE;
+    size_t size = made_of * 2654435761u % SIZE;
 
-    memset(bytes, (int)(seed % 251), size);
+    memset(bytes, (int)(made_of % 251), size);
     return size;
 }
 
-static void check_record(const struct logged *job, enum entry_kind kind, uint32_t seed, unsigned flags)
+static void check_record(const struct logged *job, enum entry_kind kind, uint32_t made_of, unsigned flags)
 {
     uint8_t bytes[SIZE];
-    size_t size = record(seed, bytes);
+    size_t size = record(made_of, bytes);
     struct entry e;
 
     must(log_read(&l, job, kind, &e) == SQLITE_OK);
@@ -137,17 +139,17 @@ static void step(void)
     uint64_t number = 1 + (uint64_t)random() % JOBS;
     struct known *k = &now[number - 1];
     struct logged *job = log_find(&l, number);
-    uint32_t seed = 1 + (uint32_t)random() % 1000000;
+    uint32_t made_of = 1 + (uint32_t)random() % 1000000;
     unsigned flags = (unsigned)random() % 8;
     uint8_t bytes[SIZE];
-    size_t size = record(seed, bytes);
+    size_t size = record(made_of, bytes);
 
     if (!k->there) {
         /* one that the transaction itself has dropped is in the index till it is over, and its number is used once only */
         if (hash_first(&l.index, number))
             return;
         must(log_give(&l, number, flags, bytes, size) == SQLITE_OK);
-        *k = (struct known){.there = true, .given = seed, .given_flags = (uint8_t)flags};
+        *k = (struct known){.there = true, .given = made_of, .given_flags = (uint8_t)flags};
         return;
     }
     switch (random() % 4) {
@@ -164,7 +166,7 @@ static void step(void)
         return;
     default:
         must(log_know(&l, job, flags, bytes, size) == SQLITE_OK);
-        k->known = seed;
+        k->known = made_of;
         k->known_flags = (uint8_t)flags;
         k->started = false;
     }

@@ -892,6 +892,67 @@ START_TEST(one_without_memory_says_so_and_takes_no_other_down)
 }
 END_TEST
 
+static void damage(const char *sql, const void *bytes, size_t size)
+{
+    sqlite3_stmt *st = NULL;
+    sqlite3 *db;
+
+    store = store_free(store, NULL);
+    ck_assert_int_eq(sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, "unix"), SQLITE_OK);
+    ck_assert_int_eq(sqlite3_prepare_v2(db, sql, -1, &st, NULL), SQLITE_OK);
+    if (size)
+        ck_assert_int_eq(sqlite3_bind_blob64(st, 1, bytes, size, SQLITE_STATIC), SQLITE_OK);
+    ck_assert_int_eq(sqlite3_step(st), SQLITE_DONE);
+    sqlite3_finalize(st);
+    sqlite3_close(db);
+    open_store();
+}
+
+/* What a record says of sizes is not believed where the bytes are others. */
+START_TEST(sizes_are_those_of_the_bytes)
+{
+    static char large[STORE_SMALL + 1];
+    struct store_request r = add_request(1), end = request(STORE_END, 1), requeue = request(STORE_REQUEUE, 1);
+
+    open_store();
+    r.row.args = r.row.input = large;
+    r.row.args_size = r.row.input_size = sizeof(large);
+    end.row.state = FAILED;
+    end.row.dead = 1;
+    ck_assert_int_eq(do_one(&r) | do_one(&end), 0);
+    damage("UPDATE inputs SET args = x'6100', input = x'62'", NULL, 0);
+    ck_assert_ptr_null(store_problem(store));
+    ck_assert_int_eq(do_one(&requeue), 0);
+    ck_assert_uint_eq(requeue.row.args_size, 2);
+    ck_assert_uint_eq(requeue.row.input_size, 1);
+    ck_assert_uint_eq(requeue.reply_size, 3);
+    ck_assert_mem_eq(requeue.reply, "a\0b", 3);
+    free(requeue.reply);
+    damage("UPDATE inputs SET args = x'61006200'", NULL, 0);
+    ck_assert_uint_eq(seen.rows[0].args_size, 4);
+    ck_assert_mem_eq(seen.rows[0].args, "a\0b", 4);
+    ck_assert_uint_eq(seen.rows[0].input_size, 1);
+}
+END_TEST
+
+START_TEST(sizes_without_bytes_are_damage)
+{
+    struct buffer record = {0}, entry = {0};
+    struct store_request r = add_request(1);
+
+    open_store();
+    ck_assert_int_eq(add(1), 0);
+    r.row.args_size = _i ? 5 : 0;
+    r.row.input_size = _i ? 0 : 5;
+    ck_assert_int_eq(record_pack(RECORD_GIVEN, &r.row, &record), 0);
+    ck_assert_int_eq(entry_put(&entry, &(struct entry){ENTRY_GIVEN, 0, 1, buffer_data(&record), buffer_size(&record)}), 0);
+    damage("UPDATE log SET bytes = ?1", buffer_data(&entry), buffer_size(&entry));
+    ck_assert_ptr_nonnull(strstr(store_problem(store), "damaged"));
+    buffer_deinit(&record);
+    buffer_deinit(&entry);
+}
+END_TEST
+
 /* Each of many steps in one transaction. */
 START_TEST(steps_of_one_transaction_see_each_other)
 {
@@ -1045,19 +1106,14 @@ static const char *const damages[] = {
     "UPDATE log SET bytes = substr(bytes, 1, length(bytes) - 1)",
     "UPDATE log SET bytes = x'0b0100'", /* known of a job that nobody gave */
     "UPDATE log SET bytes = x'010100'", /* given nothing, not even a plugin */
+    "UPDATE log SET number = 0",
 };
 
 START_TEST(a_log_that_is_damaged_is_left_alone)
 {
-    sqlite3 *db;
-
     open_store();
     ck_assert_int_eq(add(1), 0);
-    store = store_free(store, NULL);
-    ck_assert_int_eq(sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, "unix"), SQLITE_OK);
-    ck_assert_int_eq(sqlite3_exec(db, damages[_i], NULL, NULL, NULL), SQLITE_OK);
-    sqlite3_close(db);
-    open_store();
+    damage(damages[_i], NULL, 0);
     ck_assert_ptr_nonnull(store_problem(store));
     ck_assert_ptr_nonnull(strstr(store_problem(store), "damaged"));
     ck_assert_int_eq(add(2), -EBADMSG);
@@ -1113,6 +1169,8 @@ int main(void)
     tcase_add_test(tc, one_of_an_older_wsd_is_taken_over);
     tcase_add_test(tc, what_had_a_column_each_is_taken_over);
     tcase_add_test(tc, records_of_each_size_come_back);
+    tcase_add_test(tc, sizes_are_those_of_the_bytes);
+    tcase_add_loop_test(tc, sizes_without_bytes_are_damage, 0, 2);
     tcase_add_test(tc, steps_of_one_transaction_see_each_other);
     tcase_add_loop_test(tc, a_step_that_fails_can_be_done_again, 0, (int)ARRAY_SIZE(failures));
     tcase_add_test(tc, the_log_does_not_grow_by_what_is_gone);
