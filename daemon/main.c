@@ -26,6 +26,7 @@
 #include "config.h"
 #include "frontend/frontend.h"
 #include "jobs/jobs.h"
+#include "ops/awake.h"
 #include "ops/configuration.h"
 #include "ops/limits.h"
 #include "ops/service.h"
@@ -47,6 +48,7 @@ struct daemon {
     struct jobs *jobs;
     struct frontend *frontend;
     struct service *service;
+    struct awake *awake; /* NULL: CPUs without work are left to the kernel */
     struct event *drain_timer;
     char *sandbox; /* as executors are told */
     struct jobs_domain *domains;
@@ -352,8 +354,8 @@ static void on_reload(void *context)
         config_deinit(&fresh);
     } else {
         if (fresh.one_domain != d->config.one_domain || strcmp(fresh.plugin_dirs, d->config.plugin_dirs) != 0 ||
-            fresh.pin != d->config.pin || fresh.stack_size != d->config.stack_size)
-            log_notice("plugin directories, domains, pinning and stacks change with the next start");
+            fresh.pin != d->config.pin || fresh.stack_size != d->config.stack_size || fresh.keep_awake != d->config.keep_awake)
+            log_notice("plugin directories, domains, pinning, stacks and keep-awake change with the next start");
         _cleanup_(freep) char *sandbox = config_sandbox(&fresh, d->is_system);
         if ((sandbox && strcmp(sandbox, d->sandbox) != 0) || fresh.executor_memory != d->config.executor_memory ||
             fresh.executor_tasks != d->config.executor_tasks)
@@ -466,6 +468,8 @@ static void turn(struct daemon *d)
     bool sleep = !more && jobs_asleep(d->jobs);
     event_base_loop(d->base, EVLOOP_ONCE | (sleep ? 0 : EVLOOP_NONBLOCK));
     jobs_awake(d->jobs);
+    if (sleep)
+        awake_woke(d->awake);
 }
 
 /* Executors end in order, so that plugins can say goodbye; those that do not are killed. */
@@ -711,6 +715,8 @@ static int build(struct daemon *d)
     if (r >= 0)
         r = listen_remote(d);
     if (r >= 0)
+        r = awake_new(&d->awake, d->base, (enum awake_mode)d->config.keep_awake);
+    if (r >= 0)
         r = service_new(&d->service, &service);
     if (r >= 0)
         log_info("wsd " WSD_VERSION " is ready at %s, %u workers, %s", d->kept.n_listeners ? "systemd's socket" : path,
@@ -741,6 +747,7 @@ static int become_spawner(struct daemon *d)
 static void tear_down(struct daemon *d)
 {
     d->service = service_free(d->service);
+    d->awake = awake_free(d->awake);
     d->frontend = frontend_free(d->frontend);
     d->jobs = jobs_free(d->jobs);
     if (d->drain_timer)

@@ -45,6 +45,7 @@ static const struct key keys[] = {
     {"daemon", "log-level", KIND_LEVEL, AT(log_level)},
     {"daemon", "system", KIND_BOOL, AT(is_system)},
     {"daemon", "drain-timeout", KIND_TIME, AT(drain_usec)},
+    {"pool", "keep-awake", KIND_AUTO, AT(keep_awake)},
     {"pool", "pin", KIND_BOOL, AT(pin)},
     {"pool", "stack", KIND_STACK, AT(stack_size)},
     {"plugins", "directories", KIND_TEXT, AT(plugin_dirs)},
@@ -261,7 +262,7 @@ static int set_calls(char **at, const char *key, const char *value, char error[s
     return 0;
 }
 
-/* In the order of enum jobs_user_ids and of enum jobs_cgroups. */
+/* In the order of enum jobs_user_ids, enum jobs_cgroups and enum awake_mode. */
 static const char *const autos[] = {"auto", "yes", "no"};
 
 static int index_of(const char *const *names, size_t n, const char *name)

@@ -78,6 +78,7 @@ struct config {
     char *plugin_dirs; /* colon-separated */
     char *executor;
     char *spawner;
+    int keep_awake;      /* enum awake_mode */
     int pin;             /* 1 yes, 0 no */
     uint64_t stack_size; /* of a worker */
     uint32_t workers; /* 0: the CPUs that wsd may use */

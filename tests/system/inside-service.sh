@@ -575,6 +575,33 @@ rm -r /run/systemd/system/wsd.service.d
 systemctl daemon-reload
 printf '[daemon]\ndrain-timeout = 2s\n' >"$etc/wsd.conf"
 
+# --- idle CPUs -------------------------------------------------------------------------------------------------------------------
+
+awake_drop_in() { # as wsd.conf(5) has it, where it is installed
+  mkdir -p /etc/systemd/system/wsd.service.d
+  zcat /usr/share/man/man5/wsd.conf.5.gz | sed -n '/^\.I keep-awake/,/^\.I pin/p' | sed -n '/^\[Service\]/,/^\.fi/p' | sed '/^\.fi/d' \
+    >/etc/systemd/system/wsd.service.d/override.conf
+  cat /etc/systemd/system/wsd.service.d/override.conf
+  systemctl daemon-reload && systemctl restart wsd.service
+}
+may_ask() { find "/proc/$(main_pid)/fd" -lname /dev/cpu_dma_latency | grep -q .; }
+may_not_ask() { ! may_ask; }
+printf '[daemon]\ndrain-timeout = 2s\n[pool]\nkeep-awake = yes\n' >"$etc/wsd.conf"
+check "keep-awake = yes" systemctl restart wsd.service
+check "the service as shipped has no device for it" may_not_ask
+check "and says so" wait_until said 4 'idle CPUs cannot be kept awake'
+minor=$(awk '$2 == "cpu_dma_latency" { print $1 }' /proc/misc)
+if [ -c /dev/cpu_dma_latency ] || mknod -m 600 /dev/cpu_dma_latency c 10 "${minor:-none}"; then
+  check "with the drop-in of the manual" awake_drop_in
+  check "it may ask the kernel" may_ask
+  rm -r /etc/systemd/system/wsd.service.d
+  systemctl daemon-reload
+else
+  skip "with the drop-in of the manual" "no /dev/cpu_dma_latency in here"
+fi
+printf '[daemon]\ndrain-timeout = 2s\n' >"$etc/wsd.conf"
+check "without both" systemctl restart wsd.service
+
 # --- watchdog --------------------------------------------------------------------------------------------------------------------
 
 mkdir -p /run/systemd/system/wsd.service.d

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "ops/awake.h"
 #include "ops/configuration.h"
 
 static char directory[] = "/tmp/wsd-test-configuration.XXXXXX";
@@ -291,6 +292,9 @@ START_TEST(first_user_and_switches_have_their_words)
     ck_assert_int_eq(config.user_ids, JOBS_USER_IDS_YES);
     ck_assert_int_eq(config_set(&config, "executor", "cgroups", "no", error), 0);
     ck_assert_int_eq(config.cgroups, JOBS_CGROUPS_NO);
+    ck_assert_int_eq(config.keep_awake, AWAKE_AUTO);
+    ck_assert_int_eq(config_set(&config, "pool", "keep-awake", "yes", error), 0);
+    ck_assert_int_eq(config.keep_awake, AWAKE_YES);
     ck_assert_int_eq(config_set(&config, "executor", "cgroups", "maybe", error), -EINVAL);
     ck_assert_ptr_nonnull(strstr(error, "auto, yes or no"));
     ck_assert_int_eq(config_set(&config, "executor", "first-user-id", "0", error), -EINVAL);
@@ -498,7 +502,7 @@ START_TEST(what_is_printed_reads_back_as_the_same)
                                "[limits]\nexecutor-memory = 3M\nexecutor-tasks = 9\n"
                                "[domain a b]\nusers = 1001 0\nworkers = 7\nexecutor-tasks = 1\ncpu-weight = 10000\n"
                                "executor-memory = none\n[domain c]\nusers = 1003\n"
-                               "[executor]\nuser-ids = yes\nfirst-user-id = 1\ncgroups = no\n"
+                               "[executor]\nuser-ids = yes\nfirst-user-id = 1\ncgroups = no\n[pool]\nkeep-awake = no\n"
                                "[access]\nsubmit = 0 1001 @77\nsee =\nadminister = *\n[plugin b]\nusers =\n[plugin c]\nusers = @9 8\n"
                                "[tls]\nlisten = :1\ncrl = /x\nmax-handshakes = 3\nhandshake-timeout = 4s\n"
                                "[plugin a]\nisolation = own\nmax-run = 1500ms\n[limits]\nmax-run = 2h\n"),
