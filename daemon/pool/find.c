@@ -24,6 +24,7 @@
 /* Twice as long as WORKER_LINGER_USEC's last after a hit, half as long after a miss, and never less than */
 #define LINGER_MIN_USEC 2u
 #define LINGER_PROBE    256u /* after so many misses it is tried again in full */
+#define LEFT_BEHIND     32u  /* roots of its own, after which a worker looks whether those of another wait behind a long one */
 
 void worker_relax(void)
 {
@@ -273,21 +274,61 @@ bool worker_look(struct worker *w, struct worker *only)
 
 /* --- a worker's turn --- */
 
-/* What was put to the front, then from its own batch, from what another took and has not come to, then a new batch. */
+/* From the batch of a worker that has not come to it since we looked at it the last time: he is in a long root. One batch is watched at a
+ * time. */
+static struct pool_node *take_left_behind(struct worker *w, uint32_t n, bool *ret_more)
+{
+    struct pool *pool = w->pool;
+    struct batch *b = &pool->all[w->watched]->batch;
+
+    if (batch_stands_any(b, &w->watched_word)) {
+        struct pool_node *node = batch_take_any(b, ret_more);
+
+        (void)batch_stands_any(b, &w->watched_word); /* what we did is not what he does */
+        return node;
+    }
+    w->watched = pool_next_active(pool, w->watched + 1, n);
+    if (w->watched >= n)
+        w->watched = pool_next_active(pool, 0, n);
+    if (w->watched >= n)
+        w->watched = w->public.index;
+    (void)batch_stands_any(&pool->all[w->watched]->batch, &w->watched_word);
+    return NULL;
+}
+
+/* What another took and has not come to. */
+static struct pool_node *take_of_others(struct worker *w, uint32_t n, bool *ret_more)
+{
+    struct pool *pool = w->pool;
+
+    for_each_active (i, pool, n) {
+        struct pool_node *node = batch_take_any(&pool->all[i]->batch, ret_more);
+
+        if (node)
+            return node;
+    }
+    return NULL;
+}
+
+/* What was put to the front, then now and then from a batch that stands, from its own, a new one, and where there is none, from any. Those of
+ * others before a new one, always, would have all workers take from one batch: each take moves its line (40 instead of 28 ns a root, two
+ * workers). */
 static struct pool_node *take_injected(struct worker *w, bool *ret_more)
 {
     struct pool *pool = w->pool;
     uint32_t n = atomic_load_explicit(&pool->victims, memory_order_acquire);
     struct pool_node *nodes[BATCH_MAX], *node = injector_take_front(&pool->injector, ret_more);
 
+    if (!node && w->n_roots++ % LEFT_BEHIND == 0)
+        node = take_left_behind(w, n, ret_more);
     if (!node)
         node = batch_take_any(&w->batch, ret_more);
-    for (uint32_t i = pool_next_active(pool, 0, n); i < n && !node; i = pool_next_active(pool, i + 1, n))
-        node = batch_take_any(&pool->all[i]->batch, ret_more);
     if (node)
         return node;
     /* A guest takes one: he runs no more. */
     uint32_t took = injector_take(&pool->injector, nodes, w->guest ? 1 : BATCH_MAX, pool_workers(pool), ret_more);
+    if (took == 0 && (node = take_of_others(w, n, ret_more)))
+        return node;
     if (took > 1) {
         batch_fill_owner(&w->batch, nodes + 1, took - 1);
         *ret_more = true;

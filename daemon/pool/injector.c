@@ -191,6 +191,15 @@ struct pool_node *batch_take_any(struct batch *b, bool *ret_more)
     return NULL;
 }
 
+bool batch_stands_any(const struct batch *b, uint64_t *seen)
+{
+    /* Relaxed: what is taken upon it is taken by batch_take_any(). The generation is part of it. */
+    uint64_t word = atomic_load_explicit(&b->word, memory_order_relaxed), before = *seen;
+
+    *seen = word;
+    return word == before && batch_next(word) < batch_end(word);
+}
+
 bool batch_has_any(const struct batch *b)
 {
     uint64_t word = atomic_load_explicit(&b->word, memory_order_seq_cst);

@@ -4,7 +4,8 @@
  *
  * Pushing is one compare-and-swap (Vyukov's intrusive queue of many producers: the new node becomes the tail, then its
  * predecessor is linked to it); taking is under a lock, many at a time. What was taken in one go lies in the worker's
- * batch, from which every worker takes, the oldest first, so that nothing hides behind a long root.
+ * batch, from which every worker takes, the oldest first, so that nothing hides behind a long root: when the queue is empty, and before
+ * that where the batch's owner is seen to stand.
  *
  *             | push | take | any | close | batch_take | batch_fill
  *  push       | yes  | yes  | yes |  yes  |    yes     |    yes         [any thread]
@@ -67,3 +68,5 @@ void batch_fill_owner(struct batch *b, struct pool_node *const *nodes, uint32_t 
 /* The oldest, or NULL. */
 struct pool_node *batch_take_any(struct batch *b, bool *ret_more);
 bool batch_has_any(const struct batch *b);
+/* Whether it has some, and nobody has taken any since *seen was stored here. Stores *seen. */
+bool batch_stands_any(const struct batch *b, uint64_t *seen);

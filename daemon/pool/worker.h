@@ -42,6 +42,9 @@ struct worker {
     /* [owner] */
     char *stack_floor; /* below it a join takes no unrelated work */
     uint32_t random, last_victim;
+    uint32_t n_roots;      /* looked for in batches and the injector */
+    uint32_t watched;      /* whose batch is looked at to see whether it stands .. */
+    uint64_t watched_word; /* .. and how it was the last time */
     struct overflow_chunk *overflow, *overflow_spare; /* results of children that ran inside their spawn */
     /* Where on the stack they belong: the youngest is public.level and public.done, the outer ones are here. */
     struct overflow_level *levels;

@@ -312,6 +312,72 @@ static void do_fib(struct wsd_worker *self, void *arg)
     *(long *)arg = WSD_CALL(fib, 20);
 }
 
+/* --- batches of others --- */
+
+#define STREAM 256
+static struct item stream[STREAM];
+static _Atomic bool stream_ends;
+static struct pool *stream_pool;
+
+static _Atomic bool unblocked;
+
+static void block(struct wsd_worker *self, void *arg)
+{
+    atomic_store((_Atomic bool *)arg, true);
+    while (!atomic_load(&unblocked))
+        sched_yield();
+}
+
+/* There is always another one in the injector. */
+static void stream_run(struct pool_node *node, struct wsd_worker *self)
+{
+    if (!atomic_load(&stream_ends))
+        pool_submit(stream_pool, node);
+}
+
+START_TEST(what_a_worker_took_does_not_wait_for_its_long_root)
+{
+    struct pool *pool = stream_pool = new_pool(sizes[_i]);
+    static struct root first[16], blocks;
+    static _Atomic bool held_first[16], held;
+
+    if (sizes[_i] == 1) { /* nobody else is there */
+        pool_free(pool);
+        return;
+    }
+    items_init();
+    atomic_store(&gate, false);
+    atomic_store(&stream_ends, false);
+    atomic_store(&unblocked, false);
+    for (uint32_t i = 0; i < sizes[_i]; i++) {
+        atomic_store(&held_first[i], false);
+        root_submit(pool, &first[i], hold, &held_first[i]);
+    }
+    for (uint32_t i = 0; i < sizes[_i]; i++)
+        while (!atomic_load(&held_first[i]))
+            sched_yield();
+    /* All stand. The one that goes on first takes what blocks it, and many more with it. */
+    atomic_store(&held, false);
+    root_submit(pool, &blocks, block, &held);
+    for (uint32_t i = 0; i < ITEMS; i++)
+        pool_submit(pool, &items[i].node);
+    for (uint32_t i = 0; i < STREAM; i++) {
+        stream[i] = (struct item){.node = {.run = stream_run}};
+        pool_submit(pool, &stream[i].node);
+    }
+    atomic_store(&gate, true);
+    while (!atomic_load(&held))
+        sched_yield();
+    while (atomic_load(&n_run) < ITEMS) /* while one blocks, and the injector is never empty */
+        sched_yield();
+    atomic_store(&stream_ends, true);
+    atomic_store(&unblocked, true);
+    pool_close(pool);
+    check_each_ran_once();
+    pool_free(pool);
+}
+END_TEST
+
 START_TEST(what_is_submitted_to_the_front_runs_first)
 {
     struct pool *pool = new_pool(1);
@@ -885,6 +951,7 @@ int main(void)
     tcase_add_loop_test(t, a_thief_comes_back_to_its_last_victim, 0, 8);
     tcase_add_loop_test(t, an_idle_pool_does_nothing, 0, 4);
     tcase_add_test(t, what_is_submitted_to_the_front_runs_first);
+    tcase_add_loop_test(t, what_a_worker_took_does_not_wait_for_its_long_root, 0, 4);
     tcase_add_loop_test(t, one_helps_until_something_holds, 0, 4);
     suite_add_tcase(s, t);
     return run_suite(s);
