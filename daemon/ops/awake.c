@@ -34,7 +34,7 @@ static void rest(struct awake_policy *p)
     p->n = 0;
 }
 
-static void hold(struct awake_policy *p, int phase, uint64_t now_usec)
+static void hold(struct awake_policy *p, enum awake_phase phase, uint64_t now_usec)
 {
     p->phase = phase;
     p->n = p->n_looked = 0;

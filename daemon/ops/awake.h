@@ -27,9 +27,11 @@
 /* [pool] keep-awake; in the order of KIND_AUTO. */
 enum awake_mode { AWAKE_AUTO, AWAKE_YES, AWAKE_NO };
 
+enum awake_phase { AWAKE_REST, AWAKE_TRIAL, AWAKE_HELD };
+
 /* When to ask for it; knows no clock and no device. Zeroed: nothing has happened. */
 struct awake_policy {
-    enum { AWAKE_REST, AWAKE_TRIAL, AWAKE_HELD } phase;
+    enum awake_phase phase;
     bool always;          /* without a trial */
     uint32_t n;           /* wake-ups of this row */
     uint32_t n_looked;    /* since the last look, which was at */
