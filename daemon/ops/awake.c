@@ -89,6 +89,8 @@ bool awake_policy_woke(struct awake_policy *p, uint64_t now_usec)
     uint64_t took = now_usec - p->began_usec;
     if (took <= (uint64_t)row * AWAKE_GAP_USEC)
         row_ended(p, now_usec, took);
+    else if (p->phase == AWAKE_TRIAL)
+        try_later(p, now_usec);
     else
         rest(p);
     return p->phase != AWAKE_REST;

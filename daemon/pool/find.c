@@ -319,10 +319,12 @@ static struct pool_node *take_injected(struct worker *w, bool *ret_more)
     uint32_t n = atomic_load_explicit(&pool->victims, memory_order_acquire);
     struct pool_node *nodes[BATCH_MAX], *node = injector_take_front(&pool->injector, ret_more);
 
-    if (!node && w->n_roots++ % LEFT_BEHIND == 0)
-        node = take_left_behind(w, n, ret_more);
-    if (!node)
+    if (!node && w->n_roots % LEFT_BEHIND == 0)
+        node = take_left_behind(w, n, ret_more); /* and the next time again */
+    if (!node) {
+        w->n_roots++;
         node = batch_take_any(&w->batch, ret_more);
+    }
     if (node)
         return node;
     /* A guest takes one: he runs no more. */

@@ -42,7 +42,7 @@ struct worker {
     /* [owner] */
     char *stack_floor; /* below it a join takes no unrelated work */
     uint32_t random, last_victim;
-    uint32_t n_roots;      /* looked for in batches and the injector */
+    uint32_t n_roots;      /* looked for in its batch and the injector */
     uint32_t watched;      /* whose batch is looked at to see whether it stands .. */
     uint64_t watched_word; /* .. and how it was the last time */
     struct overflow_chunk *overflow, *overflow_spare; /* results of children that ran inside their spawn */

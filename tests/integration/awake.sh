@@ -36,7 +36,8 @@ else
   background wsctl bench --seconds 60 >"$WORK/bench"
   bench=$BACKGROUND_PID
   check "jobs that follow each other closely: it is asked" wait_until asked
-  kill -INT "$bench"
+  kill "$bench"
+  wait "$bench" 2>/dev/null
   check "no jobs: it is asked no more" wait_until not_asked
   background wsctl bench --seconds 60 >"$WORK/bench"
   bench=$BACKGROUND_PID

@@ -147,6 +147,19 @@ START_TEST(a_trial_that_was_cut_off_says_nothing)
 }
 END_TEST
 
+START_TEST(a_trial_that_became_too_slow_is_one_without_success)
+{
+    wake(AWAKE_WAKES + 1, AWAKE_GAP_USEC);
+    ck_assert_int_eq(policy.phase, AWAKE_TRIAL);
+    for (uint32_t i = 0; i <= AWAKE_WAKES; i++) { /* without looks, which would end it before */
+        now += AWAKE_GAP_USEC + 1;
+        held = awake_policy_woke(&policy, now);
+    }
+    ck_assert(!held);
+    ck_assert_uint_eq(policy.retry_usec, now + AWAKE_RETRY_USEC);
+}
+END_TEST
+
 START_TEST(a_look_too_early_decides_nothing)
 {
     wake(AWAKE_WAKES + 1, 100);
@@ -232,6 +245,7 @@ int main(void)
     tcase_add_test(rule, what_does_not_pay_is_tried_ever_more_seldom);
     tcase_add_test(rule, quiet_ends_it_soon);
     tcase_add_test(rule, a_trial_that_was_cut_off_says_nothing);
+    tcase_add_test(rule, a_trial_that_became_too_slow_is_one_without_success);
     tcase_add_test(rule, a_look_too_early_decides_nothing);
     tcase_add_test(rule, always_needs_no_trial);
     tcase_set_timeout(kernel, 30);
