@@ -132,10 +132,6 @@ static void ask(struct awake *a, bool held)
         return;
     }
     a->held = held;
-    if (!held || a->told || a->policy.phase != AWAKE_HELD)
-        return;
-    a->told = true;
-    log_info("idle CPUs are kept awake while jobs follow each other closely; see keep-awake in wsd.conf(5)");
 }
 
 static void on_look(evutil_socket_t fd, short what, void *userdata)
@@ -147,8 +143,13 @@ static void on_look(evutil_socket_t fd, short what, void *userdata)
 
 void awake_woke(struct awake *a)
 {
-    if (a && a->fd >= 0)
-        ask(a, awake_policy_woke(&a->policy, clock_monotonic_usec()));
+    if (!a || a->fd < 0)
+        return;
+    ask(a, awake_policy_woke(&a->policy, clock_monotonic_usec()));
+    if (!a->held || a->told || a->policy.phase != AWAKE_HELD) /* a trial is not worth a word */
+        return;
+    a->told = true;
+    log_info("idle CPUs are kept awake while jobs follow each other closely; see keep-awake in wsd.conf(5)");
 }
 
 int awake_new(struct awake **ret, struct event_base *base, enum awake_mode mode)

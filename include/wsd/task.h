@@ -207,8 +207,8 @@ struct wsd_worker {
 /* How the owner touches top, hi and lo. The stack is balanced, so that a task knows where top is without reading it
  * again: the value is handed on from caller to callee and stays in a register, and what it calls leaves top as it was.
  * On x86-64, where stores become visible in program order, only the compiler has to be held: each asm says which stores
- * are due before it, and that a bound may have changed; unlike an atomic access it lets the
- * compiler go on knowing the value of top. Elsewhere, and for ThreadSanitizer, these are the atomics that the table above speaks of. The slow
+ * are due before it, and that a bound may have changed; unlike an atomic access it lets the compiler go on knowing the
+ * value of top. Elsewhere, and for ThreadSanitizer, these are the atomics that the table above speaks of. The slow
  * paths are functions of their own: what is left is small enough for gcc to inline a recursion into itself. */
 #if defined(__SANITIZE_THREAD__) || !defined(__x86_64__)
 #define WSD_TASK_ATOMIC_ 1

@@ -36,6 +36,7 @@ else
   background wsctl bench --seconds 60 >"$WORK/bench"
   bench=$BACKGROUND_PID
   check "jobs that follow each other closely: it is asked" wait_until asked
+  check "which is told once" grep -q 'idle CPUs are kept awake' "$WSD_LOG"
   kill "$bench"
   wait "$bench" 2>/dev/null
   check "no jobs: it is asked no more" wait_until not_asked
@@ -56,7 +57,7 @@ else
   : >"$WSD_CONFIG"
   start_wsd --workers 2 || exit 1
   check "auto: a job" expect_output 6765 wsctl submit fib 20
-  if [ "$(nproc --all)" -le 4 ]; then
+  if [ "$(getconf _NPROCESSORS_ONLN)" -le 4 ]; then
     check "auto, on four CPUs at most: wsd may ask" has_request "$WSD_PID"
   else
     check "auto, on more than four CPUs: wsd does not ask" has_none "$WSD_PID"

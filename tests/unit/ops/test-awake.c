@@ -203,11 +203,20 @@ static bool asked_no_more(void)
     return asked() > 0;
 }
 
+/* However long this process has to wait for a CPU in between. */
+static bool asked_for(struct awake *a)
+{
+    uint64_t from = clock_monotonic_usec();
+
+    while (asked() != 0 && clock_monotonic_usec() - from < 10000000)
+        awake_woke(a);
+    return asked() == 0;
+}
+
 START_TEST(the_kernel_is_asked_and_asked_no_more)
 {
     struct event_base *base = event_base_new();
     struct awake *a;
-    uint64_t from = clock_monotonic_usec();
 
     ck_assert_int_eq(awake_new(&a, base, AWAKE_NO), 0);
     ck_assert_ptr_null(a);
@@ -218,14 +227,10 @@ START_TEST(the_kernel_is_asked_and_asked_no_more)
         return;
     }
     ck_assert_ptr_nonnull(a);
-    while (asked() != 0 && clock_monotonic_usec() - from < 3000000)
-        awake_woke(a);
-    ck_assert_int_eq(asked(), 0);
+    ck_assert(asked_for(a));
     event_base_loop(base, 0); /* there is nothing but its timer, which goes when there is no cause */
     ck_assert(asked_no_more());
-    for (uint32_t i = 0; i <= AWAKE_AGAIN; i++)
-        awake_woke(a);
-    ck_assert_int_eq(asked(), 0);
+    ck_assert(asked_for(a));
     awake_free(a);
     ck_assert(asked_no_more());
     event_base_free(base);
@@ -248,7 +253,7 @@ int main(void)
     tcase_add_test(rule, a_trial_that_became_too_slow_is_one_without_success);
     tcase_add_test(rule, a_look_too_early_decides_nothing);
     tcase_add_test(rule, always_needs_no_trial);
-    tcase_set_timeout(kernel, 30);
+    tcase_set_timeout(kernel, 60);
     tcase_add_test(kernel, the_kernel_is_asked_and_asked_no_more);
     suite_add_tcase(suite, rule);
     suite_add_tcase(suite, kernel);
