@@ -570,6 +570,13 @@ int wsd_client_process(struct wsd_client *client)
     return client->broken ? broken_error(client) : 0;
 }
 
+int wsd_client_flush(struct wsd_client *client)
+{
+    if (!client->broken)
+        flush_and_pump(client); /* where it fails, the descriptor is readable */
+    return client->broken ? broken_error(client) : 0;
+}
+
 uint64_t client_deadline(uint64_t timeout_usec)
 {
     uint64_t now = clock_monotonic_usec();

@@ -455,17 +455,28 @@ static void load(void *context, uint64_t *ret_running, uint64_t *ret_waiting)
     jobs_load(((struct daemon *)context)->jobs, ret_running, ret_waiting);
 }
 
-static void turn(struct daemon *d)
+/* What executors have brought, and what is to be written. True: there is more to do. */
+static bool work(struct daemon *d)
 {
     bool more = jobs_poll(d->jobs);
 
     if (jobs_open(d->jobs))
         service_busy(d->service);
+    return frontend_flush(d->frontend) || more;
+}
 
-    more |= frontend_flush(d->frontend);
+static void turn(struct daemon *d)
+{
+    bool more = work(d), sleep = !more && jobs_asleep(d->jobs);
+
+    /* What has come since then, mostly from a worker that had this CPU as soon as it was rung, is taken before the kernel is asked. */
+    if (!more && !sleep) {
+        jobs_awake(d->jobs);
+        more = work(d);
+        sleep = !more && jobs_asleep(d->jobs);
+    }
     if (finished(d))
         return;
-    bool sleep = !more && jobs_asleep(d->jobs);
     event_base_loop(d->base, EVLOOP_ONCE | (sleep ? 0 : EVLOOP_NONBLOCK));
     jobs_awake(d->jobs);
     if (sleep)

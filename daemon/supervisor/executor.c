@@ -52,10 +52,7 @@ static void dies(struct executor *e)
 static void on_bell(evutil_socket_t fd, short what, void *userdata)
 {
     struct executor *e = userdata;
-    uint64_t n;
 
-    if (read(e->front.bell_fd, &n, sizeof(n)) < 0 && errno != EAGAIN)
-        log_debug("eventfd of executor %u: %s", e->number, strerror(errno));
     if (e->child && front_dying(&e->front))
         dies(e);
     else
@@ -167,7 +164,8 @@ static int start(struct executor *e, const struct executor_options *o, int contr
 
 static int watch(struct executor *e, struct event_base *base)
 {
-    e->bell_event = event_new(base, e->front.bell_fd, EV_READ | EV_PERSIST, on_bell, e);
+    /* By edges, of which each write of an eventfd is one: so it need not be read. Who fills it up deafens himself only. */
+    e->bell_event = event_new(base, e->front.bell_fd, EV_READ | EV_PERSIST | EV_ET, on_bell, e);
     e->control_event = event_new(base, e->control_fd, EV_READ | EV_PERSIST, on_control, e);
     e->control_write_event = event_new(base, e->control_fd, EV_WRITE | EV_PERSIST, on_control_writable, e);
     if (!e->bell_event || !e->control_event || !e->control_write_event)

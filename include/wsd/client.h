@@ -157,6 +157,10 @@ WSD_EXPORT short wsd_client_events(const struct wsd_client *client);
  * is over and every open call has had its done callback. Since 0.1. */
 WSD_EXPORT int wsd_client_process(struct wsd_client *client);
 
+/* Writes what it can without blocking, and reads nothing: what was just submitted goes at once, for one system call less than by
+ * wsd_client_process() where nothing is known to be there to read. Returns as that one. Since 0.1. */
+WSD_EXPORT int wsd_client_flush(struct wsd_client *client);
+
 /* Waits until something happened and processes it, at most timeout_usec (UINT64_MAX: for ever). 0 (also after a
  * signal), -ETIMEDOUT, or as wsd_client_process(). Since 0.1. */
 WSD_EXPORT int wsd_client_wait(struct wsd_client *client, uint64_t timeout_usec);

@@ -289,6 +289,36 @@ START_TEST(frames_may_come_byte_by_byte)
 }
 END_TEST
 
+START_TEST(flush_writes_and_reads_nothing)
+{
+    struct seen seen = {0};
+    struct wsd_callbacks cb = callbacks(&seen, true);
+    const struct wsd_submit first = {.size = sizeof(first), .plugin = "fib"}, second = {.size = sizeof(second), .plugin = "again"};
+
+    ck_assert_int_eq(wsd_client_submit(client, &first, &cb, NULL), 0);
+    ck_assert_int_eq(wsd_client_flush(client), 0);
+    peer_expect(&peer, NULL, FRAME_SUBMIT);
+    peer_send_accepted(&peer, peer.frame.tag);
+    peer_send_done(&peer, peer.frame.tag, 5, 0, "");
+    ck_assert_int_eq(wsd_client_submit(client, &second, NULL, NULL), 0);
+    ck_assert_int_eq(wsd_client_flush(client), 0);
+    peer_expect(&peer, NULL, FRAME_SUBMIT);
+    ck_assert_uint_eq(seen.accepted + seen.done, 0);
+    ck_assert_int_eq(wsd_client_process(client), 0);
+    ck_assert_uint_eq(seen.done, 1);
+    client = wsd_client_free(client); /* while `seen` is there */
+}
+END_TEST
+
+START_TEST(flush_tells_of_a_connection_that_is_over)
+{
+    peer_close(&peer);
+    ck_assert_int_eq(wsd_client_process(client), -ECONNRESET);
+    ck_assert_int_eq(wsd_client_flush(client), -ECONNRESET);
+    ck_assert_uint_gt(strlen(wsd_client_error(client)), 0);
+}
+END_TEST
+
 START_TEST(many_calls_end_in_any_order)
 {
     static struct seen seen[2000];
@@ -1362,6 +1392,8 @@ int main(void)
     tcase_add_test(tcase, output_is_gathered_without_a_callback);
     tcase_add_test(tcase, call_without_any_callback_works);
     tcase_add_test(tcase, frames_may_come_byte_by_byte);
+    tcase_add_test(tcase, flush_writes_and_reads_nothing);
+    tcase_add_test(tcase, flush_tells_of_a_connection_that_is_over);
     tcase_add_test(tcase, many_calls_end_in_any_order);
     tcase_add_test(tcase, attached_call_gets_output_and_end);
     tcase_add_test(tcase, wait_gives_up_after_its_time);
