@@ -54,7 +54,7 @@ static struct array_item *item_of(struct watch *w)
 
 static struct span text(const char *s, size_t max)
 {
-    return (struct span){s, strnlen(s, max - 1)};
+    return (struct span){s, *s ? strnlen(s, max - 1) : 0};
 }
 
 /* --- what is told of items ------------------------------------------------------------------------------------------- */
@@ -300,14 +300,11 @@ static const char *array_problem(const struct msg_submit *m)
 
 static struct call_array *array_new(struct call *c, uint32_t n)
 {
-    struct call_array *a = calloc(1, sizeof(*a) + n * sizeof(a->items[0]));
+    struct call_array *a = malloc(sizeof(*a) + n * sizeof(a->items[0]));
 
     if (!a)
         return NULL;
-    a->call = c;
-    a->uid = c->peer->uid;
-    a->n = a->n_unsure = n;
-    a->n_open = n + 1;
+    *a = (struct call_array){.call = c, .uid = c->peer->uid, .n = n, .n_unsure = n, .n_open = n + 1};
     list_init(&a->gathered);
     for (uint32_t i = 0; i < n; i++) {
         a->items[i] = (struct array_item){.watch = {.ops = &item_ops}, .array = a, .allowed = c->peer->window};

@@ -37,11 +37,6 @@ struct user *user_get(struct jobs *jobs, uint32_t uid)
     return u;
 }
 
-const struct jobs_limits *user_limits(const struct jobs *jobs, const struct user *user)
-{
-    return user->own_limits ? user->own_limits : &jobs->options.limits;
-}
-
 static uint64_t interval(uint64_t rate)
 {
     return rate ? NSEC / rate : 0;
@@ -98,11 +93,9 @@ static bool could_evict(const struct user *user, uint64_t bytes)
     return sum >= bytes;
 }
 
-int user_charge(struct jobs *jobs, struct user *user, uint64_t bytes)
+/* What is kept for later gives way to what is wanted now, oldest first. 0, or as user_charge(). */
+static int make_room(struct jobs *jobs, struct user *user, uint64_t bytes, uint64_t most, uint64_t all)
 {
-    const uint64_t most = user_limits(jobs, user)->bytes_per_user, all = jobs->options.limits.bytes;
-
-    /* what is kept for later gives way to what is wanted now, oldest first */
     while (!fits(user->n_bytes, bytes, most) && user_evict(user))
         ;
     if (!fits(user->n_bytes, bytes, most))
@@ -111,6 +104,17 @@ int user_charge(struct jobs *jobs, struct user *user, uint64_t bytes)
         return -EDQUOT;
     while (!fits(jobs->counters.n_bytes, bytes, all) && user_evict(user))
         ;
+    return 0;
+}
+
+int user_charge(struct jobs *jobs, struct user *user, uint64_t bytes)
+{
+    const uint64_t most = user_limits(jobs, user)->bytes_per_user, all = jobs->options.limits.bytes;
+    bool there = fits(user->n_bytes, bytes, most) && fits(jobs->counters.n_bytes, bytes, all);
+    int r = there ? 0 : make_room(jobs, user, bytes, most, all);
+
+    if (r < 0)
+        return r;
     user->n_bytes += bytes;
     jobs->counters.n_bytes += bytes;
     return 0;

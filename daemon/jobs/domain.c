@@ -571,7 +571,20 @@ static uint32_t file_flags(const struct domain *d, const struct job *job)
 {
     bool others = d->key >= OWNER_SHARED && !d->jobs->options.user_daemon;
 
-    return !job->more || !job->more->by_file ? 0 : others ? DOWN_INPUT_FILE | DOWN_INPUT_COPY : DOWN_INPUT_FILE;
+    return !job->more->by_file ? 0 : others ? DOWN_INPUT_FILE | DOWN_INPUT_COPY : DOWN_INPUT_FILE;
+}
+
+/* What only some jobs have. */
+static void describe_more(const struct domain *d, const struct job *job, struct front_job *f)
+{
+    bool by_descriptor = job_by_descriptor(job) && !job->more->arena;
+
+    f->flags |= (job->flags & JOB_PIPE ? DOWN_INPUT_PIPE : by_descriptor ? DOWN_INPUT_FD : 0u) | file_flags(d, job);
+    f->input = by_descriptor ? NULL : job_input(job);
+    f->input_size = job->flags & JOB_PIPE ? 0 : job_input_size(job);
+    f->input_at = job->more->input_at;
+    f->timeout_usec = job->more->timeout_usec;
+    arena_describe(job, f);
 }
 
 /* 0, or FRONT_E_FULL, or a negative errno where the executor is dying. */
@@ -585,19 +598,17 @@ static int hand_over(struct domain *d, struct job *job)
         .plugin = job->plugin->number,
         .function = job_function(job)->index,
         .argc = job->argc,
-        .flags = (same_user ? DOWN_SAME_USER : 0u) |
-                 (job->flags & JOB_PIPE ? DOWN_INPUT_PIPE : by_descriptor && !job->more->arena ? DOWN_INPUT_FD : 0u) | file_flags(d, job),
+        .flags = same_user ? DOWN_SAME_USER : 0u,
         .directory = job->directory && !remote ? job->directory->path : NULL,
         .args = job_given(job),
         .args_size = job->args_size,
-        .input = by_descriptor && !job->more->arena ? NULL : job_input(job),
-        .input_size = job->flags & JOB_PIPE ? 0 : job_input_size(job),
-        .input_at = job->more ? job->more->input_at : 0,
-        .timeout_usec = job->more ? job->more->timeout_usec : 0,
+        .input = job_input(job),
+        .input_size = job->input_size,
     };
     uint64_t alone = (job->plugin->load_order << 8 | job_function(job)->index) + 1;
     uint32_t slot, generation;
-    arena_describe(job, &f);
+    if (job->more)
+        describe_more(d, job, &f);
     int r = front_prepare(&d->executor->front, &f, &slot, &generation);
 
     if (r == FRONT_E_LARGE)
@@ -632,24 +643,31 @@ static int hand_over(struct domain *d, struct job *job)
     return 0;
 }
 
+/* Whether it is ended for what its function has done, or moved elsewhere. */
+static bool is_poisoned(struct job *job)
+{
+    char text[JOB_TEXT];
+    uint64_t retry_usec;
+
+    if (!poison_refuses(job, text, &retry_usec))
+        return poison_move(job);
+    job_unqueue(job);
+    job_finish(job, JOB_FAILED, CODE_BUSY, text, NULL);
+    return true;
+}
+
 /* Whether the first job of the queue can go; one that never can is ended. */
 static bool plugin_is_there(struct domain *d, struct job *job)
 {
     struct plugin *p = job->plugin;
-    char text[JOB_TEXT];
-    uint64_t retry_usec;
 
-    if (poison_refuses(job, text, &retry_usec)) {
-        job_unqueue(job);
-        job_finish(job, JOB_FAILED, CODE_BUSY, text, NULL);
-        return false;
-    }
-    if (poison_move(job))
+    if (poison_suspects(job) && is_poisoned(job))
         return false;
     if (p->state == PLUGIN_UNKNOWN)
         plugin_load(p);
     if (p->state == PLUGIN_READY && job_function(job)->index != RING_NONE) {
-        poison_try(job);
+        if (poison_suspects(job))
+            poison_try(job);
         return true;
     }
     if (job->state == JOB_QUEUED && (p->state == PLUGIN_FAILED || p->state == PLUGIN_READY)) {

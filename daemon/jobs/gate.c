@@ -171,13 +171,10 @@ static struct gate *gate_of_user(struct jobs *jobs, struct user *user)
     return g;
 }
 
-bool gate_lets(struct job *job)
+static bool gates_let(struct job *job, uint64_t most)
 {
-    uint64_t most = user_limits(job->domain->jobs, job->user)->running_per_user;
     struct gate *gates[JOB_GATES], **user = &gates[GATE_OF_USER];
 
-    if (!most && !has_gates(job))
-        return true;
     gates_of(job, gates);
     if (most && !*user && job->user->n_running >= most)
         *user = gate_of_user(job->domain->jobs, job->user);
@@ -191,14 +188,17 @@ bool gate_lets(struct job *job)
     return true;
 }
 
-void job_unqueue(struct job *job)
+bool gate_lets(struct job *job)
+{
+    uint64_t most = user_limits(job->domain->jobs, job->user)->running_per_user;
+
+    return (!most && !has_gates(job)) || gates_let(job, most);
+}
+
+static void leave_gates(struct job *job)
 {
     struct gate *gates[JOB_GATES];
 
-    if (!job->gate) {
-        queue_take(&job->domain->queue, job);
-        return;
-    }
     gates_of(job, gates);
     if (job->gate & GATE_AT) {
         queue_take(&gates[(job->gate & GATE_AT) - 1]->queue, job);
@@ -210,16 +210,18 @@ void job_unqueue(struct job *job)
     forget_out(job, gates);
 }
 
-static void count(struct job *job, int by)
+void job_unqueue(struct job *job)
+{
+    if (job->gate)
+        leave_gates(job);
+    else
+        queue_take(&job->domain->queue, job);
+}
+
+static void count_inside(struct job *job, int by)
 {
     struct gate *gates[JOB_GATES];
 
-    job->user->n_running = (uint32_t)((int)job->user->n_running + by);
-    job->domain->jobs->n_running += (uint64_t)(int64_t)by;
-    if (by < 0)
-        places_left(job->domain->jobs);
-    if (!has_gates(job))
-        return;
     gates_of(job, gates);
     for (int i = 0; i < JOB_GATES; i++)
         if (gates[i]) {
@@ -230,12 +232,19 @@ static void count(struct job *job, int by)
 
 void gate_entered(struct job *job)
 {
-    count(job, 1);
+    job->user->n_running++;
+    job->domain->jobs->n_running++;
+    if (has_gates(job))
+        count_inside(job, 1);
 }
 
 void gate_left(struct job *job)
 {
-    count(job, -1);
+    job->user->n_running--;
+    job->domain->jobs->n_running--;
+    places_left(job->domain->jobs);
+    if (has_gates(job))
+        count_inside(job, -1);
 }
 
 /* --- the turn ------------------------------------------------------------------------------------------------------- */

@@ -350,7 +350,7 @@ void job_resolve(struct job *job, const char *function)
         job_refuse(job, CODE_BUSY, "out of memory");
         return;
     }
-    if (poison_refuses(job, text, &retry_usec)) {
+    if (poison_suspects(job) && poison_refuses(job, text, &retry_usec)) {
         job_refuse_until(job, CODE_BUSY, text, retry_usec);
         return;
     }
@@ -372,7 +372,8 @@ void job_resolve(struct job *job, const char *function)
         job_refuse_until(job, CODE_BUSY, text, retry_usec);
         return;
     }
-    poison_try(job);
+    if (poison_suspects(job))
+        poison_try(job);
     accept_job(job);
 }
 
@@ -388,47 +389,68 @@ enum job_state job_told_state(const struct job *job)
     return (enum job_state)job->state;
 }
 
+static void describe_more(const struct job *job, const struct job_more *m, struct job_info *ret)
+{
+    const struct promise *p = m->promise;
+
+    if (p) {
+        ret->attempts += p->attempts_before;
+        ret->key = p->key ? p->key : "";
+        ret->durable = p->durable;
+        ret->dead = p->dead && !p->ending;
+        ret->retries = p->retries;
+    }
+    ret->error = m->error ? m->error : "";
+    ret->status = m->status ? m->status : "";
+    ret->worker = m->worker;
+    ret->backtrace = m->backtrace ? m->backtrace : "";
+    ret->tags = m->tags ? m->tags : "";
+    ret->exit = m->exit;
+    ret->waits_for = after_left(job);
+    ret->placed = arena_output(job);
+    ret->due_usec = job->state == JOB_DELAYED && m->time ? due_left(&m->time->due) : 0;
+    ret->queued_usec = m->queued_usec;
+    ret->run_usec = m->run_usec;
+    ret->cpu_usec = m->cpu_usec;
+    ret->done = m->done;
+    ret->total = m->total;
+}
+
+/* It has not ended: how long it has waited, and run. */
+static void describe_now(const struct job *job, struct job_info *ret)
+{
+    uint64_t now = clock_monotonic_usec(), started;
+
+    ret->queued_usec = now - job->accepted_usec;
+    if (job->state != JOB_RUNNING || !front_running(&job->domain->executor->front, job->slot, &started))
+        return;
+    ret->queued_usec = started >= job->accepted_usec && started <= now ? started - job->accepted_usec : 0;
+    ret->run_usec = now - job->accepted_usec - ret->queued_usec;
+    front_progress(&job->domain->executor->front, job->slot, &ret->done, &ret->total);
+}
+
 void job_describe(const struct job *job, struct job_info *ret)
 {
-    const struct job_more *m = job->more;
-    uint64_t now = job_final(job) ? 0 : clock_monotonic_usec(), started;
-    bool running = job->state == JOB_RUNNING && front_running(&job->domain->executor->front, job->slot, &started);
-
-    const struct promise *p = job_promise(job);
-
     *ret = (struct job_info){
         .plugin = plugin_title(job->plugin),
         .function = job_function(job) ? job_function(job)->name : "",
-        .error = m && m->error ? m->error : "",
-        .status = m && m->status ? m->status : "",
-        .worker = m ? m->worker : "",
-        .backtrace = m && m->backtrace ? m->backtrace : "",
+        .error = "",
+        .status = "",
+        .worker = "",
+        .backtrace = "",
+        .key = "",
+        .tags = "",
         .state = job_told_state(job),
-        .exit = m ? m->exit : 0,
-        .attempts = job->attempts + (p ? p->attempts_before : 0),
-        .key = p && p->key ? p->key : "",
-        .durable = p && p->durable,
-        .dead = p && p->dead && !p->ending,
-        .retries = p ? p->retries : 0,
-        .waits_for = after_left(job),
-        .tags = m && m->tags ? m->tags : "",
-        .batch = batch_id(job),
-        .placed = arena_output(job),
-        .due_usec = job->state == JOB_DELAYED && job_time(job) ? due_left(&job_time(job)->due) : 0,
+        .attempts = job->attempts,
         .uid = job->user->uid,
         .submitted_usec = job_submitted_usec(job),
-        .queued_usec = !job_final(job) ? now - job->accepted_usec : m ? m->queued_usec : 0,
-        .run_usec = m ? m->run_usec : 0,
-        .cpu_usec = m ? m->cpu_usec : 0,
-        .done = m ? m->done : 0,
-        .total = m ? m->total : 0,
+        .batch = batch_id(job),
     };
     memcpy(ret->id, job->id, sizeof(ret->id));
-    if (running) {
-        ret->queued_usec = started >= job->accepted_usec && started <= now ? started - job->accepted_usec : 0;
-        ret->run_usec = now - job->accepted_usec - ret->queued_usec;
-        front_progress(&job->domain->executor->front, job->slot, &ret->done, &ret->total);
-    }
+    if (job->more)
+        describe_more(job, job->more, ret);
+    if (!job_final(job))
+        describe_now(job, ret);
 }
 
 /* EXECUTOR.WORKER; each job has one, so it is not left to printf. */

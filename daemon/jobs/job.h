@@ -289,6 +289,7 @@ struct queue {
     struct list lists[PRIORITIES]; /* of lanes: whose turn it is first */
     struct lane lanes[PRIORITIES]; /* of whoever is the only one there */
     uint64_t map[(PRIORITIES + 63) / 64]; /* which lists are not empty; bit 0 is the highest priority */
+    uint32_t first;                       /* of these; PRIORITIES: they all are */
     struct hash *others;                  /* lanes of further users, of all queues */
     uint64_t n, *n_all;                   /* jobs here, and in all queues */
     uint32_t turns;                       /* so far, modulo AGEING_TURNS */
@@ -648,6 +649,13 @@ enum plugin_apart { PLUGIN_TOGETHER = 0, PLUGIN_APART_CONFIGURED = 1, PLUGIN_APA
 enum plugin_apart plugin_apart(const struct jobs *jobs, uint64_t owner, const char *request);
 /* The name by which wsd.conf knows a plugin: its own, or that of its file, in the buffer, as long as nothing else is known. */
 const char *poison_name(const struct jobs *jobs, uint64_t owner, const char *request, char buffer[static 64]);
+/* Something may be known against its function, or its plugin. Where not, as mostly, nothing below need be asked. */
+static inline bool poison_suspects(const struct job *job)
+{
+    uint64_t n = job->domain->jobs->quarantine.n_added;
+
+    return job->plugin->innocent != n || !job_function(job) || job_function(job)->innocent != n;
+}
 bool poison_refuses(struct job *job, char text[static JOB_TEXT], uint64_t *ret_retry_usec); /* its function is in quarantine */
 void poison_try(struct job *job); /* it goes on: perhaps on trial */
 /* QUEUED, where its plugin has to run apart: moves it there. False: it stays. */
@@ -711,7 +719,10 @@ void recover(struct domain *d, int code, int status);
 
 /* admission.c */
 struct user *user_get(struct jobs *jobs, uint32_t uid);
-const struct jobs_limits *user_limits(const struct jobs *jobs, const struct user *user); /* in force for him */
+static inline const struct jobs_limits *user_limits(const struct jobs *jobs, const struct user *user) /* in force for him */
+{
+    return user->own_limits ? user->own_limits : &jobs->options.limits;
+}
 bool user_evict(struct user *user); /* drops the oldest kept result that nobody reads */
 /* A limit of events a second, kept as one time, *at (CLOCK_MONOTONIC, ns): when the one before would have been due had they come
  * evenly. rate_wait() says how long until one more may come, in us, 0: now; rate_take() counts it. rate 0: any number; burst 0: as

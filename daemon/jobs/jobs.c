@@ -49,11 +49,9 @@ void id_make(struct jobs *jobs, uint64_t now_usec, uint8_t ret[16])
 
 uint64_t job_submitted_usec(const struct job *job)
 {
-    uint64_t ms = 0, usec = (uint64_t)job->id[6] << 2 | job->id[7] >> 6;
+    uint64_t half = job_id_half(job->id), usec = half >> 6 & 1023u;
 
-    for (int i = 0; i < ID_TIME; i++)
-        ms = ms << 8 | job->id[i];
-    return ms * 1000 + MIN(usec, 999u);
+    return (half >> 16) * 1000 + MIN(usec, 999u);
 }
 
 /* It has been accepted, so it may be spoken of. */

@@ -2,8 +2,8 @@
  *
  * queue.c: what waits, in the order in which it goes on: priority, then the users in turn, then first in, first out.
  * Owns the lanes: the jobs of one user at one priority. [loop]
- * Keeps: put and take are O(1); the first job is found with at most four words; a user's turn comes after at most one job
- * of each other user, however many those have queued; no priority waits for ever behind a higher one: queue_aged(). */
+ * Keeps: put and take are O(1), with a look at four words where the first list has become empty; a user's turn comes after at most
+ * one job of each other user, however many those have queued; no priority waits for ever behind a higher one: queue_aged(). */
 #include <stdlib.h>
 
 #include "base/cleanup.h"
@@ -26,7 +26,7 @@ struct other_lane {
 
 void queue_init(struct queue *q, struct hash *others, uint64_t *n_all)
 {
-    *q = (struct queue){.others = others, .n_all = n_all};
+    *q = (struct queue){.others = others, .n_all = n_all, .first = PRIORITIES};
     for (uint32_t i = 0; i < PRIORITIES; i++) {
         list_init(&q->lists[i]);
         list_init(&q->lanes[i].link);
@@ -45,6 +45,8 @@ static struct lane *find(struct queue *q, const struct job *job)
 
     if (own->user == job->user)
         return own;
+    if (q->others->n == 0)
+        return NULL;
     for (struct hash_link *l = hash_first(q->others, key_of(q, job)); l; l = hash_next(l)) {
         struct other_lane *other = container_of(l, struct other_lane, by_key);
 
@@ -94,30 +96,9 @@ void queue_put(struct queue *q, struct job *job, bool front)
     else
         list_push_back(&lane->jobs, &job->link);
     q->map[p / 64] |= 1ull << (p % 64);
+    q->first = MIN(q->first, p);
     q->n++;
     ++*q->n_all;
-}
-
-void queue_take(struct queue *q, struct job *job)
-{
-    uint32_t p = QUEUE_OF(job->priority);
-    struct list *around = job->link.next; /* its lane's list, where it is the last one there */
-
-    list_remove(&job->link);
-    q->n--;
-    --*q->n_all;
-    if (!list_empty(around))
-        return;
-    struct lane *lane = container_of(around, struct lane, jobs);
-    list_remove(&lane->link);
-    if (list_empty(&q->lists[p]))
-        q->map[p / 64] &= ~(1ull << (p % 64));
-    lane->user = NULL;
-    if (lane != &q->lanes[p]) {
-        struct other_lane *other = (struct other_lane *)(void *)lane;
-        hash_remove(q->others, &other->by_key);
-        free(other);
-    }
 }
 
 /* Of the highest priority that waits, from that list on; PRIORITIES: nobody does. */
@@ -134,25 +115,41 @@ static uint32_t list_from(const struct queue *q, uint32_t from)
     return PRIORITIES;
 }
 
-static uint32_t first_list(const struct queue *q)
+void queue_take(struct queue *q, struct job *job)
 {
-    return list_from(q, 0);
+    uint32_t p = QUEUE_OF(job->priority);
+    struct list *around = job->link.next; /* its lane's list, where it is the last one there */
+
+    list_remove(&job->link);
+    q->n--;
+    --*q->n_all;
+    if (!list_empty(around))
+        return;
+    struct lane *lane = container_of(around, struct lane, jobs);
+    list_remove(&lane->link);
+    if (list_empty(&q->lists[p])) {
+        q->map[p / 64] &= ~(1ull << (p % 64));
+        if (p == q->first)
+            q->first = q->n ? list_from(q, p) : PRIORITIES;
+    }
+    lane->user = NULL;
+    if (lane != &q->lanes[p]) {
+        struct other_lane *other = (struct other_lane *)(void *)lane;
+        hash_remove(q->others, &other->by_key);
+        free(other);
+    }
 }
 
 struct job *queue_first(struct queue *q)
 {
-    uint32_t p = first_list(q);
-
-    if (p == PRIORITIES)
+    if (q->first == PRIORITIES)
         return NULL;
-    struct lane *lane = container_of(q->lists[p].next, struct lane, link);
+    struct lane *lane = container_of(q->lists[q->first].next, struct lane, link);
     return container_of(lane->jobs.next, struct job, link);
 }
 
 struct job *queue_aged(struct queue *q, uint64_t before_usec)
 {
-    uint32_t top = first_list(q);
-
     if (q->turns != AGEING_TURNS - 1)
         return NULL;
     for (int part = 0; part < 2; part++) { /* from where the last one was on, then those before */
@@ -162,7 +159,7 @@ struct job *queue_aged(struct queue *q, uint64_t before_usec)
             struct lane *lane = container_of(q->lists[p].next, struct lane, link);
             struct job *job = container_of(lane->jobs.next, struct job, link);
 
-            if (p != top && job->accepted_usec <= before_usec)
+            if (p != q->first && job->accepted_usec <= before_usec)
                 return job;
         }
     }
@@ -171,7 +168,7 @@ struct job *queue_aged(struct queue *q, uint64_t before_usec)
 
 void queue_turn(struct queue *q, const struct job *job)
 {
-    if (QUEUE_OF(job->priority) != first_list(q))
+    if (QUEUE_OF(job->priority) != q->first)
         q->aged = QUEUE_OF(job->priority) + 1;
     q->turns = (q->turns + 1) % AGEING_TURNS;
     struct list *list = queue_of(q, job->priority), *first = list->next;
