@@ -639,7 +639,8 @@ static int hand_over(struct domain *d, struct job *job)
     d->n_handed++;
     d->jobs->counters.n_handed++;
     front_submit(&d->executor->front, slot);
-    job_arm(job);
+    if (job->more)
+        job_arm(job);
     return 0;
 }
 
@@ -721,7 +722,7 @@ void domain_pump(struct domain *d)
         }
         if (!places_let(d))
             break;
-        enum disk_step step = durable_before(d, job);
+        enum disk_step step = job->more ? durable_before(d, job) : STEP_ON;
         if (step == STEP_ASIDE)
             continue;
         int r = step == STEP_ON ? hand_over(d, job) : FRONT_E_FULL;
@@ -760,7 +761,8 @@ void domain_done(struct job *job, const struct front_completion *c)
     bool late = m && m->timeout_usec && c->ended_usec - c->started_usec >= m->timeout_usec;
     int exit = c->exit >= 0 && c->exit <= WSD_STATUS_LAST ? c->exit : WSD_STATUS_LAST;
 
-    output_absorb(job);
+    if (m)
+        output_absorb(job);
     bool rest = output_rest(job, c->data, c->size);
     if (!rest)
         output_add(job, c->data, c->size);

@@ -241,24 +241,31 @@ void job_refuse(struct job *job, int code, const char *text)
     job_refuse_until(job, code, text, 0);
 }
 
-void job_enqueue(struct job *job)
+/* It has to go to the disk first, or to wait for something. */
+static bool is_kept_back(struct job *job)
 {
     if (durable_add(job))
-        return;
+        return true;
     time_accepted(job);
-    if (after_holds(job) || time_delays(job))
+    return after_holds(job) || time_delays(job);
+}
+
+void job_enqueue(struct job *job)
+{
+    if (job->more && is_kept_back(job))
         return;
     job_move(job, JOB_QUEUED);
     queue_put(&job->domain->queue, job, false);
-    time_queued(job, 0);
+    if (job->more)
+        time_queued(job, 0);
     fair_came(job->domain, job);
     domain_pump(job->domain);
 }
 
-static void accept_job(struct job *job)
+void job_accept(struct job *job)
 {
     batch_accepted(job);
-    if (!durable_unacknowledged(job))
+    if (!job->more || !durable_unacknowledged(job))
         for (struct watch *w = job->watches; w; w = w->next)
             w->ops->accepted(w, job->id);
     if (!(job->flags & JOB_MORE_INPUT)) {
@@ -314,7 +321,7 @@ static bool may_use(const struct job *job, const char *plugin)
     return false;
 }
 
-void job_resolve(struct job *job, const char *function)
+struct plugin_function *job_resolve(struct job *job, const char *function)
 {
     struct jobs *jobs = job->domain->jobs;
     struct plugin *p = job->plugin;
@@ -325,34 +332,34 @@ void job_resolve(struct job *job, const char *function)
     if (p->state == PLUGIN_FAILED) {
         job_refuse(job, p->error == EACCES ? CODE_DENIED : p->error == EAGAIN ? CODE_BUSY : CODE_NOT_FOUND,
                    p->error_text ? p->error_text : "cannot be loaded");
-        return;
+        return NULL;
     }
     struct plugin_function *f = plugin_find_function(p, function);
     if (!f) {
         snprintf(text, sizeof(text), "%s has no function %.64s: see `wsctl plugin show %.64s`", p->name,
                  function, p->name);
         job_refuse(job, CODE_NOT_FOUND, text);
-        return;
+        return NULL;
     }
     if (!jobs->options.plugin_enabled(p->name, f->flags & WSD_FN_OPT_IN, jobs->options.context)) {
         snprintf(text, sizeof(text), "%s is off: `[plugin %s]` `enabled = yes` in wsd.conf turns it on", p->name,
                  p->name);
         job_refuse(job, CODE_DENIED, text);
-        return;
+        return NULL;
     }
     if (!may_use(job, p->name)) {
         snprintf(text, sizeof(text), "%s is not for this user ([plugin %s] users in wsd.conf)", p->name, p->name);
         job_refuse(job, CODE_DENIED, text);
-        return;
+        return NULL;
     }
     job_set_function(job, f);
     if (job_limit_run(job) < 0 || time_limit_wait(job) < 0) {
         job_refuse(job, CODE_BUSY, "out of memory");
-        return;
+        return NULL;
     }
     if (poison_suspects(job) && poison_refuses(job, text, &retry_usec)) {
         job_refuse_until(job, CODE_BUSY, text, retry_usec);
-        return;
+        return NULL;
     }
     if (job->flags & JOB_MORE_INPUT) {
         /* one that waits takes all of its input first: a pipe would hold up its client for as long */
@@ -362,7 +369,7 @@ void job_resolve(struct job *job, const char *function)
         if (r < 0) {
             snprintf(text, sizeof(text), "no room for the input: %s", strerror(-r));
             job_refuse(job, CODE_BUSY, text);
-            return;
+            return NULL;
         }
     }
     retry_usec = 0;
@@ -370,11 +377,13 @@ void job_resolve(struct job *job, const char *function)
     if (admitted < 0) {
         input_words(job, admitted, text);
         job_refuse_until(job, CODE_BUSY, text, retry_usec);
-        return;
+        return NULL;
     }
     if (poison_suspects(job))
         poison_try(job);
-    accept_job(job);
+    bool alike = !job->more;
+    job_accept(job);
+    return alike ? f : NULL;
 }
 
 enum job_state job_told_state(const struct job *job)
@@ -580,26 +589,34 @@ static void keep_result(struct job *job)
     job_timer(job, jobs->options.limits.keep_usec);
 }
 
+/* It is refused after all, or tried again. */
+static bool has_no_end(struct job *job, enum job_state state, int exit, const char *error, const struct front_completion *c)
+{
+    if (!durable_unacknowledged(job))
+        return retry_again(job, state, exit, error, c);
+    /* there was something wrong with its input */
+    job_refuse(job, state == JOB_CANCELLED ? CODE_CANCELLED : CODE_BUSY, error ? error : "cancelled");
+    return true;
+}
+
 void job_finish(struct job *job, enum job_state state, int exit, const char *error, const struct front_completion *c)
 {
     struct job_info info;
     char worker[24];
 
     list_remove(&job->link);
-    if (durable_unacknowledged(job)) { /* there was something wrong with its input */
-        job_refuse(job, state == JOB_CANCELLED ? CODE_CANCELLED : CODE_BUSY, error ? error : "cancelled");
-        return;
-    }
-    if (retry_again(job, state, exit, error, c))
+    if (job->more && has_no_end(job, state, exit, error, c))
         return;
     job_move(job, state);
-    time_begun(job);
-    durable_closing(job);
     count_end(job);
-    if (state != JOB_CRASHED)
+    if (state != JOB_CRASHED && job_function(job) && poison_suspects(job))
         poison_ended(job, c && (state == JOB_SUCCEEDED || state == JOB_FAILED));
-    output_absorb(job);
-    output_pump(job);
+    if (job->more) {
+        time_begun(job);
+        durable_closing(job);
+        output_absorb(job);
+        output_pump(job);
+    }
     end_describe(job, exit, error, c, worker, &info);
     if (job->domain->heir) /* its own does not last */
         job->domain = job->domain->heir;
@@ -610,7 +627,7 @@ void job_finish(struct job *job, enum job_state state, int exit, const char *err
     }
     /* arguments and input are gone */
     refund(job, job->more ? buffer_size(&job->more->output) : 0);
-    if (!durable_end(job, &info))
+    if (!job->more || !durable_end(job, &info))
         job_ended(job, &info);
 }
 
@@ -618,7 +635,8 @@ void job_ended(struct job *job, const struct job_info *info)
 {
     close_account(job);
     batch_left(job, info->exit);
-    after_ended(job);
+    if (job->more)
+        after_ended(job);
     if (job_promise(job))
         output_pump(job); /* it was held back until now */
     bool told = tell_end(job, info);

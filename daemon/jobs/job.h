@@ -412,7 +412,10 @@ void job_move(struct job *job, enum job_state state);
 
 /* job.c */
 struct job_more *job_more(struct job *job); /* NULL: no memory */
-void job_resolve(struct job *job, const char *function); /* NEW, its plugin is ready or failed: accepts or refuses it */
+/* NEW, its plugin is ready or failed: accepts or refuses it. Its function, where the same would be found for each job that is asked for like
+ * this one in the same breath, as long as nothing becomes known against it: it has nothing but arguments and input. NULL: not so. */
+struct plugin_function *job_resolve(struct job *job, const char *function);
+void job_accept(struct job *job); /* NEW, its function is known, and nothing is against it */
 void job_refuse(struct job *job, int code, const char *text); /* not accepted yet: ends and frees it */
 void job_refuse_until(struct job *job, int code, const char *text, uint64_t retry_usec); /* worth another try after this */
 void job_leave(struct job *job, int code, const char *text);  /* in no list: those who follow are told this, and it is freed */
@@ -582,7 +585,8 @@ int plugin_request(const struct jobs *jobs, uint32_t uid, const char *plugin, co
 struct plugin *plugin_get(struct domain *d, const char *request);
 bool plugin_wanted(const struct plugin *p); /* to be loaded, and somebody waits for it */
 struct plugin *plugin_loading(struct domain *d); /* what the executor loads now, or NULL */
-void plugin_wait(struct job *job, const char *function); /* NEW: until its plugin is loaded, which begins, or was done before */
+/* NEW: until its plugin is loaded, which begins, or was done before: then what job_resolve() says. */
+struct plugin_function *plugin_wait(struct job *job, const char *function);
 void plugin_rearm(struct domain *d); /* see jobs_rearm() */
 void plugin_load(struct plugin *p); /* sends LOAD to the executor, which is started where none runs */
 void plugin_control(struct domain *d, const struct control *c); /* LOADED, FUNCTION */
@@ -649,12 +653,16 @@ enum plugin_apart { PLUGIN_TOGETHER = 0, PLUGIN_APART_CONFIGURED = 1, PLUGIN_APA
 enum plugin_apart plugin_apart(const struct jobs *jobs, uint64_t owner, const char *request);
 /* The name by which wsd.conf knows a plugin: its own, or that of its file, in the buffer, as long as nothing else is known. */
 const char *poison_name(const struct jobs *jobs, uint64_t owner, const char *request, char buffer[static 64]);
-/* Something may be known against its function, or its plugin. Where not, as mostly, nothing below need be asked. */
-static inline bool poison_suspects(const struct job *job)
+/* Something may be known against a plugin, or its function. Where not, as mostly, nothing below need be asked. */
+static inline bool poison_knows(const struct plugin *p, const struct plugin_function *f)
 {
-    uint64_t n = job->domain->jobs->quarantine.n_added;
+    uint64_t n = p->domain->jobs->quarantine.n_added;
 
-    return job->plugin->innocent != n || !job_function(job) || job_function(job)->innocent != n;
+    return p->innocent != n || f->innocent != n;
+}
+static inline bool poison_suspects(const struct job *job) /* the same of those of a job, whose function is known */
+{
+    return poison_knows(job->plugin, job_function(job));
 }
 bool poison_refuses(struct job *job, char text[static JOB_TEXT], uint64_t *ret_retry_usec); /* its function is in quarantine */
 void poison_try(struct job *job); /* it goes on: perhaps on trial */

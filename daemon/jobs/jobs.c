@@ -501,13 +501,19 @@ static int join(struct job *job, const struct job_request *r, struct watch *w)
 struct place {
     struct user *user;
     uint64_t now_usec;
+    bool wants_more; /* they need what more_init() gives them */
     struct domain *domain;
     struct plugin *plugin; /* NULL: not known yet */
+    struct plugin_function *function; /* see job_resolve(); NULL: each one is looked up */
 };
 
 static struct place place_of(struct jobs *jobs, const struct job_request *r)
 {
-    return (struct place){.user = user_get(jobs, r->uid), .now_usec = clock_monotonic_usec()};
+    bool promised = r->durable || r->retries || (r->key && *r->key), timed = r->delay_usec || r->at_usec || r->queue_usec || r->timeout_usec;
+
+    return (struct place){.user = user_get(jobs, r->uid),
+                          .now_usec = clock_monotonic_usec(),
+                          .wants_more = promised || timed || r->more_input || (r->tags && *r->tags)};
 }
 
 /* 0: it is there. Else refuses the job, and returns NOT_TAKEN, or -ENOMEM. */
@@ -519,6 +525,7 @@ static int place_find(struct jobs *jobs, const struct job_request *r, struct pla
 
     if (place->plugin && place->plugin->n_jobs) /* it stays as long as it has some */
         return 0;
+    place->function = NULL;
     int named = plugin_request(jobs, r->uid, r->plugin, r->directory, &request);
     if (named == 0) {
         place->domain = domain_for(jobs, r->uid, request);
@@ -587,7 +594,7 @@ static int submit(struct jobs *jobs, const struct job_request *r, struct place *
     watch_add(job, owner);
     if (r->batch)
         batch_add(r->batch, job);
-    if (more_init(job, r) < 0 || (awaiting && !job_more(job))) {
+    if ((place->wants_more && more_init(job, r) < 0) || (awaiting && !job_more(job))) {
         user_refund(jobs, user, after_charge(awaiting));
         job_refuse(job, CODE_BUSY, "out of memory");
         return 0;
@@ -604,7 +611,12 @@ static int submit(struct jobs *jobs, const struct job_request *r, struct place *
         job->more->charged += after_charge(awaiting);
         job->more->awaiting = TAKE(awaiting);
     }
-    plugin_wait(job, r->function);
+    if (place->function && place->plugin->state == PLUGIN_READY && !poison_knows(place->plugin, place->function)) {
+        job_set_function(job, place->function);
+        job_accept(job);
+    } else {
+        place->function = plugin_wait(job, r->function);
+    }
     return 0;
 }
 

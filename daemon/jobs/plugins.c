@@ -142,22 +142,21 @@ void plugin_rearm(struct domain *d)
     load_timer_set(d);
 }
 
-void plugin_wait(struct job *job, const char *function)
+struct plugin_function *plugin_wait(struct job *job, const char *function)
 {
     struct plugin *p = job->plugin;
 
-    if (p->state == PLUGIN_READY || p->state == PLUGIN_FAILED) {
-        job_resolve(job, function);
-        return;
-    }
+    if (p->state == PLUGIN_READY || p->state == PLUGIN_FAILED)
+        return job_resolve(job, function);
     job->function_name = strdup(function);
     if (!job->function_name) {
         job_refuse(job, CODE_BUSY, "out of memory");
-        return;
+        return NULL;
     }
     list_push_back(&p->waiting, &job->link);
     if (p->state == PLUGIN_UNKNOWN)
         plugin_load(p);
+    return NULL;
 }
 
 /* Only now the name is known by which the configuration may want it apart. */

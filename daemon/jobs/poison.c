@@ -150,7 +150,7 @@ void poison_ended(struct job *job, bool went_well)
 {
     struct quarantine *q = &job->domain->jobs->quarantine;
 
-    if (!poison_suspects(job) || !job_function(job) || (!suspect_of(job) && !(went_well && crashed_of_late(job->plugin))))
+    if (!job_function(job) || (!suspect_of(job) && !(went_well && crashed_of_late(job->plugin))))
         return;
     if (quarantine_ended(q, job->domain->key, job->plugin->request, job_function(job)->name, job, went_well))
         log_notice("%s:%s went well: out of quarantine", plugin_title(job->plugin), job_function(job)->name);
