@@ -176,15 +176,12 @@ static void array_refused(struct wsd_client *client, struct array *a, const stru
 
 static void array_end(struct wsd_client *client, struct wsd_call *call, const struct msg_ends *ends, const struct msg_end *end)
 {
-    char worker[CODEC_NAME_MAX], error[CODEC_TEXT_MAX], status[CODEC_TEXT_MAX], backtrace[CODEC_TRACE_MAX];
     struct msg_job job = {.plugin = ends->plugin,
                           .function = ends->function,
-                          .error = copied(end->error, error),
-                          .status = copied(end->status, status),
-                          .worker = copied(end->worker, worker),
-                          .backtrace = copied(end->backtrace, backtrace),
-                          .key = {.data = ""},
-                          .tags = {.data = ""},
+                          .error = end->error,
+                          .status = end->status,
+                          .worker = end->worker,
+                          .backtrace = end->backtrace,
                           .state = end->state,
                           .exit = end->exit,
                           .attempts = end->attempts,
@@ -392,9 +389,7 @@ int gathering_describe(struct gathering *g, struct wsd_client *client, const str
 
 static bool same_text(const char *text, struct span span)
 {
-    size_t n = text ? strlen(text) : 0;
-
-    return n == span.size && memcmp(text ? text : "", span.data ? span.data : "", n) == 0;
+    return !span.size ? !text || !*text : text && strncmp(text, span.data, span.size) == 0 && !text[span.size];
 }
 
 /* What a plain call has, and no more. */

@@ -119,13 +119,13 @@ static void call_leave(struct wsd_call *call)
 
 static void call_grant(struct wsd_call *call)
 {
-    struct msg msg = {.type = FRAME_CREDIT,
-                      .credit = {.bytes = call->output_taken + OUTPUT_WINDOW - call->output_granted, .item = call->index}};
+    uint64_t bytes = call->output_taken + OUTPUT_WINDOW - call->output_granted;
 
-    if (msg.credit.bytes < OUTPUT_CREDIT || call->done || call->has_job)
+    if (bytes < OUTPUT_CREDIT || call->done || call->has_job)
         return;
-    if (client_send(call->client, &msg, call_tag(call), NULL, 0) == 0)
-        call->output_granted += msg.credit.bytes;
+    if (client_send(call->client, &(struct msg){.type = FRAME_CREDIT, .credit = {.bytes = bytes, .item = call->index}}, call_tag(call), NULL,
+                    0) == 0)
+        call->output_granted += bytes;
 }
 
 static size_t waiting_size(const struct wsd_call *call)
@@ -166,21 +166,24 @@ static void call_deliver(struct wsd_call *call, const void *data, size_t size)
     call->output_taken += size;
 }
 
+static void deliver_waiting(struct wsd_call *call)
+{
+    struct buffer waiting = call->output;
+    char small[CALL_ROOM];
+    size_t n = call->small_output;
+
+    memcpy(small, call->output_room, n);
+    call->output = (struct buffer){0};
+    call->small_output = 0;
+    call_deliver(call, n ? (const void *)small : buffer_data(&waiting), n ? n : buffer_size(&waiting));
+    buffer_deinit(&waiting);
+}
+
 /* Gives out what waited, and ends the call if that was all that its end waited for. */
 static void call_drain(struct wsd_call *call)
 {
-    while (call->callbacks.output && !call->held && !call->delivering && !call->freed && !call->done &&
-           waiting_size(call) > 0) {
-        struct buffer waiting = call->output;
-        char small[CALL_ROOM];
-        size_t n = call->small_output;
-
-        memcpy(small, call->output_room, n);
-        call->output = (struct buffer){0};
-        call->small_output = 0;
-        call_deliver(call, n ? (const void *)small : buffer_data(&waiting), n ? n : buffer_size(&waiting));
-        buffer_deinit(&waiting);
-    }
+    while (call->callbacks.output && !call->held && !call->delivering && !call->freed && !call->done && waiting_size(call) > 0)
+        deliver_waiting(call);
     if (!call->delivering)
         call_grant(call);
     if (call->has_job && !call->delivering &&
@@ -449,7 +452,7 @@ static int call_alloc(struct wsd_client *client, const struct wsd_callbacks *cal
     *ret_call = call = spares_take(&client->spare_calls, sizeof(*call));
     if (!call)
         return client_error(client, -ENOMEM, 74, "out of memory");
-    memset(call, 0, offsetof(struct wsd_call, args_room));
+    memset(call, 0, offsetof(struct wsd_call, info));
     call->client = client;
     list_init(&call->link);
     list_init(&call->feeding);
@@ -691,11 +694,15 @@ int call_submit(struct wsd_client *client, const struct wsd_submit *submit, cons
 int wsd_client_submit(struct wsd_client *client, const struct wsd_submit *given, const struct wsd_callbacks *callbacks,
                       struct wsd_call **ret_call)
 {
-    struct wsd_submit submit = {0};
+    const struct wsd_submit *submit = given;
+    struct wsd_submit whole;
 
-    memcpy(&submit, given, MIN(given->size, sizeof(submit)));
-    int r = array_submit_plain(client, &submit, callbacks, ret_call);
-    return r > 0 ? call_submit(client, &submit, callbacks, NULL, ret_call) : r;
+    if (given->size < sizeof(whole)) { /* of a program that was built with less */
+        memset(&whole, 0, sizeof(whole));
+        submit = memcpy(&whole, given, given->size);
+    }
+    int r = array_submit_plain(client, submit, callbacks, ret_call);
+    return r > 0 ? call_submit(client, submit, callbacks, NULL, ret_call) : r;
 }
 
 int wsd_client_attach(struct wsd_client *client, const struct wsd_id *id, const struct wsd_callbacks *callbacks,

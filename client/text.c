@@ -98,19 +98,28 @@ void job_info_view(const struct msg_job *job, struct wsd_job_info *ret_info)
         memcpy(ret_info->batch.bytes, job->batch.data, sizeof(ret_info->batch));
 }
 
+static size_t text_size(struct span text)
+{
+    return text.size ? text.size + 1 : 0;
+}
+
+/* With a NUL behind it; returns where the next one goes. */
+static char *text_copy(const char **ret, char *to, struct span text)
+{
+    *ret = "";
+    if (!text.size)
+        return to;
+    *ret = memcpy(to, text.data, text.size);
+    to[text.size] = 0;
+    return to + text.size + 1;
+}
+
 int job_info_copy(const struct msg_job *job, struct wsd_job_info *ret_info, char *room, size_t room_size, char **ret_texts)
 {
-    const struct {
-        const struct span *from;
-        const char **to;
-    } texts[] = {{&job->plugin, &ret_info->plugin}, {&job->function, &ret_info->function}, {&job->error, &ret_info->error},
-                 {&job->status, &ret_info->status}, {&job->worker, &ret_info->worker}, {&job->backtrace, &ret_info->backtrace},
-                 {&job->key, &ret_info->key},       {&job->tags, &ret_info->tags}};
-    size_t size = 0;
+    size_t size = text_size(job->plugin) + text_size(job->function) + text_size(job->error) + text_size(job->status) +
+                  text_size(job->worker) + text_size(job->backtrace) + text_size(job->key) + text_size(job->tags);
     char *p = room;
 
-    for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
-        size += texts[i].from->size + (texts[i].from->size > 0);
     *ret_texts = size > room_size ? malloc(size) : NULL;
     if (size > room_size) {
         p = *ret_texts;
@@ -118,16 +127,14 @@ int job_info_copy(const struct msg_job *job, struct wsd_job_info *ret_info, char
             return -ENOMEM;
     }
     job_info_view(job, ret_info);
-    for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
-        size_t n = texts[i].from->size;
-
-        *texts[i].to = n ? p : "";
-        if (!n)
-            continue;
-        memcpy(p, texts[i].from->data, n);
-        p[n] = 0;
-        p += n + 1;
-    }
+    p = text_copy(&ret_info->plugin, p, job->plugin);
+    p = text_copy(&ret_info->function, p, job->function);
+    p = text_copy(&ret_info->error, p, job->error);
+    p = text_copy(&ret_info->status, p, job->status);
+    p = text_copy(&ret_info->worker, p, job->worker);
+    p = text_copy(&ret_info->backtrace, p, job->backtrace);
+    p = text_copy(&ret_info->key, p, job->key);
+    text_copy(&ret_info->tags, p, job->tags);
     return 0;
 }
 

@@ -570,12 +570,22 @@ void codec_put_item(const struct msg_item *item, uint8_t ret[static CODEC_ITEM_S
     put_le(ret + 4, item->input.size, 4);
 }
 
+static const char *cut_known(const char *from, size_t size, struct span *ret)
+{
+    *ret = (struct span){from, size};
+    return from + size;
+}
+
 /* index 4, n 4, state 1, exit 1, attempts 2, sizes of worker, error, status and backtrace 2 each, of output 4; three times 8 */
 bool codec_next_end(struct span *body, struct msg_end *ret)
 {
     struct span head;
 
     if (!cut(body, CODEC_END_SIZE, &head))
+        return false;
+    size_t worker = get_le(head.data + 12, 2), error = get_le(head.data + 14, 2), status = get_le(head.data + 16, 2);
+    size_t backtrace = get_le(head.data + 18, 2), output = get_le(head.data + 20, 4);
+    if (body->size < worker + error + status + backtrace + output)
         return false;
     ret->index = (uint32_t)get_le(head.data, 4);
     ret->n = (uint32_t)get_le(head.data + 4, 4);
@@ -585,9 +595,13 @@ bool codec_next_end(struct span *body, struct msg_end *ret)
     ret->queued_usec = get_le(head.data + 24, 8);
     ret->run_usec = get_le(head.data + 32, 8);
     ret->cpu_usec = get_le(head.data + 40, 8);
-    return cut(body, get_le(head.data + 12, 2), &ret->worker) && cut(body, get_le(head.data + 14, 2), &ret->error) &&
-           cut(body, get_le(head.data + 16, 2), &ret->status) && cut(body, get_le(head.data + 18, 2), &ret->backtrace) &&
-           cut(body, get_le(head.data + 20, 4), &ret->output);
+    const char *at = cut_known(body->data, worker, &ret->worker);
+    at = cut_known(at, error, &ret->error);
+    at = cut_known(at, status, &ret->status);
+    at = cut_known(at, backtrace, &ret->backtrace);
+    at = cut_known(at, output, &ret->output);
+    *body = (struct span){at, body->size - (size_t)(at - body->data)};
+    return true;
 }
 
 size_t codec_end_size(const struct msg_end *end)
@@ -595,10 +609,15 @@ size_t codec_end_size(const struct msg_end *end)
     return CODEC_END_SIZE + end->worker.size + end->error.size + end->status.size + end->backtrace.size + end->output.size;
 }
 
+static uint8_t *put_span(uint8_t *ret, struct span span)
+{
+    if (span.size)
+        memcpy(ret, span.data, span.size);
+    return ret + span.size;
+}
+
 void codec_put_end(const struct msg_end *end, uint8_t *ret)
 {
-    const struct span *const spans[] = {&end->worker, &end->error, &end->status, &end->backtrace, &end->output};
-
     put_le(ret, end->index, 4);
     put_le(ret + 4, end->n, 4);
     ret[8] = (uint8_t)end->state;
@@ -612,12 +631,11 @@ void codec_put_end(const struct msg_end *end, uint8_t *ret)
     put_le(ret + 24, end->queued_usec, 8);
     put_le(ret + 32, end->run_usec, 8);
     put_le(ret + 40, end->cpu_usec, 8);
-    ret += CODEC_END_SIZE;
-    for (size_t i = 0; i < sizeof(spans) / sizeof(*spans); i++) {
-        if (spans[i]->size)
-            memcpy(ret, spans[i]->data, spans[i]->size);
-        ret += spans[i]->size;
-    }
+    ret = put_span(ret + CODEC_END_SIZE, end->worker);
+    ret = put_span(ret, end->error);
+    ret = put_span(ret, end->status);
+    ret = put_span(ret, end->backtrace);
+    put_span(ret, end->output);
 }
 
 static const char *check_end(const struct msg_end *end)
