@@ -204,7 +204,11 @@ assert 0 < times[0] < 5000000 and all(a < b <= 5000000 or a == b == 5000000 for 
 END
   wsctl cancel "$one" "$two"
 }
-check "a refusal says when to come again" told
+if [ -z "${WSD_SANITIZE:-}" ]; then
+  check "a refusal says when to come again" told
+else
+  skip "a refusal says when to come again" "a sanitizer wants to be first in python's process"
+fi
 stop_wsd
 
 configure 'max-jobs-per-user = 600'
