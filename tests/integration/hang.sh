@@ -96,6 +96,11 @@ start_wsd --workers 2 --plugin-dir "$TEST_PLUGINS" || exit 1
 check "max-run of [limits]: 124, and says which" fails_with 124 "longer than max-run = 400ms of \[limits\] in wsd.conf" wsctl submit spin:spin
 check "max-run of [plugin]: 124, and says which" fails_with 124 "longer than max-run = 100ms of \[plugin sleep\] in wsd.conf" wsctl submit sleep:sleep 20000
 check "a shorter --timeout comes first" fails_with 124 "its time was up" wsctl submit --timeout 50ms spin:spin
+each_item() { # of one message: what holds for the first job of an array holds for the others
+  wsctl --json map -k -j 3 sleep:sleep ::: 20000 20000 20000 >"$WORK/items" 2>/dev/null
+  [ $? = 124 ] && [ "$(grep -c '"state":"timed-out"' "$WORK/items")" = 3 ]
+}
+check "max-run of each item of an array" each_item
 check "a longer one does not" fails_with 124 "longer than max-run = 400ms" wsctl submit --timeout 1h spin:spin
 check "one that heeds nothing: the same" fails_with 124 "longer than max-run = 400ms .*did not heed" wsctl submit spin:deaf
 check "time enough: 0" expect_output 6765 wsctl submit fib 20
