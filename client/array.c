@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define SPARE_BODY  (16u * 1024u) /* the next array has the room of one that is over, where it is no more than this */
+#define SPARE_CALLS 512u
 #define ITEM_INPUT_MAX (32u * 1024u) /* what is larger goes in a SUBMIT of its own */
 
 /* The items of one frame. */
@@ -30,13 +32,39 @@ struct array {
 
 /* --- sending ---------------------------------------------------------------------------------------------------------- */
 
+static struct array *array_destroy(struct array *a)
+{
+    if (a) {
+        buffer_deinit(&a->body);
+        free(a->calls);
+        free(a);
+    }
+    return NULL;
+}
+
+void arrays_forget(struct wsd_client *client)
+{
+    client->spare_array = array_destroy(client->spare_array);
+}
+
+static void body_drop(struct array *a)
+{
+    if (a->body.room > SPARE_BODY)
+        buffer_deinit(&a->body);
+    buffer_drop(&a->body, buffer_size(&a->body));
+}
+
 static void array_free(struct array *a)
 {
+    struct wsd_client *client = a->client;
+
     list_remove(&a->unsent);
-    client_request_close(a->client, &a->request);
-    buffer_deinit(&a->body);
-    free(a->calls);
-    free(a);
+    client_request_close(client, &a->request);
+    body_drop(a);
+    if (client->spare_array || a->room > SPARE_CALLS || SPARES_MAX == 0)
+        array_destroy(a);
+    else
+        client->spare_array = a;
 }
 
 static void array_settle(struct array *a)
@@ -67,7 +95,7 @@ static void array_sent(struct array *a)
     list_remove(&a->unsent);
     a->gathering->pending = NULL;
     a->gathering = NULL;
-    buffer_deinit(&a->body);
+    body_drop(a);
 }
 
 /* One that is alone, and no part of a batch, is a SUBMIT, with a request of its own. */
@@ -266,13 +294,11 @@ static void array_frame(struct wsd_client *client, struct request *request, cons
 
 static struct array *array_new(struct wsd_client *client, struct gathering *g)
 {
-    struct array *a = calloc(1, sizeof(*a));
+    struct array *a = client->spare_array ? TAKE(client->spare_array) : calloc(1, sizeof(*a));
 
     if (!a)
         return NULL;
-    a->client = client;
-    a->quiet = true;
-    a->leaves = g->leaves;
+    *a = (struct array){.client = client, .quiet = true, .leaves = g->leaves, .body = a->body, .calls = a->calls, .room = a->room};
     list_init(&a->unsent);
     list_init(&a->request.open);
     a->request.frame = array_frame;

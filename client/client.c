@@ -833,6 +833,7 @@ struct wsd_client *wsd_client_free(struct wsd_client *client)
     hash_deinit(&client->requests);
     codec_free(client->codec);
     free(client->job_texts);
+    arrays_forget(client);
     spares_deinit(&client->spare_calls);
     free(client);
     return NULL;

@@ -96,6 +96,7 @@ struct wsd_client {
     struct gathering plain; /* of wsd_client_submit() */
     char *plain_texts;      /* that it points to */
     struct spares spare_calls;
+    struct array *spare_array; /* with its room; NULL */
     struct list graveyard; /* calls to be destroyed when nobody looks */
     unsigned depth;        /* callbacks under way, and waits that look at a call */
     uint32_t next_tag;
@@ -232,6 +233,7 @@ int array_submit(struct wsd_client *client, struct gathering *g, const struct ws
 /* The same for one of no batch, where it is alike enough to others; 1: it is not, or wsd knows no arrays. */
 int array_submit_plain(struct wsd_client *client, const struct wsd_submit *submit, const struct wsd_callbacks *callbacks,
                        struct wsd_call **ret_call);
+void arrays_forget(struct wsd_client *client); /* the room that is kept */
 int arrays_send(struct wsd_client *client); /* what was gathered. 0, -ENOMEM, or what ended the connection */
 void array_call_done(struct wsd_call *call);
 uint32_t array_tag(struct wsd_call *call); /* of the frames about it, which it needs to be sent for */

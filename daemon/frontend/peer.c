@@ -324,6 +324,7 @@ static void half_is_late(evutil_socket_t fd, short what, void *userdata)
 {
     struct peer *p = userdata;
 
+    p->timed = false;
     peer_mark(p);
     if (p->remote && !p->remote->user) {
         log_event(LOG_KIND_CONNECTION, LOG_INFO, NULL, "connection of %s is closed: no handshake in time (handshake-timeout in wsd.conf)",
@@ -340,10 +341,13 @@ static void half_watch(struct peer *p, bool on)
     uint64_t usec = p->remote && !p->remote->user ? l->handshake_usec : l->frame_usec;
     struct timeval t = {.tv_sec = (time_t)(usec / 1000000), .tv_usec = (suseconds_t)(usec % 1000000)};
 
-    if (!on)
-        evtimer_del(p->half_timer);
-    else if (!evtimer_pending(p->half_timer, NULL))
+    if (p->timed == on)
+        return;
+    p->timed = on;
+    if (on)
         add(p, p->half_timer, &t);
+    else
+        evtimer_del(p->half_timer);
 }
 
 /* Descriptors that came with the bytes. They belong to frames that speak of them, in order. */

@@ -60,6 +60,7 @@ struct peer {
     int32_t pid;
     struct remote_peer *remote; /* NULL: of this machine */
     bool greeted, reading, failed, listing;
+    bool timed; /* half_timer runs */
     bool held; /* `in` begins with a frame that waits for room in `out`: nothing is read meanwhile */
     struct directory *directory;
     uint32_t window; /* of output, for new calls */

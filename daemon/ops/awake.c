@@ -48,14 +48,26 @@ static void try_later(struct awake_policy *p, uint64_t now_usec)
     rest(p);
 }
 
+static bool asks(const struct awake_policy *p)
+{
+    return p->phase == AWAKE_TRIAL || p->phase == AWAKE_HELD;
+}
+
+static bool pays(uint64_t with_usec, uint64_t without_usec)
+{
+    return with_usec * 4 <= without_usec * 3;
+}
+
 /* So many wake-ups have come in that time, close enough to each other. */
 static void row_ended(struct awake_policy *p, uint64_t now_usec, uint64_t took_usec)
 {
-    if (p->phase == AWAKE_TRIAL) {
-        if (took_usec * 4 > p->before_usec * 3) {
-            try_later(p, now_usec);
-            return;
-        }
+    if (p->phase == AWAKE_TRIAL && pays(took_usec, p->before_usec)) {
+        p->with_usec = took_usec;
+        p->phase = AWAKE_PROOF;
+        p->n = 0;
+    } else if (p->phase == AWAKE_TRIAL || (p->phase == AWAKE_PROOF && !pays(p->with_usec, took_usec))) {
+        try_later(p, now_usec);
+    } else if (p->phase == AWAKE_PROOF) {
         p->pause_usec = 0;
         p->until_usec = now_usec + AWAKE_HOLD_USEC;
         hold(p, AWAKE_HELD, now_usec);
@@ -85,7 +97,7 @@ bool awake_policy_woke(struct awake_policy *p, uint64_t now_usec)
     }
     p->last_usec = now_usec;
     if (p->n++ < row)
-        return p->phase != AWAKE_REST;
+        return asks(p);
     uint64_t took = now_usec - p->began_usec;
     if (took <= (uint64_t)row * AWAKE_GAP_USEC)
         row_ended(p, now_usec, took);
@@ -93,15 +105,15 @@ bool awake_policy_woke(struct awake_policy *p, uint64_t now_usec)
         try_later(p, now_usec);
     else
         rest(p);
-    return p->phase != AWAKE_REST;
+    return asks(p);
 }
 
 bool awake_policy_look(struct awake_policy *p, uint64_t now_usec)
 {
     uint64_t passed = now_usec - p->looked_usec, n = p->n_looked;
 
-    if (p->phase == AWAKE_REST || passed < AWAKE_LOOK_USEC) /* libevent's clock is coarse */
-        return p->phase != AWAKE_REST;
+    if (!asks(p) || passed < AWAKE_LOOK_USEC) /* libevent's clock is coarse */
+        return asks(p);
     p->n_looked = 0;
     p->looked_usec = now_usec;
     if (n * AWAKE_GAP_USEC >= passed)

@@ -27,7 +27,9 @@
 /* [pool] keep-awake; in the order of KIND_AUTO. */
 enum awake_mode { AWAKE_AUTO, AWAKE_YES, AWAKE_NO };
 
-enum awake_phase { AWAKE_REST, AWAKE_TRIAL, AWAKE_HELD };
+/* A row with CPUs awake is measured against the one before it and the one behind it: what just becomes faster, as a program does that has
+ * begun, is no proof. */
+enum awake_phase { AWAKE_REST, AWAKE_TRIAL, AWAKE_PROOF, AWAKE_HELD };
 
 /* When to ask for it; knows no clock and no device. Zeroed: nothing has happened. */
 struct awake_policy {
@@ -38,6 +40,7 @@ struct awake_policy {
     uint64_t looked_usec;
     uint64_t began_usec, last_usec; /* of the row */
     uint64_t before_usec; /* how long a row took with CPUs halted */
+    uint64_t with_usec;   /* and the next one, with CPUs awake */
     uint64_t until_usec;  /* it pays until then */
     uint64_t retry_usec, pause_usec;
 };
