@@ -14,6 +14,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/cpus.h"
 #include "base/log.h"
 
 #define DEVICE    "/dev/cpu_dma_latency"
@@ -48,26 +49,14 @@ static void try_later(struct awake_policy *p, uint64_t now_usec)
     rest(p);
 }
 
-static bool asks(const struct awake_policy *p)
-{
-    return p->phase == AWAKE_TRIAL || p->phase == AWAKE_HELD;
-}
-
-static bool pays(uint64_t with_usec, uint64_t without_usec)
-{
-    return with_usec * 4 <= without_usec * 3;
-}
-
 /* So many wake-ups have come in that time, close enough to each other. */
 static void row_ended(struct awake_policy *p, uint64_t now_usec, uint64_t took_usec)
 {
-    if (p->phase == AWAKE_TRIAL && pays(took_usec, p->before_usec)) {
-        p->with_usec = took_usec;
-        p->phase = AWAKE_PROOF;
-        p->n = 0;
-    } else if (p->phase == AWAKE_TRIAL || (p->phase == AWAKE_PROOF && !pays(p->with_usec, took_usec))) {
-        try_later(p, now_usec);
-    } else if (p->phase == AWAKE_PROOF) {
+    if (p->phase == AWAKE_TRIAL) {
+        if (took_usec * 4 > p->before_usec * 3) {
+            try_later(p, now_usec);
+            return;
+        }
         p->pause_usec = 0;
         p->until_usec = now_usec + AWAKE_HOLD_USEC;
         hold(p, AWAKE_HELD, now_usec);
@@ -97,7 +86,7 @@ bool awake_policy_woke(struct awake_policy *p, uint64_t now_usec)
     }
     p->last_usec = now_usec;
     if (p->n++ < row)
-        return asks(p);
+        return p->phase != AWAKE_REST;
     uint64_t took = now_usec - p->began_usec;
     if (took <= (uint64_t)row * AWAKE_GAP_USEC)
         row_ended(p, now_usec, took);
@@ -105,15 +94,15 @@ bool awake_policy_woke(struct awake_policy *p, uint64_t now_usec)
         try_later(p, now_usec);
     else
         rest(p);
-    return asks(p);
+    return p->phase != AWAKE_REST;
 }
 
 bool awake_policy_look(struct awake_policy *p, uint64_t now_usec)
 {
     uint64_t passed = now_usec - p->looked_usec, n = p->n_looked;
 
-    if (!asks(p) || passed < AWAKE_LOOK_USEC) /* libevent's clock is coarse */
-        return asks(p);
+    if (p->phase == AWAKE_REST || passed < AWAKE_LOOK_USEC) /* libevent's clock is coarse */
+        return p->phase != AWAKE_REST;
     p->n_looked = 0;
     p->looked_usec = now_usec;
     if (n * AWAKE_GAP_USEC >= passed)
@@ -166,8 +155,10 @@ void awake_woke(struct awake *a)
 
 int awake_new(struct awake **ret, struct event_base *base, enum awake_mode mode)
 {
+    bool unwise = sysconf(_SC_NPROCESSORS_ONLN) > (long)AWAKE_CPUS || cpus_usable() < 2;
+
     *ret = NULL;
-    if (mode == AWAKE_NO || (mode == AWAKE_AUTO && sysconf(_SC_NPROCESSORS_ONLN) > (long)AWAKE_CPUS))
+    if (mode == AWAKE_NO || (mode == AWAKE_AUTO && unwise))
         return 0;
     _cleanup_(close_fdp) int fd = open(DEVICE, O_WRONLY | O_CLOEXEC);
     if (fd < 0) {

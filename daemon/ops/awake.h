@@ -22,14 +22,13 @@
 #define AWAKE_HOLD_USEC  5000000u /* until it is tried anew */
 #define AWAKE_RETRY_USEC 1000000u /* after a trial without success; doubled up to */
 #define AWAKE_RETRY_MAX_USEC 64000000u
-#define AWAKE_CPUS       4u       /* more of them burn more than one caller gains: there it is done only where the configuration says so */
+#define AWAKE_CPUS       4u       /* more of them burn more than one caller gains: there it is done only where the configuration says so, as
+                                   * where wsd has but one: what it has to wake is on that one, and who put it there wants the others left alone */
 
 /* [pool] keep-awake; in the order of KIND_AUTO. */
 enum awake_mode { AWAKE_AUTO, AWAKE_YES, AWAKE_NO };
 
-/* A row with CPUs awake is measured against the one before it and the one behind it: what just becomes faster, as a program does that has
- * begun, is no proof. */
-enum awake_phase { AWAKE_REST, AWAKE_TRIAL, AWAKE_PROOF, AWAKE_HELD };
+enum awake_phase { AWAKE_REST, AWAKE_TRIAL, AWAKE_HELD };
 
 /* When to ask for it; knows no clock and no device. Zeroed: nothing has happened. */
 struct awake_policy {
@@ -40,7 +39,6 @@ struct awake_policy {
     uint64_t looked_usec;
     uint64_t began_usec, last_usec; /* of the row */
     uint64_t before_usec; /* how long a row took with CPUs halted */
-    uint64_t with_usec;   /* and the next one, with CPUs awake */
     uint64_t until_usec;  /* it pays until then */
     uint64_t retry_usec, pause_usec;
 };

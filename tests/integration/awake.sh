@@ -55,14 +55,25 @@ else
   stop_wsd
 
   : >"$WSD_CONFIG"
-  start_wsd --workers 2 || exit 1
+  start_wsd || exit 1
   check "auto: a job" expect_output 6765 wsctl submit fib 20
-  if [ "$(getconf _NPROCESSORS_ONLN)" -le 4 ]; then
-    check "auto, on four CPUs at most: wsd may ask" has_request "$WSD_PID"
+  usable=$(wsctl --json workers | grep -c '"kind":"worker"')
+  if [ "$(getconf _NPROCESSORS_ONLN)" -le 4 ] && [ "$usable" -ge 2 ]; then
+    check "auto, on four CPUs at most, of which it has two: wsd may ask" has_request "$WSD_PID"
   else
-    check "auto, on more than four CPUs: wsd does not ask" has_none "$WSD_PID"
+    check "auto, on more than four CPUs, or with one of them: wsd does not ask" has_none "$WSD_PID"
   fi
   stop_wsd
+  WSD_PREFIX=(taskset -c "$(taskset -cp $$ | sed 's/.*: \([0-9]*\).*/\1/')")
+  start_wsd || exit 1
+  check "auto, with one CPU: a job" expect_output 6765 wsctl submit fib 20
+  check "auto, with one CPU: wsd does not ask" has_none "$WSD_PID"
+  stop_wsd
+  printf '[pool]\nkeep-awake = yes\n' >"$WSD_CONFIG"
+  start_wsd || exit 1
+  check "yes, with one CPU: wsd may ask" has_request "$WSD_PID"
+  stop_wsd
+  WSD_PREFIX=()
 fi
 
 if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
