@@ -452,7 +452,7 @@ static int call_alloc(struct wsd_client *client, const struct wsd_callbacks *cal
     *ret_call = call = spares_take(&client->spare_calls, sizeof(*call));
     if (!call)
         return client_error(client, -ENOMEM, 74, "out of memory");
-    memset(call, 0, offsetof(struct wsd_call, info));
+    memset(call, 0, offsetof(struct wsd_call, args_room));
     call->client = client;
     list_init(&call->link);
     list_init(&call->feeding);

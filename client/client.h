@@ -150,12 +150,12 @@ struct wsd_call {
     uint64_t output_received, output_taken, output_granted;
     struct buffer output; /* gathered, or waiting while held; or: */
     size_t small_output;  /* bytes in output_room */
+    struct wsd_job_info info;
     char *info_texts;
     int error, exit;
     uint64_t retry_usec;
     char *text;
-    /* Not zeroed: what is known of the job (the id where `accepted`, all where `has_job`); and what is small needs no block of its own. */
-    struct wsd_job_info info;
+    /* What is small needs no block of its own. Not zeroed. */
     char args_room[CALL_ROOM], texts_room[CALL_ROOM], output_room[CALL_ROOM];
 };
 

@@ -570,9 +570,10 @@ void codec_put_item(const struct msg_item *item, uint8_t ret[static CODEC_ITEM_S
     put_le(ret + 4, item->input.size, 4);
 }
 
-static const char *cut_known(const char *from, size_t size, struct span *ret)
+/* The sum of what is cut so has been looked at. */
+static const char *cut_known(const char *from, uint64_t size, struct span *ret)
 {
-    *ret = (struct span){from, size};
+    *ret = (struct span){from, (size_t)size};
     return from + size;
 }
 
@@ -583,8 +584,8 @@ bool codec_next_end(struct span *body, struct msg_end *ret)
 
     if (!cut(body, CODEC_END_SIZE, &head))
         return false;
-    size_t worker = get_le(head.data + 12, 2), error = get_le(head.data + 14, 2), status = get_le(head.data + 16, 2);
-    size_t backtrace = get_le(head.data + 18, 2), output = get_le(head.data + 20, 4);
+    uint64_t worker = get_le(head.data + 12, 2), error = get_le(head.data + 14, 2), status = get_le(head.data + 16, 2);
+    uint64_t backtrace = get_le(head.data + 18, 2), output = get_le(head.data + 20, 4);
     if (body->size < worker + error + status + backtrace + output)
         return false;
     ret->index = (uint32_t)get_le(head.data, 4);
