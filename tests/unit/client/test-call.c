@@ -459,6 +459,32 @@ START_TEST(a_call_that_leaves_ends_when_it_is_accepted)
 }
 END_TEST
 
+START_TEST(who_waits_for_a_call_that_leaves_has_its_id)
+{
+    const struct wsd_submit s = {.size = sizeof(s), .plugin = "fib", .flags = WSD_SUBMIT_DETACH | WSD_SUBMIT_LEAVE};
+    static const struct wsd_job_info nothing;
+    const struct wsd_job_info *info = NULL;
+    struct seen seen = {0};
+    struct wsd_call *call = submit(&seen, false);
+
+    peer_send_accepted(&peer, peer.frame.tag);
+    peer_send_done(&peer, peer.frame.tag, 5, 7, "words");
+    ck_assert_int_eq(wsd_call_wait(call, 5 * SECOND, &info), 0);
+    wsd_call_free(call); /* its block is the next one's */
+    ck_assert_int_eq(wsd_client_submit(client, &s, NULL, &call), 0);
+    peer_expect(&peer, client, FRAME_SUBMIT);
+    peer_send_accepted(&peer, peer.frame.tag);
+    ck_assert_int_eq(wsd_call_wait(call, 5 * SECOND, &info), 0);
+    const struct wsd_id id = {{(uint8_t)peer.frame.tag, 1}};
+    ck_assert_mem_eq(&info->id, &id, sizeof(id));
+    struct wsd_job_info rest;
+    memcpy(&rest, info, sizeof(rest));
+    rest.id = nothing.id;
+    ck_assert_mem_eq(&rest, &nothing, sizeof(rest));
+    wsd_call_free(call);
+}
+END_TEST
+
 START_TEST(only_a_detached_call_can_leave)
 {
     struct wsd_submit s = {.size = sizeof(s), .plugin = "fib", .flags = WSD_SUBMIT_LEAVE};
@@ -1425,6 +1451,7 @@ int main(void)
     tcase_add_test(tcase, input_by_file_is_refused_where_it_cannot_be);
     tcase_add_test(tcase, flood_of_wishes_for_files_is_bounded);
     tcase_add_loop_test(tcase, mutated_answers_never_break_the_library, 0, 300);
+    tcase_add_test(tcase, who_waits_for_a_call_that_leaves_has_its_id);
     tcase_add_test(tcase, a_call_that_leaves_ends_when_it_is_accepted);
     tcase_add_test(tcase, only_a_detached_call_can_leave);
     tcase = tcase_create("call of a wsd that knows FINISHED");
