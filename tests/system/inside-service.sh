@@ -385,18 +385,22 @@ another_pid() {
   [ "$now" != 0 ] && [ "$now" != "$pid" ] && is ActiveState active
 }
 kept_over "restart" systemctl restart wsd.service
+pinged() { # N
+  [ "$(wc -l <"$WORK/pings")" -ge "$1" ]
+}
 no_attempt_lost() {
   local i status n=0 pinging
+  : >"$WORK/pings"
   (
     while [ ! -e "$WORK/enough" ]; do
       status=0
       as alice wsctl -q ping || status=$?
       echo "$status"
-    done >"$WORK/pings" 2>"$WORK/pings.err"
+    done >>"$WORK/pings" 2>"$WORK/pings.err"
   ) &
   pinging=$!
-  for i in 1 2 3; do
-    systemctl restart wsd.service || return 1
+  for i in 1 2 3; do # a ping takes as long as a restart
+    systemctl restart wsd.service && wait_until pinged "$i" || return 1
   done
   : >"$WORK/enough"
   wait "$pinging"
