@@ -51,10 +51,10 @@ static int on_executor(const struct wsd_executor_info *info, void *userdata)
 {
     struct look *look = userdata;
     const size_t n = LOOK_N(look->workers, struct look_worker), before = LOOK_N(look->executors, struct look_executor);
-    const struct look_executor *last = LOOK_AT(look->executors, struct look_executor) + before - 1;
+    const struct look_executor *last = before ? &LOOK_AT(look->executors, struct look_executor)[before - 1] : NULL;
     struct look_executor e = {.executor = info->executor, .uid = info->uid, .error = info->error};
 
-    e.first = before ? last->first + last->n : 0; /* each comes behind its workers */
+    e.first = last ? last->first + last->n : 0; /* each comes behind its workers */
     e.n = n - e.first;
     return add(&look->executors, &e, sizeof(e));
 }
