@@ -572,8 +572,10 @@ int wsd_client_process(struct wsd_client *client)
 
 int wsd_client_flush(struct wsd_client *client)
 {
-    if (!client->broken)
+    if (!client->broken) {
         flush_and_pump(client); /* where it fails, the descriptor is readable */
+        client_reap(client);
+    }
     return client->broken ? broken_error(client) : 0;
 }
 

@@ -62,7 +62,7 @@ static bool takes_nothing(struct domain *d)
     {
         struct job *job = container_of(l, struct job, link);
 
-        if (!front_untouched(&d->executor->front, job->slot))
+        if (!front_waiting(&d->executor->front, job->slot))
             return false;
     }
     return !list_empty(&d->handed);

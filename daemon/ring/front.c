@@ -217,12 +217,6 @@ void front_progress(struct front *f, uint32_t slot, uint64_t *ret_done, uint64_t
     *ret_total = atomic_load_explicit(&u->progress_total, memory_order_relaxed);
 }
 
-bool front_untouched(struct front *f, uint32_t slot)
-{
-    return atomic_load_explicit(&f->up->slots[slot].state, memory_order_relaxed) ==
-           ring_word(f->generation[slot], RING_QUEUED);
-}
-
 bool front_waiting(struct front *f, uint32_t slot)
 {
     /* Relaxed: nothing is read after it. */

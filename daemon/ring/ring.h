@@ -89,10 +89,9 @@ void front_ring(struct front *f, uint32_t n_submitted);
 bool front_recall(struct front *f, uint32_t slot);
 void front_cancel(struct front *f, uint32_t slot); /* raises the flag */
 void front_progress(struct front *f, uint32_t slot, uint64_t *ret_done, uint64_t *ret_total);
-/* No worker has begun it (a look, which may be old at once). */
+/* It was handed over, and no worker has begun it (a look, which may be old at once). */
 bool front_waiting(struct front *f, uint32_t slot);
 /* The worker has begun, and when by its own word (a look, which may be old at once). */
-bool front_untouched(struct front *f, uint32_t slot); /* handed over, and no worker has begun it (a look) */
 bool front_running(struct front *f, uint32_t slot, uint64_t *ret_started_usec);
 
 /* The next completion, in order. 0, FRONT_NONE, FRONT_E_LIES. A slot is free again after its DONE or RECALLED was
