@@ -73,7 +73,7 @@ fail:
 
 void open_answer(struct wsd_client *client, const struct wsd_call *call, uint32_t tag, const struct msg_open *open)
 {
-    struct msg msg = {.type = FRAME_OPENED, .opened = {.serial = open->serial}};
+    struct msg msg = {.type = FRAME_OPENED, .opened = {.serial = open->serial, .item = open->item}};
     int fd;
 
     if (++client->n_answers > OPENED_ANSWERS_MAX) {
