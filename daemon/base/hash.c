@@ -100,6 +100,8 @@ int hash_insert(struct hash *h, struct hash_link *link, uint64_t key)
 
 void hash_remove(struct hash *h, struct hash_link *link)
 {
+    if (h->n_buckets == 0) /* it was not put in for want of memory */
+        return;
     for (size_t i = 0; i < AHEAD; i++)
         if (h->ahead[i] == link)
             h->ahead[i] = link->next;

@@ -94,6 +94,7 @@ static int start_pool(const struct arguments *a, struct pool **ret_pool)
         .stack_size = a->stack_size,
         .event = &work.back.up->doorbell,
         .event_shared = true,
+        .seek = &work.back.up->seek,
         .source = {.take = work_take,
                    .ready = work_ready,
                    .prepare = lanes_prepare,

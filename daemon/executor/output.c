@@ -18,9 +18,10 @@
 #define SCRATCH     (256u * 1024u)
 #define RUN_LARGEST 4u /* chunks, where nothing larger is asked for: 256 KiB on its way while the next is filled */
 
-void output_init(struct output *o)
+void output_init(struct output *o, uint32_t small_at)
 {
     o->sent = 0;
+    o->small_at = small_at;
     o->small_used = 0;
     o->chunked = false;
     o->n_chunks = 0;
@@ -127,6 +128,11 @@ static void send_run(struct slot *s)
     back_output(b, s->number, s->generation, o->chunk, n, (uint32_t)o->used);
 }
 
+static uint8_t *small(struct slot *s)
+{
+    return (uint8_t *)back_small(&s->work->back, s->number) + s->output.small_at;
+}
+
 /* A new run with at least min bytes free, what is in the small area first. */
 static bool next_run(struct slot *s, size_t min)
 {
@@ -141,9 +147,10 @@ static bool next_run(struct slot *s, size_t min)
         least = 1;
     if (!slot_wait(s, allocate_any, &least))
         return false;
+    slot_alone(s);
     o->n_next = MIN(o->n_next * 2, RUN_LARGEST);
     o->chunked = true;
-    memcpy(back_chunk(&s->work->back, o->chunk), back_small(&s->work->back, s->number), o->small_used);
+    memcpy(back_chunk(&s->work->back, o->chunk), small(s), o->small_used);
     o->used = o->small_used;
     o->small_used = 0;
     return true;
@@ -157,9 +164,9 @@ void *output_reserve(struct slot *s, size_t min, size_t *ret_size)
         return NULL;
     if (o->place)
         return place_reserve(o, min, ret_size);
-    if (!o->chunked && RING_SMALL - o->small_used >= min) {
-        *ret_size = RING_SMALL - o->small_used;
-        return (char *)back_small(&s->work->back, s->number) + o->small_used;
+    if (!o->chunked && RING_SMALL - o->small_at - o->small_used >= min) {
+        *ret_size = RING_SMALL - o->small_at - o->small_used;
+        return small(s) + o->small_used;
     }
     while (!o->n_chunks || (size_t)o->n_chunks * RING_CHUNK - o->used < min)
         if (!next_run(s, min))

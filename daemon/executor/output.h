@@ -25,7 +25,8 @@ struct output {
     uint8_t *scratch;
     size_t scratch_size;
     uint64_t sent;       /* bytes in chunks that wsd has been given */
-    uint32_t small_used; /* bytes in the small area */
+    uint32_t small_at;   /* where it begins in the small area: behind what a bundle's jobs before it have there */
+    uint32_t small_used; /* bytes in the small area from there */
     bool chunked;        /* the small area is over */
     /* the open run; n_chunks 0: none */
     uint32_t chunk, n_chunks;
@@ -40,7 +41,7 @@ struct output {
     } held[RING_JOB_CHUNKS];
 };
 
-void output_init(struct output *o);
+void output_init(struct output *o, uint32_t small_at);
 void output_place(struct output *o, void *place, size_t size, bool direct);
 
 /* All [job's output_lock]; reserve and flush may wait for chunks until the job is cancelled. */

@@ -20,9 +20,11 @@
 #include "base/clock.h"
 #include "host/cputime.h"
 #include "host/files.h"
+#include "pool/park.h"
 #include "ring/control.h"
 
 #define DOWN_DESCRIPTOR (DOWN_INPUT_FD | DOWN_INPUT_PIPE | DOWN_OUTPUT_PLACE)
+_Static_assert(RING_SEARCHERS == PARK_SEARCHERS, "the pool's word");
 #define PIPE_LOOK_MSEC 20 /* how often a wait for streamed input looks at the cancel flag */
 
 static struct slot *from_job(struct host_job *job)
@@ -60,6 +62,12 @@ bool slot_wait(struct slot *s, bool (*there)(struct slot *s, void *arg), void *a
     if (blocks)
         pool_blocking_end();
     return yes;
+}
+
+void slot_alone(struct slot *s)
+{
+    if (s->request.n_items > 1)
+        back_close(&s->work->back, s->number);
 }
 
 /* --- transport ---------------------------------------------------------------------------------------------------- */
@@ -128,6 +136,7 @@ static int open_there(struct slot *s, const char *path)
         return -ENAMETOOLONG;
     memcpy(c.text, path, size);
     c.text_size = (uint32_t)size;
+    slot_alone(s);
     opens_begin(&s->work->opens, &w, s->number, s->generation);
     c.number = w.serial;
     if (control_send(s->work->control_fd, &c, -1) == 0)
@@ -163,6 +172,7 @@ static void transport_message(struct host_job *job, int level, const char *text)
     struct slot *s = from_job(job);
     struct control c;
 
+    slot_alone(s);
     memset(&c, 0, CONTROL_HEADER);
     c.kind = CONTROL_MESSAGE;
     c.slot = s->number;
@@ -179,7 +189,31 @@ static void transport_progress(struct host_job *job, uint64_t done, uint64_t tot
 {
     struct slot *s = from_job(job);
 
+    slot_alone(s);
     back_progress(&s->work->back, s->number, s->generation, done, total);
+}
+
+/* Of the bundle that this thread runs: the next job has its turn. Not in the slot, which may be another's when its last job has ended. */
+static _Thread_local bool goes_on;
+
+/* A job of a bundle that has ended well, and with nothing but output: then the next one has its turn. */
+static bool turn_over(struct slot *s, struct wsd_worker *self)
+{
+    const struct host_job *job = &s->job;
+    const struct output *o = &s->output;
+    uint64_t run_usec = job->ended_usec - job->started_usec, cpu_usec = host_job_cpu_usec(job);
+    bool plain = job->exit == 0 && !*job->status && !o->chunked && run_usec <= UINT32_MAX && cpu_usec <= UINT32_MAX;
+
+    if (s->item + 1 >= s->request.n_items || !plain)
+        return false;
+    back_answer(&s->work->back, s->number)->worker = self->index;
+    goes_on = back_turn(&s->work->back, s->number, s->generation, s->item,
+                        &(struct up_end){.started_usec = job->started_usec,
+                                         .run_usec = (uint32_t)run_usec,
+                                         .cpu_usec = (uint32_t)cpu_usec,
+                                         .output_at = (uint16_t)o->small_at,
+                                         .output_size = (uint16_t)o->small_used});
+    return goes_on;
 }
 
 static void transport_finished(struct host_job *job, struct wsd_worker *self)
@@ -189,7 +223,12 @@ static void transport_finished(struct host_job *job, struct wsd_worker *self)
     uint32_t number = s->number, generation = s->generation;
     struct up_slot *u = back_answer(&w->back, number);
 
+    if (turn_over(s, self))
+        return;
+    if (s->request.n_items && s->item + 1 < s->request.n_items)
+        back_hold(&w->back);
     output_end(s, &u->output_size, &u->small_size);
+    u->small_at = s->output.small_at;
     map_drop(&s->place, number);
     if (s->output.overflow) {
         job->exit = WSD_STATUS_MAX;
@@ -285,17 +324,13 @@ const struct plugin_function *work_function(struct work *w, uint64_t target)
     return p && function < p->n_functions ? &p->functions[function] : NULL;
 }
 
-static void run_slot(struct pool_node *node, struct wsd_worker *self)
+/* What its request says, and what came with it; `why` it cannot be. */
+static void run_request(struct slot *s, struct wsd_worker *self, const char *why)
 {
-    struct slot *s = from_job(container_of(node, struct host_job, node));
     struct back_request *q = &s->request;
     struct host_request request = {.transport = &transport,
                                    .started_usec = back_answer(&s->work->back, s->number)->started_usec};
-    const char *why = NULL;
 
-    lanes_cool();
-    if (back_read(&s->work->back, s->number, s->generation, q) < 0)
-        why = "wsd handed over a malformed job";
     request.cancel = q->cancel;
     request.function = why ? NULL : work_function(s->work, (uint64_t)q->plugin << 32 | q->function);
     if (!why && !request.function)
@@ -321,6 +356,37 @@ static void run_slot(struct pool_node *node, struct wsd_worker *self)
         host_job_fail(&s->job, self, NULL);
     else
         host_job_run(&s->job, self);
+}
+
+#define MALFORMED "wsd handed over a malformed job"
+
+/* The jobs of a bundle, one behind the other. */
+static void run_items(struct slot *s, struct wsd_worker *self)
+{
+    uint32_t item = 0;
+
+    do {
+        goes_on = false;
+        s->item = item;
+        if (item) {
+            atomic_store_explicit(&s->messages, 0, memory_order_relaxed);
+            output_init(&s->output, (uint32_t)ring_aligned(s->output.small_at + s->output.small_used));
+        }
+        run_request(s, self, back_read_item(&s->request) < 0 ? MALFORMED : NULL);
+        item++;
+    } while (goes_on);
+}
+
+static void run_slot(struct pool_node *node, struct wsd_worker *self)
+{
+    struct slot *s = from_job(container_of(node, struct host_job, node));
+    const char *why = back_read(&s->work->back, s->number, s->generation, &s->request) < 0 ? MALFORMED : NULL;
+
+    lanes_cool();
+    if (s->request.n_items > 0 && s->request.n_items <= RING_BUNDLE)
+        run_items(s, self);
+    else
+        run_request(s, self, why);
 }
 
 /* --- the pool's source -------------------------------------------------------------------------------------------- */
@@ -351,7 +417,7 @@ static struct pool_node *take_job(struct work *w, bool *ret_more)
         map_init(&s->place);
         s->input_pipe = -1;
         atomic_store_explicit(&s->messages, 0, memory_order_relaxed);
-        output_init(&s->output);
+        output_init(&s->output, 0);
         return &s->job.node;
     }
     return NULL;

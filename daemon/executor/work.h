@@ -22,10 +22,11 @@
 
 struct work;
 
-/* One job. [the worker that claimed it, and its tasks] */
+/* One job; of a bundle, the one that has its turn. [the worker that claimed it, and its tasks] */
 struct slot {
     struct host_job job; /* first */
     struct work *work;
+    uint32_t item; /* of the bundle */
     bool initialised;
     _Atomic bool busy; /* [atomic: acquire by the taker, release at the end: the memory is free for the next job] */
     uint32_t number, generation;
@@ -56,6 +57,9 @@ bool work_ready(void *work);
 
 /* The function of a plugin's number << 32 | index; NULL: there is none. [worker] */
 const struct plugin_function *work_function(struct work *w, uint64_t target);
+
+/* The job says more than its output at its end: its bundle ends with it. [any task of the job] */
+void slot_alone(struct slot *s);
 
 /* Waits until there() says yes: true; or until the job is cancelled: false. Whoever makes there() true, or cancels,
  * notifies up->space after. [worker] */

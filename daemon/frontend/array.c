@@ -24,6 +24,7 @@ struct array_item {
 
 struct call_array {
     struct call *call;
+    struct array_watch watch;
     struct list gathered; /* peer->gathered, while there are records */
     struct buffer ends;
     uint32_t n_records;
@@ -39,7 +40,7 @@ struct call_array {
     char refusal_text[CODEC_TEXT_MAX];
     bool submitting;
     uint32_t n;
-    struct array_item items[];
+    struct array_item *items; /* n of them; NULL as long as no job has a watch of its own */
 };
 
 struct call_batch {
@@ -230,29 +231,35 @@ static int on_open(struct watch *w, uint32_t serial, const char *path)
     return call_send_open(item->array->call, serial, path, index_of(item));
 }
 
-static void on_done(struct watch *w, const struct job_info *info)
+/* But for which one it is, its times and its output. */
+static struct msg_end end_of(struct call_array *a, const struct job_info *info)
 {
-    const struct array_item *item = item_of(w);
-    struct call_array *a = item->array;
-    struct msg_end end = {.index = index_of(item),
-                          .n = 1,
-                          .state = (uint32_t)info->state,
-                          .exit = (uint32_t)info->exit,
-                          .attempts = MIN(info->attempts, (uint32_t)UINT16_MAX),
-                          .queued_usec = info->queued_usec,
-                          .run_usec = info->run_usec,
-                          .cpu_usec = info->cpu_usec,
-                          .worker = text(info->worker, CODEC_NAME_MAX),
-                          .error = text(info->error, CODEC_TEXT_MAX),
-                          .status = text(info->status, CODEC_TEXT_MAX),
-                          .backtrace = text(info->backtrace, CODEC_TRACE_MAX),
-                          .output = {w->rest, w->rest_size}};
-
     if (!a->plugin) {
         a->plugin = strdup(info->plugin);
         a->function = strdup(info->function);
         a->submitted_usec = info->submitted_usec;
     }
+    return (struct msg_end){.n = 1,
+                            .state = (uint32_t)info->state,
+                            .exit = (uint32_t)info->exit,
+                            .attempts = MIN(info->attempts, (uint32_t)UINT16_MAX),
+                            .worker = text(info->worker, CODEC_NAME_MAX),
+                            .error = text(info->error, CODEC_TEXT_MAX),
+                            .status = text(info->status, CODEC_TEXT_MAX),
+                            .backtrace = text(info->backtrace, CODEC_TRACE_MAX)};
+}
+
+static void on_done(struct watch *w, const struct job_info *info)
+{
+    const struct array_item *item = item_of(w);
+    struct call_array *a = item->array;
+    struct msg_end end = end_of(a, info);
+
+    end.index = index_of(item);
+    end.queued_usec = info->queued_usec;
+    end.run_usec = info->run_usec;
+    end.cpu_usec = info->cpu_usec;
+    end.output = (struct span){w->rest, w->rest_size};
     gather(a, &end);
     array_ended(a, 1);
 }
@@ -275,19 +282,79 @@ static const struct watch_ops item_ops = {
 
 /* --- ARRAY ------------------------------------------------------------------------------------------------------------- */
 
-static struct watch *next_item(struct job_request *r, uint32_t i, void *userdata)
+static struct call_array *from_watch(struct array_watch *w)
 {
-    struct call_array *a = userdata;
+    return container_of(w, struct call_array, watch);
+}
+
+static void on_next(struct array_watch *w, struct job_request *r, uint32_t i)
+{
     struct msg_item item = {.args = {.data = ""}};
 
-    codec_next_item(&a->body, &item); /* the codec has looked through them */
+    codec_next_item(&from_watch(w)->body, &item); /* the codec has looked through them */
     r->args = item.args.data;
     r->args_size = item.args.size;
     r->argc = item.argc;
     r->input = item.input.data;
     r->input_size = item.input.size;
-    return &a->items[i].watch;
 }
+
+static void grant(struct array_item *item, uint64_t bytes)
+{
+    item->allowed = bytes > UINT64_MAX - item->allowed ? UINT64_MAX : item->allowed + bytes;
+}
+
+static struct watch *on_item(struct array_watch *w, uint32_t i, bool accepted)
+{
+    struct call_array *a = from_watch(w);
+
+    if (!a->items)
+        a->items = calloc(a->n, sizeof(*a->items));
+    if (!a->items) { /* its client must not wait for what will not come */
+        peer_fail(a->call->peer, "out of memory");
+        return NULL;
+    }
+    struct array_item *item = &a->items[i];
+    if (!item->array)
+        grant(item, a->call->peer->window);
+    item->watch.ops = &item_ops;
+    list_init(&item->watch.progress);
+    item->array = a;
+    item->sure = accepted;
+    return &item->watch;
+}
+
+static void on_all_accepted(struct array_watch *w, uint32_t first, uint32_t n)
+{
+    from_watch(w)->n_accepted += n;
+    array_sure(from_watch(w), n);
+}
+
+static bool on_takes(struct array_watch *w, uint64_t size)
+{
+    const struct peer *p = from_watch(w)->call->peer;
+
+    return size <= MIN(p->window, (uint64_t)REST_MAX) && !peer_full(p);
+}
+
+static void on_ended(struct array_watch *w, uint32_t first, uint32_t n, const struct job_info *info, const struct array_end ends[])
+{
+    struct call_array *a = from_watch(w);
+    struct msg_end end = end_of(a, info);
+
+    for (uint32_t i = 0; i < n; i++) {
+        end.index = first + i;
+        end.queued_usec = ends[i].queued_usec;
+        end.run_usec = ends[i].run_usec;
+        end.cpu_usec = ends[i].cpu_usec;
+        end.output = (struct span){ends[i].output, ends[i].size};
+        gather(a, &end);
+    }
+    array_ended(a, n);
+}
+
+static const struct array_watch_ops array_ops = {
+    .next = on_next, .item = on_item, .accepted = on_all_accepted, .takes = on_takes, .ended = on_ended};
 
 static const char *array_problem(const struct msg_submit *m)
 {
@@ -300,16 +367,13 @@ static const char *array_problem(const struct msg_submit *m)
 
 static struct call_array *array_new(struct call *c, uint32_t n)
 {
-    struct call_array *a = malloc(sizeof(*a) + n * sizeof(a->items[0]));
+    struct call_array *a = malloc(sizeof(*a));
 
     if (!a)
         return NULL;
-    *a = (struct call_array){.call = c, .uid = c->peer->uid, .n = n, .n_unsure = n, .n_open = n + 1};
+    *a = (struct call_array){.call = c, .watch = {.ops = &array_ops}, .uid = c->peer->uid, .n = n, .n_unsure = n, .n_open = n + 1};
     list_init(&a->gathered);
-    for (uint32_t i = 0; i < n; i++) {
-        a->items[i] = (struct array_item){.watch = {.ops = &item_ops}, .array = a, .allowed = c->peer->window};
-        list_init(&a->items[i].watch.progress);
-    }
+    list_init(&a->watch.bundles);
     return a;
 }
 
@@ -335,7 +399,7 @@ void array_submit(struct peer *p, uint32_t tag, const struct msg_submit *m, cons
     struct call_array *a = c->array;
     a->body = (struct span){(const char *)frame->body, frame->body_size};
     a->submitting = true;
-    taken = jobs_submit_array(p->frontend->options.jobs, &r, m->items, a->id, next_item, a);
+    taken = jobs_submit_array(p->frontend->options.jobs, &r, m->items, a->id, &a->watch);
     if (taken < a->n) /* for those behind it holds what the last one was told */
         a->refusal.n += a->n - taken;
     a->submitting = false;
@@ -346,17 +410,34 @@ void array_submit(struct peer *p, uint32_t tag, const struct msg_submit *m, cons
 
 struct watch *array_watch(struct call *c, uint32_t item)
 {
-    return item < c->array->n ? &c->array->items[item].watch : NULL;
+    struct call_array *a = c->array;
+
+    if (item >= a->n)
+        return NULL;
+    a->n_open++; /* where there is no memory, they may all end by it */
+    jobs_array_split(&a->watch, item);
+    struct watch *w = a->n_open > 1 && a->items ? &a->items[item].watch : NULL;
+    array_ended(a, 1);
+    return w;
+}
+
+void array_cancel(struct call *c, uint32_t item)
+{
+    struct peer *p = c->peer;
+    struct watch *w = array_watch(c, item);
+
+    if (w)
+        jobs_cancel_watched(w, access_cancels(p), p->uid);
 }
 
 void array_credit(struct call *c, uint32_t index, uint64_t bytes)
 {
-    struct array_item *item = index < c->array->n ? &c->array->items[index] : NULL;
+    struct call_array *a = c->array;
 
-    if (!item)
+    if (index >= a->n || (!a->items && !on_item(&a->watch, index, true)))
         return;
-    item->allowed = bytes > UINT64_MAX - item->allowed ? UINT64_MAX : item->allowed + bytes;
-    jobs_output_ready(&item->watch);
+    grant(&a->items[index], bytes);
+    jobs_output_ready(&a->items[index].watch);
 }
 
 void array_room(struct call *c)
@@ -364,7 +445,7 @@ void array_room(struct call *c)
     struct call_array *a = c->array;
 
     a->n_open++; /* its end waits until all have had their turn */
-    for (uint32_t i = 0; i < a->n && !peer_full(c->peer); i++)
+    for (uint32_t i = 0; a->items && i < a->n && !peer_full(c->peer); i++)
         if (a->items[i].watch.job)
             jobs_output_ready(&a->items[i].watch);
     if (peer_full(c->peer) && a->n_open > 1)
@@ -378,8 +459,11 @@ void array_forget(struct call *c)
 
     if (!a)
         return;
-    for (uint32_t i = 0; i < a->n; i++)
+    a->n_open++; /* it does not end by itself any more */
+    jobs_array_split(&a->watch, UINT32_MAX);
+    for (uint32_t i = 0; a->items && i < a->n; i++)
         jobs_unwatch(&a->items[i].watch);
+    free(a->items);
     list_remove(&a->gathered);
     buffer_deinit(&a->ends);
     free(a->plugin);

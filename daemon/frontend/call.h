@@ -79,6 +79,7 @@ int call_send_open(struct call *c, uint32_t serial, const char *path, uint32_t i
 /* array.c */
 void array_submit(struct peer *p, uint32_t tag, const struct msg_submit *m, const struct frame *frame);
 struct watch *array_watch(struct call *c, uint32_t item); /* NULL: there is no such item */
+void array_cancel(struct call *c, uint32_t item);
 void array_credit(struct call *c, uint32_t item, uint64_t bytes);
 void array_room(struct call *c);   /* the output has room again; the call may go */
 void array_forget(struct call *c); /* the call goes */

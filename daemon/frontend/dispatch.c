@@ -767,8 +767,8 @@ static void do_cancel(struct peer *p, uint32_t tag, const struct msg_id *m)
         /* a job that has not begun ends at once, and the call with it: nobody looks at c again */
         if (c && (c->kind == CALL_SUBMIT || c->kind == CALL_AWAIT))
             cancel_watched(c);
-        else if (c && c->kind == CALL_ARRAY && array_watch(c, m->item))
-            jobs_cancel_watched(array_watch(c, m->item), access_cancels(p), p->uid);
+        else if (c && c->kind == CALL_ARRAY)
+            array_cancel(c, m->item);
         else if (c && c->kind == CALL_BATCH)
             call_batch_cancel(c);
         return;
@@ -943,6 +943,7 @@ static void do_stats(struct peer *p, uint32_t tag)
     jobs_counters(p->frontend->options.jobs, &n);
     const struct msg_counter counters[] = {
         {span("jobs_submitted"), n.submitted},
+        {span("jobs_bundled"), n.bundled},
         {span("jobs_refused"), n.refused},
         {span("jobs_open"), n.n_open},
         {span("jobs_queued"), n.n_queued},

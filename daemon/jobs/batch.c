@@ -181,9 +181,10 @@ void batch_add(struct batch_watch *owner, struct job *job)
     struct batch_item *item = job_batch(job);
 
     item->batch = b;
-    item->index = b->n_items++;
+    item->index = b->n_items;
+    b->n_items += job_count(job);
     b->n_jobs++;
-    b->n_open++;
+    b->n_open += job_count(job);
     list_init(&item->link);
     list_push_back(&b->open, &item->link);
 }
@@ -191,15 +192,26 @@ void batch_add(struct batch_watch *owner, struct job *job)
 void batch_accepted(struct job *job)
 {
     if (job->batched)
-        job_batch(job)->batch->total++;
+        job_batch(job)->batch->total += job_count(job);
 }
 
-static void has_failed(struct batch *b, const struct batch_item *item, int exit)
+void batch_divide(struct job *bundle, struct job *job, uint32_t i)
 {
-    if (!b->failed++ || item->index < b->first_failed) {
+    struct batch_item *item = job_batch(job), *whole = job_batch(bundle);
+
+    item->batch = whole->batch;
+    item->index = whole->index + i;
+    item->batch->n_jobs++;
+    list_insert_before(&whole->link, &item->link);
+}
+
+static void have_failed(struct batch *b, const struct batch_item *item, uint32_t n, int exit)
+{
+    if (!b->failed || item->index < b->first_failed) {
         b->first_failed = item->index;
         b->exit = exit;
     }
+    b->failed += n;
     if (!b->keep_going && item->index < b->doomed_from)
         doom(b, item->link.next, item->index + 1);
 }
@@ -211,10 +223,11 @@ void batch_left(struct job *job, int exit)
 
     if (!b)
         return;
-    b->n_open--;
-    b->done += job_final(job);
+    uint32_t n = job_count(job);
+    b->n_open -= n;
+    b->done += job_final(job) ? n : 0;
     if (job_final(job) && job->state != JOB_SUCCEEDED)
-        has_failed(b, item, exit);
+        have_failed(b, item, n, exit);
     list_remove(&item->link);
     if (has_ended(b))
         due(b);
@@ -262,12 +275,17 @@ void batches_turn(struct jobs *jobs)
 {
     for (uint32_t left = STOPS_A_TURN; left && !list_empty(&jobs->batches_due); left--) {
         struct batch *b = container_of(jobs->batches_due.next, struct batch, due);
-        struct list *l = list_pop_front(&b->doomed);
 
-        if (l) { /* its end may be that of the batch */
-            const struct batch_item *item = container_of(l, struct batch_item, link);
+        if (!list_empty(&b->doomed)) { /* its end may be that of the batch */
+            struct batch_item *item = container_of(b->doomed.next, struct batch_item, link);
+            struct job *job = (struct job *)((uintptr_t)item - offsetof(struct job, given));
 
-            job_stop((struct job *)((uintptr_t)item - offsetof(struct job, given)), STOP_CANCEL);
+            if (job->bundled) {
+                bundle_split(job);
+                continue;
+            }
+            list_remove(&item->link);
+            job_stop(job, STOP_CANCEL);
             continue;
         }
         list_remove(&b->due);

@@ -58,7 +58,7 @@ static struct job *job_at(struct domain *d, uint32_t slot, uint32_t generation)
 {
     struct job *job = slot < RING_SLOTS ? d->slots[slot] : NULL;
 
-    return job && job->generation == generation ? job : NULL;
+    return job && job->generation == generation ? bundle_alone(d, slot) : NULL;
 }
 
 static struct watch *owner_of(struct job *job)
@@ -312,6 +312,10 @@ static void give_up(struct domain *d)
 
     plugin_fail_waiting(d, unsafe ? EACCES : EAGAIN, why);
     for (struct job *job; (job = queue_first(&d->queue));) {
+        if (job->bundled) {
+            bundle_split(job);
+            continue;
+        }
         job_unqueue(job);
         job_finish(job, JOB_INTERRUPTED, CODE_INTERRUPTED, why, NULL);
     }
@@ -410,6 +414,8 @@ void domain_rearm(struct domain *d)
         idle_begins(d);
     else if (d->executor && !rests)
         pulse_busy(d);
+    if (d->n_handed)
+        bundles_watch(d);
     if (queue_first(&d->queue))
         fair_came(d, queue_first(&d->queue));
     plugin_rearm(d);
@@ -462,6 +468,8 @@ static struct domain *unmake(struct domain *d)
         event_free(d->pulse_timer);
     if (d->fair_timer)
         event_free(d->fair_timer);
+    if (d->bundle_timer)
+        event_free(d->bundle_timer);
     if (d->direct_timer)
         event_free(d->direct_timer);
     free(d->own);
@@ -488,7 +496,8 @@ struct domain *domain_new(struct jobs *jobs, uint64_t owner)
     queue_init(&d->queue, &jobs->lanes, &jobs->counters.n_queued);
     d->pause_timer = evtimer_new(jobs->options.base, on_pause_over, d);
     d->idle_timer = evtimer_new(jobs->options.base, on_idle, d);
-    if (!d->pause_timer || !d->idle_timer || pulse_init(d) < 0 || fair_init(d) < 0 || lanes_init(d) < 0)
+    if (!d->pause_timer || !d->idle_timer || pulse_init(d) < 0 || fair_init(d) < 0 || bundle_init(d) < 0 ||
+        lanes_init(d) < 0)
         return unmake(d);
     list_push_back(&jobs->domains, &d->link);
     return d;
@@ -606,9 +615,13 @@ static int hand_over(struct domain *d, struct job *job)
         .input_size = job->input_size,
     };
     uint64_t alone = (job->plugin->load_order << 8 | job_function(job)->index) + 1;
-    uint32_t slot, generation;
+    uint32_t slot, generation, n = job_count(job);
     if (job->more)
         describe_more(d, job, &f);
+    if (job->bundled)
+        bundle_describe(job, &f);
+    if (d->n_handed + n > RING_SLOTS)
+        return FRONT_E_FULL;
     int r = front_prepare(&d->executor->front, &f, &slot, &generation);
 
     if (r == FRONT_E_LARGE)
@@ -629,19 +642,40 @@ static int hand_over(struct domain *d, struct job *job)
     job_move(job, JOB_RUNNING);
     places_taken(d, job->user);
     job->aged = aged;
-    d->n_aged += aged;
+    d->n_aged += n * aged;
     job->attempts++;
     job->slot = slot;
     job->generation = generation;
     d->slots[slot] = job;
     d->alone = !d->alone || d->alone == alone ? alone : DOMAIN_MIXED;
     list_push_back(&d->handed, &job->link);
-    d->n_handed++;
-    d->jobs->counters.n_handed++;
+    d->n_handed += n;
+    d->jobs->counters.n_handed += n;
     front_submit(&d->executor->front, slot);
     if (job->more)
         job_arm(job);
+    if (job->bundled)
+        bundles_watch(d);
     return 0;
+}
+
+void domain_take_back(struct job *job, bool recalled)
+{
+    struct domain *d = job->domain;
+    uint32_t n = job_count(job) - recalled; /* one is with the slot, which its completion RECALLED gives back */
+
+    if (recalled)
+        d->slots[job->slot] = NULL;
+    d->n_handed -= n;
+    d->jobs->counters.n_handed -= n;
+    list_remove(&job->link);
+    job->attempts--;
+    if (job->more && job->more->timer)
+        evtimer_del(job->more->timer);
+    job_move(job, JOB_QUEUED);
+    if (d->heir)
+        job->domain = d->heir;
+    queue_put(&job->domain->queue, job, true);
 }
 
 /* Whether it is ended for what its function has done, or moved elsewhere. */
@@ -702,7 +736,7 @@ void domain_pump(struct domain *d)
 
     d->unpumped = false;
     for (struct job *job; !d->jobs->paused && (job = next_of(d));) {
-        if (n == HAND_BATCH) {
+        if (n >= HAND_BATCH) {
             d->unpumped = true;
             break;
         }
@@ -710,6 +744,10 @@ void domain_pump(struct domain *d)
             return;
         if (!d->executor->ready || d->finishing)
             return; /* the next one takes them */
+        if (job->bundled && bundle_counts(d, job)) {
+            bundle_split(job);
+            continue;
+        }
         if (!plugin_is_there(d, job)) {
             if (next_of(d) == job)
                 break;
@@ -725,12 +763,14 @@ void domain_pump(struct domain *d)
         enum disk_step step = job->more ? durable_before(d, job) : STEP_ON;
         if (step == STEP_ASIDE)
             continue;
+        uint32_t n_jobs = job_count(job);
         int r = step == STEP_ON ? hand_over(d, job) : FRONT_E_FULL;
         if (r != 0)
             break;
-        n++;
-        if (++d->n_unrung == RING_EARLY) /* and again at the end of the turn */
-            front_ring(&d->executor->front, 1);
+        n += n_jobs;
+        d->n_unrung += n_jobs;
+        if (d->n_unrung >= RING_EARLY && d->n_unrung - n_jobs < RING_EARLY && !bundles_brief(d)) /* and again at the end of the turn */
+            front_ring(&d->executor->front);
     }
     if (n)
         pulse_busy(d);
@@ -738,26 +778,18 @@ void domain_pump(struct domain *d)
 
 void domain_ring(struct domain *d)
 {
-    if (d->n_unrung && d->executor)
-        front_ring(&d->executor->front, 1);
+    if (d->n_unrung && d->executor && !bundles_brief(d))
+        front_ring(&d->executor->front);
     d->n_unrung = 0;
-}
-
-/* The job of a slot that came back; the slot is free after. */
-static struct job *slot_back(struct domain *d, uint32_t slot)
-{
-    struct job *job = d->slots[slot];
-
-    d->slots[slot] = NULL;
-    d->n_handed--;
-    d->jobs->counters.n_handed--;
-    return job;
 }
 
 void domain_done(struct job *job, const struct front_completion *c)
 {
     struct job_more *m = job->more;
     enum job_stop stop = m ? (enum job_stop)m->stop : STOP_NONE;
+
+    uint64_t usec = c->ended_usec - c->started_usec;
+    bundle_ran(job_function(job), 1, usec, usec, c->output_size);
     bool late = m && m->timeout_usec && c->ended_usec - c->started_usec >= m->timeout_usec;
     int exit = c->exit >= 0 && c->exit <= WSD_STATUS_LAST ? c->exit : WSD_STATUS_LAST;
 
@@ -791,6 +823,7 @@ void domain_complete(struct domain *d, const struct front_completion *c)
     struct job *job = d->slots[c->slot];
 
     if (c->kind == COMPLETION_OUTPUT) {
+        job = job ? bundle_alone(d, c->slot) : NULL;
         if (job)
             output_add_chunk(job, c);
         else
@@ -799,19 +832,29 @@ void domain_complete(struct domain *d, const struct front_completion *c)
     }
     if (job && c->messages)
         executor_take_control(d->executor);
-    slot_back(d, c->slot);
+    bool done = c->kind == COMPLETION_DONE && d->slots[c->slot];
+    job = done ? bundle_settled(d, c) : NULL;
+    uint32_t n = job ? job_count(job) : 1;
+    d->slots[c->slot] = NULL;
+    d->n_handed -= n;
+    d->jobs->counters.n_handed -= n;
     if (job) {
         d->useful = true;
         d->n_deaths = 0;
-        domain_done(job, c);
     }
+    if (job && job->bundled)
+        bundle_done(d, job, c);
+    else if (job)
+        domain_done(job, c);
+    if (c->kind == COMPLETION_DONE)
+        front_go_on(&d->executor->front, c->slot);
     front_retire(&d->executor->front, c->slot);
     if (d->heir && !d->n_handed && !lanes_running(d))
         domain_finish(d);
     else if (!d->n_handed && !d->queue.n)
         idle_begins(d);
-    if (job)
-        recycle_look(d);
+    if (done)
+        recycle_look(d, n);
 }
 
 bool domain_poll(struct domain *d)
@@ -830,6 +873,7 @@ bool domain_poll(struct domain *d)
                 domain_pump(d);
             return d->unpumped;
         }
+        i += d->slots[c.slot] ? job_count(d->slots[c.slot]) - 1 : 0;
         domain_complete(d, &c);
     }
     domain_pump(d);

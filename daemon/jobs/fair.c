@@ -80,7 +80,7 @@ static bool is_unfair(struct domain *d)
 
         if (!s)
             continue;
-        s->n++;
+        s->n += job_count(job);
         count(&all, job->priority, &lanes);
         uint32_t n = count(&ahead, job->priority, &(uint32_t){0});
         if (n > s->n * lanes + slack)
@@ -114,7 +114,8 @@ static bool hogs_places(struct domain *d)
 
         if (!waits(d, job))
             continue;
-        least = n++ ? MIN(least, (int)job->priority) : job->priority;
+        least = n ? MIN(least, (int)job->priority) : job->priority;
+        n += job_count(job);
     }
     if (n == 0 || d->n_handed <= domain_workers(d))
         return false;
@@ -129,27 +130,21 @@ static bool hogs_places(struct domain *d)
     return false;
 }
 
-static void take_back(struct domain *d)
+uint32_t fair_take_back(struct domain *d, const struct list *behind)
 {
     uint32_t n = 0;
 
-    for (struct list *l = d->handed.prev, *before; l != &d->handed; l = before) {
+    for (struct list *l = d->handed.prev, *before; l != behind; l = before) {
         struct job *job = container_of(l, struct job, link);
 
         before = l->prev;
         if (!waits(d, job) || job_by_descriptor(job) ||
             !front_recall(&d->executor->front, job->slot))
             continue;
-        d->slots[job->slot] = NULL; /* its completion RECALLED gives the slot back */
-        list_remove(&job->link);
-        job->attempts--;
-        if (job->more && job->more->timer)
-            evtimer_del(job->more->timer);
-        job_move(job, JOB_QUEUED);
-        queue_put(&d->queue, job, true);
-        n++;
+        n += job_count(job);
+        domain_take_back(job, true);
     }
-    log_debug("executor %u: %u jobs that had not begun make room for others", d->executor->number, n);
+    return n;
 }
 
 static void on_timer(evutil_socket_t fd, short what, void *userdata)
@@ -158,7 +153,7 @@ static void on_timer(evutil_socket_t fd, short what, void *userdata)
 
     if (!d->executor || d->finishing || d->distrusted || d->executor->killed || (!is_unfair(d) && !hogs_places(d)))
         return;
-    take_back(d);
+    log_debug("executor %u: %u jobs that had not begun make room for others", d->executor->number, fair_take_back(d, &d->handed));
     domain_pump(d);
 }
 

@@ -232,19 +232,19 @@ static void count_inside(struct job *job, int by)
 
 void gate_entered(struct job *job)
 {
-    job->user->n_running++;
-    job->domain->jobs->n_running++;
+    job->user->n_running += job_count(job);
+    job->domain->jobs->n_running += job_count(job);
     if (has_gates(job))
-        count_inside(job, 1);
+        count_inside(job, (int)job_count(job));
 }
 
 void gate_left(struct job *job)
 {
-    job->user->n_running--;
-    job->domain->jobs->n_running--;
+    job->user->n_running -= job_count(job);
+    job->domain->jobs->n_running -= job_count(job);
     places_left(job->domain->jobs);
     if (has_gates(job))
-        count_inside(job, -1);
+        count_inside(job, -(int)job_count(job));
 }
 
 /* --- the turn ------------------------------------------------------------------------------------------------------- */
@@ -389,7 +389,12 @@ static struct gate *make(struct jobs *jobs, struct name n)
     {
         const struct domain *d = container_of(l, struct domain, link);
 
-        list_for_each(h, &d->handed) g->n_inside += goes_through(container_of(h, struct job, link), g);
+        list_for_each(h, &d->handed)
+        {
+            const struct job *job = container_of(h, struct job, link);
+
+            g->n_inside += goes_through(job, g) ? job_count(job) : 0;
+        }
     }
     return g;
 }

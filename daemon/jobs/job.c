@@ -161,17 +161,30 @@ static void refund(struct job *job, uint64_t rest)
     job_drop_given(job);
 }
 
-/* The end of being open: for a job that was refused, or has come to its final state. */
-static void close_account(struct job *job)
+/* The end of being open: for jobs that were refused, or have come to their final state. */
+void jobs_close_accounts(struct jobs *jobs, struct user *user, uint32_t n)
+{
+    user->n_jobs -= n;
+    jobs->counters.n_open -= n;
+    for (uint32_t i = 0; i < n && (room_is_wanted(&user->room) || room_is_wanted(&jobs->room)); i++) {
+        uint64_t now = clock_monotonic_usec();
+
+        if (room_is_wanted(&user->room))
+            room_freed(&user->room, now);
+        if (room_is_wanted(&jobs->room))
+            room_freed(&jobs->room, now);
+    }
+}
+
+void job_unmake(struct job *job)
 {
     struct jobs *jobs = job->domain->jobs;
 
-    job->user->n_jobs--;
-    jobs->counters.n_open--;
-    if (room_is_wanted(&job->user->room))
-        room_freed(&job->user->room, clock_monotonic_usec());
-    if (room_is_wanted(&jobs->room))
-        room_freed(&jobs->room, clock_monotonic_usec());
+    hash_remove(job->bundled ? &jobs->bundles : &jobs->by_id, &job->by_id);
+    job->plugin->n_jobs--;
+    directory_unref(job->directory);
+    job_drop_given(job);
+    block_free(jobs, job);
 }
 
 void job_free(struct job *job)
@@ -184,14 +197,11 @@ void job_free(struct job *job)
         jobs->counters.n_kept--;
     }
     batch_forget(job);
-    hash_remove(&jobs->by_id, &job->by_id);
-    job->plugin->n_jobs--;
     refund(job, 0);
     more_free(job);
-    directory_unref(job->directory);
     if (job->function == JOB_NO_FUNCTION)
         free(job->function_name);
-    block_free(jobs, job);
+    job_unmake(job);
 }
 
 static struct watch *watch_first(struct job *job)
@@ -224,7 +234,7 @@ void job_leave(struct job *job, int code, const char *text)
 {
     list_remove(&job->link);
     watches_refuse(job, code, text, 0);
-    close_account(job);
+    jobs_close_accounts(job->domain->jobs, job->user, 1);
     batch_left(job, 0);
     job_free(job);
 }
@@ -259,7 +269,10 @@ void job_enqueue(struct job *job)
     if (job->more)
         time_queued(job, 0);
     fair_came(job->domain, job);
-    domain_pump(job->domain);
+    if (job->domain->jobs->arriving)
+        job->domain->unpumped = true;
+    else
+        domain_pump(job->domain);
 }
 
 void job_accept(struct job *job)
@@ -381,7 +394,10 @@ struct plugin_function *job_resolve(struct job *job, const char *function)
     }
     if (poison_suspects(job))
         poison_try(job);
-    bool alike = !job->more;
+    const struct jobs_options *o = &jobs->options;
+    bool alike = !job->more, restricted = o->plugin_restricted && o->plugin_restricted(p->name, o->context);
+    if (alike && !restricted)
+        f->plain = jobs->n_configured;
     job_accept(job);
     return alike ? f : NULL;
 }
@@ -480,9 +496,8 @@ static void worker_words(char ret[static 24], uint32_t executor, uint32_t worker
     memcpy(ret, p, (size_t)(digits + sizeof(digits) - p));
 }
 
-/* The end as it is told, and kept where somebody will ask. */
-static void end_describe(struct job *job, int exit, const char *error, const struct front_completion *c,
-                         char worker[static 24], struct job_info *ret)
+void job_describe_end(struct job *job, int exit, const char *error, const struct front_completion *c, char worker[static 24],
+                      struct job_info *ret)
 {
     job_describe(job, ret);
     ret->state = (enum job_state)job->state;
@@ -617,7 +632,7 @@ void job_finish(struct job *job, enum job_state state, int exit, const char *err
         output_absorb(job);
         output_pump(job);
     }
-    end_describe(job, exit, error, c, worker, &info);
+    job_describe_end(job, exit, error, c, worker, &info);
     if (job->domain->heir) /* its own does not last */
         job->domain = job->domain->heir;
     if (job->more) {
@@ -633,7 +648,7 @@ void job_finish(struct job *job, enum job_state state, int exit, const char *err
 
 void job_ended(struct job *job, const struct job_info *info)
 {
-    close_account(job);
+    jobs_close_accounts(job->domain->jobs, job->user, 1);
     batch_left(job, info->exit);
     if (job->more)
         after_ended(job);

@@ -73,6 +73,9 @@ struct plugin_function {
     uint64_t flags;
     uint32_t index; /* in the plugin's table, or RING_NONE where a newer file has it no more */
     uint64_t innocent; /* poison.c: not in quarantine while it has had so many */
+    uint64_t plain;    /* job_resolve(): jobs->n_configured, where a job of anybody's with nothing but arguments and input needs no more look */
+    /* bundle.c: what the last jobs took (ns), what they took at most (us) and wrote (bytes), in 1/64, and how many in a row were brief */
+    uint32_t nsec, run, output, n_brief;
 };
 
 enum plugin_state { PLUGIN_UNKNOWN, PLUGIN_LOADING, PLUGIN_READY, PLUGIN_FAILED };
@@ -206,6 +209,7 @@ struct job {
     uint8_t state : 4; /* enum job_state */
     uint8_t aged : 1;  /* handed over out of its priority's turn */
     uint8_t batched : 1; /* given[] begins with a struct batch_item */
+    uint8_t bundled : 1; /* it is many: job_given() is a struct bundle */
     char given[] __attribute__((aligned(8)));
 };
 
@@ -233,6 +237,16 @@ static inline char *job_room(const struct job *job)
     return (char *)(uintptr_t)job->given + (job->batched ? sizeof(struct batch_item) : 0);
 }
 
+/* Jobs of an array that are one entry of queue, slot and table, as long as nobody asks for one of them. */
+struct bundle {
+    struct list link; /* array->bundles */
+    struct job *job;  /* whose this is */
+    struct array_watch *array;
+    uint32_t first, n; /* of its items */
+    uint64_t bytes;    /* arguments and inputs */
+    char items[];      /* as in the ring: struct down_item */
+};
+
 /* Arguments, then inline input. */
 static inline char *job_given(const struct job *job)
 {
@@ -241,6 +255,16 @@ static inline char *job_given(const struct job *job)
     if (job->args_size + job->input_size > JOB_INLINE)
         memcpy(&block, job_room(job), sizeof(block));
     return block;
+}
+
+static inline struct bundle *job_bundle(const struct job *job)
+{
+    return (struct bundle *)(uintptr_t)job_given(job);
+}
+
+static inline uint32_t job_count(const struct job *job)
+{
+    return job->bundled ? job_bundle(job)->n : 1;
 }
 
 /* NULL while NEW. */
@@ -270,6 +294,16 @@ static inline uint64_t job_charged(const struct job *job)
 {
     return job->args_size + job->input_size + (job->more ? job->more->charged : 0);
 }
+
+/* Whose jobs of a request are, when they came, and where they go; of an array it is looked up once. */
+struct job_place {
+    struct user *user;
+    uint64_t now_usec;
+    bool wants_more; /* they need what more_init() gives them */
+    struct domain *domain;
+    struct plugin *plugin; /* NULL: not known yet */
+    struct plugin_function *function; /* see job_resolve(); NULL: each one is looked up */
+};
 
 /* Zeroed, in no list, with room for what it is given, and as an item of a batch. NULL: no memory. */
 struct job *job_alloc(struct jobs *jobs, size_t args_size, size_t input_size, bool batched);
@@ -331,6 +365,7 @@ struct domain {
     bool distrusted;   /* the executor told lies and is being ended */
     bool unpumped;     /* more may be handed over, in the next turn of the loop */
     uint32_t n_unrung; /* jobs that were handed over since the executor's doorbell was rung */
+    struct event *bundle_timer; /* while there are bundles */
     bool finishing;    /* the executor was told to end: nothing goes to it any more */
     char *unsafe;      /* the executor cannot confine itself: why; NULL */
     uint64_t alone;    /* what was handed to this executor: of which function, 0 nothing, DOMAIN_MIXED of several */
@@ -362,6 +397,8 @@ struct domain {
 struct jobs {
     struct jobs_options options;
     struct hash by_id, users, by_key, lanes, gates;
+    struct hash bundles; /* by the id of their first job */
+    uint32_t n_bundled;  /* jobs in them */
     struct list user_gates;
     struct spares spare_requests;      /* to the store */
     struct spares spares[JOBS_SPARES]; /* of jobs, by their size in malloc()'s steps of 16 bytes */
@@ -392,6 +429,7 @@ struct jobs {
     uint64_t last_schedule;      /* number on disk */
     struct list stored, dead;    /* promises of durable jobs that have ended; the first one goes first */
     struct event *expiry_timer, *save_timer;
+    uint64_t n_configured;       /* how often the configuration was read */
     uint64_t last_number;        /* of a job on disk */
     uint64_t seed[2], n_ids;     /* of ids */
     uint64_t realtime_usec;      /* CLOCK_REALTIME less CLOCK_MONOTONIC, looked at once a turn */
@@ -401,6 +439,7 @@ struct jobs {
     bool draining;
     bool drained, paused; /* by an administrator: no new jobs; none is handed over */
     bool gates_due;       /* something may go on from a gate */
+    bool arriving;        /* many at once: they are handed over when they are all there */
     bool places_due;      /* there may be a place for who waits for one */
     bool has_parted;      /* some job is on disk only, for the next wsd */
     bool untimed;     /* something has no timer that should have one: there was no memory */
@@ -429,6 +468,12 @@ struct job *job_find(struct jobs *jobs, const uint8_t id[16], uint32_t uid); /* 
 bool job_shown_to(const struct job *job, uint32_t uid); /* it has been accepted, and this user may see it */
 enum job_state job_told_state(const struct job *job); /* handed over but not begun is queued to the world */
 int job_name(struct jobs *jobs, struct job *job); /* puts it under its id; 0 or -ENOMEM */
+void job_unmake(struct job *job); /* in no list, nothing hangs on it any more: its memory, and its name */
+void jobs_close_accounts(struct jobs *jobs, struct user *user, uint32_t n); /* so many of his are open no more */
+void job_add_watch(struct job *job, struct watch *w);
+/* The end as it is told, and kept where somebody will ask. c NULL: it has not run. */
+void job_describe_end(struct job *job, int exit, const char *error, const struct front_completion *c, char worker[static 24],
+                      struct job_info *ret);
 void job_enqueue(struct job *job); /* its input is there. It may end, and be gone */
 /* From any state but NEW that is not final, in no list and no slot any more; c may be NULL. May free the job. */
 void job_finish(struct job *job, enum job_state state, int exit, const char *error, const struct front_completion *c);
@@ -467,6 +512,7 @@ void time_begun(struct job *job); /* it has an end, or waits no more */
 void time_out(struct job *job);   /* in no list: it has waited too long */
 uint64_t time_due(const struct job *job); /* CLOCK_REALTIME, for the disk; 0: it is not delayed */
 
+void job_id_of(uint8_t ret[16], const uint8_t first[16], uint32_t i); /* of an array's i-th job, by that of the first */
 void id_make(struct jobs *jobs, uint64_t now_usec, uint8_t ret[16]); /* a new one; CLOCK_REALTIME */
 
 /* batch.c */
@@ -475,6 +521,7 @@ void batch_add(struct batch_watch *owner, struct job *job);  /* NEW */
 void batch_accepted(struct job *job); /* here and below also where it belongs to none */
 void batch_left(struct job *job, int exit); /* it is final, or was refused while NEW */
 void batch_forget(struct job *job);   /* it goes */
+void batch_divide(struct job *bundle, struct job *job, uint32_t i); /* the i-th of a bundle is there by itself, before the bundle */
 const uint8_t *batch_id(const struct job *job); /* NULL: it belongs to none */
 void batches_turn(struct jobs *jobs); /* once a turn of the loop */
 void batches_progress(struct jobs *jobs);
@@ -521,8 +568,35 @@ void places_left(struct jobs *jobs); /* one is no longer */
 struct domain *places_next(struct jobs *jobs, uint64_t before_usec);
 void places_turn(struct jobs *jobs); /* once a turn of the loop */
 
+/* bundle.c: brief jobs of an array that are one entry of queue, table and slots */
+int bundle_init(struct domain *d);
+/* The i-th of n jobs of an array, which the request says, and some behind it: how many there are in it now; the request
+ * says the next one. 0: it has to be a job of its own. */
+uint32_t bundle_take(struct jobs *jobs, struct job_request *r, const struct job_place *place, struct array_watch *w, const uint8_t first_id[16],
+                     uint32_t i, uint32_t n);
+bool bundle_counts(const struct domain *d, const struct job *job); /* something that counts jobs, or looks at each, is in its way */
+/* Has each of them as a job of its own, in its place. Of one that was handed over, what has ended is told so, the one that
+ * has its turn keeps the slot, and the others go back to the head of the queue. Where there is no memory for that, all
+ * have ended. */
+void bundle_split(struct job *job);
+void bundle_describe(const struct job *job, struct front_job *ret);
+void bundles_split(struct jobs *jobs); /* all: somebody looks at every job */
+bool bundles_find(struct jobs *jobs, const uint8_t id[16]); /* splits the one that has this id: true */
+void bundles_watch(struct domain *d); /* some were handed over */
+/* The executor has nothing but bundles, which together take less than to wake another worker for, and one is awake: it takes them all. */
+bool bundles_brief(struct domain *d);
+/* The job of a slot that says more than what it was asked for. NULL: a lie, or there was no memory. */
+struct job *bundle_alone(struct domain *d, uint32_t slot);
+/* The slot is DONE: the bundle, where all have ended with nothing but output that is taken; else as bundle_alone(). */
+struct job *bundle_settled(struct domain *d, const struct front_completion *c);
+void bundle_done(struct domain *d, struct job *job, const struct front_completion *c); /* the slot is its no more */
+/* So many jobs of the function have ended: so long all of them took, and the longest, and so much output the largest had. */
+void bundle_ran(struct plugin_function *f, uint32_t n, uint64_t usec, uint64_t longest_usec, uint64_t output);
+
 /* fair.c */
 int fair_init(struct domain *d);
+/* What was handed over behind this link of d->handed (which may be the list itself), and has not begun, goes back to the queue: so many jobs. */
+uint32_t fair_take_back(struct domain *d, const struct list *behind);
 void fair_waits(struct domain *d, const struct domain *other); /* the other has less than it could run, and waits for a place */
 void fair_came(struct domain *d, const struct job *job);   /* into the queue, from outside */
 void fair_handed(struct domain *d, const struct job *job);
@@ -635,6 +709,8 @@ int domain_start(struct domain *d);
 void domain_pump(struct domain *d); /* hands over what fits */
 /* Once a turn of the loop, for all that was handed over in it: a wake-up costs more than many jobs. */
 void domain_ring(struct domain *d);
+/* RUNNING, and no worker has begun it, nor will: to the head of its queue. recalled: its slot was. */
+void domain_take_back(struct job *job, bool recalled);
 void domain_rearm(struct domain *d); /* see jobs_rearm() */
 void domain_finish(struct domain *d); /* tells the executor to end, and ends it where it does not */
 void domain_free(struct domain *d);
@@ -687,7 +763,7 @@ int ask_pulse(struct domain *d); /* whether it is there; pulse_heard() follows *
 uint64_t ask_traces(const struct jobs *jobs); /* under way */
 
 /* recycle.c */
-void recycle_look(struct domain *d);    /* a job has ended */
+void recycle_look(struct domain *d, uint32_t n); /* so many jobs have ended */
 void recycle_abandon(struct domain *d); /* the one in the nursery is not wanted any more */
 void recycle_ready(struct domain *n);   /* the executor in the nursery is there */
 void recycle_control(struct domain *n, const struct control *c); /* LOADED, FUNCTION of the nursery */

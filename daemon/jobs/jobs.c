@@ -28,6 +28,7 @@ static uint64_t id_key(const uint8_t id[16])
 }
 
 #define NOT_TAKEN 1 /* of submit() */
+#define ARRIVE_BATCH 64u /* jobs of an array, after which the executor gets some */
 
 #define ID_TIME 6 /* bytes of milliseconds; 10 bits of microseconds follow */
 
@@ -67,7 +68,7 @@ bool job_shown_to(const struct job *job, uint32_t uid)
 
 int job_name(struct jobs *jobs, struct job *job)
 {
-    return hash_insert(&jobs->by_id, &job->by_id, id_key(job->id));
+    return hash_insert(job->bundled ? &jobs->bundles : &jobs->by_id, &job->by_id, id_key(job->id));
 }
 
 struct job *job_find(struct jobs *jobs, const uint8_t id[16], uint32_t uid)
@@ -80,7 +81,7 @@ struct job *job_find(struct jobs *jobs, const uint8_t id[16], uint32_t uid)
         if (memcmp(job->id, id, 16) == 0)
             return job_shown_to(job, uid) ? job : NULL;
     }
-    return NULL;
+    return jobs->bundles.n && bundles_find(jobs, id) ? job_find(jobs, id, uid) : NULL;
 }
 
 static void on_progress(evutil_socket_t fd, short what, void *userdata)
@@ -105,7 +106,7 @@ static void on_progress(evutil_socket_t fd, short what, void *userdata)
         jobs_timer(jobs, jobs->progress_timer, PROGRESS_USEC);
 }
 
-static void watch_add(struct job *job, struct watch *w)
+void job_add_watch(struct job *job, struct watch *w)
 {
     struct jobs *jobs = job->domain->jobs;
 
@@ -210,6 +211,7 @@ int jobs_new(struct jobs **ret_jobs, const struct jobs_options *options)
     if (!jobs)
         return -ENOMEM;
     jobs->options = *options;
+    jobs->n_configured = 1;
     if (getrandom(jobs->seed, sizeof(jobs->seed), 0) != (ssize_t)sizeof(jobs->seed)) {
         free(jobs);
         return -EIO;
@@ -249,6 +251,7 @@ int jobs_new(struct jobs **ret_jobs, const struct jobs_options *options)
 /* Every job of the table; each may free the job it is given. */
 static void each_job(struct jobs *jobs, void (*each)(struct job *job))
 {
+    bundles_split(jobs);
     for (size_t i = 0; i < jobs->by_id.n_buckets; i++)
         for (struct hash_link *l = jobs->by_id.buckets[i], *next; l; l = next) {
             next = l->next;
@@ -330,6 +333,7 @@ struct jobs *jobs_free(struct jobs *jobs)
     hash_deinit(&jobs->users);
     quarantine_deinit(&jobs->quarantine);
     hash_deinit(&jobs->by_id);
+    hash_deinit(&jobs->bundles);
     hash_deinit(&jobs->by_key);
     hash_deinit(&jobs->lanes);
     hash_deinit(&jobs->keys);
@@ -477,7 +481,7 @@ static int more_init(struct job *job, const struct job_request *r)
 
 static void follow(struct job *job, struct watch *w)
 {
-    watch_add(job, w);
+    job_add_watch(job, w);
     /* what others have had of a job that is not detached is gone */
     w->offset = job->flags & JOB_DETACHED ? 0 : job_received(job);
     watch_late(w, job_final(job));
@@ -497,31 +501,19 @@ static int join(struct job *job, const struct job_request *r, struct watch *w)
     return 0;
 }
 
-/* Whose jobs of a request are, when they came, and where they go; of an array it is looked up once. */
-struct place {
-    struct user *user;
-    uint64_t now_usec;
-    bool wants_more; /* they need what more_init() gives them */
-    struct domain *domain;
-    struct plugin *plugin; /* NULL: not known yet */
-    struct plugin_function *function; /* see job_resolve(); NULL: each one is looked up */
-};
-
-static struct place place_of(struct jobs *jobs, const struct job_request *r)
+static struct job_place place_of(struct jobs *jobs, const struct job_request *r)
 {
     bool promised = r->durable || r->retries || (r->key && *r->key), timed = r->delay_usec || r->at_usec || r->queue_usec || r->timeout_usec;
 
-    return (struct place){.user = user_get(jobs, r->uid),
+    return (struct job_place){.user = user_get(jobs, r->uid),
                           .now_usec = clock_monotonic_usec(),
                           .wants_more = promised || timed || r->more_input || (r->tags && *r->tags)};
 }
 
-/* 0: it is there. Else refuses the job, and returns NOT_TAKEN, or -ENOMEM. */
-static int place_find(struct jobs *jobs, const struct job_request *r, struct place *place, struct watch *owner)
+/* 0: it is there. NOT_TAKEN, with code and words; -ENOMEM. */
+static int place_look(struct jobs *jobs, const struct job_request *r, struct job_place *place, int *ret_code, const char **ret_text)
 {
     _cleanup_(freep) char *request = NULL;
-    int code = CODE_BUSY;
-    const char *text = "too many plugins in use: try again later";
 
     if (place->plugin && place->plugin->n_jobs) /* it stays as long as it has some */
         return 0;
@@ -530,23 +522,48 @@ static int place_find(struct jobs *jobs, const struct job_request *r, struct pla
     if (named == 0) {
         place->domain = domain_for(jobs, r->uid, request);
         place->plugin = place->domain ? plugin_get(place->domain, request) : NULL;
-        if (place->plugin)
-            return 0;
-    } else if (named == -EACCES) {
-        code = CODE_DENIED;
-        text = "plugins by path are for a user's own wsd: install it in the plugin directory, and give its name";
-    } else if (named == -ENAMETOOLONG) {
-        code = CODE_NOT_FOUND;
-        text = "the path of the plugin is too long";
-    } else {
-        return named;
+        *ret_code = CODE_BUSY;
+        *ret_text = "too many plugins in use: try again later";
+        return place->plugin ? 0 : NOT_TAKEN;
     }
-    refuse(jobs, r->uid, owner, code, text);
-    return NOT_TAKEN;
+    *ret_code = named == -EACCES ? CODE_DENIED : CODE_NOT_FOUND;
+    *ret_text = named == -EACCES ? "plugins by path are for a user's own wsd: install it in the plugin directory, and give its name"
+                                 : "the path of the plugin is too long";
+    return named == -EACCES || named == -ENAMETOOLONG ? NOT_TAKEN : named;
+}
+
+/* What job_resolve() has found for one like these, since the configuration was read. */
+static struct plugin_function *known_function(struct jobs *jobs, const struct job_request *r, const struct job_place *place)
+{
+    bool plain = !place->wants_more && !r->file && !r->parts && !r->n_after && !r->n_after_any;
+    struct plugin_function *f = plain && place->plugin->state == PLUGIN_READY ? plugin_find_function(place->plugin, r->function) : NULL;
+
+    return f && f->plain == jobs->n_configured ? f : NULL;
+}
+
+/* Where it is there, and its function is known: without making anything, since they may be refused. */
+static void place_known(struct jobs *jobs, const struct job_request *r, struct job_place *place)
+{
+    _cleanup_(freep) char *request = NULL;
+    uint64_t owner = domain_owner(jobs, r->uid);
+
+    if (plugin_request(jobs, r->uid, r->plugin, r->directory, &request) < 0)
+        return;
+    bool apart = plugin_apart(jobs, owner, request) != PLUGIN_TOGETHER;
+    struct domain *d = domain_find(jobs, owner, apart ? request : NULL);
+    struct plugin *p = d ? plugin_find(d, request) : NULL;
+    if (!p || p->state != PLUGIN_READY || plugin_get(d, request) != p)
+        return;
+    struct job_place found = {.domain = d, .plugin = p, .wants_more = place->wants_more};
+    place->function = known_function(jobs, r, &found);
+    if (!place->function)
+        return;
+    place->domain = d;
+    place->plugin = p;
 }
 
 /* 0 also where it was refused for its own sake; NOT_TAKEN: for what holds for the next as well; -ENOMEM. */
-static int submit(struct jobs *jobs, const struct job_request *r, struct place *place, struct watch *owner)
+static int submit(struct jobs *jobs, const struct job_request *r, struct job_place *place, struct watch *owner)
 {
     struct user *user = place->user;
     uint64_t retry_usec = 0;
@@ -570,9 +587,13 @@ static int submit(struct jobs *jobs, const struct job_request *r, struct place *
         refuse_until(jobs, r->uid, owner, code, text, retry_usec);
         return NOT_TAKEN;
     }
-    int placed = place_find(jobs, r, place, owner);
+    int placed = place_look(jobs, r, place, &code, &text);
+    if (placed == NOT_TAKEN)
+        refuse(jobs, r->uid, owner, code, text);
     if (placed != 0)
         return placed;
+    if (!place->function)
+        place->function = known_function(jobs, r, place);
     uint64_t bytes = r->args_size + (r->more_input ? 0 : r->input_size) + after_charge(awaiting);
     int charged = user_admit(jobs, user, bytes, &retry_usec);
     if (charged < 0) {
@@ -591,7 +612,7 @@ static int submit(struct jobs *jobs, const struct job_request *r, struct place *
     jobs->counters.submitted++;
     jobs->counters.n_open++;
     owner->owner = true;
-    watch_add(job, owner);
+    job_add_watch(job, owner);
     if (r->batch)
         batch_add(r->batch, job);
     if ((place->wants_more && more_init(job, r) < 0) || (awaiting && !job_more(job))) {
@@ -622,34 +643,60 @@ static int submit(struct jobs *jobs, const struct job_request *r, struct place *
 
 int jobs_submit(struct jobs *jobs, const struct job_request *r, struct watch *owner)
 {
-    struct place place = place_of(jobs, r);
+    struct job_place place = place_of(jobs, r);
     int answer = submit(jobs, r, &place, owner);
 
     return answer == NOT_TAKEN ? 0 : answer;
 }
 
-uint32_t jobs_submit_array(struct jobs *jobs, struct job_request *r, uint32_t n, uint8_t ret_id[16],
-                           struct watch *(*next)(struct job_request *r, uint32_t i, void *userdata), void *userdata)
+void job_id_of(uint8_t ret[16], const uint8_t first[16], uint32_t i)
 {
-    struct place place = place_of(jobs, r);
+    uint64_t number = htole64(le64toh(id_key(first)) + i);
+
+    memcpy(ret, first, 8);
+    memcpy(ret + 8, &number, sizeof(number));
+}
+
+uint32_t jobs_submit_array(struct jobs *jobs, struct job_request *r, uint32_t n, uint8_t ret_id[16], struct array_watch *w)
+{
+    struct job_place place = place_of(jobs, r);
     uint8_t id[16];
     int answer = 0;
-    uint32_t i;
+    uint32_t i = 0, n_pumped = 0;
 
     id_make(jobs, place.now_usec + jobs->realtime_usec, id);
     jobs->n_ids += n - 1;
     memcpy(ret_id, id, sizeof(id));
     r->id = id;
-    for (i = 0; i < n && answer == 0; i++) {
-        struct watch *owner = next(r, i, userdata);
-        uint64_t number = le64toh(id_key(ret_id)) + i;
+    list_init(&w->bundles);
+    w->ops->next(w, r, 0);
+    if (place.user)
+        place_known(jobs, r, &place);
+    jobs->arriving = true;
+    while (i < n && answer == 0) {
+        uint32_t taken = place.function ? bundle_take(jobs, r, &place, w, ret_id, i, n) : 0;
 
-        number = htole64(number);
-        memcpy(id + 8, &number, sizeof(number));
-        answer = submit(jobs, r, &place, owner);
-        if (answer < 0)
-            refuse(jobs, r->uid, owner, CODE_BUSY, "out of memory");
+        if (!taken) {
+            struct watch *owner = w->ops->item(w, i, false);
+
+            if (!owner)
+                break;
+            job_id_of(id, ret_id, i);
+            answer = submit(jobs, r, &place, owner);
+            if (answer < 0)
+                refuse(jobs, r->uid, owner, CODE_BUSY, "out of memory");
+            if (i + 1 < n)
+                w->ops->next(w, r, i + 1);
+        }
+        i += taken ? taken : 1;
+        if (i - n_pumped < ARRIVE_BATCH || !place.domain)
+            continue;
+        domain_pump(place.domain);
+        n_pumped = i;
     }
+    jobs->arriving = false;
+    if (place.domain)
+        domain_pump(place.domain);
     return i;
 }
 
@@ -832,6 +879,7 @@ void jobs_set_limits(struct jobs *jobs, const struct jobs_limits *limits)
     if (limits->rate != old->rate || limits->rate_per_user != old->rate_per_user || limits->rate_burst != old->rate_burst)
         forget_rates(jobs);
     jobs->options.limits = *limits;
+    jobs->n_configured++;
     jobs->gates_due = true; /* all domains look at their queues */
     jobs->places_due = true;
     lanes_review(jobs);
@@ -871,7 +919,11 @@ void jobs_load(const struct jobs *jobs, uint64_t *ret_running, uint64_t *ret_wai
         if (!d->executor)
             continue;
         list_for_each(h, &d->handed)
-            running += front_running(&d->executor->front, container_of(h, struct job, link)->slot, &started);
+        {
+            const struct job *job = container_of(h, struct job, link);
+
+            running += front_running(&d->executor->front, job->slot, &started);
+        }
     }
     *ret_running = running;
     *ret_waiting = jobs->counters.n_open - MIN(running, jobs->counters.n_open);

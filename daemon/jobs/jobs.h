@@ -162,7 +162,7 @@ struct jobs_options {
 };
 
 struct jobs_counters {
-    uint64_t submitted, refused, succeeded, failed, cancelled, timed_out, crashed, interrupted, rerun;
+    uint64_t submitted, bundled, refused, succeeded, failed, cancelled, timed_out, crashed, interrupted, rerun;
     uint64_t executors_started, executors_died, liars;
     uint64_t n_open; /* now, not final */
     uint64_t n_queued, n_handed, n_kept, n_executors;
@@ -284,6 +284,34 @@ struct job_request {
     uint32_t uid;
 };
 
+/* Interest in the jobs of an array, embedded in the submitter's object; ops set. It stays until each of them has ended, or
+ * jobs_array_split() and jobs_unwatch() of each. */
+struct array_watch {
+    const struct array_watch_ops *ops;
+    struct list bundles; /* the jobs' */
+};
+
+/* How a job ended of which there is nothing to tell but this. */
+struct array_end {
+    uint64_t queued_usec, run_usec, cpu_usec;
+    const void *output;
+    size_t size;
+};
+
+/* Upward calls. Most of an array's jobs may need no watch of their own; these are told by accepted, then ended. */
+struct array_watch_ops {
+    /* Puts the arguments and the input of the i-th into the request; each once, in order. */
+    void (*next)(struct array_watch *w, struct job_request *r, uint32_t i);
+    /* The watch of one: before it is submitted as a job of its own, or, where it was accepted before, when it becomes
+     * one. NULL: no memory, and nobody waits for any of them any more. */
+    struct watch *(*item)(struct array_watch *w, uint32_t i, bool accepted);
+    void (*accepted)(struct array_watch *w, uint32_t first, uint32_t n);
+    /* Whether it takes ends with so many bytes of output together, now. */
+    bool (*takes)(struct array_watch *w, uint64_t size);
+    /* n of them in a row, alike in what info says, and each by itself; w may be gone after it. */
+    void (*ended)(struct array_watch *w, uint32_t first, uint32_t n, const struct job_info *info, const struct array_end ends[]);
+};
+
 /* Becomes wsd-spawn for a wsd with these options, which connects to this socket. Returns only where that cannot be: a negative
  * errno. Of the options, what executors are started with and how is looked at. */
 int jobs_become_spawner(const struct jobs_options *options, int socket);
@@ -298,11 +326,12 @@ int jobs_start(struct jobs *jobs);
 /* A job. accepted or refused is called now or later; 0 or -ENOMEM. One with a key that this user's job has already is that
  * job: the watch follows it. */
 int jobs_submit(struct jobs *jobs, const struct job_request *request, struct watch *owner);
-/* The same for many jobs that differ in their arguments and input only: next puts those of the i-th into the request, and gives
- * its owner. *ret_id is that of the first; those of the others count up in the last 8 bytes, little endian. Returns how many were
- * accepted or refused; where that is less than n, the last of them was refused for what holds for all behind it as well. */
-uint32_t jobs_submit_array(struct jobs *jobs, struct job_request *r, uint32_t n, uint8_t ret_id[16],
-                           struct watch *(*next)(struct job_request *r, uint32_t i, void *userdata), void *userdata);
+/* The same for many jobs that differ in their arguments and input only. *ret_id is that of the first; those of the others count up in the last 8
+ * bytes, little endian. Returns how many were accepted or refused; where that is less than n, the last of them was refused for what
+ * holds for all behind it as well. */
+uint32_t jobs_submit_array(struct jobs *jobs, struct job_request *r, uint32_t n, uint8_t ret_id[16], struct array_watch *w);
+/* Has this one of them (UINT32_MAX: each), which may have no watch of its own yet, as a job with the watch that ops->item() gives. */
+void jobs_array_split(struct array_watch *w, uint32_t item);
 /* Memory for inputs and outputs of this user's jobs. 0: *ret_arena is set, and the descriptor taken, or *ret_refusal with a code,
  * and where that is known after how long another try is worth while; or -ENOMEM. jobs_arena_drop(): no more jobs; those that use it go on. NULL is fine; returns NULL. */
 int jobs_arena_new(struct jobs *jobs, uint32_t uid, int *fd, struct arena **ret_arena, int *ret_code, const char **ret_refusal,

@@ -568,7 +568,7 @@ static void on_tick(evutil_socket_t fd, short what, void *userdata)
     }
     arm(d);
     pulse_busy(d);
-    recycle_look(d);
+    recycle_look(d, 1);
 }
 
 int lanes_init(struct domain *d)

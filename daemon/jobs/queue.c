@@ -97,8 +97,8 @@ void queue_put(struct queue *q, struct job *job, bool front)
         list_push_back(&lane->jobs, &job->link);
     q->map[p / 64] |= 1ull << (p % 64);
     q->first = MIN(q->first, p);
-    q->n++;
-    ++*q->n_all;
+    q->n += job_count(job);
+    *q->n_all += job_count(job);
 }
 
 /* Of the highest priority that waits, from that list on; PRIORITIES: nobody does. */
@@ -121,8 +121,8 @@ void queue_take(struct queue *q, struct job *job)
     struct list *around = job->link.next; /* its lane's list, where it is the last one there */
 
     list_remove(&job->link);
-    q->n--;
-    --*q->n_all;
+    q->n -= job_count(job);
+    *q->n_all -= job_count(job);
     if (!list_empty(around))
         return;
     struct lane *lane = container_of(around, struct lane, jobs);

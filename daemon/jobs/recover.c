@@ -136,14 +136,15 @@ static void requeue(struct job *job)
     queue_put(&job->domain->queue, job, true);
 }
 
-static void was_running(struct job *job, const struct death *death)
+/* has_slot: it is not one of many of which nobody knows who it was. */
+static void was_running(struct job *job, bool has_slot, const struct death *death)
 {
     job->domain->useful = true; /* it ends, or has an attempt less */
     arena_died(job);
     enum job_stop stop = job->more ? (enum job_stop)job->more->stop : STOP_NONE;
     char text[JOB_TEXT];
 
-    if (death->noted && death->note.slot == job->slot && death->note.generation == job->generation) {
+    if (death->noted && death->note.slot == job->slot && death->note.generation == job->generation && has_slot) {
         crashed(job, death);
     } else if (stop == STOP_TIMEOUT) {
         snprintf(text, sizeof(text), "%s, and it did not heed its cancel flag", job_time_words(job));
@@ -167,8 +168,10 @@ static void classify(struct domain *d, struct job *job, const struct death *deat
                             : front_recall(&d->executor->front, job->slot) ? RING_QUEUED
                                                                              : front_autopsy(&d->executor->front, job->slot, &c);
 
+    bool has_slot = d->slots[job->slot] == job;
     list_remove(&job->link);
-    d->slots[job->slot] = NULL;
+    if (has_slot)
+        d->slots[job->slot] = NULL;
     /* what has sent output, or was told to stop, had begun, whatever its slot says */
     if (state == RING_QUEUED && !job_received(job) && !(job->more && (job->more->held_chunks || job->more->stop))) {
         job->attempts--; /* it was never touched */
@@ -183,7 +186,7 @@ static void classify(struct domain *d, struct job *job, const struct death *deat
             return;
         }
     }
-    was_running(job, death);
+    was_running(job, has_slot, death);
 }
 
 /* Nobody has said why it died. Where exactly one function was running, and nothing was being loaded, it was that, or somebody
@@ -265,6 +268,10 @@ void recover(struct domain *d, int code, int status)
     while (!list_empty(&d->handed)) {
         struct job *job = container_of(d->handed.prev, struct job, link);
 
+        if (job->bundled) {
+            bundle_split(job);
+            continue;
+        }
         blame = blame && !(job->flags & JOB_KILLED);
         classify(d, job, &death);
     }

@@ -69,10 +69,10 @@ static bool is_settled(struct domain *d)
 
 static void begin(struct domain *d);
 
-void recycle_look(struct domain *d)
+void recycle_look(struct domain *d, uint32_t n)
 {
     const struct jobs_limits *l = &d->jobs->options.limits;
-    bool full = l->recycle_jobs && ++d->n_ended >= l->recycle_jobs;
+    bool full = l->recycle_jobs && (d->n_ended += n) >= l->recycle_jobs;
 
     if (d->heir || d->nursery || d->in_nursery || d->jobs->draining)
         return;
@@ -223,6 +223,7 @@ static void take_over(struct domain *d, struct domain *n)
         job->domain = n;
         list_push_back(&n->handed, &job->link);
     }
+    bundles_watch(n);
     SWAP(d->settings, n->settings);
     SWAP(d->n_handed, n->n_handed);
     SWAP(d->n_aged, n->n_aged);

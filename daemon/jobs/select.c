@@ -64,6 +64,7 @@ int jobs_select(struct jobs *jobs, uint32_t uid, uint32_t reach, const struct jo
         s->filter.batch = memcpy(s->batch, filter->batch, sizeof(s->batch));
     s->after_usec = filter->newer_usec && filter->newer_usec < now ? now - filter->newer_usec : 0;
     s->before_usec = filter->older_usec ? now - MIN(filter->older_usec, now - 1) : 0;
+    bundles_split(jobs);
     *ret_selection = s;
     return 0;
 }

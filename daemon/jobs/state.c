@@ -27,7 +27,7 @@ void job_move(struct job *job, enum job_state state)
     assert(legal[job->state] & M(state));
     if (job->state == JOB_RUNNING) {
         gate_left(job);
-        job->domain->n_aged -= job->aged;
+        job->domain->n_aged -= job->aged * job_count(job);
         job->aged = false;
     }
     job->state = state & 15u;

@@ -416,7 +416,7 @@ static uint64_t search_usec(struct worker *w)
 {
     struct pool *pool = w->pool;
 
-    if (atomic_load_explicit(&pool->park.seek, memory_order_relaxed) != 1)
+    if (atomic_load_explicit(pool->park.seek, memory_order_relaxed) != 1)
         return 0;
     if (is_lively(pool))
         return w->linger_usec;

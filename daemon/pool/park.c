@@ -13,10 +13,12 @@
 #define WAKING (1u << 31)
 #define RELIED (1u << 30) /* with WAKING: whoever wakes for a task relies on it, and joins may be asleep */
 #define FLAGS  (WAKING | RELIED)
+_Static_assert(FLAGS == ~PARK_SEARCHERS, "all of it");
 
-void park_init(struct park *p, struct event *event, bool shared)
+void park_init(struct park *p, struct event *event, bool shared, _Atomic uint32_t *seek)
 {
-    atomic_init(&p->seek, 0);
+    atomic_init(&p->own_seek, 0);
+    p->seek = seek ? seek : &p->own_seek;
     p->event = event;
     p->shared = shared;
     pthread_mutex_init(&p->lock, NULL);
@@ -35,16 +37,16 @@ static bool wake_idle(struct park *p, bool task, bool *ret_left)
     *ret_left = false;
     for (;;) {
         /* An RMW of zero, not a load: it has its place before or after the RMW of each searcher. */
-        uint32_t seek = atomic_fetch_add_explicit(&p->seek, 0, memory_order_acq_rel);
+        uint32_t seek = atomic_fetch_add_explicit(p->seek, 0, memory_order_acq_rel);
         uint32_t flags = seek && (task || *ret_left) ? WAKING | RELIED : WAKING;
         if (seek & ~FLAGS || (seek & flags) == flags)
             return true;
-        if (!atomic_compare_exchange_strong_explicit(&p->seek, &seek, seek | flags, memory_order_acq_rel,
+        if (!atomic_compare_exchange_strong_explicit(p->seek, &seek, seek | flags, memory_order_acq_rel,
                                                      memory_order_relaxed))
             continue;
         if (seek || event_notify(p->event, 1, p->shared))
             return true;
-        *ret_left |= (atomic_fetch_and_explicit(&p->seek, ~FLAGS, memory_order_acq_rel) & RELIED) != 0;
+        *ret_left |= (atomic_fetch_and_explicit(p->seek, ~FLAGS, memory_order_acq_rel) & RELIED) != 0;
         /* Did somebody go to sleep after the notify, over work whose waker relied on the bit? */
         if (atomic_fetch_add_explicit(&p->event->waiters, 0, memory_order_seq_cst) == 0)
             return false;
@@ -94,16 +96,16 @@ bool park_has_sleepers(const struct park *p)
 
 void park_search_begin(struct park *p)
 {
-    uint32_t seek = atomic_load_explicit(&p->seek, memory_order_relaxed);
+    uint32_t seek = atomic_load_explicit(p->seek, memory_order_relaxed);
 
-    while (!atomic_compare_exchange_weak_explicit(&p->seek, &seek, (seek & ~FLAGS) + 1, memory_order_acq_rel,
+    while (!atomic_compare_exchange_weak_explicit(p->seek, &seek, (seek & ~FLAGS) + 1, memory_order_acq_rel,
                                                   memory_order_relaxed))
         ;
 }
 
 bool park_search_end(struct park *p)
 {
-    return (atomic_fetch_sub_explicit(&p->seek, 1, memory_order_acq_rel) & ~FLAGS) == 1;
+    return (atomic_fetch_sub_explicit(p->seek, 1, memory_order_acq_rel) & ~FLAGS) == 1;
 }
 
 void park_joiner_add(struct park *p, struct joiner *j)

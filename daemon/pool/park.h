@@ -37,8 +37,11 @@ struct joiner {
     struct event event; /* also notified by whoever finishes the awaited task */
 };
 
+#define PARK_SEARCHERS 0x3fffffffu /* of seek: how many search */
+
 struct park {
-    _Atomic uint32_t seek; /* [atomic: RMWs only, acq_rel, partners are each other] */
+    _Atomic uint32_t *seek; /* [atomic: RMWs only, acq_rel, partners are each other] */
+    _Atomic uint32_t own_seek;
     struct event *event;   /* [const] */
     bool shared;           /* [const] */
     pthread_mutex_t lock;
@@ -46,7 +49,9 @@ struct park {
     _Atomic uint32_t n_joiners; /* [atomic: stored under lock; seq_cst RMW, partner is wake_task's] */
 };
 
-void park_init(struct park *p, struct event *event, bool shared);
+/* seek: where the word is, 0; NULL: the park has one. Whoever publishes roots from another process may read it (RMW of zero, acq_rel): while somebody
+ * searches, he need not notify the event. */
+void park_init(struct park *p, struct event *event, bool shared, _Atomic uint32_t *seek);
 void park_deinit(struct park *p);
 
 /* A root is visible; a task is visible. Wakes at most one. False: nobody was woken, and nobody searches. */

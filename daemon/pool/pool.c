@@ -123,7 +123,7 @@ int pool_new(struct pool **ret_pool, const struct pool_options *options)
     *pool = (struct pool){.options = *options, .eager = options->eager || !deque_revoke_available()};
     event_init(&pool->own_event);
     injector_init(&pool->injector);
-    park_init(&pool->park, options->event ? options->event : &pool->own_event, options->event && options->event_shared);
+    park_init(&pool->park, options->event ? options->event : &pool->own_event, options->event && options->event_shared, options->seek);
     pthread_mutex_init(&pool->close_lock, NULL);
     pthread_mutex_init(&pool->crew_lock, NULL);
     pthread_cond_init(&pool->tickets_came, NULL);

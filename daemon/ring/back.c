@@ -101,7 +101,8 @@ static uint64_t waiting(struct back *b, uint64_t head)
 {
     uint64_t n = atomic_load_explicit(&b->down->tail, memory_order_acquire) - head;
 
-    return n <= RING_SLOTS ? n : 0;
+    /* acquire: partner is the release in front_go_on(), and in back_hold() of this thread, or of one that took before */
+    return n <= RING_SLOTS && atomic_load_explicit(&b->up->hold, memory_order_acquire) == 0 ? n : 0;
 }
 
 bool back_ready(struct back *b)
@@ -172,7 +173,7 @@ int back_read(struct back *b, uint32_t slot, uint32_t generation, struct back_re
     memcpy(q.id, d->id, sizeof(q.id));
     *ret = (struct back_request){.cancel = q.cancel};
     memcpy(ret->id, q.id, sizeof(q.id));
-    uint64_t head = ((uint64_t)directory_size + args_size + RING_ALIGN - 1) & ~(uint64_t)(RING_ALIGN - 1);
+    uint64_t head = ring_aligned((uint64_t)directory_size + args_size);
     bool by_fd = q.flags & (DOWN_INPUT_FD | DOWN_INPUT_PIPE), tiny = blob == ring_tiny(slot);
     uint64_t end = tiny ? blob + RING_TINY : b->down_size;
     if (d->generation != generation || (blob < b->down_arena && !tiny) || blob > end || head > end - blob ||
@@ -186,6 +187,9 @@ int back_read(struct back *b, uint32_t slot, uint32_t generation, struct back_re
     q.args_size = args_size;
     q.input = by_fd || input_size == 0 ? NULL : base + blob + head;
     q.input_size = input_size;
+    q.n_items = d->n_items;
+    q.items = q.input;
+    q.items_size = q.input ? input_size : 0;
     if (q.flags & (DOWN_INPUT_FILE | DOWN_OUTPUT_PLACE)) {
         q.input_at = d->input_at;
         q.output_at = d->output_at;
@@ -193,6 +197,53 @@ int back_read(struct back *b, uint32_t slot, uint32_t generation, struct back_re
     }
     *ret = q;
     return 0;
+}
+
+int back_read_item(struct back_request *ret)
+{
+    struct down_item item;
+
+    if (ret->items_size < sizeof(item))
+        return -EBADMSG;
+    memcpy(&item, ret->items, sizeof(item));
+    uint64_t head = ring_aligned(sizeof(item) + (uint64_t)item.args_size), size = ring_aligned(head + item.input_size);
+    const char *args = ret->items + sizeof(item);
+
+    memcpy(ret->id, item.id, sizeof(ret->id));
+    if (size > ret->items_size || (item.args_size && args[item.args_size - 1] != 0))
+        return -EBADMSG;
+    ret->argc = item.argc;
+    ret->args = args;
+    ret->args_size = item.args_size;
+    ret->input = item.input_size ? ret->items + head : NULL;
+    ret->input_size = item.input_size;
+    ret->items += size;
+    ret->items_size -= size;
+    return 0;
+}
+
+bool back_turn(struct back *b, uint32_t slot, uint32_t generation, uint32_t item, const struct up_end *end)
+{
+    struct up_bundle *bundle = &b->up->bundles[slot];
+    struct up_slot *u = &b->up->slots[slot];
+    uint64_t word = ring_word(generation, item), started = atomic_load_explicit(&u->started_usec, memory_order_relaxed);
+
+    bundle->ends[item] = *end;
+    /* Before the CAS, as in back_claim(). */
+    atomic_store_explicit(&u->started_usec, end->started_usec + end->run_usec, memory_order_relaxed);
+    /* release: partner is the acquire in front_close(), front_running() and front_autopsy(), which read record and time after it.
+     * Where it fails nothing is read but that it is closed. */
+    if (atomic_compare_exchange_strong_explicit(&bundle->at, &word, ring_word(generation, item + 1), memory_order_release,
+                                                memory_order_relaxed))
+        return true;
+    atomic_store_explicit(&u->started_usec, started, memory_order_relaxed);
+    return false;
+}
+
+void back_close(struct back *b, uint32_t slot)
+{
+    /* relaxed: what the job says now comes behind it in the completion ring or on the control socket, which order it */
+    atomic_fetch_or_explicit(&b->up->bundles[slot].at, BUNDLE_CLOSED, memory_order_relaxed);
 }
 
 struct up_slot *back_answer(struct back *b, uint32_t slot)
@@ -213,6 +264,11 @@ void back_progress(struct back *b, uint32_t slot, uint32_t generation, uint64_t 
 void *back_small(struct back *b, uint32_t slot)
 {
     return (char *)b->up + ring_small(b->up_arena, slot);
+}
+
+void back_hold(struct back *b)
+{
+    atomic_fetch_add_explicit(&b->up->hold, 1, memory_order_release);
 }
 
 void back_done(struct back *b, uint32_t slot, uint32_t generation)

@@ -49,6 +49,8 @@ int front_init(struct front *f)
     f->down->size = down_arena + RING_ARENA_SIZE;
     f->up->size = up_arena + RING_ARENA_SIZE;
     event_init(&f->up->doorbell);
+    atomic_init(&f->up->seek, 0);
+    atomic_init(&f->up->hold, 0);
     event_init(&f->up->space);
     f->n_free = RING_SLOTS;
     for (uint32_t i = 0; i < RING_SLOTS; i++) {
@@ -104,7 +106,7 @@ static void chunks_give(struct front *f, uint32_t slot)
 int front_prepare(struct front *f, const struct front_job *job, uint32_t *ret_slot, uint32_t *ret_generation)
 {
     size_t directory_size = job->directory ? strlen(job->directory) + 1 : 0;
-    uint64_t head_size = (directory_size + job->args_size + RING_ALIGN - 1) & ~(uint64_t)(RING_ALIGN - 1);
+    uint64_t head_size = ring_aligned(directory_size + job->args_size);
     uint64_t size = head_size + (job->input ? job->input_size : 0);
 
     if (size > (uint64_t)RING_RUN_MAX * RING_CHUNK)
@@ -125,6 +127,8 @@ int front_prepare(struct front *f, const struct front_job *job, uint32_t *ret_sl
         blob = ring_chunk(f->down->arena, first);
     }
     f->n_free--;
+    f->n_items[slot] = (uint8_t)MAX(job->n_items, 1u);
+    f->begun[slot] = f->closed[slot] = f->turn[slot] = 0;
 
     struct down_slot *d = &f->down->slots[slot];
     uint8_t *p = (uint8_t *)f->down + blob;
@@ -133,7 +137,8 @@ int front_prepare(struct front *f, const struct front_job *job, uint32_t *ret_sl
     d->plugin = job->plugin;
     d->function = (uint16_t)job->function;
     d->argc = (uint16_t)job->argc;
-    d->flags = job->flags;
+    d->flags = (uint16_t)job->flags;
+    d->n_items = (uint16_t)job->n_items;
     d->directory_size = (uint32_t)directory_size;
     d->args_size = (uint32_t)job->args_size;
     d->input_size = job->input_size;
@@ -162,6 +167,9 @@ void front_submit(struct front *f, uint32_t slot)
     uint64_t word = ring_word(f->generation[slot], slot);
 
     f->handed[slot] = 1;
+    /* relaxed: ordered by the state */
+    if (f->n_items[slot] > 1)
+        atomic_store_explicit(&f->up->bundles[slot].at, ring_word(f->generation[slot], 0), memory_order_relaxed);
     /* release: partner is the acquire CAS in back_claim(), which reads the down slot after it */
     atomic_store_explicit(&u->state, ring_word(f->generation[slot], RING_QUEUED), memory_order_release);
     atomic_store_explicit(&f->down->ring[f->tail % RING_SLOTS], word, memory_order_relaxed);
@@ -177,11 +185,19 @@ void front_abandon(struct front *f, uint32_t slot)
     f->free_slots[f->n_free++] = slot;
 }
 
-void front_ring(struct front *f, uint32_t n_submitted)
+void front_ring(struct front *f)
 {
-    /* one sleeper: it wakes the next itself while there is more */
-    if (n_submitted)
-        event_notify(&f->up->doorbell, 1, true);
+    /* acq_rel, an RMW of zero: partner is the RMW by which a worker stops searching, after which it looks at the ring once more. Either it
+     * sees the tail then, or we see that it has stopped. */
+    if (atomic_fetch_add_explicit(&f->up->seek, 0, memory_order_acq_rel) & RING_SEARCHERS)
+        return;
+    event_notify(&f->up->doorbell, 1, true); /* one sleeper: it wakes the next itself while there is more */
+}
+
+uint32_t front_sleepers(struct front *f)
+{
+    /* seq_cst RMW: partner is the one in event_prepare(), after which a worker looks once more at the ring */
+    return atomic_fetch_add_explicit(&f->up->doorbell.waiters, 0, memory_order_seq_cst);
 }
 
 bool front_recall(struct front *f, uint32_t slot)
@@ -190,6 +206,8 @@ bool front_recall(struct front *f, uint32_t slot)
 
     if (f->recalled[slot])
         return true;
+    if (f->begun[slot])
+        return false;
     /* relaxed: nothing is handed over by it; the worker's CAS fails or ours does */
     if (!atomic_compare_exchange_strong_explicit(&f->up->slots[slot].state, &word,
                                                  ring_word(f->generation[slot], RING_RECALLED), memory_order_relaxed,
@@ -197,6 +215,67 @@ bool front_recall(struct front *f, uint32_t slot)
         return false;
     f->recalled[slot] = 1;
     return true;
+}
+
+uint32_t front_close(struct front *f, uint32_t slot)
+{
+    f->begun[slot] = 1;
+    if (f->n_items[slot] == 1 || f->closed[slot]) /* whatever stands there now */
+        return f->turn[slot];
+    /* acquire: partner is the release CAS in back_turn(), so the records of those before are there; its next CAS fails */
+    uint64_t word = atomic_fetch_or_explicit(&f->up->bundles[slot].at, BUNDLE_CLOSED, memory_order_acquire);
+    uint32_t at = (uint32_t)word & ~BUNDLE_CLOSED;
+
+    if (word >> 32 != f->generation[slot] || at >= f->n_items[slot])
+        at = 0; /* nonsense: what nobody can vouch for is begun again */
+    f->closed[slot] = 1;
+    return f->turn[slot] = (uint8_t)at;
+}
+
+void front_go_on(struct front *f, uint32_t slot)
+{
+    if (front_close(f, slot) + 1 >= f->n_items[slot])
+        return;
+    /* release: partner is the acquire load in back_take(); what was recalled meanwhile is not begun. Who had looked sleeps, or will look once more,
+     * as for new work. */
+    atomic_fetch_sub_explicit(&f->up->hold, 1, memory_order_release);
+    front_ring(f);
+}
+
+int front_ended(struct front *f, uint32_t slot, uint32_t item, struct front_end *ret)
+{
+    const volatile struct up_end *e = &f->up->bundles[slot].ends[item];
+    uint32_t at = e->output_at, size = e->output_size;
+
+    if (at > RING_SMALL || size > RING_SMALL - at)
+        return FRONT_E_LIES;
+    ret->data = (const uint8_t *)f->up + ring_small(page_up(sizeof(struct up)), slot) + at;
+    ret->size = size;
+    ret->run_usec = e->run_usec;
+    ret->cpu_usec = e->cpu_usec;
+    ret->started_usec = e->started_usec;
+    return 0;
+}
+
+int front_ended_whole(struct front *f, uint32_t slot, uint32_t item, struct front_completion *ret)
+{
+    struct front_end end;
+
+    if (front_ended(f, slot, item, &end) != 0)
+        return FRONT_E_LIES;
+    ret->kind = COMPLETION_DONE;
+    ret->slot = slot;
+    ret->generation = f->generation[slot];
+    ret->data = end.data;
+    ret->size = ret->output_size = end.size;
+    ret->worker = ((const volatile struct up_slot *)&f->up->slots[slot])->worker;
+    ret->exit = 0;
+    ret->messages = 0;
+    ret->started_usec = end.started_usec;
+    ret->ended_usec = end.started_usec + end.run_usec;
+    ret->cpu_usec = end.cpu_usec;
+    *ret->error = *ret->status = 0;
+    return 0;
 }
 
 void front_cancel(struct front *f, uint32_t slot)
@@ -249,14 +328,14 @@ static void line_copy(char ret[RING_TEXT], const volatile char from[RING_TEXT])
 static int answer_copy(struct front *f, uint32_t slot, struct front_completion *ret)
 {
     volatile struct up_slot *u = &f->up->slots[slot];
-    uint32_t small_size = u->small_size;
+    uint32_t small_size = u->small_size, small_at = u->small_at;
 
-    if (small_size > RING_SMALL)
+    if (small_at > RING_SMALL || small_size > RING_SMALL - small_at)
         return FRONT_E_LIES;
     ret->kind = COMPLETION_DONE;
     ret->slot = slot;
     ret->generation = f->generation[slot];
-    ret->data = (const uint8_t *)f->up + ring_small(page_up(sizeof(struct up)), slot);
+    ret->data = (const uint8_t *)f->up + ring_small(page_up(sizeof(struct up)), slot) + small_at;
     ret->size = small_size;
     ret->worker = u->worker;
     ret->exit = u->exit;
@@ -283,6 +362,7 @@ static int output_check(struct front *f, uint32_t chunk, uint32_t generation, st
     if (slot >= RING_SLOTS || !f->handed[slot] || f->generation[slot] != generation || run < 1 || run > RING_RUN_MAX ||
         chunk + run > RING_CHUNKS || size > run * RING_CHUNK)
         return FRONT_E_LIES;
+    f->begun[slot] = 1;
     ret->kind = COMPLETION_OUTPUT;
     ret->slot = slot;
     ret->generation = generation;
@@ -307,8 +387,10 @@ static int completion_read(struct front *f, struct front_completion *ret)
         return FRONT_E_LIES;
     /* acquire: partner is the release store in back_done() */
     uint64_t word = atomic_load_explicit(&f->up->slots[index].state, memory_order_acquire);
-    if (kind == COMPLETION_DONE && word == ring_word(generation, RING_DONE) && !f->recalled[index])
+    if (kind == COMPLETION_DONE && word == ring_word(generation, RING_DONE) && !f->recalled[index]) {
+        f->begun[index] = 1;
         return answer_copy(f, index, ret);
+    }
     if (kind != COMPLETION_RECALLED || word != ring_word(generation, RING_RECALLED) || !f->recalled[index])
         return FRONT_E_LIES;
     ret->kind = COMPLETION_RECALLED;
@@ -333,6 +415,8 @@ static void fetch_ahead(const struct front *f)
     uint32_t slot = (uint32_t)(value >> 32) % RING_SLOTS;
 
     __builtin_prefetch(&f->up->slots[slot]);
+    if (f->n_items[slot] > 1)
+        __builtin_prefetch(&f->up->bundles[slot]);
     __builtin_prefetch((const uint8_t *)f->up + ring_small(page_up(sizeof(struct up)), slot));
 }
 

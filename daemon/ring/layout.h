@@ -18,6 +18,16 @@
  *     worker      pushes DONE or RECALLED on the completion ring, exactly once
  *     wsd         takes it, -> FREE with the next generation
  *
+ * A *bundle* is a slot of several small jobs, which one worker runs one behind the other; `at` in its struct up_bundle says
+ * which one has its turn. An answer that is output alone goes into a record, and the next one begins; any other is the
+ * slot's own, and the bundle ends with it, as it does with its last job. Whoever closes it (wsd, where it wants some of them
+ * back; the worker, where a job wants to say more than its output) keeps the next one from beginning:
+ *
+ *     worker      at: i -> i + 1                     compare-and-swap (release), after record i was written; fails where it is closed
+ *     either      at: i -> i, closed                 what is behind i is untouched, and the slot is i's alone
+ *     worker      hold + 1, before DONE              where it ends before its last job: nobody takes what was submitted after it,
+ *     wsd         hold - 1                           until what is behind i has its place before that again
+ *
  * wsd believes nothing that it reads from `up`: it keeps private cursors, its own table of slots, and looks at each word
  * once. The executor believes nothing either where that would turn another process's mistake into its own crash.
  */
@@ -30,7 +40,7 @@
 #include "base/event.h"
 
 #define RING_MAGIC   0x31647377u /* "wsd1" */
-#define RING_VERSION 6u
+#define RING_VERSION 7u
 
 #define RING_SLOTS       1024u                  /* jobs handed ahead; bounds what a dying executor can hurt */
 #define RING_TINY        192u                   /* bytes in each slot itself: what most jobs are given */
@@ -42,6 +52,8 @@
 #define RING_COMPLETIONS 4096u                  /* >= slots + chunks, so the ring is never full */
 #define RING_TEXT        256u                   /* error, status */
 #define RING_JOB_CHUNKS  64u                    /* that one job may hold: a reader that stands still costs no other job */
+#define RING_BUNDLE      128u                   /* jobs in one slot */
+#define RING_SEARCHERS   0x3fffffffu            /* of up->seek: how many */
 #define RING_NONE        UINT32_MAX
 #define RING_LANES       64u                    /* direct lanes of one executor (lane.h); a sleeper waits on them all */
 #define RING_LANE_SLOTS  64u                    /* calls under way in one of them */
@@ -70,7 +82,8 @@ struct down_slot {
     uint32_t plugin;       /* number given by wsd in CONTROL_LOAD */
     uint16_t function;     /* index in the plugin's table */
     uint16_t argc;         /* arguments, without argv[0] */
-    uint32_t flags;        /* enum down_flags */
+    uint16_t flags;        /* enum down_flags */
+    uint16_t n_items;      /* 0: it is one job; else a bundle of so many, each with a struct down_item in what would be the input */
     uint32_t directory_size; /* blob: directory, NUL included (0: none) .. */
     uint32_t args_size;      /* .. then arguments, each with its NUL .. */
     uint64_t input_size;     /* .. then, 16-aligned, the input unless it has a descriptor */
@@ -88,6 +101,20 @@ struct down_slot {
 } __attribute__((aligned(64)));
 
 _Static_assert(offsetof(struct down_slot, tiny) == 64 && sizeof(struct down_slot) == 256, "one line, and three");
+
+/* A job of a bundle: what it has not in common with the others. Behind it, without a gap, its arguments, each with its NUL; then,
+ * 16-aligned, its input; then, 16-aligned, the next one. */
+struct down_item {
+    uint8_t id[16];
+    uint32_t argc, args_size, input_size, unused;
+};
+
+_Static_assert(sizeof(struct down_item) % RING_ALIGN == 0, "what is behind it is aligned");
+
+static inline uint64_t ring_aligned(uint64_t size)
+{
+    return (size + RING_ALIGN - 1) & ~(uint64_t)(RING_ALIGN - 1);
+}
 
 struct down {
     uint32_t magic, version;
@@ -113,6 +140,7 @@ struct up_slot {
     int32_t exit;
     uint32_t messages;               /* control packets MESSAGE that it sent: they come before its end */
     uint32_t texts;                  /* 1: error and status are there; 0: both are "" */
+    uint32_t small_at;               /* where those bytes begin: behind those of the bundle's jobs before */
     /* [atomic: relaxed; wsd looks now and then] Of the job of this generation; another's says nothing. */
     _Atomic uint64_t progress_done __attribute__((aligned(64)));
     _Atomic uint64_t progress_total;
@@ -121,7 +149,21 @@ struct up_slot {
     char status[RING_TEXT];
 } __attribute__((aligned(128)));
 
-_Static_assert(offsetof(struct up_slot, texts) < 64, "one line");
+_Static_assert(offsetof(struct up_slot, progress_done) == 64, "one line");
+
+/* The answer of a job of a bundle that was not its last: it succeeded, and there is nothing but this. [its worker writes before `at` moves on] */
+struct up_end {
+    uint64_t started_usec;
+    uint32_t run_usec, cpu_usec;
+    uint16_t output_at, output_size; /* in the slot's small area */
+};
+
+#define BUNDLE_CLOSED 0x80000000u
+
+struct up_bundle {
+    _Atomic uint64_t at; /* ring_word(generation, job that has its turn | BUNDLE_CLOSED) [wsd sets it to 0 before QUEUED] */
+    struct up_end ends[RING_BUNDLE - 1];
+} __attribute__((aligned(64)));
 
 enum completion_kind { COMPLETION_DONE = 1, COMPLETION_RECALLED = 2, COMPLETION_OUTPUT = 3 };
 
@@ -188,6 +230,8 @@ struct up {
     uint64_t size;
     uint64_t arena;                /* offset of small[RING_SLOTS], followed by chunk[RING_CHUNKS] */
     struct event doorbell __attribute__((aligned(64))); /* workers sleep on it; wsd notifies after submitting */
+    _Atomic uint32_t seek __attribute__((aligned(64))); /* workers that search: pool/park.h. [atomic: RMWs, acq_rel] */
+    _Atomic uint32_t hold __attribute__((aligned(64))); /* 0: workers take from the ring. [atomic: release by both, acquire by who takes] */
     struct event space __attribute__((aligned(64)));    /* jobs that wait for free chunks; wsd notifies after releasing */
     _Atomic uint32_t asleep __attribute__((aligned(64))); /* 1: wsd's loop sleeps and wants its eventfd written */
     _Atomic uint64_t tail __attribute__((aligned(64)));   /* completion ring; fetch_add by workers */
@@ -198,6 +242,7 @@ struct up {
     struct completion completions[RING_COMPLETIONS];
     struct up_chunk chunks[RING_CHUNKS];
     struct up_slot slots[RING_SLOTS];
+    struct up_bundle bundles[RING_SLOTS];
     struct up_lane lanes[RING_LANES];
 };
 

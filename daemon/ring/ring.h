@@ -29,6 +29,10 @@ struct front {
     uint32_t generation[RING_SLOTS]; /* private truth */
     uint8_t handed[RING_SLOTS];      /* 1: with the executor */
     uint8_t recalled[RING_SLOTS];    /* 1: taken back, the completion is still to come */
+    uint8_t begun[RING_SLOTS];       /* 1: seen once, whatever the state says now */
+    uint8_t n_items[RING_SLOTS];     /* of a bundle; 1: it is none */
+    uint8_t closed[RING_SLOTS];      /* 1: the bundle is, and this is the one that has its turn: */
+    uint8_t turn[RING_SLOTS];
     uint16_t first_chunk[RING_SLOTS], n_chunks[RING_SLOTS]; /* of the down arena, held by the slot */
     uint32_t chunk_hint;
     uint8_t chunk_used[RING_CHUNKS]; /* private map of the down arena */
@@ -46,6 +50,7 @@ struct front_job {
     uint64_t input_at;   /* in a file */
     uint64_t output_at, output_size; /* in an arena */
     uint64_t timeout_usec;
+    uint32_t n_items; /* 0: it is one job; else a bundle of so many, and `input` is their list */
 };
 
 /* What front_next() gives. Everything is a checked private copy, but `data`, which points into shared memory: copy it
@@ -66,6 +71,13 @@ struct front_completion {
     char error[RING_TEXT], status[RING_TEXT];
 };
 
+/* The same of a job of a bundle, not its last. */
+struct front_end {
+    const void *data;
+    uint32_t size, run_usec, cpu_usec;
+    uint64_t started_usec;
+};
+
 /* Positive answers. */
 enum {
     FRONT_NONE = 1,   /* nothing there */
@@ -84,14 +96,27 @@ int front_prepare(struct front *f, const struct front_job *job, uint32_t *ret_sl
 void front_submit(struct front *f, uint32_t slot);
 /* Gives a prepared slot back unpublished. */
 void front_abandon(struct front *f, uint32_t slot);
-void front_ring(struct front *f, uint32_t n_submitted);
-/* True: recalled before it started; its completion RECALLED will still come. False: it runs or is done. */
+void front_ring(struct front *f);
+uint32_t front_sleepers(struct front *f); /* workers that sleep, and will not come by themselves */
+/* True: recalled before it started, with all that is in it; its completion RECALLED will still come. False: it runs or
+ * is done, or did so at an earlier look. */
 bool front_recall(struct front *f, uint32_t slot);
+/* Nothing more of a bundle begins. Which of its jobs has its turn, or had: it is the last one now, and the slot is its alone; 0 where it is
+ * no bundle. */
+uint32_t front_close(struct front *f, uint32_t slot);
+/* Nothing more of a bundle begins, and it is not recalled any more. Which of its jobs has its turn, or had; 0 where it is no bundle. What is
+ * before that one has ended, and is not told again; what is behind it is the slot's no more, and the slot is its alone. */
+uint32_t front_close(struct front *f, uint32_t slot);
+/* DONE: it was a bundle that ended before its last job; what is behind it is in the queue again, and workers may go on. */
+void front_go_on(struct front *f, uint32_t slot);
+/* The answer of a job of a bundle before that one. 0, or FRONT_E_LIES. The second gives it as front_next() would. */
+int front_ended(struct front *f, uint32_t slot, uint32_t item, struct front_end *ret);
+int front_ended_whole(struct front *f, uint32_t slot, uint32_t item, struct front_completion *ret);
 void front_cancel(struct front *f, uint32_t slot); /* raises the flag */
 void front_progress(struct front *f, uint32_t slot, uint64_t *ret_done, uint64_t *ret_total);
 /* It was handed over, and no worker has begun it (a look, which may be old at once). */
 bool front_waiting(struct front *f, uint32_t slot);
-/* The worker has begun, and when by its own word (a look, which may be old at once). */
+/* The worker has begun, and when by its own word (a look, which may be old at once); of a bundle, the one that has its turn. */
 bool front_running(struct front *f, uint32_t slot, uint64_t *ret_started_usec);
 
 /* The next completion, in order. 0, FRONT_NONE, FRONT_E_LIES. A slot is free again after its DONE or RECALLED was
@@ -140,6 +165,9 @@ struct back_request {
     uint64_t input_size, input_at, output_at, output_size;
     uint64_t timeout_usec;
     const _Atomic uint32_t *cancel;
+    uint32_t n_items;  /* of a bundle, whose list the input is; 0: it is one job */
+    const char *items; /* those of the list that have not been read */
+    size_t items_size;
 };
 
 /* Maps and checks both regions; does not take over the descriptors. 0, -EBADMSG (not what front_init() makes), or a
@@ -155,6 +183,12 @@ bool back_ready(struct back *b); /* [any worker] */
 bool back_claim(struct back *b, uint32_t slot, uint32_t generation, uint64_t now_usec);
 /* The request half: 0, or -EBADMSG where it is nonsense (then *ret has only id and cancel). [the worker that claimed it] */
 int back_read(struct back *b, uint32_t slot, uint32_t generation, struct back_request *ret);
+/* Of a bundle: its next job, the first one to begin with: 0 or -EBADMSG likewise. */
+int back_read_item(struct back_request *ret);
+/* That one has ended with nothing but this, and the next one has its turn. False: the bundle is closed, and this one is its last. */
+bool back_turn(struct back *b, uint32_t slot, uint32_t generation, uint32_t item, const struct up_end *end);
+/* Nothing more of a bundle begins: the slot is its job's alone, which may say what it likes. [any task of the job] */
+void back_close(struct back *b, uint32_t slot);
 struct up_slot *back_answer(struct back *b, uint32_t slot);
 /* [any task of the job] */
 void back_progress(struct back *b, uint32_t slot, uint32_t generation, uint64_t done, uint64_t total);
@@ -170,6 +204,8 @@ void *back_chunk(struct back *b, uint32_t chunk);
 void back_unalloc(struct back *b, uint32_t chunk, uint32_t n);
 /* Sends a run: wsd releases it. [any worker] */
 void back_output(struct back *b, uint32_t slot, uint32_t generation, uint32_t chunk, uint32_t n, uint32_t size);
+/* The bundle ends before its last job, now. [the worker that claimed it] */
+void back_hold(struct back *b);
 /* RUNNING -> DONE and its completion; the answer half is filled before. [the worker that claimed it] */
 void back_done(struct back *b, uint32_t slot, uint32_t generation);
 /* From a fault handler: async-signal-safe. Leaves the note, once a process: gives FAULT_TRACE bytes for a backtrace,

@@ -19,7 +19,7 @@
 
 static struct front f, fresh;
 static bool handed[RING_SLOTS], recalled[RING_SLOTS];
-static uint32_t generations[RING_SLOTS];
+static uint32_t generations[RING_SLOTS], n_items[RING_SLOTS]; /* beside the first */
 static uint32_t slots[STEPS_MAX], n_slots; /* ever handed in this script */
 static struct poke {
     uint8_t *at;
@@ -143,9 +143,14 @@ static void check_data(const struct front_completion *c, uint64_t offset, size_t
         FUZZ_CHECK(((volatile const uint8_t *)data)[0] + ((volatile const uint8_t *)data)[c->size - 1] < 512);
 }
 
+/* It begins behind what the jobs before it in a bundle have there. */
 static void check_answer(const struct front_completion *c)
 {
-    check_data(c, ring_small(0, c->slot), RING_SMALL);
+    uint64_t small = ((sizeof(*f.up) + 4095) & ~(size_t)4095) + ring_small(0, c->slot);
+    uint64_t at = (uint64_t)((const uint8_t *)c->data - (const uint8_t *)f.up) - small;
+
+    FUZZ_CHECK(at <= RING_SMALL);
+    check_data(c, ring_small(0, c->slot) + at, RING_SMALL - at);
     FUZZ_CHECK(memchr(c->error, 0, sizeof(c->error)) && memchr(c->status, 0, sizeof(c->status)));
 }
 
@@ -180,7 +185,8 @@ static void hand_over(void)
     static const char bytes[70000];
     uint32_t how = (uint32_t)take(1), size = how < 240 ? how : (uint32_t)take(2), slot, generation;
     struct front_job job = {.id = (const uint8_t *)"0123456789abcdef", .args = bytes, .args_size = size,
-                            .directory = size & 1 ? "/" : NULL, .input = bytes, .input_size = size / 2};
+                            .directory = size & 1 ? "/" : NULL, .input = bytes, .input_size = size / 2,
+                            .n_items = size % 16 == 5 ? size / 16 % (RING_BUNDLE + 1) : 0};
     int r = front_prepare(&f, &job, &slot, &generation);
 
     FUZZ_CHECK(r == 0 || r == FRONT_E_FULL);
@@ -188,6 +194,7 @@ static void hand_over(void)
         return;
     FUZZ_CHECK(slot < RING_SLOTS && !handed[slot] && generation != generations[slot]);
     generations[slot] = generation;
+    n_items[slot] = MAX(job.n_items, 1u) - 1;
     if (size % 16 == 7) {
         front_abandon(&f, slot);
         return;
@@ -195,7 +202,7 @@ static void hand_over(void)
     handed[slot] = true;
     slots[n_slots++] = slot;
     front_submit(&f, slot);
-    front_ring(&f, 1);
+    front_ring(&f);
 }
 
 static void look_at_slot(uint32_t how)
@@ -223,6 +230,27 @@ static void look_at_slot(uint32_t how)
         if (front_autopsy(&f, slot, &c) == RING_DONE)
             check_answer(&c);
     }
+}
+
+/* What is said once of who has its turn stays. */
+static void close_bundle(void)
+{
+    uint32_t slot = some_slot() % RING_SLOTS, turn;
+    struct front_completion c = {0};
+
+    if (!handed[slot] || recalled[slot])
+        return;
+    poke(&f.up->bundles[slot].at, ring_word(some_generation(slot), (uint32_t)take(1)), 8);
+    poke(&f.up->bundles[slot].ends[0].output_at, take(2), 2);
+    poke(&f.up->bundles[slot].ends[0].output_size, take(2), 2);
+    turn = front_close(&f, slot);
+    FUZZ_CHECK(turn <= n_items[slot]);
+    poke(&f.up->bundles[slot].at, take(8), 8);
+    poke(&f.up->slots[slot].state, ring_word(generations[slot], RING_QUEUED), 8);
+    FUZZ_CHECK(front_close(&f, slot) == turn && !front_recall(&f, slot));
+    for (uint32_t i = 0; i < turn; i++)
+        if (front_ended_whole(&f, slot, i, &c) == 0)
+            check_answer(&c);
 }
 
 static void look_at_rest(void)
@@ -277,6 +305,9 @@ static void step(void)
         if (n_holes++ < HOLES_MAX)
             look(front_next_behind_hole);
         break;
+    case 14:
+        close_bundle();
+        break;
     default:
         look(front_next);
     }
@@ -293,6 +324,7 @@ static void put_back(void)
         struct up_slot *u = &f.up->slots[slots[n_slots - 1]];
 
         u->state = u->progress_done = u->progress_total = 0;
+        f.up->bundles[slots[n_slots - 1]].at = 0;
     }
     f.up->asleep = 0;
     memset(&f.up->doorbell, 0, sizeof(f.up->doorbell));

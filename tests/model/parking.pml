@@ -7,6 +7,7 @@
  * Each step is one atomic access of the C code, under sequential consistency: all accesses in question are seq_cst.
  *
  *   submit:  publish (CAS of the injector's tail) -> any sleeper announced? -> wake_idle
+ *   wsd:     publish (store of the ring's tail) -> nobody searches? -> event_notify
  *   worker:  search; found: end of search, was he the last? then wake the next if anything is left -> run
  *            nothing: prepare (waiters++, read epoch) -> end of search -> look again -> sleep while epoch is the same
  *
@@ -74,6 +75,18 @@ inline wake_if_sleepers() {
     fi
 }
 
+/* ring/front.c front_ring(): a producer in another process, which takes no part in `waking` */
+inline ring() {
+    if
+    :: seek > 0 -> skip
+    :: else ->
+        if
+        :: waiters > 0 -> epoch++
+        :: else -> skip
+        fi
+    fi
+}
+
 proctype producer() {
     atomic {
         roots++;
@@ -82,7 +95,10 @@ proctype producer() {
         :: skip
         fi
     }
-    wake_if_sleepers()
+    if
+    :: _pid % 2 -> ring()
+    :: else -> wake_if_sleepers()
+    fi
 }
 
 proctype worker() {

@@ -190,7 +190,7 @@ static uint32_t submit(const struct call *call)
 
     if (slot != RING_NONE) {
         front_submit(&front, slot);
-        front_ring(&front, 1);
+        front_ring(&front);
     }
     return slot;
 }
@@ -668,7 +668,7 @@ START_TEST(input_by_descriptor_is_mapped_whenever_it_comes)
         if (!late)
             send_fd(CONTROL_INPUT, slot, generation, 0, 0, fd);
         front_submit(&front, slot);
-        front_ring(&front, 1);
+        front_ring(&front);
         if (late) {
             wait_running(slot);
             usleep(5000);
@@ -701,7 +701,7 @@ START_TEST(input_that_could_change_is_refused)
         send_fd(CONTROL_INPUT, slot, generation, 0, 0, fd);
         close(fd);
         front_submit(&front, slot);
-        front_ring(&front, 1);
+        front_ring(&front);
         struct front_completion c = wait_done(slot, NULL, 0);
         ck_assert_int_eq(c.exit, 63);
         ck_assert_str_eq(c.error, "its input cannot be mapped");
@@ -717,7 +717,7 @@ START_TEST(job_that_waits_for_its_input_can_be_cancelled)
     start_ready("1", "any");
     slot = prepare(&CALL(load("upper"), NULL, .flags = DOWN_INPUT_FD, .input_size = 5), &generation);
     front_submit(&front, slot);
-    front_ring(&front, 1);
+    front_ring(&front);
     wait_running(slot);
     front_cancel(&front, slot);
     struct front_completion c = wait_done(slot, NULL, 0);
@@ -741,7 +741,7 @@ START_TEST(input_is_streamed_through_a_pipe)
         send_fd(CONTROL_INPUT, slot, generation, 0, 0, pair[0]);
         close(pair[0]);
         front_submit(&front, slot);
-        front_ring(&front, 1);
+        front_ring(&front);
         ck_assert_int_eq(write(pair[1], "first ", 6), 6);
         wait_running(slot);
         usleep(30000);
@@ -896,7 +896,7 @@ START_TEST(malformed_jobs_fail_and_harm_nobody)
             break;
         }
         front_submit(&front, slot);
-        front_ring(&front, 1);
+        front_ring(&front);
         c = wait_done(slot, out, sizeof(out));
         ck_assert_msg(c.exit == 63, "case %d: %d", i, c.exit);
         ck_assert_ptr_nonnull(strstr(c.error, "malformed"));
@@ -912,7 +912,7 @@ START_TEST(malformed_jobs_fail_and_harm_nobody)
     ck_assert_str_eq(out, "hi\n");
     /* a tail out of all bounds means that there is nothing */
     atomic_store(&front.down->tail, front.tail + 1000000);
-    front_ring(&front, 1);
+    front_ring(&front);
     usleep(10000);
     atomic_store(&front.down->tail, front.tail);
     c = run(&CALL(n, NULL, ARGS("hi", 1)), out, sizeof(out));

@@ -11,7 +11,7 @@ static struct park p;
 static void setup(void)
 {
     event_init(&e);
-    park_init(&p, &e, false);
+    park_init(&p, &e, false, NULL);
 }
 
 START_TEST(nobody_asleep_makes_no_system_call)

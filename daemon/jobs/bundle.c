@@ -1,0 +1,514 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * bundle.c: brief jobs of an array, which are one entry of the queue, of the table and of the executor's slots, and are
+ * told their ends in one breath.
+ * Owns the bundles, and what is known of how long a function takes. [loop]
+ * Keeps: whoever asks for one of its jobs, or comes to something that counts or stops jobs, has bundle_split() make each
+ * of them a job of its own, as if it had never been anything else; a job that takes longer than its like did keeps those
+ * behind it from other workers for twice BUNDLE_USEC at most.
+ * How many go together, going by the last ones: no more than run in BUNDLE_RUN_USEC, and write into one slot; and where
+ * there is enough to do to wake other workers for it, two shares for each worker.
+ * Does not choose the order (queue.c). */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "jobs/job.h"
+
+#define BUNDLE_BYTES    8192u  /* of items */
+#define BUNDLE_RUN_USEC 100u   /* that all jobs of one may take together */
+#define BUNDLE_NSEC     50000u /* of work for which another worker is worth waking */
+#define BETWEEN_NSEC    50u    /* of which a worker needs so many to go from one to the next */
+#define BUNDLE_USEC     5000u  /* between two looks at whether one is held up */
+#define BUNDLED_MAX     16384u /* jobs in bundles: so many bundles_split() may have to make at a time */
+#define BRIEF_STEP      4u     /* one more goes together for so many that took no time */
+#define BRIEF_MAX       (BRIEF_STEP * RING_BUNDLE)
+#define DECAY           6u     /* what the last ones took at most is forgotten by 1/64 a job */
+#define MEAN            3u     /* and what they took, by 1/8 */
+
+/* --- which, and how many ---------------------------------------------------------------------------------------------- */
+
+void bundle_ran(struct plugin_function *f, uint32_t n, uint64_t usec, uint64_t longest_usec, uint64_t output)
+{
+    /* the executor's word: nothing but speed hangs on it */
+    uint32_t run = (uint32_t)MIN(longest_usec, (uint64_t)BUNDLE_RUN_USEC) << DECAY, size = (uint32_t)MIN(output, (uint64_t)RING_SMALL) << DECAY;
+    uint32_t mean = (uint32_t)(MIN(usec, (uint64_t)n * BUNDLE_RUN_USEC) * 1000 / n), times = MIN(n, 1u << (DECAY - 1));
+
+    f->nsec = n >= 1u << MEAN ? mean : f->nsec - (f->nsec >> MEAN) + (mean >> MEAN);
+    f->run = MAX(run, f->run - (f->run >> DECAY) * times);
+    f->output = MAX(size, f->output - (f->output >> DECAY) * times);
+    f->n_brief = longest_usec < BUNDLE_RUN_USEC ? MIN(f->n_brief + n, BRIEF_MAX) : 0;
+}
+
+/* Somebody counts how many of this user's jobs run, or looks at each. */
+static bool is_counted(const struct domain *d, const struct user *user)
+{
+    const struct jobs *jobs = d->jobs;
+
+    return jobs->gates.n || user->gate || jobs->options.limits.running || user_limits(jobs, user)->running_per_user || d->traced;
+}
+
+bool bundle_counts(const struct domain *d, const struct job *job)
+{
+    return is_counted(d, job->user) || poison_suspects(job) || job->plugin->state != PLUGIN_READY || job_function(job)->index == RING_NONE;
+}
+
+/* Of this many that come; less than 2: each is a job of its own. */
+static uint32_t most(const struct job_place *place, const struct job_request *r, uint32_t n)
+{
+    const struct plugin_function *f = place->function;
+    const struct domain *d = place->domain;
+    const struct jobs *jobs = d->jobs;
+    const struct jobs_limits *all = &jobs->options.limits, *own = user_limits(jobs, place->user);
+
+    if (f->n_brief < 2 * BRIEF_STEP || place->wants_more || r->detached || r->file || r->parts || jobs->draining || jobs->drained ||
+        (r->batch && batch_refuses(r->batch)) || all->rate || own->rate_per_user || is_counted(d, place->user) ||
+        poison_knows(place->plugin, f) || place->user->n_bytes + BUNDLE_BYTES > own->bytes_per_user ||
+        jobs->counters.n_bytes + BUNDLE_BYTES > all->bytes || place->plugin->state != PLUGIN_READY || jobs->n_bundled + RING_BUNDLE > BUNDLED_MAX ||
+        jobs->counters.n_open + RING_BUNDLE > all->jobs || place->user->n_jobs + RING_BUNDLE > own->jobs_per_user)
+        return 0;
+    uint64_t parts = MIN((uint64_t)n * f->nsec / BUNDLE_NSEC + 1, 2ull * domain_workers(d));
+    uint32_t share = (n + (uint32_t)parts - 1) / (uint32_t)parts, run = 2 * BUNDLE_RUN_USEC / (2 * (f->run >> DECAY) + 1);
+    uint32_t room = RING_SMALL / ((f->output >> DECAY) + RING_ALIGN);
+
+    return MIN(MIN(MIN(share, run), MIN(room, f->n_brief / BRIEF_STEP)), RING_BUNDLE);
+}
+
+/* --- a new one ---------------------------------------------------------------------------------------------------------- */
+
+/* What it takes in the list; 0: more than there is room for. */
+static size_t pack(const struct jobs *jobs, const struct job_request *r, const uint8_t first_id[16], uint32_t i, char *at, size_t room)
+{
+    size_t input_at = ring_aligned(sizeof(struct down_item) + r->args_size), size = ring_aligned(input_at + r->input_size);
+    struct down_item item = {.argc = r->argc, .args_size = (uint32_t)r->args_size, .input_size = (uint32_t)r->input_size};
+
+    if (size > room || r->input_size > jobs->options.limits.input)
+        return 0;
+    job_id_of(item.id, first_id, i);
+    memcpy(at, &item, sizeof(item));
+    if (r->args_size)
+        memcpy(at + sizeof(item), r->args, r->args_size);
+    if (r->input_size)
+        memcpy(at + input_at, r->input, r->input_size);
+    return size;
+}
+
+static struct job *make(struct jobs *jobs, const struct job_request *r, const struct job_place *place, const struct bundle *head, const char *items,
+                        size_t size)
+{
+    struct job *job = job_alloc(jobs, 0, sizeof(*head) + size, r->batch);
+
+    if (!job)
+        return NULL;
+    job->bundled = true;
+    *job_bundle(job) = *head;
+    job_bundle(job)->job = job;
+    list_init(&job_bundle(job)->link);
+    memcpy(job_bundle(job)->items, items, size);
+    memcpy(job->id, items + offsetof(struct down_item, id), sizeof(job->id));
+    job->accepted_usec = place->now_usec;
+    job->user = place->user;
+    job->domain = place->domain;
+    job->plugin = place->plugin;
+    job->priority = (int8_t)r->priority;
+    job->plugin->n_jobs++;
+    job_set_function(job, place->function);
+    job->directory = directory_ref(r->directory);
+    if (job_name(jobs, job) == 0)
+        return job;
+    job_unmake(job);
+    return NULL;
+}
+
+static void refuse_all(struct jobs *jobs, struct array_watch *w, uint32_t first, uint32_t n, const char *words, uint64_t retry_usec)
+{
+    jobs->counters.refused += n;
+    for (uint32_t i = first; i < first + n; i++) {
+        struct watch *owner = w->ops->item(w, i, false);
+
+        if (owner)
+            owner->ops->refused(owner, CODE_BUSY, words, retry_usec);
+    }
+}
+
+uint32_t bundle_take(struct jobs *jobs, struct job_request *r, const struct job_place *place, struct array_watch *w, const uint8_t first_id[16],
+                     uint32_t i, uint32_t n)
+{
+    char items[BUNDLE_BYTES] __attribute__((aligned(16)));
+    struct bundle head = {.array = w, .first = i};
+    uint32_t limit = most(place, r, n - i);
+    size_t used = 0, size;
+    uint64_t retry_usec = 0;
+
+    if (limit < 2)
+        return 0;
+    while (head.n < limit && i + head.n < n && (size = pack(jobs, r, first_id, i + head.n, items + used, sizeof(items) - used))) {
+        used += size;
+        head.bytes += r->args_size + r->input_size;
+        if (i + ++head.n < n)
+            w->ops->next(w, r, i + head.n);
+    }
+    if (head.n == 0)
+        return 0;
+    int charged = user_admit(jobs, place->user, head.bytes, &retry_usec);
+    if (charged < 0) {
+        refuse_all(jobs, w, i, head.n, user_charge_words(charged), retry_usec);
+        return head.n;
+    }
+    struct job *job = make(jobs, r, place, &head, items, used);
+    if (!job) {
+        user_refund(jobs, place->user, head.bytes);
+        refuse_all(jobs, w, i, head.n, "out of memory", 0);
+        return head.n;
+    }
+    list_push_back(&w->bundles, &job_bundle(job)->link);
+    place->user->n_jobs += head.n;
+    place->user->room.due_usec = jobs->room.due_usec = 0; /* there is more than one place: nobody need wait */
+    jobs->counters.submitted += head.n;
+    jobs->counters.bundled += head.n;
+    jobs->counters.n_open += head.n;
+    jobs->n_bundled += head.n;
+    if (r->batch)
+        batch_add(r->batch, job);
+    batch_accepted(job);
+    w->ops->accepted(w, i, head.n);
+    job_move(job, JOB_QUEUED);
+    queue_put(&job->domain->queue, job, false);
+    fair_came(job->domain, job);
+    job->domain->unpumped = true;
+    return head.n;
+}
+
+void bundle_describe(const struct job *job, struct front_job *ret)
+{
+    const struct bundle *b = job_bundle(job);
+
+    ret->n_items = b->n;
+    ret->args = NULL;
+    ret->args_size = 0;
+    ret->input = b->items;
+    ret->input_size = job->input_size - sizeof(*b);
+}
+
+/* --- ends ----------------------------------------------------------------------------------------------------------------- */
+
+/* In no list any more, its jobs are others, or have ended. */
+static void forget(struct job *job)
+{
+    struct bundle *b = job_bundle(job);
+
+    list_remove(&job->link);
+    list_remove(&b->link);
+    job->domain->jobs->n_bundled -= b->n;
+    batch_forget(job);
+    job_unmake(job);
+}
+
+/* It is final: each of its jobs is told its end, and that is all. */
+static void end(struct job *job, const struct job_info *info, const struct array_end ends[])
+{
+    struct bundle *b = job_bundle(job);
+    struct jobs *jobs = job->domain->jobs;
+    struct array_watch *w = b->array;
+    uint32_t first = b->first, n = b->n;
+
+    user_refund(jobs, job->user, b->bytes);
+    jobs_close_accounts(jobs, job->user, n);
+    list_remove(&b->link);
+    w->ops->ended(w, first, n, info, ends);
+    batch_left(job, info->exit);
+    forget(job);
+}
+
+/* There is no memory to have them apart. */
+static void lose(struct job *job)
+{
+    struct domain *d = job->domain;
+    struct array_end ends[RING_BUNDLE] = {{.queued_usec = clock_monotonic_usec() - job->accepted_usec}};
+    struct job_info info;
+
+    if (job->state == JOB_QUEUED) {
+        job_unqueue(job);
+    } else { /* one is with the slot, until its completion */
+        d->slots[job->slot] = NULL;
+        d->n_handed -= job_count(job) - 1;
+        d->jobs->counters.n_handed -= job_count(job) - 1;
+        list_remove(&job->link);
+    }
+    job_move(job, JOB_INTERRUPTED);
+    d->jobs->counters.interrupted += job_count(job);
+    job_describe(job, &info);
+    info.exit = CODE_INTERRUPTED;
+    info.error = "out of memory";
+    for (uint32_t i = 1; i < job_count(job); i++)
+        ends[i] = ends[0];
+    end(job, &info, ends);
+}
+
+/* Whether all of them have ended with nothing but output, which is taken. */
+static bool went_well(struct domain *d, const struct job *job, const struct front_completion *c)
+{
+    const struct bundle *b = job_bundle(job);
+    bool plain = c->exit == 0 && !*c->error && !*c->status && !c->messages && c->output_size == c->size;
+
+    return front_close(&d->executor->front, c->slot) + 1 == b->n && plain && b->array->ops->takes(b->array, RING_SMALL);
+}
+
+void bundle_done(struct domain *d, struct job *job, const struct front_completion *c)
+{
+    struct plugin_function *f = job_function(job);
+    struct array_end ends[RING_BUNDLE];
+    uint64_t usec = 0, longest = 0;
+    uint32_t n = job_count(job);
+    struct front_end one;
+    struct job_info info;
+    size_t output = 0, largest = 0;
+    char worker[24];
+
+    list_remove(&job->link);
+    job_move(job, JOB_SUCCEEDED);
+    job_describe_end(job, 0, NULL, c, worker, &info);
+    if (d->heir) /* its own does not last */
+        job->domain = d->heir;
+    d->jobs->counters.succeeded += n;
+    for (uint32_t i = 0; i < n; i++) {
+        if (i + 1 == n) {
+            uint64_t run = c->ended_usec > c->started_usec ? c->ended_usec - c->started_usec : 0;
+
+            one = (struct front_end){.data = c->data, .size = (uint32_t)c->size, .run_usec = (uint32_t)MIN(run, (uint64_t)UINT32_MAX),
+                                     .cpu_usec = (uint32_t)MIN(c->cpu_usec, (uint64_t)UINT32_MAX), .started_usec = c->started_usec};
+        } else if (front_ended(&d->executor->front, c->slot, i, &one) != 0) {
+            liar(d, "output of a bundle that is nowhere");
+            one = (struct front_end){.data = NULL};
+        }
+        ends[i] = (struct array_end){.queued_usec = one.started_usec > job->accepted_usec ? one.started_usec - job->accepted_usec : 0,
+                                     .run_usec = one.run_usec, .cpu_usec = one.cpu_usec, .output = one.data, .size = one.size};
+        if (output + one.size > RING_SMALL) { /* they lie over each other */
+            liar(d, "more output of a bundle than there is room for");
+            ends[i].size = one.size = 0;
+        }
+        usec += one.run_usec;
+        longest = MAX(longest, (uint64_t)one.run_usec);
+        output += one.size;
+        largest = MAX(largest, (size_t)one.size);
+    }
+    bundle_ran(f, n, usec, longest, largest);
+    end(job, &info, ends);
+}
+
+/* --- apart ---------------------------------------------------------------------------------------------------------------- */
+
+/* One of them as a job, in no list. */
+static struct job *unpack(const struct job *job, const char **at)
+{
+    struct jobs *jobs = job->domain->jobs;
+    struct down_item item;
+
+    memcpy(&item, *at, sizeof(item));
+    struct job *one = job_alloc(jobs, item.args_size, item.input_size, job->batched);
+    if (!one)
+        return NULL;
+    size_t input_at = ring_aligned(sizeof(item) + item.args_size);
+    memcpy(job_given(one), *at + sizeof(item), item.args_size);
+    memcpy(job_given(one) + item.args_size, *at + input_at, item.input_size);
+    *at += ring_aligned(input_at + item.input_size);
+    memcpy(one->id, item.id, sizeof(one->id));
+    one->domain = job->domain;
+    one->plugin = job->plugin;
+    one->plugin->n_jobs++;
+    one->user = job->user;
+    one->directory = directory_ref(job->directory);
+    one->accepted_usec = job->accepted_usec;
+    one->argc = item.argc & JOB_ARGS;
+    one->function = job->function;
+    one->priority = job->priority;
+    one->attempts = job->attempts;
+    one->state = job->state;
+    one->aged = job->aged;
+    if (job_name(jobs, one) == 0)
+        return one;
+    job_unmake(one);
+    return NULL;
+}
+
+/* Of a bundle that was handed over: their answers are there. */
+static void told(struct domain *d, struct job *job, uint32_t slot, uint32_t item)
+{
+    struct front_completion ended;
+
+    list_remove(&job->link);
+    d->n_handed--;
+    d->jobs->counters.n_handed--;
+    d->useful = true;
+    d->n_ended++;
+    if (front_ended_whole(&d->executor->front, slot, item, &ended) == 0) {
+        domain_done(job, &ended);
+        return;
+    }
+    liar(d, "output of a bundle that is nowhere");
+    job_finish(job, JOB_INTERRUPTED, CODE_INTERRUPTED, "its output was damaged by the executor", NULL);
+}
+
+void bundle_split(struct job *job)
+{
+    struct domain *d = job->domain;
+    struct bundle *b = job_bundle(job);
+    struct job *jobs[RING_BUNDLE] = {NULL};
+    const char *at = b->items;
+    uint32_t n = b->n;
+
+    if (job->state == JOB_RUNNING && !d->distrusted && front_recall(&d->executor->front, job->slot))
+        domain_take_back(job, true);
+    bool running = job->state == JOB_RUNNING;
+    for (uint32_t i = 0; i < n; i++) {
+        jobs[i] = b->array->ops->item(b->array, b->first + i, true) ? unpack(job, &at) : NULL;
+        if (jobs[i])
+            continue;
+        while (i)
+            job_unmake(jobs[--i]);
+        lose(job);
+        return;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        struct watch *w = b->array->ops->item(b->array, b->first + i, true);
+
+        list_insert_before(&job->link, &jobs[i]->link);
+        if (job->batched)
+            batch_divide(job, jobs[i], i);
+        w->owner = true;
+        job_add_watch(jobs[i], w);
+        jobs[i]->slot = job->slot;
+        jobs[i]->generation = job->generation;
+    }
+    uint32_t slot = job->slot, turn = running ? front_close(&d->executor->front, slot) : 0;
+    job->domain->unpumped = true;
+    forget(job);
+    if (running)
+        d->slots[slot] = jobs[turn];
+    if (!running || d->distrusted) /* then nobody knows who has its turn, and recover() has to do with all of them */
+        return;
+    if (turn + 1 < n) /* it was there before what was handed over after it; and where the bundle has ended, nobody begins that (layout.h) */
+        fair_take_back(d, &jobs[n - 1]->link);
+    for (uint32_t i = n - 1; i > turn; i--) {
+        domain_take_back(jobs[i], false);
+        jobs[i]->domain->unpumped = true;
+    }
+    job_function(jobs[turn])->n_brief = 0;
+    for (uint32_t i = 0; i < turn; i++)
+        told(d, jobs[i], slot, i);
+}
+
+void bundles_split(struct jobs *jobs)
+{
+    for (size_t i = 0; i < jobs->bundles.n_buckets && jobs->bundles.n; i++)
+        while (jobs->bundles.buckets[i])
+            bundle_split(container_of(jobs->bundles.buckets[i], struct job, by_id));
+}
+
+bool bundles_find(struct jobs *jobs, const uint8_t id[16])
+{
+    uint64_t number;
+
+    memcpy(&number, id + 8, sizeof(number));
+    for (uint32_t i = 0; i < RING_BUNDLE; i++)
+        for (struct hash_link *l = hash_first(&jobs->bundles, htole64(le64toh(number) - i)); l; l = hash_next(l)) {
+            struct job *job = container_of(l, struct job, by_id);
+
+            if (memcmp(job->id, id, 8) == 0 && i < job_count(job)) {
+                bundle_split(job);
+                return true;
+            }
+        }
+    return false;
+}
+
+void jobs_array_split(struct array_watch *w, uint32_t item)
+{
+    list_for_each_safe(l, next, &w->bundles)
+    {
+        struct bundle *b = container_of(l, struct bundle, link);
+
+        if (item == UINT32_MAX || (item >= b->first && item - b->first < b->n))
+            bundle_split(b->job);
+    }
+}
+
+/* --- in one slot ------------------------------------------------------------------------------------------------------------ */
+
+struct job *bundle_alone(struct domain *d, uint32_t slot)
+{
+    if (d->slots[slot]->bundled)
+        bundle_split(d->slots[slot]);
+    return d->slots[slot];
+}
+
+struct job *bundle_settled(struct domain *d, const struct front_completion *c)
+{
+    struct job *job = d->slots[c->slot];
+
+    return job->bundled && went_well(d, job, c) ? job : bundle_alone(d, c->slot);
+}
+
+bool bundles_brief(struct domain *d)
+{
+    uint64_t nsec = 0;
+
+    if (lanes_running(d))
+        return false;
+    list_for_each(l, &d->handed)
+    {
+        const struct job *job = container_of(l, struct job, link);
+
+        nsec += (uint64_t)job_count(job) * (job_function(job)->nsec + BETWEEN_NSEC);
+        if (!job->bundled || nsec >= 2 * BUNDLE_NSEC)
+            return false;
+    }
+    return front_sleepers(&d->executor->front) < domain_workers(d);
+}
+
+/* One whose job takes long, after all; *ret_any: there are some, anyway. */
+static struct job *held_up(struct domain *d, uint64_t now, bool *ret_any)
+{
+    uint64_t started;
+
+    *ret_any = false;
+    list_for_each(l, &d->handed)
+    {
+        struct job *job = container_of(l, struct job, link);
+
+        *ret_any |= job->bundled;
+        if (job->bundled && front_running(&d->executor->front, job->slot, &started) && started <= now && now - started >= BUNDLE_USEC)
+            return job;
+    }
+    return NULL;
+}
+
+/* What is behind such a job goes to other workers. */
+static void on_timer(evutil_socket_t fd, short what, void *userdata)
+{
+    struct domain *d = userdata;
+    uint64_t now = clock_monotonic_usec();
+    bool any;
+
+    if (!d->executor || d->distrusted || d->executor->killed || list_empty(&d->handed))
+        return;
+    front_ring(&d->executor->front); /* where bundles_brief() was wrong */
+    for (struct job *job; (job = held_up(d, now, &any));)
+        bundle_split(job);
+    if (any)
+        bundles_watch(d);
+}
+
+int bundle_init(struct domain *d)
+{
+    d->bundle_timer = evtimer_new(d->jobs->options.base, on_timer, d);
+    return d->bundle_timer ? 0 : -1;
+}
+
+void bundles_watch(struct domain *d)
+{
+    if (!evtimer_pending(d->bundle_timer, NULL))
+        jobs_timer(d->jobs, d->bundle_timer, BUNDLE_USEC);
+}
