@@ -395,7 +395,6 @@ void bundle_split(struct job *job)
         domain_take_back(jobs[i], false);
         jobs[i]->domain->unpumped = true;
     }
-    job_function(jobs[turn])->n_brief = 0;
     for (uint32_t i = 0; i < turn; i++)
         told(d, jobs[i], slot, i);
 }
@@ -439,8 +438,10 @@ void jobs_array_split(struct array_watch *w, uint32_t item)
 
 struct job *bundle_alone(struct domain *d, uint32_t slot)
 {
-    if (d->slots[slot]->bundled)
+    if (d->slots[slot]->bundled) {
+        job_function(d->slots[slot])->n_brief = 0;
         bundle_split(d->slots[slot]);
+    }
     return d->slots[slot];
 }
 
@@ -453,10 +454,10 @@ struct job *bundle_settled(struct domain *d, const struct front_completion *c)
 
 bool bundles_brief(struct domain *d)
 {
-    uint64_t nsec = 0;
+    uint64_t nsec = 0, started;
+    bool awake = false;
 
-    if (lanes_running(d))
-        return false;
+    front_submitted(&d->executor->front);
     list_for_each(l, &d->handed)
     {
         const struct job *job = container_of(l, struct job, link);
@@ -464,8 +465,9 @@ bool bundles_brief(struct domain *d)
         nsec += (uint64_t)job_count(job) * (job_function(job)->nsec + BETWEEN_NSEC);
         if (!job->bundled || nsec >= 2 * BUNDLE_NSEC)
             return false;
+        awake = awake || front_running(&d->executor->front, job->slot, &started);
     }
-    return front_sleepers(&d->executor->front) < domain_workers(d);
+    return awake;
 }
 
 /* One whose job takes long, after all; *ret_any: there are some, anyway. */
@@ -495,8 +497,10 @@ static void on_timer(evutil_socket_t fd, short what, void *userdata)
     if (!d->executor || d->distrusted || d->executor->killed || list_empty(&d->handed))
         return;
     front_ring(&d->executor->front); /* where bundles_brief() was wrong */
-    for (struct job *job; (job = held_up(d, now, &any));)
+    for (struct job *job; (job = held_up(d, now, &any));) {
+        job_function(job)->n_brief = 0;
         bundle_split(job);
+    }
     if (any)
         bundles_watch(d);
 }

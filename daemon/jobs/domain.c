@@ -659,6 +659,17 @@ static int hand_over(struct domain *d, struct job *job)
     return 0;
 }
 
+void domain_requeue(struct job *job)
+{
+    list_remove(&job->link);
+    if (job->more && job->more->timer)
+        evtimer_del(job->more->timer);
+    job_move(job, JOB_QUEUED);
+    if (job->domain->heir)
+        job->domain = job->domain->heir;
+    queue_put(&job->domain->queue, job, true);
+}
+
 void domain_take_back(struct job *job, bool recalled)
 {
     struct domain *d = job->domain;
@@ -668,14 +679,8 @@ void domain_take_back(struct job *job, bool recalled)
         d->slots[job->slot] = NULL;
     d->n_handed -= n;
     d->jobs->counters.n_handed -= n;
-    list_remove(&job->link);
     job->attempts--;
-    if (job->more && job->more->timer)
-        evtimer_del(job->more->timer);
-    job_move(job, JOB_QUEUED);
-    if (d->heir)
-        job->domain = d->heir;
-    queue_put(&job->domain->queue, job, true);
+    domain_requeue(job);
 }
 
 /* Whether it is ended for what its function has done, or moved elsewhere. */

@@ -709,7 +709,8 @@ int domain_start(struct domain *d);
 void domain_pump(struct domain *d); /* hands over what fits */
 /* Once a turn of the loop, for all that was handed over in it: a wake-up costs more than many jobs. */
 void domain_ring(struct domain *d);
-/* RUNNING, and no worker has begun it, nor will: to the head of its queue. recalled: its slot was. */
+void domain_requeue(struct job *job); /* RUNNING, and with no executor any more: to the head of its queue */
+/* The same where no worker has begun it, nor will, in an executor that is there. recalled: its slot was. */
 void domain_take_back(struct job *job, bool recalled);
 void domain_rearm(struct domain *d); /* see jobs_rearm() */
 void domain_finish(struct domain *d); /* tells the executor to end, and ends it where it does not */

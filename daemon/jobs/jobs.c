@@ -919,11 +919,7 @@ void jobs_load(const struct jobs *jobs, uint64_t *ret_running, uint64_t *ret_wai
         if (!d->executor)
             continue;
         list_for_each(h, &d->handed)
-        {
-            const struct job *job = container_of(h, struct job, link);
-
-            running += front_running(&d->executor->front, job->slot, &started);
-        }
+            running += front_running(&d->executor->front, container_of(h, struct job, link)->slot, &started);
     }
     *ret_running = running;
     *ret_waiting = jobs->counters.n_open - MIN(running, jobs->counters.n_open);

@@ -44,6 +44,20 @@ static void finished_answers(struct domain *d)
     }
 }
 
+/* From the last to the first: each takes back first what was behind it, so the order stays. */
+static void split_bundles(struct domain *d)
+{
+    for (struct list *l = d->handed.prev; l != &d->handed;) {
+        struct job *job = container_of(l, struct job, link);
+
+        l = l->prev;
+        if (!job->bundled)
+            continue;
+        bundle_split(job);
+        l = d->handed.prev;
+    }
+}
+
 static void words_of_stack(char text[static JOB_TEXT], uint64_t size)
 {
     bool whole = size >= UINT64_C(1) << 20 && size % (UINT64_C(1) << 20) == 0;
@@ -128,12 +142,7 @@ static bool may_run_again(const struct job *job)
 static void requeue(struct job *job)
 {
     job->flags &= (uint8_t)~JOB_KILLED;
-    if (job->more && job->more->timer)
-        evtimer_del(job->more->timer);
-    job_move(job, JOB_QUEUED);
-    if (job->domain->heir)
-        job->domain = job->domain->heir;
-    queue_put(&job->domain->queue, job, true);
+    domain_requeue(job);
 }
 
 /* has_slot: it is not one of many of which nobody knows who it was. */
@@ -262,16 +271,13 @@ void recover(struct domain *d, int code, int status)
     /* one that has not got ready has loaded nothing yet */
     blame = !orderly && e->ready && !(death.noted && death.note.slot != RING_NONE) && !d->distrusted && !d->unsafe;
     finished_answers(d);
+    split_bundles(d);
     if (!orderly && e->ready && !death.noted && !d->distrusted && !d->unsafe && !e->killed)
         suspect(d, &death);
     /* from the last handed to the first, each to the head of its queue: so the order stays */
     while (!list_empty(&d->handed)) {
         struct job *job = container_of(d->handed.prev, struct job, link);
 
-        if (job->bundled) {
-            bundle_split(job);
-            continue;
-        }
         blame = blame && !(job->flags & JOB_KILLED);
         classify(d, job, &death);
     }

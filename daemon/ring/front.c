@@ -194,10 +194,11 @@ void front_ring(struct front *f)
     event_notify(&f->up->doorbell, 1, true); /* one sleeper: it wakes the next itself while there is more */
 }
 
-uint32_t front_sleepers(struct front *f)
+void front_submitted(struct front *f)
 {
-    /* seq_cst RMW: partner is the one in event_prepare(), after which a worker looks once more at the ring */
-    return atomic_fetch_add_explicit(&f->up->doorbell.waiters, 0, memory_order_seq_cst);
+    /* seq_cst RMW of zero: partner is the one in event_prepare(). Where that one is later, its worker looks at the ring after it, and sees the tail.
+     * Where it was earlier, so was the end of the worker's slot, and we see that. */
+    atomic_fetch_add_explicit(&f->up->doorbell.waiters, 0, memory_order_seq_cst);
 }
 
 bool front_recall(struct front *f, uint32_t slot)

@@ -97,7 +97,8 @@ void front_submit(struct front *f, uint32_t slot);
 /* Gives a prepared slot back unpublished. */
 void front_abandon(struct front *f, uint32_t slot);
 void front_ring(struct front *f);
-uint32_t front_sleepers(struct front *f); /* workers that sleep, and will not come by themselves */
+/* A slot that front_running() says runs after this has a worker that takes, before it sleeps, what was submitted before this. */
+void front_submitted(struct front *f);
 /* True: recalled before it started, with all that is in it; its completion RECALLED will still come. False: it runs or
  * is done, or did so at an earlier look. */
 bool front_recall(struct front *f, uint32_t slot);
