@@ -97,6 +97,7 @@ static int start_pool(const struct arguments *a, struct pool **ret_pool)
         .seek = &work.back.up->seek,
         .source = {.take = work_take,
                    .ready = work_ready,
+                   .worth = work_worth,
                    .prepare = lanes_prepare,
                    .done = lanes_done,
                    .lively = lanes_lively,

@@ -24,7 +24,7 @@
 #include "ring/control.h"
 
 #define DOWN_DESCRIPTOR (DOWN_INPUT_FD | DOWN_INPUT_PIPE | DOWN_OUTPUT_PLACE)
-_Static_assert(RING_SEARCHERS == PARK_SEARCHERS, "the pool's word");
+_Static_assert(RING_RUNG == PARK_RUNG, "the pool's word");
 #define PIPE_LOOK_MSEC 20 /* how often a wait for streamed input looks at the cancel flag */
 
 static struct slot *from_job(struct host_job *job)
@@ -192,6 +192,9 @@ static void transport_progress(struct host_job *job, uint64_t done, uint64_t tot
     slot_alone(s);
     back_progress(&s->work->back, s->number, s->generation, done, total);
 }
+
+/* What this thread has taken is expected to be over soon. */
+static _Thread_local bool brief;
 
 /* Of the bundle that this thread runs: the next job has its turn. Not in the slot, which may be another's when its last job has ended. */
 static _Thread_local bool goes_on;
@@ -387,15 +390,22 @@ static void run_slot(struct pool_node *node, struct wsd_worker *self)
         run_items(s, self);
     else
         run_request(s, self, why);
+    brief = false;
 }
 
 /* --- the pool's source -------------------------------------------------------------------------------------------- */
 
+/* Where both what it has taken and what is left are over before another worker would be awake, this one goes through it. */
+static bool is_worth(struct work *w)
+{
+    return brief ? back_worth(&w->back) : back_ready(&w->back);
+}
+
 static struct pool_node *take_job(struct work *w, bool *ret_more)
 {
-    uint32_t number, generation;
+    uint32_t number, generation, usec;
 
-    while ((number = back_take(&w->back, &generation, ret_more)) != RING_NONE) {
+    while ((number = back_take(&w->back, &generation, &usec)) != RING_NONE) {
         struct slot *s = &w->slots[number];
 
         if (!back_claim(&w->back, number, generation, cputime_recent_nsec() / 1000u)) {
@@ -418,6 +428,8 @@ static struct pool_node *take_job(struct work *w, bool *ret_more)
         s->input_pipe = -1;
         atomic_store_explicit(&s->messages, 0, memory_order_relaxed);
         output_init(&s->output, 0);
+        brief = usec < RING_WORTH_USEC;
+        *ret_more = is_worth(w);
         return &s->job.node;
     }
     return NULL;
@@ -452,6 +464,13 @@ bool work_ready(void *context)
     struct work *w = context;
 
     return back_ready(&w->back) || lanes_ready(w);
+}
+
+bool work_worth(void *context)
+{
+    struct work *w = context;
+
+    return is_worth(w) || lanes_ready(w);
 }
 
 void work_init(struct work *w, int control_fd)

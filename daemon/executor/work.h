@@ -54,6 +54,7 @@ void work_init(struct work *w, int control_fd);
 /* The pool's source: the submission ring and the direct lanes. */
 struct pool_node *work_take(void *work, bool *ret_more);
 bool work_ready(void *work);
+bool work_worth(void *work);
 
 /* The function of a plugin's number << 32 | index; NULL: there is none. [worker] */
 const struct plugin_function *work_function(struct work *w, uint64_t target);

@@ -452,6 +452,17 @@ struct job *bundle_settled(struct domain *d, const struct front_completion *c)
     return job->bundled && went_well(d, job, c) ? job : bundle_alone(d, c->slot);
 }
 
+/* It is expected to take so long. */
+static uint64_t bundle_nsec(const struct job *job)
+{
+    return (uint64_t)job_count(job) * (job_function(job)->nsec + BETWEEN_NSEC);
+}
+
+uint32_t bundle_usec(const struct job *job)
+{
+    return job->bundled ? (uint32_t)(bundle_nsec(job) / 1000 + 1) : UINT32_MAX;
+}
+
 bool bundles_brief(struct domain *d)
 {
     uint64_t nsec = 0, started;
@@ -462,8 +473,8 @@ bool bundles_brief(struct domain *d)
     {
         const struct job *job = container_of(l, struct job, link);
 
-        nsec += (uint64_t)job_count(job) * (job_function(job)->nsec + BETWEEN_NSEC);
-        if (!job->bundled || nsec >= 2 * BUNDLE_NSEC)
+        nsec += bundle_nsec(job);
+        if (!job->bundled || nsec >= RING_WORTH_USEC * 1000)
             return false;
         awake = awake || front_running(&d->executor->front, job->slot, &started);
     }

@@ -651,7 +651,7 @@ static int hand_over(struct domain *d, struct job *job)
     list_push_back(&d->handed, &job->link);
     d->n_handed += n;
     d->jobs->counters.n_handed += n;
-    front_submit(&d->executor->front, slot);
+    front_submit(&d->executor->front, slot, bundle_usec(job));
     if (job->more)
         job_arm(job);
     if (job->bundled)

@@ -583,6 +583,8 @@ void bundle_describe(const struct job *job, struct front_job *ret);
 void bundles_split(struct jobs *jobs); /* all: somebody looks at every job */
 bool bundles_find(struct jobs *jobs, const uint8_t id[16]); /* splits the one that has this id: true */
 void bundles_watch(struct domain *d); /* some were handed over */
+/* How long it is expected to take; UINT32_MAX: nobody knows. */
+uint32_t bundle_usec(const struct job *job);
 /* The executor has nothing but bundles, which together take less than to wake another worker for, and one is awake: it takes them all. */
 bool bundles_brief(struct domain *d);
 /* The job of a slot that says more than what it was asked for. NULL: a lie, or there was no memory. */

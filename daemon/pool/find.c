@@ -90,17 +90,20 @@ void pool_tell_task(struct pool *pool)
 
 /* --- stealing --- */
 
-bool pool_has_roots(struct pool *pool)
+static bool has_roots(struct pool *pool, bool (*source)(void *context))
 {
-    const struct pool_source *s = &pool->options.source;
-
-    if (injector_any(&pool->injector) || (s->take && s->ready(s->context)))
+    if (injector_any(&pool->injector) || (source && source(pool->options.source.context)))
         return true;
     uint32_t n = atomic_load_explicit(&pool->victims, memory_order_acquire);
     for_each_active (i, pool, n)
         if (batch_has_any(&pool->all[i]->batch) || ready_any(&pool->all[i]->ready))
             return true;
     return false;
+}
+
+bool pool_has_roots(struct pool *pool)
+{
+    return has_roots(pool, pool->options.source.ready);
 }
 
 bool pool_has_tasks(struct pool *pool)
@@ -130,6 +133,7 @@ static bool has_any(const struct worker *victim)
 void worker_wake_if_left(struct worker *w)
 {
     struct pool *pool = w->pool;
+    const struct pool_source *s = &pool->options.source;
     uint32_t n = atomic_load_explicit(&pool->victims, memory_order_acquire);
 
     if (!park_has_sleepers(&pool->park) && !crew_short(pool))
@@ -140,7 +144,7 @@ void worker_wake_if_left(struct worker *w)
             pool_tell_task(pool);
             return;
         }
-    if (pool_has_roots(pool))
+    if (has_roots(pool, s->worth ? s->worth : s->ready))
         pool_tell_root(pool);
 }
 

@@ -13,7 +13,7 @@
 #define WAKING (1u << 31)
 #define RELIED (1u << 30) /* with WAKING: whoever wakes for a task relies on it, and joins may be asleep */
 #define FLAGS  (WAKING | RELIED)
-_Static_assert(FLAGS == ~PARK_SEARCHERS, "all of it");
+_Static_assert((FLAGS | PARK_RUNG) == ~PARK_SEARCHERS, "all of it");
 
 void park_init(struct park *p, struct event *event, bool shared, _Atomic uint32_t *seek)
 {
@@ -38,13 +38,14 @@ static bool wake_idle(struct park *p, bool task, bool *ret_left)
     for (;;) {
         /* An RMW of zero, not a load: it has its place before or after the RMW of each searcher. */
         uint32_t seek = atomic_fetch_add_explicit(p->seek, 0, memory_order_acq_rel);
-        uint32_t flags = seek && (task || *ret_left) ? WAKING | RELIED : WAKING;
-        if (seek & ~FLAGS || (seek & flags) == flags)
+        bool waking = seek & WAKING;
+        uint32_t flags = waking && (task || *ret_left) ? WAKING | RELIED : WAKING;
+        if (seek & PARK_SEARCHERS || (seek & flags) == flags)
             return true;
         if (!atomic_compare_exchange_strong_explicit(p->seek, &seek, seek | flags, memory_order_acq_rel,
                                                      memory_order_relaxed))
             continue;
-        if (seek || event_notify(p->event, 1, p->shared))
+        if (waking || event_notify(p->event, 1, p->shared))
             return true;
         *ret_left |= (atomic_fetch_and_explicit(p->seek, ~FLAGS, memory_order_acq_rel) & RELIED) != 0;
         /* Did somebody go to sleep after the notify, over work whose waker relied on the bit? */
@@ -98,14 +99,14 @@ void park_search_begin(struct park *p)
 {
     uint32_t seek = atomic_load_explicit(p->seek, memory_order_relaxed);
 
-    while (!atomic_compare_exchange_weak_explicit(p->seek, &seek, (seek & ~FLAGS) + 1, memory_order_acq_rel,
+    while (!atomic_compare_exchange_weak_explicit(p->seek, &seek, (seek & PARK_SEARCHERS) + 1, memory_order_acq_rel,
                                                   memory_order_relaxed))
         ;
 }
 
 bool park_search_end(struct park *p)
 {
-    return (atomic_fetch_sub_explicit(p->seek, 1, memory_order_acq_rel) & ~FLAGS) == 1;
+    return (atomic_fetch_sub_explicit(p->seek, 1, memory_order_acq_rel) & PARK_SEARCHERS) == 1;
 }
 
 void park_joiner_add(struct park *p, struct joiner *j)

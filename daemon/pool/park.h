@@ -37,7 +37,8 @@ struct joiner {
     struct event event; /* also notified by whoever finishes the awaited task */
 };
 
-#define PARK_SEARCHERS 0x3fffffffu /* of seek: how many search */
+#define PARK_SEARCHERS 0x1fffffffu /* of seek: how many search */
+#define PARK_RUNG      (1u << 29)  /* of seek: who publishes roots from another process has woken somebody, who has not come to search */
 
 struct park {
     _Atomic uint32_t *seek; /* [atomic: RMWs only, acq_rel, partners are each other] */
@@ -49,8 +50,9 @@ struct park {
     _Atomic uint32_t n_joiners; /* [atomic: stored under lock; seq_cst RMW, partner is wake_task's] */
 };
 
-/* seek: where the word is, 0; NULL: the park has one. Whoever publishes roots from another process may read it (RMW of zero, acq_rel): while somebody
- * searches, he need not notify the event. */
+/* seek: where the word is, 0; NULL: the park has one. One who publishes roots from another process may use it: he need not
+ * notify the event while it is not 0 (RMW of zero, acq_rel). Where it is, he sets PARK_RUNG before he does. Nobody here relies on
+ * that bit, so what he makes of it harms his own roots only. */
 void park_init(struct park *p, struct event *event, bool shared, _Atomic uint32_t *seek);
 void park_deinit(struct park *p);
 

@@ -114,7 +114,7 @@ int pool_new(struct pool **ret_pool, const struct pool_options *options)
     struct pool *pool;
     int r = 0;
 
-    if (n < 1 || n > POOL_WORKERS_MAX || (options->source.take && !options->source.ready))
+    if (n < 1 || n > POOL_WORKERS_MAX || !options->source.take != !options->source.ready)
         return -EINVAL;
     pthread_once(&once, watch_forks);
     pool = aligned_alloc(CACHE_LINE, (sizeof(*pool) + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE);

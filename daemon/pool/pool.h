@@ -29,10 +29,12 @@ struct pool_node {
 /* Where roots come from beside pool_submit(): upward calls, because the pool is below the rings. Both [any worker,
  * several at once]. */
 struct pool_source {
-    /* Takes one root, or NULL. *ret_more: there is more to take, so that the taker wakes the next worker. */
+    /* Takes one root, or NULL. *ret_more: there is more to take, which is worth another worker: the taker wakes one. */
     struct pool_node *(*take)(void *context, bool *ret_more);
     /* Whether take would find one; asked between announcing and sleeping. */
     bool (*ready)(void *context);
+    /* Whether that is worth another worker, by what the asking one has at hand and will take it after; may be NULL: always. */
+    bool (*worth)(void *context);
     /* Other eventcounts that whoever publishes roots notifies instead of options.event; may be NULL. prepare adds them to
      * what a worker is about to sleep on, before the last look; done, when it sleeps no more, tells the same set. Where the
      * set of them changes, options.event is notified for all. */

@@ -110,7 +110,18 @@ bool back_ready(struct back *b)
     return waiting(b, atomic_load_explicit(&b->head, memory_order_relaxed)) > 0;
 }
 
-uint32_t back_take(struct back *b, uint32_t *ret_generation, bool *ret_more)
+bool back_worth(struct back *b)
+{
+    uint64_t head = atomic_load_explicit(&b->head, memory_order_relaxed), n = waiting(b, head);
+    uint32_t usec = 0;
+
+    /* relaxed: as in back_take(); an entry that was taken meanwhile is another worker's */
+    for (uint64_t i = 0; i < n && usec < RING_WORTH_USEC; i++)
+        usec += ring_entry_usec(atomic_load_explicit(&b->down->ring[(head + i) % RING_SLOTS], memory_order_relaxed));
+    return usec >= RING_WORTH_USEC;
+}
+
+uint32_t back_take(struct back *b, uint32_t *ret_generation, uint32_t *ret_usec)
 {
     uint64_t head = atomic_load_explicit(&b->head, memory_order_relaxed);
 
@@ -120,21 +131,21 @@ uint32_t back_take(struct back *b, uint32_t *ret_generation, bool *ret_more)
             return RING_NONE;
         /* relaxed: ordered by the tail. The entry cannot be overwritten before it is taken: it holds its slot, and a
          * whole round of the ring would need one slot more than there are. */
-        uint64_t word = atomic_load_explicit(&b->down->ring[head % RING_SLOTS], memory_order_relaxed);
+        uint64_t entry = atomic_load_explicit(&b->down->ring[head % RING_SLOTS], memory_order_relaxed);
         /* acq_rel: partner is itself, in the other workers: what one saw of the ring, the next sees too */
         if (!atomic_compare_exchange_weak_explicit(&b->head, &head, head + 1, memory_order_acq_rel,
                                                    memory_order_relaxed))
             continue;
         if (n > 1) { /* what the next one will be read from comes from another core meanwhile */
-            uint32_t next = (uint32_t)atomic_load_explicit(&b->down->ring[(head + 1) % RING_SLOTS], memory_order_relaxed) % RING_SLOTS;
+            uint32_t next = ring_entry_slot(atomic_load_explicit(&b->down->ring[(head + 1) % RING_SLOTS], memory_order_relaxed)) % RING_SLOTS;
 
             __builtin_prefetch(&b->down->slots[next]);
             __builtin_prefetch(b->down->slots[next].tiny);
         }
-        if ((uint32_t)word < RING_SLOTS) {
-            *ret_generation = (uint32_t)(word >> 32);
-            *ret_more = n > 1;
-            return (uint32_t)word;
+        if (ring_entry_slot(entry) < RING_SLOTS) {
+            *ret_generation = (uint32_t)(entry >> 32);
+            *ret_usec = ring_entry_usec(entry);
+            return ring_entry_slot(entry);
         }
         head++;
     }

@@ -161,10 +161,10 @@ int front_prepare(struct front *f, const struct front_job *job, uint32_t *ret_sl
     return 0;
 }
 
-void front_submit(struct front *f, uint32_t slot)
+void front_submit(struct front *f, uint32_t slot, uint32_t expected_usec)
 {
     struct up_slot *u = &f->up->slots[slot];
-    uint64_t word = ring_word(f->generation[slot], slot);
+    uint64_t entry = ring_entry(f->generation[slot], slot, MIN(expected_usec, RING_WORTH_USEC));
 
     f->handed[slot] = 1;
     /* relaxed: ordered by the state */
@@ -172,7 +172,7 @@ void front_submit(struct front *f, uint32_t slot)
         atomic_store_explicit(&f->up->bundles[slot].at, ring_word(f->generation[slot], 0), memory_order_relaxed);
     /* release: partner is the acquire CAS in back_claim(), which reads the down slot after it */
     atomic_store_explicit(&u->state, ring_word(f->generation[slot], RING_QUEUED), memory_order_release);
-    atomic_store_explicit(&f->down->ring[f->tail % RING_SLOTS], word, memory_order_relaxed);
+    atomic_store_explicit(&f->down->ring[f->tail % RING_SLOTS], entry, memory_order_relaxed);
     f->tail++;
     /* release: partner is the acquire load of tail in back_take() */
     atomic_store_explicit(&f->down->tail, f->tail, memory_order_release);
@@ -187,11 +187,15 @@ void front_abandon(struct front *f, uint32_t slot)
 
 void front_ring(struct front *f)
 {
+    uint32_t nobody = 0;
+
     /* acq_rel, an RMW of zero: partner is the RMW by which a worker stops searching, after which it looks at the ring once more. Either it
-     * sees the tail then, or we see that it has stopped. */
-    if (atomic_fetch_add_explicit(&f->up->seek, 0, memory_order_acq_rel) & RING_SEARCHERS)
+     * sees the tail then, or we see that it has stopped. Who is being woken has that look before him, and who came since then, too. */
+    if (atomic_fetch_add_explicit(&f->up->seek, 0, memory_order_acq_rel) != 0 ||
+        !atomic_compare_exchange_strong_explicit(&f->up->seek, &nobody, RING_RUNG, memory_order_acq_rel, memory_order_relaxed))
         return;
-    event_notify(&f->up->doorbell, 1, true); /* one sleeper: it wakes the next itself while there is more */
+    /* One sleeper: it wakes the next itself while there is more. Where there is none each will search, which clears the bit, before it sleeps. */
+    event_notify(&f->up->doorbell, 1, true);
 }
 
 void front_submitted(struct front *f)

@@ -40,7 +40,7 @@
 #include "base/event.h"
 
 #define RING_MAGIC   0x31647377u /* "wsd1" */
-#define RING_VERSION 7u
+#define RING_VERSION 8u
 
 #define RING_SLOTS       1024u                  /* jobs handed ahead; bounds what a dying executor can hurt */
 #define RING_TINY        192u                   /* bytes in each slot itself: what most jobs are given */
@@ -53,7 +53,8 @@
 #define RING_TEXT        256u                   /* error, status */
 #define RING_JOB_CHUNKS  64u                    /* that one job may hold: a reader that stands still costs no other job */
 #define RING_BUNDLE      128u                   /* jobs in one slot */
-#define RING_SEARCHERS   0x3fffffffu            /* of up->seek: how many */
+#define RING_WORTH_USEC  100u                   /* of expected work for which another worker is worth waking */
+#define RING_RUNG        (1u << 29)             /* of up->seek: wsd has woken a worker, which has not come to search */
 #define RING_NONE        UINT32_MAX
 #define RING_LANES       64u                    /* direct lanes of one executor (lane.h); a sleeper waits on them all */
 #define RING_LANE_SLOTS  64u                    /* calls under way in one of them */
@@ -63,6 +64,23 @@ enum ring_state { RING_FREE = 0, RING_QUEUED = 1, RING_RUNNING = 2, RING_DONE = 
 static inline uint64_t ring_word(uint32_t generation, uint32_t low)
 {
     return (uint64_t)generation << 32 | low;
+}
+
+/* An entry of the submission ring. expected_usec: how long wsd expects it to take, RING_WORTH_USEC where that is more, or where it does not
+ * know. */
+static inline uint64_t ring_entry(uint32_t generation, uint32_t slot, uint32_t expected_usec)
+{
+    return ring_word(generation, expected_usec << 16 | slot);
+}
+
+static inline uint32_t ring_entry_slot(uint64_t entry)
+{
+    return (uint32_t)entry & 0xffffu;
+}
+
+static inline uint32_t ring_entry_usec(uint64_t entry)
+{
+    return (uint32_t)entry >> 16;
 }
 
 enum down_flags {
@@ -121,7 +139,7 @@ struct down {
     uint64_t size;
     uint64_t arena; /* offset of small[RING_SLOTS], followed by chunk[RING_CHUNKS] */
     _Atomic uint64_t tail __attribute__((aligned(64))); /* [atomic: release by wsd, acquire by workers] */
-    _Atomic uint64_t ring[RING_SLOTS];                  /* ring_word(generation, slot) */
+    _Atomic uint64_t ring[RING_SLOTS];                  /* ring_entry() */
     struct down_slot slots[RING_SLOTS];
 };
 

@@ -92,8 +92,9 @@ void front_deinit(struct front *f);
 /* Takes a slot for the job and fills it, but does not publish it yet (its descriptor may have to go first).
  * FRONT_E_FULL, FRONT_E_LARGE. */
 int front_prepare(struct front *f, const struct front_job *job, uint32_t *ret_slot, uint32_t *ret_generation);
-/* Publishes a prepared slot; front_ring() wakes a worker. */
-void front_submit(struct front *f, uint32_t slot);
+/* Publishes a prepared slot; front_ring() wakes a worker. expected_usec: how long it will take, which saves workers wake-ups for what is over
+ * sooner; UINT32_MAX: nobody knows. Who says less looks after it: a worker that took longer than expected keeps it from the others. */
+void front_submit(struct front *f, uint32_t slot, uint32_t expected_usec);
 /* Gives a prepared slot back unpublished. */
 void front_abandon(struct front *f, uint32_t slot);
 void front_ring(struct front *f);
@@ -102,9 +103,6 @@ void front_submitted(struct front *f);
 /* True: recalled before it started, with all that is in it; its completion RECALLED will still come. False: it runs or
  * is done, or did so at an earlier look. */
 bool front_recall(struct front *f, uint32_t slot);
-/* Nothing more of a bundle begins. Which of its jobs has its turn, or had: it is the last one now, and the slot is its alone; 0 where it is
- * no bundle. */
-uint32_t front_close(struct front *f, uint32_t slot);
 /* Nothing more of a bundle begins, and it is not recalled any more. Which of its jobs has its turn, or had; 0 where it is no bundle. What is
  * before that one has ended, and is not told again; what is behind it is the slot's no more, and the slot is its alone. */
 uint32_t front_close(struct front *f, uint32_t slot);
@@ -176,9 +174,11 @@ struct back_request {
 int back_init(struct back *b, int down_fd, int up_fd, int bell_fd);
 void back_deinit(struct back *b);
 
-/* The next submitted slot, or RING_NONE; *ret_more: there is another. [any worker] */
-uint32_t back_take(struct back *b, uint32_t *ret_generation, bool *ret_more);
+/* The next submitted slot, or RING_NONE. *ret_usec: how long it is expected to take. [any worker] */
+uint32_t back_take(struct back *b, uint32_t *ret_generation, uint32_t *ret_usec);
 bool back_ready(struct back *b); /* [any worker] */
+/* Whether what is left is worth another worker, while the asking one goes through it. [any worker] */
+bool back_worth(struct back *b);
 /* QUEUED -> RUNNING, stamped with the time (CLOCK_MONOTONIC). False: it was recalled (the RECALLED completion has been pushed). [the worker
  * that took it] */
 bool back_claim(struct back *b, uint32_t slot, uint32_t generation, uint64_t now_usec);

@@ -201,7 +201,7 @@ static void hand_over(void)
     }
     handed[slot] = true;
     slots[n_slots++] = slot;
-    front_submit(&f, slot);
+    front_submit(&f, slot, (uint32_t)take(1));
     front_ring(&f);
 }
 

@@ -186,7 +186,12 @@ starts() { # KIND
       show "$WORK/log"
       return 1
     fi
-    wait_until wsctl --socket "$WORK/start.sock" submit fib 20 || { echo "it does not serve"; return 1; }
+    wait_until wsctl --socket "$WORK/start.sock" submit fib 20 || {
+      echo "seed $((SEED + i)): it does not serve"
+      timeout 10 wsctl --socket "$WORK/start.sock" submit fib 20 2>&1
+      show "$WORK/log"
+      return 1
+    }
     served=$((served + 1))
     kill -TERM "$pid"
     wait_for_exit "$pid" || { echo "seed $((SEED + i)): it does not end in order"; return 1; }

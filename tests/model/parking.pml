@@ -7,13 +7,14 @@
  * Each step is one atomic access of the C code, under sequential consistency: all accesses in question are seq_cst.
  *
  *   submit:  publish (CAS of the injector's tail) -> any sleeper announced? -> wake_idle
- *   wsd:     publish (store of the ring's tail) -> nobody searches? -> event_notify
+ *   wsd:     publish (store of the ring's tail) -> nobody searches or is being woken? -> event_notify
  *   worker:  search; found: end of search, was he the last? then wake the next if anything is left -> run
  *            nothing: prepare (waiters++, read epoch) -> end of search -> look again -> sleep while epoch is the same
  *
  * Variants that must fail, so that the model is known to see what it is there for (tests/model/run):
  *   -DBUG_NO_LOOK      sleeps without looking again
  *   -DBUG_NO_NEXT      the last searcher that finds work wakes nobody
+ *   -DBUG_RUNG_STAYS   who was rung awake leaves wsd's bit when he searches
  *
  * -DBUG_NO_RECHECK (a waker that found nobody does not look whether somebody relied on its bit) fails in no size that
  * was tried: with park_has_sleepers() before it, the second look of park.c wake_idle() may be one too many. */
@@ -30,6 +31,8 @@ byte spawning = 0; /* of them, such as spawn a task */
 byte tasks = 0;    /* public */
 byte seek = 0;     /* searching workers */
 bool waking = false;
+bool rung = false; /* by the other process */
+bool ringing = false;
 byte epoch = 0;    /* of the eventcount; counts wake-ups, so it does not come round */
 byte waiters = 0;
 byte leaves = 0;   /* workers that run one */
@@ -75,19 +78,30 @@ inline wake_if_sleepers() {
     fi
 }
 
-/* ring/front.c front_ring(): a producer in another process, which takes no part in `waking` */
+/* ring/front.c front_ring(): a producer in another process, which wakes nobody while anybody searches or is being woken, and
+ * on whom nobody relies but itself: it is one thread */
 inline ring() {
+    atomic { !ringing -> ringing = true }
+    atomic {
+        if
+        :: seek > 0 || waking || rung -> goes = false
+        :: else -> rung = true; goes = true
+        fi
+    }
     if
-    :: seek > 0 -> skip
-    :: else ->
+    :: goes ->
         if
         :: waiters > 0 -> epoch++
-        :: else -> skip
+        :: else -> skip /* nobody searches, nobody sleeps: whoever is there searches before he sleeps */
         fi
+    :: else -> skip
     fi
+    ringing = false
 }
 
 proctype producer() {
+    bool goes;
+
     atomic {
         roots++;
         if
@@ -107,7 +121,13 @@ proctype worker() {
     bool last, spawns;
 
 search:
-    atomic { waking = false; seek++ } /* one CAS */
+    atomic { /* one CAS */
+        waking = false;
+#ifndef BUG_RUNG_STAYS
+        rung = false;
+#endif
+        seek++
+    }
 find:
     got = 0;
     spawns = false;

@@ -487,7 +487,8 @@ static bool control(void)
 int main(int argc, char **argv)
 {
     uint32_t generation, slot;
-    bool more, random = false;
+    bool random = false;
+    uint32_t usec;
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (argc != 8 || back_init(&back, CONTROL_FD_DOWN, CONTROL_FD_UP, CONTROL_FD_BELL) < 0)
@@ -497,7 +498,7 @@ int main(int argc, char **argv)
         pause();
     tell(&(struct control){.kind = CONTROL_READY, .number = 1}, -1);
     while (control()) {
-        while ((slot = back_take(&back, &generation, &more)) != RING_NONE) {
+        while ((slot = back_take(&back, &generation, &usec)) != RING_NONE) {
             const char *mode = modes[back.down->slots[slot].plugin % PLUGINS];
 
             random |= strcmp(mode, "random") == 0;

@@ -460,7 +460,7 @@ int main(int argc, char **argv)
     const char *given = getenv("MALLOC_SCRIBBLE_SEED"); /* wsd hands on what begins with MALLOC_ */
     struct timespec now;
     uint32_t generation, slot;
-    bool more;
+    uint32_t usec;
 
     if (argc != 8)
         return 64;
@@ -479,7 +479,7 @@ int main(int argc, char **argv)
     bent = (size_t)dice(8);
     tell(&(struct control){.kind = CONTROL_READY, .number = 1});
     while (control()) {
-        while ((slot = back_take(&back, &generation, &more)) != RING_NONE)
+        while ((slot = back_take(&back, &generation, &usec)) != RING_NONE)
             serve(slot, generation);
         if (n_served > n_honest)
             misbehave();

@@ -189,7 +189,7 @@ static uint32_t submit(const struct call *call)
     uint32_t generation, slot = prepare(call, &generation);
 
     if (slot != RING_NONE) {
-        front_submit(&front, slot);
+        front_submit(&front, slot, UINT32_MAX);
         front_ring(&front);
     }
     return slot;
@@ -667,7 +667,7 @@ START_TEST(input_by_descriptor_is_mapped_whenever_it_comes)
         uint32_t generation, slot = prepare(&CALL(n, NULL, .flags = DOWN_INPUT_FD, .input_size = SIZE), &generation);
         if (!late)
             send_fd(CONTROL_INPUT, slot, generation, 0, 0, fd);
-        front_submit(&front, slot);
+        front_submit(&front, slot, UINT32_MAX);
         front_ring(&front);
         if (late) {
             wait_running(slot);
@@ -700,7 +700,7 @@ START_TEST(input_that_could_change_is_refused)
             slot = prepare(&CALL(n, NULL, .flags = DOWN_INPUT_FD, .input_size = sizes[i]), &generation);
         send_fd(CONTROL_INPUT, slot, generation, 0, 0, fd);
         close(fd);
-        front_submit(&front, slot);
+        front_submit(&front, slot, UINT32_MAX);
         front_ring(&front);
         struct front_completion c = wait_done(slot, NULL, 0);
         ck_assert_int_eq(c.exit, 63);
@@ -716,7 +716,7 @@ START_TEST(job_that_waits_for_its_input_can_be_cancelled)
 
     start_ready("1", "any");
     slot = prepare(&CALL(load("upper"), NULL, .flags = DOWN_INPUT_FD, .input_size = 5), &generation);
-    front_submit(&front, slot);
+    front_submit(&front, slot, UINT32_MAX);
     front_ring(&front);
     wait_running(slot);
     front_cancel(&front, slot);
@@ -740,7 +740,7 @@ START_TEST(input_is_streamed_through_a_pipe)
         ck_assert_int_eq(pipe2(pair, O_CLOEXEC), 0);
         send_fd(CONTROL_INPUT, slot, generation, 0, 0, pair[0]);
         close(pair[0]);
-        front_submit(&front, slot);
+        front_submit(&front, slot, UINT32_MAX);
         front_ring(&front);
         ck_assert_int_eq(write(pair[1], "first ", 6), 6);
         wait_running(slot);
@@ -895,7 +895,7 @@ START_TEST(malformed_jobs_fail_and_harm_nobody)
             d->directory_size = 2;
             break;
         }
-        front_submit(&front, slot);
+        front_submit(&front, slot, UINT32_MAX);
         front_ring(&front);
         c = wait_done(slot, out, sizeof(out));
         ck_assert_msg(c.exit == 63, "case %d: %d", i, c.exit);
@@ -905,7 +905,7 @@ START_TEST(malformed_jobs_fail_and_harm_nobody)
     atomic_store(&front.down->ring[front.tail % RING_SLOTS], UINT64_MAX);
     front.tail++;
     atomic_store(&front.down->tail, front.tail);
-    atomic_store(&front.down->ring[front.tail % RING_SLOTS], ring_word(77, 5));
+    atomic_store(&front.down->ring[front.tail % RING_SLOTS], ring_entry(77, 5, 0));
     front.tail++;
     atomic_store(&front.down->tail, front.tail);
     c = run(&CALL(n, NULL, ARGS("hi", 1)), out, sizeof(out));

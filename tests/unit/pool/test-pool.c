@@ -263,6 +263,74 @@ START_TEST(what_is_submitted_right_before_the_close_runs)
 }
 END_TEST
 
+/* Two roots; the first one runs until `pair.gate` opens, the second one is what it leaves. */
+static struct {
+    struct event event;
+    struct pool_node nodes[2];
+    _Atomic uint32_t next, limit, run, epoch;
+    _Atomic bool gate, worth;
+} pair;
+
+static bool pair_ready(void *context)
+{
+    return atomic_load(&pair.next) < atomic_load(&pair.limit);
+}
+
+static bool pair_worth(void *context)
+{
+    return atomic_load(&pair.worth) && pair_ready(NULL);
+}
+
+static struct pool_node *pair_take(void *context, bool *ret_more)
+{
+    uint32_t i = atomic_load(&pair.next);
+
+    while (i < atomic_load(&pair.limit) && !atomic_compare_exchange_strong(&pair.next, &i, i + 1))
+        ;
+    *ret_more = pair_worth(NULL);
+    return i < atomic_load(&pair.limit) ? &pair.nodes[i] : NULL;
+}
+
+static void pair_run(struct pool_node *node, struct wsd_worker *self)
+{
+    if (node == &pair.nodes[0]) {
+        atomic_store(&pair.epoch, atomic_load(&pair.event.epoch));
+        while (!atomic_load(&pair.gate))
+            sched_yield();
+    }
+    atomic_fetch_add(&pair.run, 1);
+}
+
+/* Whoever has taken the first one has decided by then whether somebody is woken for the second one. */
+START_TEST(nobody_is_woken_for_what_is_not_worth_it)
+{
+    struct pool_options o = {.workers = 2, .event = &pair.event, .event_shared = true,
+                             .source = {.take = pair_take, .ready = pair_ready, .worth = pair_worth}};
+    struct pool *pool;
+
+    memset(&pair, 0, sizeof(pair));
+    event_init(&pair.event);
+    pair.nodes[0].run = pair.nodes[1].run = pair_run;
+    atomic_store(&pair.worth, _i);
+    ck_assert_int_eq(pool_new(&pool, &o), 0);
+    while (atomic_load(&pair.event.waiters) < 2 || atomic_load(&pool->busy) > 0)
+        sched_yield();
+    uint32_t epoch = atomic_load(&pair.event.epoch);
+    atomic_store(&pair.limit, 2);
+    event_notify(&pair.event, 1, true);
+    while (atomic_load(&pair.epoch) == 0)
+        sched_yield();
+    ck_assert_uint_eq(atomic_load(&pair.epoch), epoch + (_i ? 2u : 1u));
+    while (_i && atomic_load(&pair.run) == 0) /* and he takes it */
+        sched_yield();
+    ck_assert_int_eq((int)atomic_load(&pair.run), _i);
+    atomic_store(&pair.gate, true);
+    pool_close(pool);
+    ck_assert_uint_eq(atomic_load(&pair.run), 2);
+    pool_free(pool);
+}
+END_TEST
+
 START_TEST(a_source_needs_both_calls)
 {
     struct pool_options o = {.workers = 1, .source = {.take = feed_take}};
@@ -938,6 +1006,7 @@ int main(void)
     tcase_add_test(t, bad_options_are_refused);
     tcase_add_loop_test(t, a_source_feeds_the_pool, 0, 4);
     tcase_add_test(t, what_is_submitted_right_before_the_close_runs);
+    tcase_add_loop_test(t, nobody_is_woken_for_what_is_not_worth_it, 0, 2);
     tcase_add_test(t, a_source_needs_both_calls);
     tcase_add_test(t, an_outsider_runs_roots_while_the_worker_is_busy);
     tcase_add_loop_test(t, outsiders_and_workers_fork_and_join_together, 0, 4);

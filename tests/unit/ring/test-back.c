@@ -73,16 +73,21 @@ static void teardown(void)
     free(back);
 }
 
-/* What wsd does to hand over a slot. */
-static void submit(uint32_t slot, uint32_t generation)
+/* What wsd does to hand over a slot that it expects to take so long. */
+static void submit_brief(uint32_t slot, uint32_t generation, uint32_t expected_usec)
 {
     uint64_t tail = atomic_load(&down->tail);
 
     down->slots[slot].generation = generation;
     down->slots[slot].blob = (uint32_t)ring_small(down->arena, slot);
     atomic_store(&up->slots[slot].state, ring_word(generation, RING_QUEUED));
-    atomic_store(&down->ring[tail % RING_SLOTS], ring_word(generation, slot));
+    atomic_store(&down->ring[tail % RING_SLOTS], ring_entry(generation, slot, expected_usec));
     atomic_store(&down->tail, tail + 1);
+}
+
+static void submit(uint32_t slot, uint32_t generation)
+{
+    submit_brief(slot, generation, RING_WORTH_USEC);
 }
 
 static bool bell_rang(void)
@@ -169,64 +174,83 @@ END_TEST
 
 START_TEST(slots_are_taken_in_order_and_once)
 {
-    uint32_t generation;
-    bool more;
+    uint32_t generation, usec;
 
     ck_assert(!back_ready(back));
-    ck_assert_uint_eq(back_take(back, &generation, &more), RING_NONE);
+    ck_assert_uint_eq(back_take(back, &generation, &usec), RING_NONE);
     submit(5, 1);
     submit(3, 9);
     ck_assert(back_ready(back));
-    ck_assert_uint_eq(back_take(back, &generation, &more), 5);
+    ck_assert_uint_eq(back_take(back, &generation, &usec), 5);
     ck_assert_uint_eq(generation, 1);
-    ck_assert(more);
-    ck_assert_uint_eq(back_take(back, &generation, &more), 3);
+    ck_assert_uint_eq(back_take(back, &generation, &usec), 3);
     ck_assert_uint_eq(generation, 9);
-    ck_assert(!more);
     ck_assert(!back_ready(back));
-    ck_assert_uint_eq(back_take(back, &generation, &more), RING_NONE);
+    ck_assert_uint_eq(back_take(back, &generation, &usec), RING_NONE);
+}
+END_TEST
+
+START_TEST(what_is_soon_over_is_worth_nobody)
+{
+    uint32_t generation, usec;
+
+    ck_assert(!back_worth(back));
+    submit_brief(0, 1, RING_WORTH_USEC - 1);
+    ck_assert(!back_worth(back));
+    submit_brief(1, 1, 1); /* together they are */
+    ck_assert(back_worth(back));
+    ck_assert_uint_eq(back_take(back, &generation, &usec), 0);
+    ck_assert_uint_eq(usec, RING_WORTH_USEC - 1);
+    ck_assert(!back_worth(back));
+    ck_assert(back_ready(back));
+    submit(2, 1); /* nobody knows */
+    ck_assert(back_worth(back));
+    ck_assert_uint_eq(back_take(back, &generation, &usec), 1);
+    ck_assert_uint_eq(usec, 1);
+    ck_assert(back_worth(back));
+    ck_assert_uint_eq(back_take(back, &generation, &usec), 2);
+    ck_assert_uint_eq(usec, RING_WORTH_USEC);
+    ck_assert(!back_worth(back));
 }
 END_TEST
 
 START_TEST(ring_goes_round)
 {
-    uint32_t generation;
-    bool more;
+    uint32_t generation, usec;
 
     for (uint32_t i = 0; i < 3 * RING_SLOTS; i++) {
         submit(i % RING_SLOTS, i / RING_SLOTS + 1);
         if (i % 2 == 0)
             continue;
         for (uint32_t k = i - 1; k <= i; k++) {
-            ck_assert_uint_eq(back_take(back, &generation, &more), k % RING_SLOTS);
+            ck_assert_uint_eq(back_take(back, &generation, &usec), k % RING_SLOTS);
             ck_assert_uint_eq(generation, k / RING_SLOTS + 1);
         }
     }
     for (uint32_t i = 0; i < RING_SLOTS; i++)
         submit(i, 9);
     for (uint32_t i = 0; i < RING_SLOTS; i++)
-        ck_assert_uint_eq(back_take(back, &generation, &more), i);
-    ck_assert(!more);
+        ck_assert_uint_eq(back_take(back, &generation, &usec), i);
+    ck_assert(!back_ready(back));
 }
 END_TEST
 
 START_TEST(nonsense_in_the_ring_is_passed_over)
 {
-    uint32_t generation;
-    bool more;
+    uint32_t generation, usec;
 
     atomic_store(&down->tail, RING_SLOTS + 1);
     ck_assert(!back_ready(back));
-    ck_assert_uint_eq(back_take(back, &generation, &more), RING_NONE);
+    ck_assert_uint_eq(back_take(back, &generation, &usec), RING_NONE);
     atomic_store(&down->tail, UINT64_MAX);
-    ck_assert_uint_eq(back_take(back, &generation, &more), RING_NONE);
+    ck_assert_uint_eq(back_take(back, &generation, &usec), RING_NONE);
     atomic_store(&down->tail, 0);
-    atomic_store(&down->ring[0], ring_word(1, RING_SLOTS));
+    atomic_store(&down->ring[0], ring_entry(1, RING_SLOTS, 0));
     atomic_store(&down->ring[1], UINT64_MAX);
     atomic_store(&down->tail, 2);
     submit(7, 2);
-    ck_assert_uint_eq(back_take(back, &generation, &more), 7);
-    ck_assert_uint_eq(back_take(back, &generation, &more), RING_NONE);
+    ck_assert_uint_eq(back_take(back, &generation, &usec), 7);
+    ck_assert_uint_eq(back_take(back, &generation, &usec), RING_NONE);
 }
 END_TEST
 
@@ -461,9 +485,9 @@ static void *worker(void *arg)
     _Atomic bool *stop = arg;
 
     for (;;) {
-        uint32_t generation;
-        bool more, last = atomic_load(stop);
-        uint32_t slot = back_take(back, &generation, &more);
+        uint32_t generation, usec;
+        bool last = atomic_load(stop);
+        uint32_t slot = back_take(back, &generation, &usec);
         if (slot == RING_NONE) {
             if (last)
                 return NULL;
@@ -591,6 +615,7 @@ int main(void)
     tcase_set_timeout(t, 60);
     tcase_add_test_raise_signal(t, request_half_cannot_be_written, SIGSEGV);
     tcase_add_test(t, slots_are_taken_in_order_and_once);
+    tcase_add_test(t, what_is_soon_over_is_worth_nobody);
     tcase_add_test(t, ring_goes_round);
     tcase_add_test(t, nonsense_in_the_ring_is_passed_over);
     tcase_add_test(t, queued_slot_is_claimed_with_its_time);
