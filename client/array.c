@@ -10,8 +10,10 @@
 #include <string.h>
 
 #define SPARE_BODY  (16u * 1024u) /* the next array has the room of one that is over, where it is no more than this */
-#define SPARE_CALLS 512u
 #define ITEM_INPUT_MAX (32u * 1024u) /* what is larger goes in a SUBMIT of its own */
+/* So many leave at once: they are worth a system call, and wsd and its workers begin while their submitter goes on. */
+#define ARRAY_ITEMS 128u
+_Static_assert(ARRAY_ITEMS <= CODEC_ITEMS_MAX, "a frame takes them");
 
 /* The items of one frame. */
 struct array {
@@ -26,8 +28,7 @@ struct array {
     bool leaves; /* its calls are done when they are accepted; ends of theirs that come then are nobody's */
     bool quiet;  /* nobody wants to hear of ACCEPTED */
     struct buffer body;
-    struct wsd_call **calls; /* NULL: it has ended */
-    uint32_t room;           /* for calls */
+    struct wsd_call *calls[ARRAY_ITEMS]; /* NULL: it has ended */
 };
 
 /* --- sending ---------------------------------------------------------------------------------------------------------- */
@@ -36,7 +37,6 @@ static struct array *array_destroy(struct array *a)
 {
     if (a) {
         buffer_deinit(&a->body);
-        free(a->calls);
         free(a);
     }
     return NULL;
@@ -61,7 +61,7 @@ static void array_free(struct array *a)
     list_remove(&a->unsent);
     client_request_close(client, &a->request);
     body_drop(a);
-    if (client->spare_array || a->room > SPARE_CALLS || SPARES_MAX == 0)
+    if (client->spare_array || SPARES_MAX == 0)
         array_destroy(a);
     else
         client->spare_array = a;
@@ -298,7 +298,11 @@ static struct array *array_new(struct wsd_client *client, struct gathering *g)
 
     if (!a)
         return NULL;
-    *a = (struct array){.client = client, .quiet = true, .leaves = g->leaves, .body = a->body, .calls = a->calls, .room = a->room};
+    a->client = client;
+    a->n = 0;
+    a->over = false;
+    a->quiet = true;
+    a->leaves = g->leaves;
     list_init(&a->unsent);
     list_init(&a->request.open);
     a->request.frame = array_frame;
@@ -312,21 +316,6 @@ static struct array *array_new(struct wsd_client *client, struct gathering *g)
     g->pending = a;
     list_push_back(&client->unsent, &a->unsent);
     return a;
-}
-
-/* For one item more. NULL: no memory. */
-static uint8_t *array_reserve(struct array *a, size_t size)
-{
-    if (a->n == a->room) {
-        uint32_t room = a->room ? a->room * 2 : 64;
-        struct wsd_call **calls = reallocarray(a->calls, room, sizeof(*calls));
-
-        if (!calls)
-            return NULL;
-        a->calls = calls;
-        a->room = room;
-    }
-    return buffer_reserve(&a->body, size);
 }
 
 /* --- gathering -------------------------------------------------------------------------------------------------------- */
@@ -365,13 +354,13 @@ int array_submit(struct wsd_client *client, struct gathering *g, const struct ws
         return r;
     const struct msg_item item = {.args = {call->args, call->args_size}, .argc = call->argc, .input = {.size = submit->input_size}};
     size_t size = CODEC_ITEM_SIZE + call->args_size + submit->input_size;
-    if (a && (a->n == CODEC_ITEMS_MAX || buffer_size(&a->body) + size > g->body_max)) {
+    if (a && (a->n == ARRAY_ITEMS || buffer_size(&a->body) + size > g->body_max)) {
         r = arrays_send(client);
         a = NULL;
     }
     if (r == 0 && !a)
         a = array_new(client, g);
-    at = r == 0 && a ? array_reserve(a, size) : NULL;
+    at = r == 0 && a ? buffer_reserve(&a->body, size) : NULL;
     if (!at) {
         if (a && !a->n) {
             g->pending = NULL;
@@ -395,6 +384,8 @@ int array_submit(struct wsd_client *client, struct gathering *g, const struct ws
     list_push_back(&client->calls, &call->link);
     if (ret_call)
         *ret_call = call;
+    if (a->n == ARRAY_ITEMS)
+        client_send_early(client);
     return 0;
 }
 

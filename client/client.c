@@ -528,6 +528,12 @@ bool wsd_client_takes_files(const struct wsd_client *client)
     return client->features & FEATURE_PAYLOAD && !client->tls;
 }
 
+void client_send_early(struct wsd_client *client)
+{
+    arrays_send(client); /* where either fails it is tried again, and told, at the next turn */
+    flush(client);
+}
+
 static void flush_and_pump(struct wsd_client *client)
 {
     for (;;) {

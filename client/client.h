@@ -188,6 +188,8 @@ int client_send(struct wsd_client *client, const struct msg *msg, uint32_t tag, 
 int client_put(struct wsd_client *client, const struct msg *msg, uint32_t tag, const void *body, size_t body_size);
 /* client_send() with a descriptor, which it takes in any case; -EAGAIN also where too many are on their way. */
 int client_send_fd(struct wsd_client *client, const struct msg *msg, uint32_t tag, int fd);
+/* What was gathered, as far as the socket takes it; no callback is made. */
+void client_send_early(struct wsd_client *client);
 /* Gives the request a tag and makes it heard. 0 or -ENOMEM. */
 int client_request_open(struct wsd_client *client, struct request *request);
 /* No more frames for it. */

@@ -199,15 +199,42 @@ START_TEST(refusals_are_told_to_each)
 }
 END_TEST
 
-START_TEST(frames_are_filled_and_not_more)
+#define TOGETHER 128u
+
+START_TEST(what_fills_a_frame_leaves_at_once)
 {
     struct wsd_batch *batch = open_batch(0);
     const struct wsd_item item = {.size = sizeof(item)};
+    struct pollfd poll_fd = {.fd = peer.fd, .events = POLLIN};
 
-    for (uint32_t i = 0; i < CODEC_ITEMS_MAX + 1; i++)
+    ck_assert_int_eq(wsd_client_process(client), 0);
+    for (uint32_t i = 0; i < TOGETHER; i++) {
+        ck_assert_int_eq(poll(&poll_fd, 1, 0), 0);
         ck_assert_int_eq(wsd_batch_submit(batch, &item, NULL, NULL), 0);
-    expect_array(CODEC_ITEMS_MAX);
+    }
+    ck_assert_int_eq(poll(&poll_fd, 1, 0), 1);
+    ck_assert(!(wsd_client_events(client) & POLLOUT));
+    ck_assert_int_eq(wsd_batch_submit(batch, &item, NULL, NULL), 0);
+    expect_array(TOGETHER);
     expect_array(1);
+    wsd_batch_free(batch);
+}
+END_TEST
+
+/* Nobody reads: it is all kept until somebody does. */
+START_TEST(frames_wait_where_the_socket_is_full)
+{
+    static char input[400];
+    struct wsd_batch *batch = open_batch(0);
+    const struct wsd_item item = {.size = sizeof(item), .input = input, .input_size = sizeof(input)};
+    const uint32_t frames = 100;
+
+    for (uint32_t i = 0; i < frames * TOGETHER; i++)
+        ck_assert_int_eq(wsd_batch_submit(batch, &item, NULL, NULL), 0);
+    ck_assert(wsd_client_events(client) & POLLOUT);
+    for (uint32_t i = 0; i < frames; i++)
+        expect_array(TOGETHER);
+    ck_assert(!(wsd_client_events(client) & POLLOUT));
     wsd_batch_free(batch);
 }
 END_TEST
@@ -476,7 +503,8 @@ int main(void)
     tcase_add_test(tcase, items_leave_together_and_end_apart);
     tcase_add_test(tcase, ids_count_up);
     tcase_add_test(tcase, refusals_are_told_to_each);
-    tcase_add_test(tcase, frames_are_filled_and_not_more);
+    tcase_add_test(tcase, what_fills_a_frame_leaves_at_once);
+    tcase_add_test(tcase, frames_wait_where_the_socket_is_full);
     tcase_add_test(tcase, a_large_input_goes_by_itself_and_in_its_turn);
     tcase_add_test(tcase, a_batch_that_is_refused);
     tcase_add_test(tcase, one_of_many_is_cancelled_and_granted);

@@ -122,7 +122,7 @@ static int input(size_t size, bool as_pipe)
     for (size_t i = 0; i < size; i++)
         ck_assert_int_eq(write(fd, &"abcdefghijklmnop"[i % 16], 1), 1);
     close(fd);
-    snprintf(command, sizeof(command), "cat %s", name);
+    snprintf(command, sizeof(command), "cat %s; rm %s", name, name);
     if (as_pipe)
         return fileno(popen(command, "r"));
     fd = open(name, O_RDONLY | O_CLOEXEC);
