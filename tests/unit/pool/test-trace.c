@@ -239,7 +239,7 @@ START_TEST(a_stolen_task_is_told_with_job_thief_and_victim)
     pool_close(pool); /* the root has ended */
     pool_trace_stop(pool);
     write_trace(pool);
-    check_sane(2);
+    check_sane(pool_workers_seen(pool)); /* a spare worker may have come for the join, where that slept */
     ck_assert_uint_eq(count('X', "root", label), 1);
     ck_assert_uint_eq(count('X', "task", label), 1);
     ck_assert_uint_eq(count('X', "join", "join"), 1);
