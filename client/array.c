@@ -299,7 +299,7 @@ static struct array *array_new(struct wsd_client *client, struct gathering *g)
     if (!a)
         return NULL;
     a->client = client;
-    a->n = 0;
+    a->n = a->n_open = 0;
     a->over = false;
     a->quiet = true;
     a->leaves = g->leaves;

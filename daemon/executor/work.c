@@ -385,12 +385,12 @@ static void run_slot(struct pool_node *node, struct wsd_worker *self)
     struct slot *s = from_job(container_of(node, struct host_job, node));
     const char *why = back_read(&s->work->back, s->number, s->generation, &s->request) < 0 ? MALFORMED : NULL;
 
+    brief = false; /* the job may wait for others, and then others had better come */
     lanes_cool();
     if (s->request.n_items > 0 && s->request.n_items <= RING_BUNDLE)
         run_items(s, self);
     else
         run_request(s, self, why);
-    brief = false;
 }
 
 /* --- the pool's source -------------------------------------------------------------------------------------------- */

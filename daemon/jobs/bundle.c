@@ -19,7 +19,7 @@
 
 #define BUNDLE_BYTES    8192u  /* of items */
 #define BUNDLE_RUN_USEC 100u   /* that all jobs of one may take together */
-#define BUNDLE_NSEC     50000u /* of work for which another worker is worth waking */
+#define BUNDLE_NSEC     50000u /* of work that is a share of its own */
 #define BETWEEN_NSEC    50u    /* of which a worker needs so many to go from one to the next */
 #define BUNDLE_USEC     5000u  /* between two looks at whether one is held up */
 #define BUNDLED_MAX     16384u /* jobs in bundles: so many bundles_split() may have to make at a time */
@@ -481,9 +481,10 @@ bool bundles_brief(struct domain *d)
     return awake;
 }
 
-/* One whose job takes long, after all; *ret_any: there are some, anyway. */
+/* One whose job takes long, after all, or that waits behind one of its function; *ret_any: there are some, anyway. */
 static struct job *held_up(struct domain *d, uint64_t now, bool *ret_any)
 {
+    struct front *f = &d->executor->front;
     uint64_t started;
 
     *ret_any = false;
@@ -492,7 +493,8 @@ static struct job *held_up(struct domain *d, uint64_t now, bool *ret_any)
         struct job *job = container_of(l, struct job, link);
 
         *ret_any |= job->bundled;
-        if (job->bundled && front_running(&d->executor->front, job->slot, &started) && started <= now && now - started >= BUNDLE_USEC)
+        if (job->bundled && ((front_running(f, job->slot, &started) && started <= now && now - started >= BUNDLE_USEC) ||
+                             (!job_function(job)->n_brief && front_waiting(f, job->slot))))
             return job;
     }
     return NULL;

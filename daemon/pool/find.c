@@ -2,7 +2,7 @@
  *
  * find.c: what a worker does next: own ready list, steal, ready lists of others, injector, source.
  * Owns nothing. Everything here is for the owner of the worker that it is given, but pool_tell_*(), which anybody calls.
- * Keeps: this order; who finds work and was the last to search sees to it that the next one wakes.
+ * Keeps: this order; who finds work and was the last to search sees to it that the next one wakes, where that is worth it.
  * Does not sleep, but for a yield. */
 #include <sched.h>
 #include <stdlib.h>

@@ -52,7 +52,7 @@ struct pool_options {
     struct event *event; /* where idle workers sleep; NULL: one of its own. In shared memory where the source's writer
                             is another process (it notifies after publishing) */
     bool event_shared;
-    _Atomic uint32_t *seek; /* with event_shared, in the same memory: who searches (park.h); NULL: nobody else asks */
+    _Atomic uint32_t *seek; /* with event_shared, in the same memory: who searches, and whom the other side has rung for (park.h); NULL: nobody else asks */
     struct pool_source source; /* take NULL: none */
     /* Called on each worker before its first and after its last task; may be NULL. */
     void (*worker_start)(struct wsd_worker *self, uint32_t index, void *context);

@@ -248,7 +248,7 @@ struct up {
     uint64_t size;
     uint64_t arena;                /* offset of small[RING_SLOTS], followed by chunk[RING_CHUNKS] */
     struct event doorbell __attribute__((aligned(64))); /* workers sleep on it; wsd notifies after submitting */
-    _Atomic uint32_t seek __attribute__((aligned(64))); /* workers that search: pool/park.h. [atomic: RMWs, acq_rel] */
+    _Atomic uint32_t seek __attribute__((aligned(64))); /* workers that search, and who was woken: pool/park.h. [atomic: RMWs of both sides, acq_rel] */
     _Atomic uint32_t hold __attribute__((aligned(64))); /* 0: workers take from the ring. [atomic: release by both, acquire by who takes] */
     struct event space __attribute__((aligned(64)));    /* jobs that wait for free chunks; wsd notifies after releasing */
     _Atomic uint32_t asleep __attribute__((aligned(64))); /* 1: wsd's loop sleeps and wants its eventfd written */

@@ -273,8 +273,9 @@ WSD_EXPORT bool wsd_client_takes_files(const struct wsd_client *client);
 /* Submits a job without blocking. callbacks may be NULL, and is copied. 0, -EINVAL (a limit is exceeded: the words say
  * which), -ENOMEM, -ECONNRESET; with WSD_SUBMIT_FILE also -EOPNOTSUPP, -EBADF, -EMFILE, and -EAGAIN where too many descriptors
  * wait to be sent: process the connection first. A refusal by wsd comes through done. What is submitted one behind the other, with
- * nothing but plugin, function, timeout, priority, DETACH and LEAVE set, and these alike, leaves in one frame, and its ends come in
- * few: at once where that is 128 jobs, else when the connection is processed; so submit all that there is before. Since 0.1. */
+ * nothing but plugin, function, timeout, priority, DETACH and LEAVE set, and these alike, leaves together, 128 jobs in
+ * a frame: a full one at once, the last one when the connection is processed; so submit all that there is before. Their ends come in
+ * few frames. Since 0.1. */
 WSD_EXPORT int wsd_client_submit(struct wsd_client *client, const struct wsd_submit *submit,
                                  const struct wsd_callbacks *callbacks, struct wsd_call **ret_call);
 

@@ -269,10 +269,12 @@ static inline void *wsd_task_args_(struct wsd_task *task)
 #else
 
 /* Whose the slot is. One type mostly follows itself, and a load is cheaper than a store: what stores go through is what
- * limits small tasks, one a cycle. */
+ * limits small tasks, one a cycle. What lay there may have been an argument, of any type. */
+typedef uintptr_t __attribute__((may_alias)) wsd_word_;
+
 static inline void wsd_task_type_(struct wsd_task *task, const struct wsd_task_type *type)
 {
-    if (task->word != (uintptr_t)type)
+    if (*(const wsd_word_ *)&task->word != (uintptr_t)type)
         task->word = (uintptr_t)type;
 }
 

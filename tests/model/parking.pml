@@ -2,7 +2,7 @@
  *
  * parking.pml: the parking protocol of daemon/pool (park.h, base/event.h): no wake-up is lost.
  *
- * PRODUCERS outside threads submit one root each; a root may publish a task, and then stays in a leaf while there is
+ * PRODUCERS submit one root each, RINGERS of them as wsd, the others as outside threads; a root may publish a task, and then stays in a leaf while there is
  * visible work that another worker could take. So work that nobody is woken for is a deadlock, and spin reports it.
  * Each step is one atomic access of the C code, under sequential consistency: all accesses in question are seq_cst.
  *
@@ -24,6 +24,9 @@
 #endif
 #ifndef PRODUCERS
 #define PRODUCERS 2
+#endif
+#ifndef RINGERS
+#define RINGERS (PRODUCERS / 2)
 #endif
 
 byte roots = 0;    /* in the injector */
@@ -99,7 +102,7 @@ inline ring() {
     ringing = false
 }
 
-proctype producer() {
+proctype producer(bool rings) {
     bool goes;
 
     atomic {
@@ -110,7 +113,7 @@ proctype producer() {
         fi
     }
     if
-    :: _pid % 2 -> ring()
+    :: rings -> ring()
     :: else -> wake_if_sleepers()
     fi
 }
@@ -219,7 +222,7 @@ active proctype watch() {
 
     atomic {
         for (i : 1 .. WORKERS) { run worker() }
-        for (i : 1 .. PRODUCERS) { run producer() }
+        for (i : 1 .. PRODUCERS) { run producer(i <= RINGERS) }
     }
     ALL_DONE
 }

@@ -9,6 +9,9 @@
 
 #include "base/foreign.h"
 
+/* Of buffers: hundreds of sockets with all that they may have are a gigabyte of the kernel's, and once took 20 seconds. */
+static const int small = 4096;
+
 /* A socket that close() would wait for: it lingers, and the other side reads nothing of what is left to send. */
 static int lingering(int listener)
 {
@@ -20,6 +23,7 @@ static int lingering(int listener)
 
     ck_assert_int_ge(fd, 0);
     ck_assert_int_eq(getsockname(listener, (struct sockaddr *)&address, &size), 0);
+    ck_assert_int_eq(setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &small, sizeof(small)), 0);
     ck_assert_int_eq(connect(fd, (struct sockaddr *)&address, size), 0);
     ck_assert_int_eq(fcntl(fd, F_SETFL, O_NONBLOCK), 0);
     while (write(fd, data, sizeof(data)) > 0)
@@ -34,6 +38,7 @@ static int listener_new(void)
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 
     ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small)), 0); /* theirs, whom it accepts */
     ck_assert_int_eq(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
     ck_assert_int_eq(listen(fd, 512), 0);
     return fd;

@@ -345,6 +345,27 @@ START_TEST(what_is_left_is_forgotten)
 }
 END_TEST
 
+/* In the room of one that went by itself. */
+START_TEST(what_leaves_behind_one_that_was_alone_is_forgotten)
+{
+    const struct wsd_submit leave = {.size = sizeof(leave), .plugin = "p", .function = "f", .flags = WSD_SUBMIT_DETACH | WSD_SUBMIT_LEAVE};
+    const struct wsd_callbacks left = {.size = sizeof(left), .done = on_left};
+
+    ck_assert_int_eq(wsd_client_submit(client, &leave, &left, NULL), 0);
+    peer_expect(&peer, client, FRAME_SUBMIT);
+    peer_send_accepted(&peer, peer.frame.tag);
+    process(1);
+    for (int i = 0; i < 2; i++)
+        ck_assert_int_eq(wsd_client_submit(client, &leave, &left, NULL), 0);
+    peer_expect(&peer, client, FRAME_ARRAY);
+    array_tag = peer.frame.tag;
+    peer_send(&peer, &(struct msg){.type = FRAME_ACCEPTED, .id = {.has_id = true, .items = 2}}, array_tag, NULL, 0);
+    process(3);
+    peer_expect(&peer, client, FRAME_FORGET);
+    ck_assert_uint_eq(peer.frame.tag, array_tag);
+}
+END_TEST
+
 /* Whatever the other side says, each item has one end. */
 START_TEST(nonsense_ends_the_connection)
 {
@@ -510,6 +531,7 @@ int main(void)
     tcase_add_test(tcase, one_of_many_is_cancelled_and_granted);
     tcase_add_test(tcase, accepted_is_told_where_it_is_wanted);
     tcase_add_loop_test(tcase, what_is_left_is_forgotten, 0, 2);
+    tcase_add_test(tcase, what_leaves_behind_one_that_was_alone_is_forgotten);
     tcase_add_loop_test(tcase, nonsense_ends_the_connection, 0, 5);
     tcase_add_loop_test(tcase, handles_may_go_in_any_order, 0, 4);
     tcase_add_test(tcase, wrong_things_are_refused_here);
