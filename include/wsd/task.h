@@ -272,9 +272,17 @@ static inline void *wsd_task_args_(struct wsd_task *task)
  * limits small tasks, one a cycle. What lay there may have been an argument, of any type. */
 typedef uintptr_t __attribute__((may_alias)) wsd_word_;
 
+/* To gcc it is not said: it would move the store far away, and a thousand spawns take 1.16 instead of 0.97 ns each. With
+ * clang they take 0.93 instead of 1.4. */
+#ifdef __clang__
+#define WSD_SELDOM_(x) WSD_UNLIKELY_(x)
+#else
+#define WSD_SELDOM_(x) (x)
+#endif
+
 static inline void wsd_task_type_(struct wsd_task *task, const struct wsd_task_type *type)
 {
-    if (*(const wsd_word_ *)&task->word != (uintptr_t)type)
+    if (WSD_SELDOM_(*(const wsd_word_ *)&task->word != (uintptr_t)type))
         task->word = (uintptr_t)type;
 }
 
