@@ -61,6 +61,13 @@ none_is_lost() { # COMMAND...: changes the number of workers, N appended
         executors | cmp - "$WORK/executors"
 }
 
+# Each job waits for the others, and between two rows everybody sleeps.
+all_come() { # N
+    for _ in {1..20}; do
+        seq "$1" | wsctl map -j "$1" -t $((10 * TIME_SCALE))s sleep:together "$1" {} || return 1
+    done
+}
+
 by_sighup() { # N
     printf '[daemon]\nworkers = %s\n' "$1" >"$WSD_CONFIG"
     kill -HUP "$WSD_PID" && wait_until grep -q "each executor has $1 workers from now on" "$WSD_LOG"
@@ -74,7 +81,7 @@ says() { # WORDS STATUS COMMAND...
     return 1
 }
 
-start_wsd || exit 1
+start_wsd --plugin-dir "$TEST_PLUGINS" || exit 1
 check "no executor runs: says so" expect_output "no executor runs: there is no work" wsctl workers
 check "and with --json: nothing" expect_output "" wsctl --json workers
 check "a number that none can be: 64" says "write 1 to 1024" 64 wsctl workers set 0
@@ -104,6 +111,8 @@ else
     check "and with --json" sh -c 'wsctl --json workers set 2 | grep -q "\"workers\":2,\"error\":\"\""'
     check "set 1: one is left" sh -c 'wsctl workers set 1'
     check "one is left" wait_until present 1
+    check "set 8, again" wsctl workers set 8
+    check "all of them come for what comes together" all_come 8
     check "the limit itself" wsctl workers set 1024
     check "and a job there" expect_output 2178309 wsctl submit fib 32
     check "up and down while $JOBS jobs run: none is lost" none_is_lost wsctl -q workers set
