@@ -511,8 +511,10 @@ static void on_timer(evutil_socket_t fd, short what, void *userdata)
         return;
     front_ring(&d->executor->front); /* where bundles_brief() was wrong */
     for (struct job *job; (job = held_up(d, now, &any));) {
-        job_function(job)->n_brief = 0;
+        struct plugin_function *f = job_function(job);
+
         bundle_split(job);
+        f->n_brief = 0; /* whatever is told now of those before it */
     }
     if (any)
         bundles_watch(d);
