@@ -7,8 +7,8 @@
  * list while they would take any task.
  *
  * One word, `seek`, counts the searching idle workers, and has a bit for "one is being woken". Whoever makes work
- * visible wakes nobody while it is not 0 (but for PARK_RUNG): the searcher or the woken one will find it, and, if he is the last to stop
- * searching and more is left, wakes the next. Why nothing is lost:
+ * visible wakes nobody while it is not 0 (but for PARK_RUNG): the searcher or the woken one will find it, and, if he is
+ * the last to stop searching and more is left, wakes the next. Why nothing is lost:
  *   - A waker makes work visible, then does an RMW on seek. A worker stops searching by an RMW on seek, then looks
  *     everywhere. If the waker saw the searcher, its RMW came first, and the look sees the work.
  *   - If it saw none, it notifies the eventcount, where the same argument holds (base/event.h).

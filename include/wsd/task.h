@@ -259,12 +259,8 @@ static inline void wsd_task_back_(struct wsd_worker *self, struct wsd_task *top)
     (void)top;
 }
 
-static inline void *wsd_task_args_(struct wsd_task *task)
-{
-    return WSD_DATA_(task);
-}
-
 #define wsd_task_know_  wsd_task_back_
+#define wsd_task_args_  WSD_DATA_
 
 #else
 
@@ -354,12 +350,8 @@ static inline void wsd_task_know_(struct wsd_worker *self, struct wsd_task *top)
     __builtin_assume(self->top == top);
 }
 
-static inline void *wsd_task_args_(struct wsd_task *task)
-{
-    return WSD_DATA_(task);
-}
-
 #define wsd_task_back_  wsd_task_know_
+#define wsd_task_args_  WSD_DATA_
 
 #else
 

@@ -2,8 +2,9 @@
  *
  * parking.pml: the parking protocol of daemon/pool (park.h, base/event.h): no wake-up is lost.
  *
- * PRODUCERS submit one root each, RINGERS of them as wsd, the others as outside threads; a root may publish a task, and then stays in a leaf while there is
- * visible work that another worker could take. So work that nobody is woken for is a deadlock, and spin reports it.
+ * PRODUCERS submit one root each, RINGERS of them as wsd, the others as outside threads; a root may publish a task, and
+ * then stays in a leaf while there is visible work that another worker could take. So work that nobody is woken for is a
+ * deadlock, and spin reports it.
  * Each step is one atomic access of the C code, under sequential consistency: all accesses in question are seq_cst.
  *
  *   submit:  publish (CAS of the injector's tail) -> any sleeper announced? -> wake_idle
