@@ -209,7 +209,7 @@ struct wsd_worker {
  * On x86-64, where stores become visible in program order, only the compiler has to be held: each asm says which stores
  * are due before it, and that a bound may have changed; unlike an atomic access it lets the compiler go on knowing the
  * value of top. Elsewhere, and for ThreadSanitizer, these are the atomics that the table above speaks of. The slow
- * paths are functions of their own: what is left is small enough for gcc to inline a recursion into itself. */
+ * paths are functions of their own: what is left is small enough to be inlined. */
 #if defined(__SANITIZE_THREAD__) || !defined(__x86_64__)
 #define WSD_TASK_ATOMIC_ 1
 #elif defined(__has_feature)
@@ -543,53 +543,57 @@ static inline void wsd_blocking_end(struct wsd_worker *self)
  *
  * and WSD_VOID_TASK_DECL_n, WSD_VOID_TASK_IMPL_n. A task is local to its source file. Since 1. */
 
-/* gcc inlines a recursion into itself, some levels deep; clang never does. There a task with a result has three copies
- * of its body that call one another in turn, and clang inlines these as it inlines other functions: fib 1.8 -> 1.3 ns a
- * call. Which copy it is, a body knows by a parameter; whoever is no task sees the constant of that name. Tasks without
- * result have one: their leaves in a loop got slower. */
+/* A task with a result has copies of its body, each of which calls the next one, where it calls itself; so the compiler
+ * inlines them as it inlines other functions, and how deep a recursion goes into itself is said here. clang inlines no
+ * recursion otherwise: with three, fib 1.8 -> 1.3 ns a call. gcc does, but how deep depends on the size: 0.68 -> 0.57 ns;
+ * no_icf, since it would see that they are alike, and make one of them again. There a sync goes to the same copy, because
+ * gcc makes a loop of it where it is the last call. Which copy it is, a body knows by a parameter; whoever is no task sees
+ * the constant of that name. Tasks without result have one: their leaves in a loop got slower. */
 #ifdef __clang__
-enum { wsd_level_ = 2 };
-#define WSD_LEVEL_       , wsd_level_
-#define WSD_SELF_        WSD_UNUSED_ struct wsd_worker *self, WSD_UNUSED_ int wsd_level_
-#define WSD_TURN_(name)  name##_wsd_turn
-#define WSD_ENTER_(n, type, name, which, level, ...)                                                                   \
-    WSD_TASK_FN_ type which(struct wsd_worker *self, struct wsd_task *wsd_t_ WSD_PARAMS_##n##_(__VA_ARGS__))           \
+enum { wsd_level_ = 3 };
+#define WSD_COPIES_(x, ...) x(0, , 1, __VA_ARGS__) x(1, 1, 2, __VA_ARGS__) x(2, 2, , __VA_ARGS__)
+#define WSD_COPY_FN_        WSD_TASK_FN_
+#define WSD_SAME_(name)     name##_wsd_next
+#else
+enum { wsd_level_ = 12 };
+#define WSD_COPIES_(x, ...)                                                                                            \
+    x(0, , 1, __VA_ARGS__) x(1, 1, 2, __VA_ARGS__) x(2, 2, 3, __VA_ARGS__) x(3, 3, 4, __VA_ARGS__)                     \
+    x(4, 4, 5, __VA_ARGS__) x(5, 5, 6, __VA_ARGS__) x(6, 6, 7, __VA_ARGS__) x(7, 7, 8, __VA_ARGS__)                    \
+    x(8, 8, 9, __VA_ARGS__) x(9, 9, 10, __VA_ARGS__) x(10, 10, 11, __VA_ARGS__) x(11, 11, , __VA_ARGS__)
+#define WSD_COPY_FN_        __attribute__((no_icf)) WSD_TASK_FN_
+#define WSD_SAME_(name)     name##_wsd_same
+#endif
+#define WSD_LEVEL_          , wsd_level_
+#define WSD_SELF_           WSD_UNUSED_ struct wsd_worker *self, WSD_UNUSED_ int wsd_level_
+#define WSD_COPY_HEAD_(n, type, name, ...)                                                                             \
+    type name(struct wsd_worker *self, struct wsd_task *wsd_t_ WSD_PARAMS_##n##_(__VA_ARGS__))
+#define WSD_COPY_SAID_(level, copy, next, n, type, name, ...)                                                          \
+    WSD_COPY_FN_ WSD_COPY_HEAD_(n, type, name##_wsd_enter##copy, __VA_ARGS__);
+#define WSD_COPY_MADE_(level, copy, next, n, type, name, ...)                                                          \
+    WSD_COPY_FN_ WSD_COPY_HEAD_(n, type, name##_wsd_enter##copy, __VA_ARGS__)                                          \
     {                                                                                                                  \
         wsd_task_know_(self, wsd_t_);                                                                                  \
         return name##_wsd_body(self, level WSD_PASS_##n##_);                                                           \
     }
+#define WSD_TO_NEXT_(level, copy, next, n, name)                                                                       \
+    if (wsd_level_ == level)                                                                                           \
+        return name##_wsd_enter##next(self, wsd_t_ WSD_PASS_##n##_);
+#define WSD_TO_SAME_(level, copy, next, n, name)                                                                       \
+    if (wsd_level_ == level)                                                                                           \
+        return name##_wsd_enter##copy(self, wsd_t_ WSD_PASS_##n##_);
 #define WSD_ENTERS_(n, type, name, ...)                                                                                \
-    WSD_TASK_FN_ type name##_wsd_enter(struct wsd_worker *self,                                                        \
-                                       struct wsd_task *wsd_t_ WSD_PARAMS_##n##_(__VA_ARGS__));                        \
-    WSD_TASK_FN_ type name##_wsd_enter1(struct wsd_worker *self,                                                       \
-                                        struct wsd_task *wsd_t_ WSD_PARAMS_##n##_(__VA_ARGS__));                       \
-    WSD_TASK_FN_ type name##_wsd_enter2(struct wsd_worker *self,                                                       \
-                                        struct wsd_task *wsd_t_ WSD_PARAMS_##n##_(__VA_ARGS__));                       \
-    WSD_TASK_INLINE_ type name##_wsd_turn(WSD_SELF_,                                    \
-                                          struct wsd_task *wsd_t_ WSD_PARAMS_##n##_(__VA_ARGS__))                      \
+    WSD_COPIES_(WSD_COPY_SAID_, n, type, name, __VA_ARGS__)                                                            \
+    WSD_TASK_INLINE_ type name##_wsd_next(WSD_SELF_, struct wsd_task *wsd_t_ WSD_PARAMS_##n##_(__VA_ARGS__))           \
     {                                                                                                                  \
-        if (wsd_level_ == 0)                                                                                           \
-            return name##_wsd_enter1(self, wsd_t_ WSD_PASS_##n##_);                                                    \
-        else if (wsd_level_ == 1)                                                                                      \
-            return name##_wsd_enter2(self, wsd_t_ WSD_PASS_##n##_);                                                    \
-        else                                                                                                           \
-            return name##_wsd_enter(self, wsd_t_ WSD_PASS_##n##_);                                                     \
+        WSD_COPIES_(WSD_TO_NEXT_, n, name)                                                                             \
+        return name##_wsd_enter(self, wsd_t_ WSD_PASS_##n##_);                                                         \
     }                                                                                                                  \
-    WSD_ENTER_(n, type, name, name##_wsd_enter, 0, __VA_ARGS__)                                                        \
-    WSD_ENTER_(n, type, name, name##_wsd_enter1, 1, __VA_ARGS__)                                                       \
-    WSD_ENTER_(n, type, name, name##_wsd_enter2, 2, __VA_ARGS__)
-#else
-#define WSD_LEVEL_
-#define WSD_SELF_       WSD_UNUSED_ struct wsd_worker *self
-#define WSD_TURN_(name) name##_wsd_enter
-#define WSD_ENTERS_(n, type, name, ...)                                                                                \
-    WSD_TASK_FN_ type name##_wsd_enter(struct wsd_worker *self,                                                        \
-                                       struct wsd_task *wsd_t_ WSD_PARAMS_##n##_(__VA_ARGS__))                         \
+    WSD_TASK_INLINE_ type name##_wsd_same(WSD_SELF_, struct wsd_task *wsd_t_ WSD_PARAMS_##n##_(__VA_ARGS__))           \
     {                                                                                                                  \
-        wsd_task_know_(self, wsd_t_);                                                                                  \
-        return name##_wsd_body(self WSD_PASS_##n##_);                                                                  \
-    }
-#endif
+        WSD_COPIES_(WSD_TO_SAME_, n, name)                                                                             \
+        return name##_wsd_enter(self, wsd_t_ WSD_PASS_##n##_);                                                         \
+    }                                                                                                                  \
+    WSD_COPIES_(WSD_COPY_MADE_, n, type, name, __VA_ARGS__)
 
 #define WSD_DECL_(n, type, name, ...)                                                                                  \
     struct name##_wsd_args {                                                                                           \
@@ -628,7 +632,7 @@ enum { wsd_level_ = 2 };
     WSD_TASK_INLINE_ type name##_wsd_call(WSD_SELF_ WSD_PARAMS_##n##_(__VA_ARGS__), WSD_END_)\
     {                                                                                                                  \
         struct wsd_task *wsd_t_ = self->top;                                                                           \
-        type wsd_value_ = WSD_TURN_(name)(self WSD_LEVEL_, wsd_t_ WSD_PASS_##n##_);                                    \
+        type wsd_value_ = name##_wsd_next(self WSD_LEVEL_, wsd_t_ WSD_PASS_##n##_);                                    \
         wsd_task_back_(self, wsd_t_);                                                                                  \
         return wsd_value_;                                                                                             \
     }                                                                                                                  \
@@ -650,7 +654,7 @@ enum { wsd_level_ = 2 };
         struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)wsd_task_args_(wsd_t_);                             \
         (void)wsd_p_;                                                                                                  \
         /* No wsd_task_back_(): the last call of most tasks, which gcc makes a loop of where nothing follows. */       \
-        return WSD_TURN_(name)(self WSD_LEVEL_, wsd_t_ WSD_LOAD_##n##_);                                               \
+        return WSD_SAME_(name)(self WSD_LEVEL_, wsd_t_ WSD_LOAD_##n##_);                                               \
     }                                                                                                                  \
     WSD_STATIC_ASSERT_(1, "")
 
