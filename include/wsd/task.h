@@ -543,23 +543,39 @@ static inline void wsd_blocking_end(struct wsd_worker *self)
  *
  * and WSD_VOID_TASK_DECL_n, WSD_VOID_TASK_IMPL_n. A task is local to its source file. Since 1. */
 
-/* A task with a result has copies of its body, each of which calls the next one, where it calls itself; so the compiler
- * inlines them as it inlines other functions, and how deep a recursion goes into itself is said here. clang inlines no
- * recursion otherwise: with three, fib 1.8 -> 1.3 ns a call. gcc does, but how deep depends on the size: 0.68 -> 0.57 ns;
- * no_icf, since it would see that they are alike, and make one of them again. There a sync goes to the same copy, because
- * gcc makes a loop of it where it is the last call. Which copy it is, a body knows by a parameter; whoever is no task sees
- * the constant of that name. Tasks without result have one: their leaves in a loop got slower. */
+/* WSD_TASK_COPIES, where it is defined before this file is included, is 1, 3 or 12: so often the body of a task with a
+ * result is there. Each copy calls the next one where the task calls itself; so the compiler inlines them as it inlines
+ * other functions, and small tasks get faster. 1 makes programs smaller. Where nothing is said it is 12 with gcc (fib
+ * 0.68 -> 0.57 ns a call) and 3 with clang, which inlines no recursion (1.8 -> 1.3). Since 1. */
+#ifndef WSD_TASK_COPIES
 #ifdef __clang__
-enum { wsd_level_ = 3 };
-#define WSD_COPIES_(x, ...) x(0, , 1, __VA_ARGS__) x(1, 1, 2, __VA_ARGS__) x(2, 2, , __VA_ARGS__)
-#define WSD_COPY_FN_        WSD_TASK_FN_
-#define WSD_SAME_(name)     name##_wsd_next
+#define WSD_TASK_COPIES 3
 #else
-enum { wsd_level_ = 12 };
+#define WSD_TASK_COPIES 12
+#endif
+#endif
+
+/* A copy's number, what its name ends in, and that of the next one. Which copy it is, a body knows by a parameter; whoever
+ * is no task sees the constant of that name. Tasks without result have one: their leaves in a loop got slower. gcc sees
+ * that they are alike, and would make one of them again (no_icf); it makes a loop of a sync that is the last call, so
+ * there that goes to the same copy. */
+enum { wsd_level_ = WSD_TASK_COPIES };
+#if WSD_TASK_COPIES == 1
+#define WSD_COPIES_(x, ...) x(0, , , __VA_ARGS__)
+#elif WSD_TASK_COPIES == 3
+#define WSD_COPIES_(x, ...) x(0, , 1, __VA_ARGS__) x(1, 1, 2, __VA_ARGS__) x(2, 2, , __VA_ARGS__)
+#elif WSD_TASK_COPIES == 12
 #define WSD_COPIES_(x, ...)                                                                                            \
     x(0, , 1, __VA_ARGS__) x(1, 1, 2, __VA_ARGS__) x(2, 2, 3, __VA_ARGS__) x(3, 3, 4, __VA_ARGS__)                     \
     x(4, 4, 5, __VA_ARGS__) x(5, 5, 6, __VA_ARGS__) x(6, 6, 7, __VA_ARGS__) x(7, 7, 8, __VA_ARGS__)                    \
     x(8, 8, 9, __VA_ARGS__) x(9, 9, 10, __VA_ARGS__) x(10, 10, 11, __VA_ARGS__) x(11, 11, , __VA_ARGS__)
+#else
+#error WSD_TASK_COPIES is 1, 3 or 12
+#endif
+#ifdef __clang__
+#define WSD_COPY_FN_        WSD_TASK_FN_
+#define WSD_SAME_(name)     name##_wsd_next
+#else
 #define WSD_COPY_FN_        __attribute__((no_icf)) WSD_TASK_FN_
 #define WSD_SAME_(name)     name##_wsd_same
 #endif
