@@ -556,10 +556,12 @@ static inline void wsd_blocking_end(struct wsd_worker *self)
 #endif
 
 /* A copy's number, what its name ends in, and that of the next one. Which copy it is, a body knows by a parameter; whoever
- * is no task sees the constant of that name. Tasks without result have one: their leaves in a loop got slower. gcc sees
+ * is no task sees the function of that name (a constant would be shadowed, and compilers may warn of that). Tasks without result have one: their leaves in a loop got slower. gcc sees
  * that they are alike, and would make one of them again (no_icf); it makes a loop of a sync that is the last call, so
  * there that goes to the same copy. */
-enum { wsd_level_ = WSD_TASK_COPIES };
+WSD_UNUSED_ static inline void wsd_level_(void)
+{
+}
 #if WSD_TASK_COPIES == 1
 #define WSD_COPIES_(x, ...) x(0, , , __VA_ARGS__)
 #elif WSD_TASK_COPIES == 3
@@ -579,7 +581,21 @@ enum { wsd_level_ = WSD_TASK_COPIES };
 #define WSD_COPY_FN_        __attribute__((no_icf)) WSD_TASK_FN_
 #define WSD_SAME_(name)     name##_wsd_same
 #endif
-#define WSD_LEVEL_          , wsd_level_
+#ifdef __cplusplus
+extern "C++" {
+static inline constexpr int wsd_level_of_(int level)
+{
+    return level;
+}
+static inline constexpr int wsd_level_of_(void (*)(void))
+{
+    return WSD_TASK_COPIES;
+}
+}
+#define WSD_LEVEL_ , wsd_level_of_(wsd_level_)
+#else
+#define WSD_LEVEL_ , _Generic(wsd_level_, int: wsd_level_, default: WSD_TASK_COPIES)
+#endif
 #define WSD_SELF_           WSD_UNUSED_ struct wsd_worker *self, WSD_UNUSED_ int wsd_level_
 #define WSD_COPY_HEAD_(n, type, name, ...)                                                                             \
     type name(struct wsd_worker *self, struct wsd_task *wsd_t_ WSD_PARAMS_##n##_(__VA_ARGS__))
