@@ -555,10 +555,10 @@ static inline void wsd_blocking_end(struct wsd_worker *self)
 #endif
 #endif
 
-/* A copy's number, what its name ends in, and that of the next one. Which copy it is, a body knows by a parameter; whoever
- * is no task sees the function of that name (a constant would be shadowed, and compilers may warn of that). Tasks without result have one: their leaves in a loop got slower. gcc sees
- * that they are alike, and would make one of them again (no_icf); it makes a loop of a sync that is the last call, so
- * there that goes to the same copy. */
+/* A copy's number, what its name ends in, and that of the next one. Which copy it is, a body knows by a parameter;
+ * whoever is no task sees the function of that name (a constant would be shadowed, and compilers may warn of that).
+ * Tasks without result have one: their leaves in a loop got slower. gcc sees that the copies are alike, and would make
+ * one of them again (no_icf); it makes a loop of a sync that is the last call, so there that goes to the same copy. */
 WSD_UNUSED_ static inline void wsd_level_(void)
 {
 }
