@@ -171,6 +171,7 @@ starts() { # KIND
   local i pid status told=0 served=0
   for ((i = 1; i <= ROUNDS * 10; i++)); do
     { printf '1' && head -c 15 /dev/zero; } >"$WORK/faults"
+    : >"$WORK/log" # else the last one's may still be there, with its "is ready at"
     LD_PRELOAD=$SHIM FAULTS=$1 FAULTS_RATE=$((10 + i * 20)) FAULTS_SEED=$((SEED + i)) FAULTS_FILE=$WORK/faults \
       exec_wsd --socket "$WORK/start.sock" --executor "$EXECUTOR" --plugin-dir "$PLUGINS" >"$WORK/log" 2>&1 </dev/null &
     pid=$!
