@@ -4,7 +4,7 @@
  *
  * client.c owns the connection: bytes, frames, tags. call.c owns jobs in flight; array.c those that go in one frame, batch.c those
  * that are a unit. arena.c shares memory with jobs. query.c asks and waits. remote.c goes to other machines. open.c answers wsd's
- * wish for a file. lane.c calls, directly where it can. text.c has names, numbers and copies.
+ * wish for a file. calls.c calls, directly where it can: by the lane of lane.c. text.c has names, numbers and copies.
  *
  * Callbacks of the user may come back into the library and process the connection again. What a frame that is being
  * handled points to (input buffer, codec) is therefore pinned, and what they free is kept until nobody looks: see

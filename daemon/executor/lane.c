@@ -28,6 +28,10 @@
 /* What this worker ran last was a direct call: the next one may come at once. */
 static _Thread_local bool lively;
 static _Thread_local uint32_t turn; /* which lane is looked at first */
+/* The next call of the slot that this thread runs has its turn. Not in the slot, which may be another's when its last call has ended. */
+static _Thread_local bool goes_on;
+/* The lane of the last call that this worker ran: it will look there again, and says so to its client. It has a use of it. */
+static _Thread_local struct lane *looks_at;
 
 /* --- whose memory -------------------------------------------------------------------------------------------------- */
 
@@ -71,6 +75,41 @@ static void lane_put(struct lane *l)
 {
     if (atomic_fetch_sub_explicit(&l->users, 1, memory_order_acq_rel) == 1)
         take_down(l);
+}
+
+void lanes_leave(void *work)
+{
+    struct lane *l = TAKE(looks_at);
+
+    if (!l)
+        return;
+    lane_back_look(&l->back, false);
+    lane_put(l);
+}
+
+/* With the use that the caller has. */
+static void look_on(struct lane *l)
+{
+    if (looks_at == l) {
+        lane_put(l);
+        return;
+    }
+    lanes_leave(NULL);
+    lane_back_look(&l->back, true);
+    looks_at = l;
+}
+
+/* Others look, and are enough; then this one does no longer. */
+static bool is_cared_for(struct lane *l)
+{
+    if (looks_at != l)
+        return lane_back_cared_for(&l->back);
+    if (!lane_back_yield(&l->back))
+        return false;
+    looks_at = NULL;
+    lively = false;
+    lane_put(l); /* the caller has a use of it */
+    return true;
 }
 
 static void wake_all(struct work *w)
@@ -251,11 +290,44 @@ static enum lane_outcome outcome_of(const struct direct *d)
     return atomic_load_explicit(job->cancel, memory_order_relaxed) ? LANE_CANCELLED : LANE_ENDED;
 }
 
+static void begin_call(struct direct *d)
+{
+    struct up_direct *u = &d->lane->up->calls[d->number];
+
+    d->overflow = false;
+    d->used = 0;
+    d->started_usec = cputime_recent_nsec() / 1000u;
+    d->deadline_usec = d->limit_usec ? d->started_usec + d->limit_usec : 0;
+    atomic_store_explicit(&u->deadline_usec, d->deadline_usec, memory_order_relaxed);
+}
+
+/* A call that has ended well, and with nothing but output: then the next one of its slot has its turn. */
+static bool turn_over(struct direct *d)
+{
+    const struct host_job *job = &d->job;
+    uint64_t run_usec = job->ended_usec - job->started_usec, cpu_usec = host_job_cpu_usec(job);
+    struct lane_end end = {.run_usec = (uint32_t)run_usec, .cpu_usec = (uint32_t)cpu_usec, .output_size = d->used};
+
+    if (job->exit != 0 || *job->status || d->overflow || run_usec > UINT32_MAX || cpu_usec > UINT32_MAX ||
+        !lane_back_turn(&d->lane->back, d->number, &d->request, &end, d->output))
+        return false;
+    free(d->scratch);
+    d->scratch = NULL;
+    d->cpu_usec += cpu_usec;
+    begin_call(d);
+    return true;
+}
+
 static void direct_finished(struct host_job *job, struct wsd_worker *self)
 {
     struct direct *d = from_job(job);
     struct lane *l = d->lane;
-    uint32_t number = d->number, generation = d->generation;
+
+    goes_on = turn_over(d);
+    if (goes_on)
+        return;
+    uint32_t number = d->number, generation = d->generation, output_at = d->request.output_at;
+    uint64_t cpu_usec = d->cpu_usec;
     uint8_t output[LANE_OUTPUT];
     char error[WSD_TEXT_MAX], status[WSD_TEXT_MAX];
     struct lane_answer a = {.outcome = outcome_of(d),
@@ -274,12 +346,15 @@ static void direct_finished(struct host_job *job, struct wsd_worker *self)
     free(d->scratch);
     d->scratch = NULL;
     atomic_store_explicit(&l->up->calls[number].word, 0, memory_order_release);
-    atomic_fetch_add_explicit(&l->up->cpu_usec, a.cpu_usec, memory_order_relaxed);
+    atomic_fetch_add_explicit(&l->up->begun, d->request.item, memory_order_relaxed); /* beside the first one */
+    atomic_fetch_add_explicit(&l->up->cpu_usec, cpu_usec + a.cpu_usec, memory_order_relaxed);
     /* release: partner is the acquire in lanes_take(). Before the answer, after which the client may use the slot again. */
     atomic_store_explicit(&d->busy, false, memory_order_release);
     atomic_fetch_sub_explicit(&l->up->running, 1, memory_order_seq_cst);
     lively = true;
-    lane_back_answer(&l->back, number, generation, &a);
+    lane_get(l); /* the client may shut it after the answer */
+    look_on(l);
+    lane_back_answer(&l->back, number, generation, output_at, &a);
     lane_put(l);
 }
 
@@ -314,15 +389,13 @@ static const struct plugin_function *find_function(struct lane *l, uint32_t bind
                : NULL;
 }
 
-static void run_direct(struct pool_node *node, struct wsd_worker *self)
+static void run_call(struct direct *d, struct wsd_worker *self)
 {
-    struct direct *d = from_job(container_of(node, struct host_job, node));
     static const uint8_t no_id[16];
     struct lane_request *q = &d->request;
-    const struct plugin_function *function = find_function(d->lane, q->bind);
     struct host_request request = {.id = no_id,
-                                   .function = function,
-                                   .args = (const char *)q->bytes,
+                                   .function = find_function(d->lane, q->bind),
+                                   .args = (const char *)q->bytes + q->args_at,
                                    .args_size = q->args_size,
                                    .argc = q->argc,
                                    .input = q->input_size ? q->bytes + q->input_at : NULL,
@@ -338,9 +411,20 @@ static void run_direct(struct pool_node *node, struct wsd_worker *self)
         host_job_run(&d->job, self);
 }
 
+static void run_direct(struct pool_node *node, struct wsd_worker *self)
+{
+    struct direct *d = from_job(container_of(node, struct host_job, node));
+
+    work_begun();
+    do {
+        goes_on = false;
+        run_call(d, self);
+    } while (goes_on);
+}
+
 static void refuse(struct lane *l, uint32_t slot, uint32_t generation)
 {
-    lane_back_answer(&l->back, slot, generation, &(struct lane_answer){.outcome = LANE_REFUSED});
+    lane_back_answer(&l->back, slot, generation, 0, &(struct lane_answer){.outcome = LANE_REFUSED});
 }
 
 /* wsd has to know that something runs, once until it looks no more. */
@@ -354,11 +438,11 @@ static void announce(struct work *w)
         back_bell(&w->back);
 }
 
-/* Makes a claimed slot a call. False: it was answered. */
+/* Makes a claimed slot calls. False: it was answered. */
 static bool prepare(struct lane *l, struct direct *d)
 {
     struct up_direct *u = &l->up->calls[d->number];
-    uint64_t limit, now;
+    uint64_t limit;
 
     if (lane_back_read(&l->back, d->number, &d->request) < 0 || !lane_back_allowed(&l->back, d->request.bind)) {
         refuse(l, d->number, d->generation);
@@ -369,15 +453,13 @@ static bool prepare(struct lane *l, struct direct *d)
         d->job.node.run = run_direct;
         d->initialised = true;
     }
-    d->lane = l;
-    d->overflow = false;
-    d->used = 0;
     limit = atomic_load_explicit(&l->binds[d->request.bind].max_run_usec, memory_order_relaxed);
     if (d->request.timeout_usec && (!limit || d->request.timeout_usec < limit))
         limit = d->request.timeout_usec;
-    now = d->started_usec = cputime_recent_nsec() / 1000u;
-    d->deadline_usec = limit && limit < UINT64_MAX / 2 ? now + limit : 0;
-    atomic_store_explicit(&u->deadline_usec, d->deadline_usec, memory_order_relaxed);
+    d->lane = l;
+    d->limit_usec = limit < UINT64_MAX / 2 ? limit : 0;
+    d->cpu_usec = 0;
+    begin_call(d);
     atomic_store_explicit(&u->bind, d->request.bind, memory_order_relaxed);
     /* release: partner is wsd's acquire load, which reads the others after */
     atomic_store_explicit(&u->word, ring_word(d->generation, 1), memory_order_release);
@@ -387,13 +469,14 @@ static bool prepare(struct lane *l, struct direct *d)
 }
 
 /* A call, with a use of the lane; NULL: there is none, and no use is kept. */
-static struct pool_node *take_from(struct lane *l, bool *ret_more)
+static struct pool_node *take_from(struct lane *l, uint32_t *ret_usec)
 {
     uint32_t slot, generation;
+    bool more;
 
     /* bounded by what one client may have under way: the others come next */
     for (uint32_t i = 0; i < LANE_SLOTS; i++) {
-        slot = lane_back_take(&l->back, &generation, ret_more);
+        slot = lane_back_take(&l->back, &generation, &more);
         if (slot == RING_NONE)
             return NULL;
         struct direct *d = &l->calls[slot];
@@ -406,8 +489,10 @@ static struct pool_node *take_from(struct lane *l, bool *ret_more)
             atomic_store_explicit(&l->alarms, 0, memory_order_relaxed);
             d->number = slot;
             d->generation = generation;
-            if (running < lane_back_credit(&l->back) && prepare(l, d))
+            if (running < lane_back_credit(&l->back) && prepare(l, d)) {
+                *ret_usec = lane_back_brief(&l->back) ? 0 : RING_WORTH_USEC;
                 return &d->job.node;
+            }
             if (running >= lane_back_credit(&l->back))
                 refuse(l, slot, generation);
             atomic_fetch_sub_explicit(&l->up->running, 1, memory_order_seq_cst);
@@ -433,7 +518,7 @@ static uint64_t open_from(struct work *w, uint32_t first)
     for (uint64_t bits_ = open_from(w, first); bits_; bits_ &= bits_ - 1)                                              \
         for (struct lane *l = &(w)->lanes.at[((first) + (uint32_t)__builtin_ctzll(bits_)) % RING_LANES]; l; l = NULL)
 
-struct pool_node *lanes_take(struct work *w, bool *ret_more)
+struct pool_node *lanes_take(struct work *w, uint32_t *ret_usec)
 {
     uint32_t first = turn++;
 
@@ -441,7 +526,7 @@ struct pool_node *lanes_take(struct work *w, bool *ret_more)
     {
         if (!lane_get(l))
             continue;
-        struct pool_node *node = take_from(l, ret_more);
+        struct pool_node *node = is_cared_for(l) ? NULL : take_from(l, ret_usec);
         if (node)
             return node; /* with the use */
         lane_put(l);
@@ -457,7 +542,7 @@ bool lanes_ready(struct work *w)
     {
         if (ready || !lane_get(l))
             continue;
-        ready = lane_back_ready(&l->back);
+        ready = lane_back_ready(&l->back) && !is_cared_for(l);
         lane_put(l);
     }
     return ready;

@@ -17,7 +17,7 @@
 struct work;
 struct lane;
 
-/* One call under way. [the worker that claimed it, and its tasks] */
+/* One slot under way, and the call in it that has its turn. [the worker that claimed it, and its tasks] */
 struct direct {
     struct host_job job; /* first */
     struct lane *lane;
@@ -27,7 +27,8 @@ struct direct {
     bool overflow;        /* [job's output_lock] more output than room */
     uint32_t used;        /* [job's output_lock] */
     void *scratch;        /* [job's output_lock] a reservation that is larger than what is left of `output`; NULL */
-    uint64_t started_usec, deadline_usec;
+    uint64_t started_usec, deadline_usec, limit_usec; /* limit: of each; 0: none */
+    uint64_t cpu_usec; /* of the calls before it */
     struct lane_request request;
     uint8_t output[LANE_OUTPUT];
 };
@@ -64,11 +65,13 @@ void lanes_init(struct work *w);
 int lanes_control(struct work *w, const struct control *c, int fd);
 
 /* For the pool's source. */
-struct pool_node *lanes_take(struct work *w, bool *ret_more); /* [worker] */
+struct pool_node *lanes_take(struct work *w, uint32_t *ret_usec); /* what it is expected to take [worker] */
 bool lanes_ready(struct work *w);
 void lanes_prepare(void *work, struct event_set *set);
 void lanes_done(void *work, struct event_set *set);
 bool lanes_lively(void *work);
+/* This worker looks no more, or not soon. Before its last look. */
+void lanes_leave(void *work);
 /* This worker has begun something else than a direct call. */
 void lanes_cool(void);
 

@@ -385,7 +385,7 @@ static void run_slot(struct pool_node *node, struct wsd_worker *self)
     struct slot *s = from_job(container_of(node, struct host_job, node));
     const char *why = back_read(&s->work->back, s->number, s->generation, &s->request) < 0 ? MALFORMED : NULL;
 
-    brief = false; /* the job may wait for others, and then others had better come */
+    work_begun();
     lanes_cool();
     if (s->request.n_items > 0 && s->request.n_items <= RING_BUNDLE)
         run_items(s, self);
@@ -395,17 +395,23 @@ static void run_slot(struct pool_node *node, struct wsd_worker *self)
 
 /* --- the pool's source -------------------------------------------------------------------------------------------- */
 
-/* Where both what it has taken and what is left are over before another worker would be awake, this one goes through it. */
-static bool is_worth(struct work *w)
+void work_begun(void)
 {
-    return brief ? back_worth(&w->back) : back_ready(&w->back);
+    brief = false; /* it may wait for others, and then others had better come */
 }
 
-static struct pool_node *take_job(struct work *w, bool *ret_more)
+/* Where both what it has taken and what is left are over before another worker would be awake, this one goes through it. What is brief
+ * and left in a lane has a client that looks after it. */
+static bool is_worth(struct work *w)
 {
-    uint32_t number, generation, usec;
+    return brief ? back_worth(&w->back) : back_ready(&w->back) || lanes_ready(w);
+}
 
-    while ((number = back_take(&w->back, &generation, &usec)) != RING_NONE) {
+static struct pool_node *take_job(struct work *w, uint32_t *ret_usec)
+{
+    uint32_t number, generation;
+
+    while ((number = back_take(&w->back, &generation, ret_usec)) != RING_NONE) {
         struct slot *s = &w->slots[number];
 
         if (!back_claim(&w->back, number, generation, cputime_recent_nsec() / 1000u)) {
@@ -428,34 +434,39 @@ static struct pool_node *take_job(struct work *w, bool *ret_more)
         s->input_pipe = -1;
         atomic_store_explicit(&s->messages, 0, memory_order_relaxed);
         output_init(&s->output, 0);
-        brief = usec < RING_WORTH_USEC;
-        *ret_more = is_worth(w);
         return &s->job.node;
     }
     return NULL;
 }
 
 /* In turns, so that neither keeps the other waiting. */
-static struct pool_node *take_in_turn(struct work *w, bool *ret_more)
+static struct pool_node *take_in_turn(struct work *w, uint32_t *ret_usec)
 {
     static _Thread_local bool direct_first;
     struct pool_node *node;
 
     direct_first = !direct_first;
     if (direct_first) {
-        node = lanes_take(w, ret_more);
-        return node ? node : take_job(w, ret_more);
+        node = lanes_take(w, ret_usec);
+        return node ? node : take_job(w, ret_usec);
     }
-    node = take_job(w, ret_more);
-    return node ? node : lanes_take(w, ret_more);
+    node = take_job(w, ret_usec);
+    return node ? node : lanes_take(w, ret_usec);
 }
 
 struct pool_node *work_take(void *context, bool *ret_more)
 {
-    struct pool_node *node = take_in_turn(context, ret_more);
+    uint32_t usec = RING_WORTH_USEC;
+    struct pool_node *node = take_in_turn(context, &usec);
 
-    if (!node)
+    if (!node) {
         cputime_stale(); /* whoever finds nothing looks on, or sleeps */
+        return NULL;
+    }
+    brief = usec < RING_WORTH_USEC;
+    if (!brief)
+        lanes_leave(context);
+    *ret_more = is_worth(context);
     return node;
 }
 
@@ -470,7 +481,7 @@ bool work_worth(void *context)
 {
     struct work *w = context;
 
-    return is_worth(w) || lanes_ready(w);
+    return is_worth(w);
 }
 
 void work_init(struct work *w, int control_fd)

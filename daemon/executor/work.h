@@ -55,6 +55,8 @@ void work_init(struct work *w, int control_fd);
 struct pool_node *work_take(void *work, bool *ret_more);
 bool work_ready(void *work);
 bool work_worth(void *work);
+/* What was taken is being run. [worker] */
+void work_begun(void);
 
 /* The function of a plugin's number << 32 | index; NULL: there is none. [worker] */
 const struct plugin_function *work_function(struct work *w, uint64_t target);

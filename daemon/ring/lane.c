@@ -18,7 +18,6 @@
 #include "base/relax.h"
 #include "ring/region.h"
 
-#define INPUT_ALIGN    16u
 #define SPIN_MAX_NSEC  50000u
 #define SPIN_MIN_NSEC  2000u  /* who is awake has answered a small call by then */
 #define SPIN_PROBE     256u   /* after so many misses it is tried again in full */
@@ -174,11 +173,10 @@ void lane_back_deinit(struct lane_back *b)
     b->grant = NULL;
 }
 
-/* acquire: partner is the release store in lane_client_push(). A tail further ahead than the ring is long is nonsense, and
- * there is nothing to take. */
+/* seq_cst: partner is the store in lane_client_push(), after lane_back_look(false). A tail further ahead than the ring is long is nonsense, and there is nothing to take. */
 static uint64_t waiting(struct lane_back *b, uint64_t head)
 {
-    uint64_t n = atomic_load_explicit(&b->memory->tail, memory_order_acquire) - head;
+    uint64_t n = atomic_load_explicit(&b->memory->tail, memory_order_seq_cst) - head;
 
     return n <= LANE_SLOTS ? n : 0;
 }
@@ -186,6 +184,31 @@ static uint64_t waiting(struct lane_back *b, uint64_t head)
 bool lane_back_ready(struct lane_back *b)
 {
     return waiting(b, atomic_load_explicit(&b->head, memory_order_relaxed)) > 0;
+}
+
+void lane_back_look(struct lane_back *b, bool yes)
+{
+    /* seq_cst: before the next look at the tail; partner is the load in lane_client_push() */
+    atomic_fetch_add_explicit(&b->memory->looking, yes ? 1 : UINT32_MAX, memory_order_seq_cst);
+}
+
+bool lane_back_brief(struct lane_back *b)
+{
+    return atomic_load_explicit(&b->memory->brief, memory_order_relaxed) != 0;
+}
+
+bool lane_back_cared_for(struct lane_back *b)
+{
+    /* seq_cst: after the look at the tail; partner is lane_back_look(false), after which that one looks itself */
+    return lane_back_brief(b) && atomic_load_explicit(&b->memory->looking, memory_order_seq_cst) != 0;
+}
+
+bool lane_back_yield(struct lane_back *b)
+{
+    uint32_t n = atomic_load_explicit(&b->memory->looking, memory_order_relaxed);
+
+    return n > 1 && lane_back_brief(b) &&
+           atomic_compare_exchange_strong_explicit(&b->memory->looking, &n, n - 1, memory_order_seq_cst, memory_order_relaxed);
 }
 
 uint32_t lane_back_take(struct lane_back *b, uint32_t *ret_generation, bool *ret_more)
@@ -223,26 +246,73 @@ bool lane_back_claim(struct lane_back *b, uint32_t slot, uint32_t generation)
                                                    memory_order_relaxed);
 }
 
+static uint32_t aligned(uint32_t size)
+{
+    return (size + LANE_ALIGN - 1) & ~(LANE_ALIGN - 1);
+}
+
+/* The call at *at of the copy has its turn. */
+static int item_take(struct lane_request *q, uint32_t *at, uint32_t size, uint32_t output_at)
+{
+    struct lane_item item;
+
+    if (*at > size || size - *at < sizeof(item))
+        return -EBADMSG;
+    memcpy(&item, q->bytes + *at, sizeof(item));
+    uint32_t args_at = *at + (uint32_t)sizeof(item);
+    if (item.args_size > size - args_at || output_at > LANE_OUTPUT || item.room > LANE_OUTPUT - output_at)
+        return -EBADMSG;
+    uint32_t input_at = aligned(args_at + item.args_size);
+    if (input_at > size || item.input_size > size - input_at || (item.args_size && q->bytes[args_at + item.args_size - 1] != 0))
+        return -EBADMSG;
+    q->argc = item.argc;
+    q->args_size = item.args_size;
+    q->input_size = item.input_size;
+    q->room = item.room;
+    q->args_at = args_at;
+    q->input_at = input_at;
+    q->output_at = output_at;
+    *at = aligned(input_at + item.input_size);
+    return 0;
+}
+
 int lane_back_read(struct lane_back *b, uint32_t slot, struct lane_request *ret)
 {
     const volatile struct lane_slot *s = &b->memory->slots[slot];
+    uint32_t at = 0, output_at = 0, size = s->size;
 
     ret->bind = s->bind;
-    ret->argc = s->argc;
-    ret->args_size = s->args_size;
-    ret->input_size = s->input_size;
-    ret->room = s->room;
+    ret->n_items = s->n_items;
     ret->timeout_usec = s->timeout_usec;
-    if (ret->room > LANE_OUTPUT || ret->args_size > LANE_ROOM)
+    if (size > LANE_ROOM || ret->n_items == 0 || ret->n_items > LANE_ITEMS)
         return -EBADMSG;
-    /* where the copy has it, and where the client has put it: the same */
-    ret->input_at = (ret->args_size + INPUT_ALIGN - 1) & ~(INPUT_ALIGN - 1);
-    if (ret->input_at > LANE_ROOM || ret->input_size > LANE_ROOM - ret->input_at)
-        return -EBADMSG;
-    memcpy(ret->bytes, (const void *)(uintptr_t)s->bytes, ret->args_size);
-    if (ret->input_size)
-        memcpy(ret->bytes + ret->input_at, (const uint8_t *)(uintptr_t)s->bytes + ret->input_at, ret->input_size);
-    return ret->args_size == 0 || ret->bytes[ret->args_size - 1] == 0 ? 0 : -EBADMSG;
+    memcpy(ret->bytes, (const void *)(uintptr_t)s->bytes, size);
+    /* all of them, so that none is begun where one is nonsense */
+    for (ret->item = 0; ret->item < ret->n_items; ret->item++) {
+        if (item_take(ret, &at, size, output_at) < 0)
+            return -EBADMSG;
+        output_at = aligned(output_at + ret->room);
+    }
+    ret->item = at = 0;
+    ret->size = size;
+    return item_take(ret, &at, size, 0);
+}
+
+bool lane_back_turn(struct lane_back *b, uint32_t slot, struct lane_request *q, const struct lane_end *end, const void *output)
+{
+    struct lane_slot *s = &b->memory->slots[slot];
+    uint32_t turn = q->item, at = aligned(q->input_at + q->input_size);
+
+    if (q->item + 1 >= q->n_items || atomic_load_explicit(&s->cancel, memory_order_relaxed))
+        return false;
+    s->ends[q->item] = *end;
+    if (end->output_size)
+        memcpy(s->output + q->output_at, output, end->output_size);
+    /* release: partner is the acquire load in lane_client_last() */
+    if (!atomic_compare_exchange_strong_explicit(&s->turn, &turn, q->item + 1, memory_order_acq_rel, memory_order_relaxed))
+        return false;
+    q->item++;
+    return item_take(q, &at, q->size, aligned(q->output_at + q->room)) == 0; /* as it was when it was read */
 }
 
 static void text_put(char *to, const char *text)
@@ -254,7 +324,7 @@ static void text_put(char *to, const char *text)
     to[n] = 0;
 }
 
-void lane_back_answer(struct lane_back *b, uint32_t slot, uint32_t generation, const struct lane_answer *a)
+void lane_back_answer(struct lane_back *b, uint32_t slot, uint32_t generation, uint32_t output_at, const struct lane_answer *a)
 {
     struct lane_slot *s = &b->memory->slots[slot];
     uint64_t word = ring_word(generation, LANE_RUNNING);
@@ -266,7 +336,7 @@ void lane_back_answer(struct lane_back *b, uint32_t slot, uint32_t generation, c
     s->cpu_usec = a->cpu_usec;
     s->output_size = a->output_size;
     if (a->output_size)
-        memcpy(s->output, a->output, a->output_size);
+        memcpy(s->output + output_at, a->output, a->output_size);
     text_put(s->error, a->error);
     text_put(s->status, a->status);
     /* release: partner is the acquire load in lane_client_ended() */
@@ -309,13 +379,11 @@ bool lane_client_lost(const struct lane_client *c)
     return atomic_load_explicit(&c->grant->lost, memory_order_seq_cst) != 0;
 }
 
-bool lane_client_fits(const struct lane_client *c, size_t args_size, size_t input_size, size_t room)
+bool lane_client_has_room(const struct lane_client *c)
 {
     uint32_t credit = atomic_load_explicit(&c->grant->credit, memory_order_relaxed);
 
-    return c->n_free > 0 && LANE_SLOTS - c->n_free < credit && room <= LANE_OUTPUT &&
-           args_size <= LANE_ROOM - INPUT_ALIGN && input_size <= LANE_ROOM - INPUT_ALIGN - args_size &&
-           !lane_client_lost(c);
+    return c->n_free > 0 && LANE_SLOTS - c->n_free < credit && !lane_client_lost(c);
 }
 
 bool lane_client_dry(const struct lane_client *c)
@@ -336,31 +404,61 @@ static uint64_t now_nsec(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-uint32_t lane_client_push(struct lane_client *c, const struct lane_call *call, bool *ret_spin)
+uint32_t lane_client_begin(struct lane_client *c)
 {
-    uint32_t slot = c->free_slots[--c->n_free], generation = c->generation[slot];
+    uint32_t slot = c->free_slots[--c->n_free];
+
+    c->pushed[slot].n = c->pushed[slot].size = c->pushed[slot].room = 0;
+    return slot;
+}
+
+bool lane_client_add(struct lane_client *c, uint32_t slot, const struct lane_call *call)
+{
+    struct lane_pushed *p = &c->pushed[slot];
+    uint8_t *bytes = c->memory->slots[slot].bytes;
+    struct lane_item item = {.argc = (uint32_t)call->n_args, .input_size = (uint32_t)call->input_size, .room = (uint32_t)call->room};
+    uint32_t at = p->size + (uint32_t)sizeof(item);
+
+    if (p->n == LANE_ITEMS || at > LANE_ROOM || call->room > LANE_OUTPUT - p->room)
+        return false;
+    for (size_t i = 0; i < call->n_args; i++) {
+        size_t size = strlen(call->args[i]) + 1;
+
+        if (size > LANE_ROOM - at)
+            return false;
+        memcpy(bytes + at, call->args[i], size);
+        at += (uint32_t)size;
+    }
+    item.args_size = at - p->size - (uint32_t)sizeof(item);
+    at = aligned(at);
+    if (call->input_size > LANE_ROOM - at)
+        return false;
+    if (call->input_size)
+        memcpy(bytes + at, call->input, call->input_size);
+    memcpy(bytes + p->size, &item, sizeof(item));
+    p->size = aligned(at + item.input_size);
+    p->output_at[p->n++] = (uint16_t)p->room;
+    p->room = MIN(aligned(p->room + item.room), LANE_OUTPUT);
+    return true;
+}
+
+void lane_client_push(struct lane_client *c, uint32_t slot, uint32_t bind, uint64_t timeout_usec)
+{
+    uint32_t generation = c->generation[slot];
     struct lane_slot *s = &c->memory->slots[slot];
-    uint32_t at = ((uint32_t)call->args_size + INPUT_ALIGN - 1) & ~(INPUT_ALIGN - 1);
 
     atomic_store_explicit(&s->cancel, 0, memory_order_relaxed);
-    s->bind = call->bind;
-    s->argc = call->argc;
-    s->args_size = (uint32_t)call->args_size;
-    s->input_size = (uint32_t)call->input_size;
-    s->room = (uint32_t)MIN(call->room, (size_t)LANE_OUTPUT);
-    s->timeout_usec = call->timeout_usec;
-    if (call->args_size)
-        memcpy(s->bytes, call->args, call->args_size);
-    if (call->input_size)
-        memcpy(s->bytes + at, call->input, call->input_size);
-    /* release: partner is the CAS in lane_back_claim() */
-    atomic_store_explicit(&s->state, ring_word(generation, LANE_QUEUED), memory_order_release);
+    atomic_store_explicit(&s->turn, 0, memory_order_relaxed);
+    s->bind = bind;
+    s->n_items = c->pushed[slot].n;
+    s->size = c->pushed[slot].size;
+    s->timeout_usec = timeout_usec;
+    /* release: partner is the CAS in lane_back_claim(); seq_cst: before the look at `lost` */
+    atomic_store_explicit(&s->state, ring_word(generation, LANE_QUEUED), memory_order_seq_cst);
     atomic_store_explicit(&c->memory->ring[c->tail % LANE_SLOTS], ring_word(generation, slot), memory_order_relaxed);
     c->tail++;
-    /* release: partner is the acquire load in waiting() */
-    atomic_store_explicit(&c->memory->tail, c->tail, memory_order_release);
-    /* its seq_cst RMW also stands between QUEUED and the look at `lost` */
-    *ret_spin = !event_notify(&c->memory->bell, 1, true) || now_nsec() - c->ended_nsec < BURST_NSEC;
+    /* release: partner is the load in waiting(); seq_cst: before the look in lane_client_ring() */
+    atomic_store_explicit(&c->memory->tail, c->tail, memory_order_seq_cst);
     if (lane_client_lost(c)) {
         uint64_t word = ring_word(generation, LANE_QUEUED);
 
@@ -368,7 +466,23 @@ uint32_t lane_client_push(struct lane_client *c, const struct lane_call *call, b
         atomic_compare_exchange_strong_explicit(&s->state, &word, ring_word(generation, LANE_LOST),
                                                 memory_order_acq_rel, memory_order_relaxed);
     }
-    return slot;
+}
+
+bool lane_client_ring(struct lane_client *c, uint32_t n, bool brief, bool *ret_spin)
+{
+    if (c->brief != brief)
+        atomic_store_explicit(&c->memory->brief, c->brief = brief, memory_order_relaxed);
+    /* seq_cst: after the tail; partner is lane_back_look(): who is seen here looks at the tail after it has said that it looks no more */
+    bool quiet = brief && atomic_load_explicit(&c->memory->looking, memory_order_seq_cst) != 0;
+    *ret_spin = quiet || !event_notify(&c->memory->bell, brief ? 1 : n, true) || now_nsec() - c->ended_nsec < BURST_NSEC;
+    return quiet;
+}
+
+void lane_client_press(struct lane_client *c)
+{
+    c->brief = false;
+    atomic_store_explicit(&c->memory->brief, 0, memory_order_relaxed);
+    event_notify(&c->memory->bell, UINT32_MAX, true); /* its fence is between the two */
 }
 
 bool lane_client_ended(struct lane_client *c, uint32_t slot)
@@ -418,9 +532,38 @@ bool lane_client_wait(struct lane_client *c, uint32_t slot, bool may_pay, uint64
     return lane_client_ended(c, slot);
 }
 
-void lane_client_cancel(struct lane_client *c, uint32_t slot)
+uint32_t lane_client_close(struct lane_client *c, uint32_t slot)
 {
-    atomic_store_explicit(&c->memory->slots[slot].cancel, 1, memory_order_relaxed);
+    /* RMW: partner is the compare-and-swap in lane_back_turn(): one of the two is first */
+    uint32_t turn = atomic_fetch_or_explicit(&c->memory->slots[slot].turn, LANE_CLOSED, memory_order_acq_rel);
+
+    return MIN(turn & ~LANE_CLOSED, c->pushed[slot].n - 1);
+}
+
+uint32_t lane_client_last(struct lane_client *c, uint32_t slot)
+{
+    /* acquire: partner is the compare-and-swap in lane_back_turn() */
+    uint32_t turn = atomic_load_explicit(&c->memory->slots[slot].turn, memory_order_acquire);
+
+    return MIN(turn & ~LANE_CLOSED, c->pushed[slot].n - 1);
+}
+
+static size_t room_of(const struct lane_client *c, uint32_t slot, uint32_t item)
+{
+    const struct lane_pushed *p = &c->pushed[slot];
+
+    return (item + 1 < p->n ? p->output_at[item + 1] : LANE_OUTPUT) - p->output_at[item];
+}
+
+void lane_client_end(struct lane_client *c, uint32_t slot, uint32_t item, struct lane_end *ret, const void **ret_output)
+{
+    const volatile struct lane_end *end = &c->memory->slots[slot].ends[item];
+
+    ret->run_usec = end->run_usec;
+    ret->cpu_usec = end->cpu_usec;
+    ret->output_size = end->output_size;
+    ret->output_size = MIN(ret->output_size, (uint32_t)room_of(c, slot, item));
+    *ret_output = c->memory->slots[slot].output + c->pushed[slot].output_at[item];
 }
 
 /* A copy that ends, of a text that may change while it is copied. */
@@ -438,6 +581,7 @@ void lane_client_result(struct lane_client *c, uint32_t slot, struct lane_result
 {
     const volatile struct lane_slot *s = &c->memory->slots[slot];
     const struct lane_verdict *v = &c->grant->verdicts[slot];
+    uint32_t item = lane_client_last(c, slot);
     uint64_t word = s->state;
 
     ret->exit = 0;
@@ -454,8 +598,8 @@ void lane_client_result(struct lane_client *c, uint32_t slot, struct lane_result
         ret->worker = s->worker;
         ret->run_usec = s->run_usec;
         ret->cpu_usec = s->cpu_usec;
-        ret->output = (const void *)(uintptr_t)s->output;
-        ret->output_size = MIN(size, LANE_OUTPUT);
+        ret->output = (const void *)(uintptr_t)(s->output + c->pushed[slot].output_at[item]);
+        ret->output_size = MIN((size_t)size, room_of(c, slot, item));
         text_take(ret->error, (const char *)(uintptr_t)s->error);
         text_take(ret->status, (const char *)(uintptr_t)s->status);
     } else if (word == ring_word(c->generation[slot], LANE_LOST)) {

@@ -8,9 +8,11 @@
  *   memory  written by client and executor (and by wsd, after a death): submission ring, slots
  *   grant   written by wsd alone (F_SEAL_FUTURE_WRITE), read by both: credit, which numbers may be called, verdicts
  *
- * One slot is one call. Its life, in slots[i].state, generation in the upper half:
+ * One slot is one call, or up to LANE_ITEMS calls of one function, which one worker runs one behind the other: a bundle. Its life,
+ * in slots[i].state, generation in the upper half:
  *
- *     client      FREE -> QUEUED        fills the request first (release), then the ring, then notifies `bell`
+ *     client      FREE -> QUEUED        fills the request first (release), then the ring, then notifies `bell`; or not, where
+ *                                       all is brief and somebody looks on
  *     worker      QUEUED -> RUNNING     compare-and-swap; then copies the request
  *     worker      RUNNING -> DONE       compare-and-swap (release), after the answer; then notifies the slot's `done`
  *     client      QUEUED -> FREE        compare-and-swap: withdrawn, nobody has touched it
@@ -19,6 +21,15 @@
  *
  * So each call has one answer, whoever dies when: one compare-and-swap decides. There is no completion ring: the slot's word
  * says all that an entry of one would say, and there is nothing that could disagree with it.
+ *
+ * Which call of a bundle has its turn is in slots[i].turn:
+ *
+ *     client      0                     before QUEUED
+ *     worker      n -> n + 1            compare-and-swap (release), after the end of call n, where that said nothing but output
+ *     client      n -> n | LANE_CLOSED  no other gets its turn: those behind n are the client's again
+ *
+ * The slot's answer, or wsd's verdict, is that of the one which had its turn last; those before it have `ends`, those behind it were
+ * not begun.
  *
  * Nobody believes what another may have written: the executor copies request and numbers once, checks the copies, and
  * works on them; its cursor and its table of calls are private; it waits for nothing in here. Who the user is and what he may
@@ -42,12 +53,14 @@
 #include "ring/layout.h"
 
 #define LANE_MAGIC   0x316c6477u /* "wdl1" */
-#define LANE_VERSION 1u
+#define LANE_VERSION 2u
 
 #define LANE_SLOTS  RING_LANE_SLOTS
 #define LANE_BINDS  64u   /* functions that are bound at a time */
-#define LANE_ROOM   2048u /* bytes of arguments and input of a call; larger ones go by the socket */
+#define LANE_ITEMS  32u   /* calls in one slot */
+#define LANE_ROOM   2048u /* bytes of their arguments and inputs, with struct lane_item; larger ones go by the socket */
 #define LANE_OUTPUT 2048u /* bytes of output */
+#define LANE_CLOSED 0x80000000u
 
 enum lane_state { LANE_FREE = 0, LANE_QUEUED = 1, LANE_RUNNING = 2, LANE_DONE = 3, LANE_LOST = 4 };
 
@@ -64,24 +77,37 @@ enum lane_outcome {
     LANE_AGAIN = 8,       /* it had, and may run twice */
 };
 
+/* One call, in bytes[]: this, its arguments, each with its NUL, and from a multiple of LANE_ALIGN on its input; the next one follows
+ * so, too. */
+struct lane_item {
+    uint32_t argc, args_size, input_size;
+    uint32_t room; /* for output, which lies so behind that of those before it */
+};
+#define LANE_ALIGN 16u
+
+/* The end of a call that the next one was run behind: its function has returned 0 and said nothing but output. */
+struct lane_end {
+    uint32_t run_usec, cpu_usec, output_size;
+};
+
 struct lane_slot {
     _Atomic uint64_t state; /* ring_word(generation, enum lane_state) */
     struct event done;      /* the client sleeps on it */
     _Atomic uint32_t cancel; /* [atomic: relaxed; a flag that is polled; client and wsd raise it] */
     /* the request [client writes before QUEUED] */
     uint32_t bind; /* number from LANE_BOUND */
-    uint32_t argc;
-    uint32_t args_size;  /* bytes[]: arguments, each with its NUL .. */
-    uint32_t input_size; /* .. then the input */
-    uint32_t room;       /* for output, at most LANE_OUTPUT */
-    uint64_t timeout_usec;
+    uint32_t n_items;
+    uint32_t size; /* in bytes[] */
+    uint64_t timeout_usec; /* of each call */
     uint8_t bytes[LANE_ROOM] __attribute__((aligned(64)));
-    /* the answer [worker writes before DONE] */
-    uint32_t outcome __attribute__((aligned(64)));
+    /* the answer [worker writes before DONE, and of calls that are over before turn] */
+    _Atomic uint32_t turn __attribute__((aligned(64)));
+    uint32_t outcome;
     int32_t exit;
     uint32_t output_size;
     uint32_t worker;
     uint64_t run_usec, cpu_usec;
+    struct lane_end ends[LANE_ITEMS - 1];
     uint8_t output[LANE_OUTPUT] __attribute__((aligned(32)));
     char error[RING_TEXT], status[RING_TEXT];
 } __attribute__((aligned(128)));
@@ -90,6 +116,10 @@ struct lane_memory {
     uint32_t magic, version;
     _Atomic uint64_t tail __attribute__((aligned(64))); /* [atomic: release by the client, acquire by workers] */
     _Atomic uint64_t ring[LANE_SLOTS];                  /* ring_word(generation, slot) */
+    /* 1: all that is under way is over before another worker would be awake: one who looks is enough [atomic: relaxed, by the client
+     * before `looking` is read, or bell notified] */
+    _Atomic uint32_t brief __attribute__((aligned(64)));
+    _Atomic uint32_t looking; /* workers that look again before they sleep, or run what is not brief [atomic: seq_cst] */
     struct event bell __attribute__((aligned(64)));     /* idle workers sleep on it, beside all others */
     struct lane_slot slots[LANE_SLOTS];
 };
@@ -139,12 +169,14 @@ struct lane_back {
     _Atomic uint64_t head; /* [atomic: acq_rel, among workers] */
 };
 
-/* A request: a private copy, checked. */
+/* A request: a private copy, checked, and the call in it that has its turn. */
 struct lane_request {
-    uint32_t bind, argc, args_size, input_size, room;
+    uint32_t bind, n_items, item, size;
     uint64_t timeout_usec;
-    uint8_t bytes[LANE_ROOM]; /* arguments (their last byte is a NUL), padding up to 16, input */
-    uint32_t input_at;
+    /* of that call */
+    uint32_t argc, args_size, input_size, room;
+    uint32_t args_at, input_at, output_at;
+    uint8_t bytes[LANE_ROOM] __attribute__((aligned(LANE_ALIGN)));
 };
 
 struct lane_answer {
@@ -161,39 +193,55 @@ struct lane_answer {
 int lane_back_init(struct lane_back *b, int memory_fd, int grant_fd);
 void lane_back_deinit(struct lane_back *b);
 bool lane_back_ready(struct lane_back *b); /* [any worker] */
+/* Who calls it is one who looks on, until it says that it is none any more, and then looks once more. [any worker] */
+void lane_back_look(struct lane_back *b, bool yes);
+/* Those who look are enough for what is waiting. [any worker who does not] */
+bool lane_back_cared_for(struct lane_back *b);
+/* The same as lane_back_look(false), where others look and are enough. [any worker who looks] */
+bool lane_back_yield(struct lane_back *b);
+bool lane_back_brief(struct lane_back *b); /* [any worker] */
 /* The next call's slot, or RING_NONE. *ret_more: there is another. [any worker] */
 uint32_t lane_back_take(struct lane_back *b, uint32_t *ret_generation, bool *ret_more);
 /* QUEUED -> RUNNING. False: withdrawn, or nonsense. [the worker that took it] */
 bool lane_back_claim(struct lane_back *b, uint32_t slot, uint32_t generation);
-/* 0, or -EBADMSG where the request is nonsense. [the worker that claimed it] */
+/* 0: the first call has its turn; or -EBADMSG where any of it is nonsense. [the worker that claimed it] */
 int lane_back_read(struct lane_back *b, uint32_t slot, struct lane_request *ret);
-/* The answer; RUNNING -> DONE, and the client is woken. Nothing happens where wsd has judged already. */
-void lane_back_answer(struct lane_back *b, uint32_t slot, uint32_t generation, const struct lane_answer *a);
+/* The call that has its turn is over, and well: the next one has it now. False: there is none, or the client has closed them or wants
+ * them cancelled: lane_back_answer(). */
+bool lane_back_turn(struct lane_back *b, uint32_t slot, struct lane_request *q, const struct lane_end *end, const void *output);
+/* The answer of the call that has its turn; RUNNING -> DONE, and the client is woken. Nothing happens where wsd has judged already. */
+void lane_back_answer(struct lane_back *b, uint32_t slot, uint32_t generation, uint32_t output_at, const struct lane_answer *a);
 uint32_t lane_back_credit(const struct lane_back *b);
 bool lane_back_allowed(const struct lane_back *b, uint32_t bind); /* any number */
 
 /* --- client: the client library's end [one thread] -------------------------------------------------------------- */
+
+/* The calls of a slot. */
+struct lane_pushed {
+    uint32_t n, size, room; /* how many, and what they take of bytes[] and output[] */
+    uint16_t output_at[LANE_ITEMS];
+};
 
 struct lane_client {
     struct lane_memory *memory;
     const struct lane_grant *grant;
     uint64_t tail;        /* private copy */
     uint64_t spin_nsec;   /* how long it pays to spin; adapted */
-    uint64_t ended_nsec;  /* of the last call */
+    uint64_t ended_nsec;  /* of the last slot */
     uint32_t n_misses;
     bool may_spin;        /* more than one CPU */
+    bool brief;           /* private copy */
     uint32_t n_free, free_slots[LANE_SLOTS];
     uint32_t generation[LANE_SLOTS]; /* private truth */
+    struct lane_pushed pushed[LANE_SLOTS];
 };
 
 struct lane_call {
-    uint32_t bind, argc;
-    const void *args; /* each with its NUL */
-    size_t args_size; /* with the input at most LANE_ROOM - 16 */
+    const char *const *args;
+    size_t n_args;
     const void *input;
     size_t input_size;
-    size_t room; /* for output: cut off at LANE_OUTPUT */
-    uint64_t timeout_usec;
+    size_t room; /* for output */
 };
 
 /* What came back. Texts are copies; output points into the slot: copy it out once, before lane_client_free_slot(). */
@@ -209,19 +257,33 @@ struct lane_result {
 
 int lane_client_init(struct lane_client *c, int memory_fd, int grant_fd, bool may_spin);
 void lane_client_deinit(struct lane_client *c);
-/* Whether a call would be taken: slot, room, credit, an executor. */
-bool lane_client_fits(const struct lane_client *c, size_t args_size, size_t input_size, size_t room);
+/* Whether there is a slot for a call: credit, an executor. */
+bool lane_client_has_room(const struct lane_client *c);
 bool lane_client_dry(const struct lane_client *c); /* no calls are allowed for now */
 /* True: the lane is dead, and will not be alive again. */
 bool lane_client_lost(const struct lane_client *c);
 bool lane_client_allowed(const struct lane_client *c, uint32_t bind);
-/* Pushes a call that fits. *ret_spin: it may pay to spin for its end: nobody had to be woken for it, or it is one of many that
- * come one behind the other, and whoever is woken stays awake for the next. */
-uint32_t lane_client_push(struct lane_client *c, const struct lane_call *call, bool *ret_spin);
+/* A slot, which there is; then its calls, in their order; then lane_client_push(), or with none of them lane_client_free_slot(). */
+uint32_t lane_client_begin(struct lane_client *c);
+/* False: it does not fit behind those before it. */
+bool lane_client_add(struct lane_client *c, uint32_t slot, const struct lane_call *call);
+/* lane_client_ring() is to follow. */
+void lane_client_push(struct lane_client *c, uint32_t slot, uint32_t bind, uint64_t timeout_usec);
+/* n slots were pushed. brief: they and all that is under way are over before another worker would be awake. *ret_spin: it may pay to spin
+ * for an end: nobody had to be woken, or it is one of many that come one behind the other, and whoever is woken stays awake for the
+ * next. True: nobody was woken, because somebody looks on: where that takes long after all, lane_client_press(). */
+bool lane_client_ring(struct lane_client *c, uint32_t n, bool brief, bool *ret_spin);
+/* It is not brief: all workers may come. */
+void lane_client_press(struct lane_client *c);
 /* Waits at most so long. True: it has ended. */
 bool lane_client_wait(struct lane_client *c, uint32_t slot, bool spin, uint64_t timeout_usec);
 bool lane_client_ended(struct lane_client *c, uint32_t slot); /* a look */
-void lane_client_cancel(struct lane_client *c, uint32_t slot);
-/* Of a call that has ended. */
+/* Those behind the one that has its turn will not be begun any more; which one that is. */
+uint32_t lane_client_close(struct lane_client *c, uint32_t slot);
+/* Of a slot that has ended: which call had its turn last. */
+uint32_t lane_client_last(struct lane_client *c, uint32_t slot);
+/* Of a call before that one. */
+void lane_client_end(struct lane_client *c, uint32_t slot, uint32_t item, struct lane_end *ret, const void **ret_output);
+/* Of that one. */
 void lane_client_result(struct lane_client *c, uint32_t slot, struct lane_result *ret);
 void lane_client_free_slot(struct lane_client *c, uint32_t slot);

@@ -358,7 +358,7 @@ struct wsd_call_request {
 };
 
 /* How it ended. Set size to sizeof(struct wsd_call_result) before the call. Texts are never NULL and live until the next
- * wsd_call() on the handle. Fields are appended. Since 0.1. */
+ * wsd_call() or wsd_calls() on the handle is over. Fields are appended. Since 0.1. */
 struct wsd_call_result {
     size_t size;
     enum wsd_job_state state; /* a final one */
@@ -367,6 +367,7 @@ struct wsd_call_result {
     const char *error, *status;
     uint64_t run_usec, cpu_usec;
     bool direct; /* it went by a direct lane */
+    int code;    /* 0; or why there is no result: what wsd_call() returned of it, or would have. Since 0.1. */
 };
 
 /* Runs one job and waits for its end: the fastest way to call a small function again and again. After some calls the
@@ -386,6 +387,18 @@ struct wsd_call_result {
  * wsd_client_exit() is 125 where it may have run). Since 0.1. */
 WSD_EXPORT int wsd_call(struct wsd_client *client, const struct wsd_call_request *request,
                         struct wsd_call_result *ret_result);
+
+/* n calls as of wsd_call(), of which as many as 256 are under way at a time, in any order: the fastest way to call small functions
+ * many times. results[i] is that of requests[i]; only the size of the first of each is looked at, and the others have it, too. What a
+ * request points to stays until the end, and no two outputs overlap. By a direct lane brief calls of one function whose requests follow
+ * one another, with the same two pointers to its names, flags and timeout, go together, up to 32 that one worker runs one behind
+ * the other; who waits for another call of them gets it after 5 ms at the latest. There are 64 slots, so that many calls at least can
+ * wait for each other.
+ *
+ * 0: each has ended, as its result says, also where that is a failure. Else the code of the first one, in the order of the requests,
+ * that has no result; all the others have been made nevertheless. -EINVAL and -ENOMEM may also come before any of them, with no result
+ * touched. n 0 does nothing. Since 0.1. */
+WSD_EXPORT int wsd_calls(struct wsd_client *client, const struct wsd_call_request *requests, struct wsd_call_result *results, size_t n);
 
 /* --- batches: many jobs of one function as a unit --------------------------------------------------------------- */
 

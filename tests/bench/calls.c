@@ -23,6 +23,7 @@
 
 #define CALLS     20000u
 #define FLIGHT    256u
+#define DIRECT_N  20000u
 #define PIPE_NSEC 2000000000u
 #define CLIENTS   64u
 #define SMALL     16u
@@ -192,6 +193,44 @@ static void bench_pipeline(bool arrays)
     say(params, "ns/job", (double)(servers_sum(1) - cpu) / (double)f.n);
     f.ending = true;
     wsd_client_free(f.client);
+    stop_wsd();
+}
+
+/* By a direct lane: 256 are under way as long as there are so many. Each answer is looked at. */
+static void bench_direct(void)
+{
+    static struct wsd_call_request requests[DIRECT_N];
+    static struct wsd_call_result results[DIRECT_N];
+    static char outputs[DIRECT_N][SMALL];
+    uint64_t begin, now, cpu, n = 0, n_direct = 0;
+
+    start_wsd();
+    struct wsd_client *client = open_client();
+    for (size_t i = 0; i < DIRECT_N; i++) {
+        requests[i] = (struct wsd_call_request){.size = sizeof(requests[i]), .plugin = "work", .function = "echo",
+                                                .input = "0123456789abcdef", .input_size = SMALL, .output = outputs[i], .output_room = SMALL};
+        results[i].size = sizeof(results[i]);
+    }
+    for (int i = 0; i < 100000 && !(results[0].direct && results[0].code == 0); i++)
+        wsd_call(client, requests, results);
+    cpu = servers_sum(1);
+    begin = now_nsec();
+    do {
+        if (wsd_calls(client, requests, results, DIRECT_N) < 0)
+            give_up(wsd_client_error(client));
+        for (size_t i = 0; i < DIRECT_N; i++) {
+            if (results[i].state != WSD_JOB_SUCCEEDED || results[i].output_size != SMALL || memcmp(outputs[i], "0123456789abcdef", SMALL) != 0)
+                give_up("wrong answer");
+            n_direct += results[i].direct;
+        }
+        n += DIRECT_N;
+        now = now_nsec();
+    } while (now - begin < PIPE_NSEC);
+    if (n_direct < n - n / 100)
+        give_up("calls went by the socket");
+    say("lane=direct,flight=256", "ns/job", (double)(now - begin) / (double)n);
+    say("lane=direct,flight=256,cpu=server", "ns/job", (double)(servers_sum(1) - cpu) / (double)n);
+    wsd_client_free(client);
     stop_wsd();
 }
 
@@ -585,7 +624,7 @@ int main(int argc, char **argv)
     if (!strcmp(argv[1], "call"))
         bench_call();
     else if (!strcmp(argv[1], "pipeline"))
-        bench_pipeline(false), bench_pipeline(true);
+        bench_pipeline(false), bench_pipeline(true), bench_direct();
     else if (!strcmp(argv[1], "clients"))
         bench_clients();
     else if (!strcmp(argv[1], "payload"))

@@ -48,12 +48,22 @@ static void begin(void)
 static void push(void)
 {
     char bytes[64] = {0};
-    struct lane_call call = {.bind = (uint32_t)take(1), .argc = (uint32_t)take(1), .args = bytes, .input = bytes,
-                             .args_size = take(1) % 32, .input_size = take(1) % 32, .room = take(2) % (LANE_OUTPUT + 1)};
-    bool spin;
+    const char *const args[] = {bytes, bytes + 8};
+    uint32_t n = (uint32_t)take(1) % 5;
+    bool spin, any = false;
 
-    if (lane_client_fits(&client, call.args_size, call.input_size, call.room))
-        lane_client_push(&client, &call, &spin);
+    if (!lane_client_has_room(&client))
+        return;
+    uint32_t slot = lane_client_begin(&client);
+    while (n-- > 0)
+        any |= lane_client_add(&client, slot, &(struct lane_call){.args = args, .n_args = take(1) % 3, .input = bytes,
+                                                                  .input_size = take(1) % 32, .room = take(2) % (LANE_OUTPUT + 1)});
+    if (!any) {
+        lane_client_free_slot(&client, slot);
+        return;
+    }
+    lane_client_push(&client, slot, (uint32_t)take(1), 0);
+    lane_client_ring(&client, 1, take(1) & 1, &spin);
 }
 
 static void poke(void)
@@ -69,22 +79,26 @@ static void poke(void)
     case 3: atomic_store(&front.memory->ring[where % LANE_SLOTS], ring_word((uint32_t)value, (uint32_t)(value >> 32 & 63))); break;
     case 4: atomic_store(&s->state, value); break;
     case 5: atomic_store(&s->state, ring_word((uint32_t)(1 + (value >> 8) % 3), (uint32_t)(value % 5))); break;
-    case 6: s->args_size = (uint32_t)value; break;
-    case 7: s->input_size = (uint32_t)value; break;
-    case 8: s->room = (uint32_t)value; break;
+    case 6: s->size = (uint32_t)value; break;
+    case 7: s->n_items = (uint32_t)value; break;
+    case 8: atomic_store(&s->turn, (uint32_t)value); break;
     case 9: s->output_size = (uint32_t)value; break;
     case 10: s->outcome = (uint32_t)value; break;
     case 11: memset(s->error, (int)value, sizeof(s->error)); break;
     case 12: memset(s->bytes, (int)value, sizeof(s->bytes)); break;
+    case 13: memcpy(s->bytes + where % 128 * 16, &value, 8); break; /* where items are */
+    case 14: s->ends[where % (LANE_ITEMS - 1)].output_size = (uint32_t)value; break;
     default: memcpy(memory + where % (sizeof(*clean) - 8), &value, 8);
     }
 }
 
 static void check_request(const struct lane_request *q)
 {
-    FUZZ_CHECK(q->args_size <= LANE_ROOM && q->room <= LANE_OUTPUT);
-    FUZZ_CHECK(q->input_at >= q->args_size && q->input_at <= LANE_ROOM && q->input_size <= LANE_ROOM - q->input_at);
-    FUZZ_CHECK(q->args_size == 0 || q->bytes[q->args_size - 1] == 0);
+    FUZZ_CHECK(q->item < q->n_items && q->n_items <= LANE_ITEMS);
+    FUZZ_CHECK(q->args_at <= LANE_ROOM && q->args_size <= LANE_ROOM - q->args_at);
+    FUZZ_CHECK(q->output_at <= LANE_OUTPUT && q->room <= LANE_OUTPUT - q->output_at);
+    FUZZ_CHECK(q->input_at >= q->args_at + q->args_size && q->input_at <= LANE_ROOM && q->input_size <= LANE_ROOM - q->input_at);
+    FUZZ_CHECK(q->args_size == 0 || q->bytes[q->args_at + q->args_size - 1] == 0);
 }
 
 static void work(void)
@@ -104,8 +118,17 @@ static void work(void)
         return;
     check_request(&q);
     FUZZ_CHECK(!lane_back_allowed(&back, q.bind) || q.bind == 1);
+    for (uint32_t turns = (uint32_t)take(1) % 6; turns--;) {
+        struct lane_end end = {.output_size = MIN(q.room, (uint32_t)take(2))};
+        uint32_t item = q.item;
+
+        if (!lane_back_turn(&back, slot, &q, &end, output))
+            break;
+        FUZZ_CHECK(q.item == item + 1);
+        check_request(&q);
+    }
     if (take(1) & 1)
-        lane_back_answer(&back, slot, generation,
+        lane_back_answer(&back, slot, generation, q.output_at,
                          &(struct lane_answer){.output = output, .output_size = MIN(q.room, (uint32_t)take(2))});
 }
 
@@ -128,6 +151,21 @@ static void result(void)
 
     if (!lane_client_ended(&client, slot))
         return;
+    if (client.pushed[slot].n == 0)
+        return;
+    if (take(1) & 1)
+        FUZZ_CHECK(lane_client_close(&client, slot) < client.pushed[slot].n);
+    uint32_t last = lane_client_last(&client, slot);
+    FUZZ_CHECK(last < client.pushed[slot].n);
+    for (uint32_t i = 0; i < last; i++) {
+        const void *from;
+        struct lane_end end;
+
+        lane_client_end(&client, slot, i, &end, &from);
+        FUZZ_CHECK((const uint8_t *)from + end.output_size <= client.memory->slots[slot].output + LANE_OUTPUT);
+        for (size_t k = 0; k < end.output_size; k++)
+            (void)((const volatile uint8_t *)from)[k];
+    }
     lane_client_result(&client, slot, &r);
     FUZZ_CHECK(r.output_size <= LANE_OUTPUT && r.outcome <= LANE_AGAIN);
     FUZZ_CHECK(memchr(r.error, 0, sizeof(r.error)) && memchr(r.status, 0, sizeof(r.status)));

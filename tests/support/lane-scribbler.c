@@ -60,13 +60,21 @@ static void almost_call(void)
     uint64_t tail = atomic_load(&memory->tail);
 
     s->bind = (uint32_t)(next() % 3 ? 0 : next());
-    s->argc = (uint32_t)(next() % 5);
-    s->args_size = (uint32_t)(next() % 4 ? next() % 40 : next());
-    s->input_size = (uint32_t)(next() % 4 ? next() % 40 : next());
-    s->room = (uint32_t)(next() % 3000);
+    s->n_items = (uint32_t)(next() % 8 ? next() % 4 : next());
+    s->size = (uint32_t)(next() % 8 ? next() % 400 : next());
     s->timeout_usec = next() % 3 ? 0 : next();
-    for (uint32_t i = 0; i < 40; i++)
-        s->bytes[i] = (uint8_t)(next() % 2 ? next() : 0);
+    atomic_store(&s->turn, 0);
+    for (uint32_t i = 0, at = 0; i < 4; i++) {
+        struct lane_item item = {.argc = (uint32_t)(next() % 5),
+                                 .args_size = (uint32_t)(next() % 8 ? next() % 40 : next()),
+                                 .input_size = (uint32_t)(next() % 8 ? next() % 40 : next()),
+                                 .room = (uint32_t)(next() % 1000)};
+
+        memcpy(s->bytes + at, &item, sizeof(item));
+        for (uint32_t k = 0; k < 40; k++)
+            s->bytes[at + sizeof(item) + k] = (uint8_t)(next() % 8 ? 0 : next());
+        at += 32 + (item.args_size + item.input_size) / 16 % 8 * 16;
+    }
     atomic_store(&s->state, ring_word(generation, LANE_QUEUED));
     atomic_store(&memory->ring[tail % LANE_SLOTS], ring_word(generation, slot));
     atomic_store(&memory->tail, tail + 1);
@@ -80,7 +88,7 @@ static void *scribble(void *arg)
     for (;;) {
         uint64_t value = next(), where = next();
 
-        switch (next() % 8) {
+        switch (next() % 9) {
         case 0: memcpy(bytes + where % (sizeof(*memory) - 8), &value, 8); break;
         case 1: atomic_store(&memory->ring[where % LANE_SLOTS], value); break;
         case 2: atomic_store(&memory->tail, next() % 16 ? atomic_load(&memory->tail) + value % 70 : value); break;
@@ -88,6 +96,7 @@ static void *scribble(void *arg)
         case 4: atomic_store(&memory->bell.waiters, (uint32_t)value); break;
         case 5: atomic_store(&memory->slots[where % LANE_SLOTS].done.waiters, (uint32_t)value); break;
         case 6: ring_bell(); break;
+        case 7: atomic_store(&memory->slots[where % LANE_SLOTS].turn, (uint32_t)(value % 3 ? value % 4 : value)); break;
         default: almost_call();
         }
     }
@@ -101,13 +110,15 @@ static void push(uint32_t slot, uint32_t bind, const char *args, uint32_t size, 
     struct lane_slot *s = &memory->slots[slot];
     uint64_t tail = atomic_load(&memory->tail), word = ring_word(1000, LANE_QUEUED);
 
+    struct lane_item item = {.argc = argc, .args_size = size, .room = 100};
+
     s->bind = bind;
-    s->argc = argc;
-    memcpy(s->bytes, args, size);
-    s->args_size = size;
-    s->input_size = 0;
-    s->room = 100;
+    s->n_items = 1;
+    s->size = LANE_ROOM;
+    memcpy(s->bytes, &item, sizeof(item));
+    memcpy(s->bytes + sizeof(item), args, size);
     s->timeout_usec = 0;
+    atomic_store(&s->turn, 0);
     atomic_store(&s->cancel, 0);
     atomic_store(&s->state, word);
     atomic_store(&memory->ring[tail % LANE_SLOTS], ring_word(1000, slot));

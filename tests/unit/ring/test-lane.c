@@ -35,19 +35,59 @@ static void teardown(void)
     lane_front_deinit(&front);
 }
 
+static bool add(uint32_t slot, const char *input, size_t room)
+{
+    const char *const args[] = {"one", "two"};
+
+    return lane_client_add(&client, slot, &(struct lane_call){.args = args, .n_args = 2, .input = input, .input_size = strlen(input),
+                                                              .room = room});
+}
+
 static uint32_t push(const char *input)
 {
-    const char args[] = "one\0two";
-    struct lane_call call = {.bind = 3, .argc = 2, .args = args, .args_size = sizeof(args), .input = input,
-                             .input_size = strlen(input), .room = 100, .timeout_usec = 7};
+    uint32_t slot = lane_client_begin(&client);
     bool spin;
 
-    return lane_client_push(&client, &call, &spin);
+    ck_assert(add(slot, input, 100));
+    lane_client_push(&client, slot, 3, 7);
+    lane_client_ring(&client, 1, false, &spin);
+    return slot;
+}
+
+/* Calls whose inputs are the characters of this text, with room for 8 bytes of output each. */
+static uint32_t push_many(const char *inputs)
+{
+    uint32_t slot = lane_client_begin(&client);
+    bool spin;
+
+    for (; *inputs; inputs++)
+        ck_assert(add(slot, (const char[]){*inputs, 0}, 8));
+    lane_client_push(&client, slot, 3, 7);
+    lane_client_ring(&client, 1, false, &spin);
+    return slot;
+}
+
+static uint32_t take(struct lane_request *q, uint32_t *ret_generation)
+{
+    bool more;
+    uint32_t slot = lane_back_take(&back, ret_generation, &more);
+
+    ck_assert(lane_back_claim(&back, slot, *ret_generation));
+    ck_assert_int_eq(lane_back_read(&back, slot, q), 0);
+    return slot;
+}
+
+/* Its output is what is given, and it ran as many usec. */
+static bool turn(uint32_t slot, struct lane_request *q, const char *output)
+{
+    uint32_t size = (uint32_t)strlen(output);
+
+    return lane_back_turn(&back, slot, q, &(struct lane_end){.run_usec = size, .cpu_usec = 1, .output_size = size}, output);
 }
 
 static void answer(uint32_t slot, uint32_t generation, enum lane_outcome outcome, const char *output)
 {
-    lane_back_answer(&back, slot, generation,
+    lane_back_answer(&back, slot, generation, 0,
                      &(struct lane_answer){.outcome = outcome, .exit = 5, .worker = 1, .run_usec = 2, .cpu_usec = 3,
                                            .output = output, .output_size = (uint32_t)strlen(output), .error = "why",
                                            .status = "so"});
@@ -70,7 +110,7 @@ START_TEST(a_call_goes_there_and_back)
     ck_assert_uint_eq(q.argc, 2);
     ck_assert_uint_eq(q.timeout_usec, 7);
     ck_assert_uint_eq(q.room, 100);
-    ck_assert_mem_eq(q.bytes, "one\0two", 8);
+    ck_assert_mem_eq(q.bytes + q.args_at, "one\0two", 8);
     ck_assert_mem_eq(q.bytes + q.input_at, "input", 5);
     answer(slot, generation, LANE_ENDED, "output");
     ck_assert(lane_client_wait(&client, slot, true, 0));
@@ -106,10 +146,10 @@ END_TEST
 START_TEST(as_many_as_there_are_slots_and_credit)
 {
     for (uint32_t i = 0; i < LANE_SLOTS; i++) {
-        ck_assert(lane_client_fits(&client, 8, 1, 100));
+        ck_assert(lane_client_has_room(&client));
         push("x");
     }
-    ck_assert(!lane_client_fits(&client, 8, 1, 100));
+    ck_assert(!lane_client_has_room(&client));
     uint32_t generation, n = 0;
     bool more = true;
     for (; lane_back_take(&back, &generation, &more) != RING_NONE; n++)
@@ -120,15 +160,33 @@ END_TEST
 
 START_TEST(credit_and_sizes_have_their_limits)
 {
+    static char long_one[LANE_ROOM];
+    const char *const args[] = {long_one};
+    const size_t most = LANE_ROOM - sizeof(struct lane_item);
+    struct lane_call call = {.args = args, .input = long_one};
+    struct {
+        size_t arg, input, room;
+        bool fits;
+    } cases[] = {{0, 0, LANE_OUTPUT, true}, {0, 0, LANE_OUTPUT + 1, false}, {0, 0, SIZE_MAX, false}, {0, most, 0, true},
+                 {0, most + 1, 0, false}, {0, SIZE_MAX, 0, false}, {most, 0, 0, true}, {most + 1, 0, 0, false}, {17, most - 32, 0, true},
+                 {17, most - 31, 0, false}, {2000, 0, LANE_OUTPUT, true}, {1000, 1000, LANE_OUTPUT, true}};
+
     lane_front_credit(&front, 1);
-    ck_assert(lane_client_fits(&client, 0, 0, LANE_OUTPUT));
-    ck_assert(!lane_client_fits(&client, 0, 0, LANE_OUTPUT + 1));
-    ck_assert(lane_client_fits(&client, LANE_ROOM - 16, 0, 0));
-    ck_assert(lane_client_fits(&client, LANE_ROOM - 17, 1, 0));
-    ck_assert(!lane_client_fits(&client, LANE_ROOM - 16, 1, 0));
-    ck_assert(!lane_client_fits(&client, 0, SIZE_MAX, 0));
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        ck_assert(lane_client_has_room(&client));
+        uint32_t slot = lane_client_begin(&client);
+
+        memset(long_one, 'x', sizeof(long_one));
+        if (cases[i].arg)
+            long_one[cases[i].arg - 1] = 0;
+        call.n_args = cases[i].arg != 0;
+        call.input_size = cases[i].input;
+        call.room = cases[i].room;
+        ck_assert_msg(lane_client_add(&client, slot, &call) == cases[i].fits, "case %zu", i);
+        lane_client_free_slot(&client, slot);
+    }
     push("x");
-    ck_assert(!lane_client_fits(&client, 0, 0, 0));
+    ck_assert(!lane_client_has_room(&client));
     lane_front_credit(&front, 0);
     ck_assert(lane_client_dry(&client));
     ck_assert_uint_eq(lane_back_credit(&back), 0);
@@ -176,19 +234,30 @@ END_TEST
 
 START_TEST(requests_that_lie_about_their_size_are_refused)
 {
-    static const struct {
+    const uint32_t most = LANE_ROOM - sizeof(struct lane_item), first = 32, ok = LANE_ROOM;
+    const struct {
+        uint32_t n, size, item; /* which one lies */
         uint32_t args, input, room;
-    } lies[] = {{LANE_ROOM + 1, 0, 0}, {UINT32_MAX, 0, 0}, {0, LANE_ROOM + 1, 0}, {0, UINT32_MAX, 0},
-                {LANE_ROOM - 1, 1, 0}, {8, LANE_ROOM - 8, 0}, {8, 0, LANE_OUTPUT + 1}, {7, 0, 0}};
+    } lies[] = {{0, ok, 0, 8, 0, 0},          {LANE_ITEMS + 1, ok, 0, 8, 0, 0}, {UINT32_MAX, ok, 0, 8, 0, 0}, {1, LANE_ROOM + 1, 0, 8, 0, 0},
+                {1, UINT32_MAX, 0, 8, 0, 0},  {1, 15, 0, 0, 0, 0},              {1, 23, 0, 8, 0, 0},          {2, first + 15, 1, 0, 0, 0},
+                {1, ok, 0, most + 1, 0, 0},   {1, ok, 0, UINT32_MAX, 0, 0},     {1, ok, 0, 0, most + 1, 0},   {1, ok, 0, 0, UINT32_MAX, 0},
+                {1, ok, 0, 8, most - 15, 0},  {1, ok, 0, 8, 0, LANE_OUTPUT + 1}, {1, ok, 0, 7, 0, 0},         {2, ok, 1, 8, UINT32_MAX, 0},
+                {2, ok, 1, 8, 0, LANE_OUTPUT - 15}, {2, ok, 1, 7, 0, 0}};
     struct lane_request q;
-    uint32_t slot = push("");
+    uint32_t slot = push_many("ab");
     struct lane_slot *s = &client.memory->slots[slot];
+    struct lane_item item;
 
-    s->args_size = lies[_i].args;
-    s->input_size = lies[_i].input;
-    s->room = lies[_i].room;
-    memset(s->bytes, 'x', sizeof(s->bytes));
-    s->bytes[7] = 0;
+    ck_assert_int_eq(lane_back_read(&back, slot, &q), 0);
+    if (_i >= (int)(sizeof(lies) / sizeof(*lies)))
+        return;
+    s->n_items = lies[_i].n;
+    s->size = lies[_i].size;
+    uint8_t *at = s->bytes + lies[_i].item * 48; /* head, arguments, input: 16 bytes each */
+    memcpy(&item, at, sizeof(item));
+    ck_assert_uint_eq(item.args_size, 8);
+    item = (struct lane_item){.argc = 2, .args_size = lies[_i].args, .input_size = lies[_i].input, .room = lies[_i].room};
+    memcpy(at, &item, sizeof(item));
     ck_assert_int_eq(lane_back_read(&back, slot, &q), -EBADMSG);
 }
 END_TEST
@@ -222,6 +291,10 @@ START_TEST(an_answer_that_lies_does_not_lead_outside)
     ck_assert_uint_le(r.output_size, LANE_OUTPUT);
     ck_assert_int_eq(r.outcome, LANE_INTERRUPTED);
     ck_assert_uint_eq(strlen(r.error), RING_TEXT - 1);
+    atomic_store(&s->turn, UINT32_MAX);
+    ck_assert_uint_eq(lane_client_last(&client, slot), 0);
+    atomic_store(&s->turn, 7);
+    ck_assert_uint_eq(lane_client_close(&client, slot), 0);
     atomic_store(&s->state, 12345);
     ck_assert(lane_client_ended(&client, slot));
     lane_client_result(&client, slot, &r);
@@ -250,7 +323,7 @@ START_TEST(a_death_gives_each_call_a_verdict)
     lane_client_result(&client, running, &r);
     ck_assert_int_eq(r.outcome, LANE_CRASHED);
     ck_assert_str_eq(r.error, "it crashed");
-    ck_assert(lane_client_lost(&client) && !lane_client_fits(&client, 0, 0, 0));
+    ck_assert(lane_client_lost(&client) && !lane_client_has_room(&client));
 }
 END_TEST
 
@@ -263,6 +336,180 @@ START_TEST(what_is_pushed_into_a_dead_lane_comes_back_untouched)
     ck_assert(lane_client_ended(&client, slot));
     lane_client_result(&client, slot, &r);
     ck_assert_int_eq(r.outcome, LANE_UNTOUCHED);
+}
+END_TEST
+
+/* --- several calls in a slot ------------------------------------------------------------------------------------------- */
+
+static void check_end(uint32_t slot, uint32_t item, const char *output)
+{
+    const void *from;
+    struct lane_end end;
+
+    lane_client_end(&client, slot, item, &end, &from);
+    ck_assert_uint_eq(end.output_size, strlen(output));
+    ck_assert_mem_eq(from, output, strlen(output));
+    ck_assert_uint_eq(end.run_usec, strlen(output));
+    ck_assert_uint_eq(end.cpu_usec, 1);
+}
+
+START_TEST(calls_that_share_a_slot_have_their_turns)
+{
+    struct lane_request q;
+    struct lane_result r;
+    uint32_t generation, slot = push_many("abc");
+
+    ck_assert_uint_eq(take(&q, &generation), slot);
+    for (uint32_t i = 0; i < 3; i++) {
+        ck_assert_uint_eq(q.item, i);
+        ck_assert_uint_eq(q.argc, 2);
+        ck_assert_uint_eq(q.room, 8);
+        ck_assert_uint_eq(q.input_size, 1);
+        ck_assert_mem_eq(q.bytes + q.args_at, "one\0two", 8);
+        ck_assert_uint_eq(q.bytes[q.input_at], (uint8_t)"abc"[i]);
+        if (i < 2)
+            ck_assert(turn(slot, &q, i ? "the 2nd" : "first"));
+    }
+    ck_assert(!turn(slot, &q, "x")); /* there is none */
+    lane_back_answer(&back, slot, generation, q.output_at, &(struct lane_answer){.exit = 5, .output = "last", .output_size = 4});
+    ck_assert(lane_client_ended(&client, slot));
+    ck_assert_uint_eq(lane_client_last(&client, slot), 2);
+    check_end(slot, 0, "first");
+    check_end(slot, 1, "the 2nd");
+    lane_client_result(&client, slot, &r);
+    ck_assert_int_eq(r.outcome, LANE_ENDED);
+    ck_assert_int_eq(r.exit, 5);
+    ck_assert_uint_eq(r.output_size, 4);
+    ck_assert_mem_eq(r.output, "last", 4);
+}
+END_TEST
+
+START_TEST(as_many_share_a_slot_as_it_has_room_for)
+{
+    uint32_t slot = lane_client_begin(&client), n;
+    struct lane_request q;
+    bool spin;
+
+    for (n = 0; add(slot, "x", 0); n++)
+        ;
+    ck_assert_uint_eq(n, LANE_ITEMS);
+    lane_client_push(&client, slot, 3, 7);
+    lane_client_ring(&client, 1, false, &spin);
+    ck_assert_int_eq(lane_back_read(&back, slot, &q), 0);
+    slot = lane_client_begin(&client);
+    for (n = 0; add(slot, "x", LANE_OUTPUT / 4); n++)
+        ;
+    ck_assert_uint_eq(n, 4);
+    lane_client_push(&client, slot, 3, 7);
+    lane_client_ring(&client, 1, false, &spin);
+    ck_assert_int_eq(lane_back_read(&back, slot, &q), 0);
+    slot = lane_client_begin(&client);
+    for (n = 0; add(slot, "as much as goes into 32 bytes...", LANE_OUTPUT / 16 + 1); n++)
+        ;
+    ck_assert_uint_eq(n, 14); /* each takes up to the next 16 */
+    lane_client_push(&client, slot, 3, 7);
+    lane_client_ring(&client, 1, false, &spin);
+    ck_assert_int_eq(lane_back_read(&back, slot, &q), 0);
+    char *much = malloc(480);
+    memset(much, 'x', 479);
+    much[479] = 0;
+    slot = lane_client_begin(&client);
+    for (n = 0; add(slot, much, 1); n++)
+        ;
+    ck_assert_uint_eq(n, 4); /* 16 + 16 + 480 bytes each */
+    free(much);
+}
+END_TEST
+
+START_TEST(what_is_closed_goes_no_further)
+{
+    struct lane_request q;
+    struct lane_result r;
+    uint32_t generation, slot = push_many("abcd");
+
+    take(&q, &generation);
+    ck_assert(turn(slot, &q, "x"));
+    ck_assert_uint_eq(lane_client_close(&client, slot), 1);
+    ck_assert(!turn(slot, &q, "y"));
+    ck_assert_uint_eq(q.item, 1);
+    lane_back_answer(&back, slot, generation, q.output_at, &(struct lane_answer){.output = "y", .output_size = 1});
+    ck_assert_uint_eq(lane_client_last(&client, slot), 1);
+    check_end(slot, 0, "x");
+    lane_client_result(&client, slot, &r);
+    ck_assert_mem_eq(r.output, "y", 1);
+    lane_client_free_slot(&client, slot);
+    slot = push_many("ab"); /* before it was begun */
+    ck_assert_uint_eq(lane_client_close(&client, slot), 0);
+    take(&q, &generation);
+    ck_assert(!turn(slot, &q, "x"));
+    lane_client_free_slot(&client, slot);
+    slot = push_many("ab"); /* and for the next ones it is open again */
+    take(&q, &generation);
+    ck_assert(turn(slot, &q, "x"));
+}
+END_TEST
+
+START_TEST(what_is_cancelled_goes_no_further)
+{
+    struct lane_request q;
+    uint32_t generation, slot = push_many("abc");
+
+    take(&q, &generation);
+    lane_front_cancel(&front);
+    ck_assert(!turn(slot, &q, "x"));
+}
+END_TEST
+
+START_TEST(a_verdict_is_that_of_the_one_that_had_its_turn)
+{
+    struct lane_request q;
+    struct lane_result r;
+    uint32_t generation, slot = push_many("abc");
+
+    take(&q, &generation);
+    ck_assert(turn(slot, &q, "x"));
+    lane_front_lost(&front);
+    ck_assert(lane_front_judge(&front, slot, generation, LANE_RUNNING, LANE_CRASHED, "it crashed"));
+    ck_assert_uint_eq(lane_client_last(&client, slot), 1);
+    check_end(slot, 0, "x");
+    lane_client_result(&client, slot, &r);
+    ck_assert_int_eq(r.outcome, LANE_CRASHED);
+}
+END_TEST
+
+START_TEST(a_worker_believes_no_turn_of_its_client)
+{
+    struct lane_request q;
+    uint32_t generation, slot = push_many("abc");
+    struct lane_slot *s = &client.memory->slots[slot];
+
+    take(&q, &generation);
+    atomic_store(&s->turn, 2);
+    s->n_items = 1000;
+    memset(s->bytes, 0xff, sizeof(s->bytes));
+    ck_assert(!turn(slot, &q, "x")); /* that was not his */
+    atomic_store(&s->turn, 0);
+    ck_assert(turn(slot, &q, "x"));
+    ck_assert(turn(slot, &q, "x"));
+    ck_assert_uint_eq(q.bytes[q.input_at], 'c'); /* he has a copy */
+    ck_assert(!turn(slot, &q, "x"));
+}
+END_TEST
+
+START_TEST(ends_that_lie_do_not_lead_outside)
+{
+    uint32_t slot = push_many("abc");
+    struct lane_slot *s = &client.memory->slots[slot];
+    const void *from;
+    struct lane_end end;
+
+    s->ends[0].output_size = s->ends[1].output_size = UINT32_MAX;
+    atomic_store(&s->turn, 2);
+    for (uint32_t i = 0; i < 2; i++) {
+        lane_client_end(&client, slot, i, &end, &from);
+        ck_assert_uint_eq(end.output_size, 16); /* up to the next one's */
+        ck_assert_ptr_eq(from, s->output + 16 * i);
+    }
 }
 END_TEST
 
@@ -319,12 +566,19 @@ int main(void)
     tcase_add_test(c, only_what_wsd_allows_may_be_called);
     tcase_add_test(c, the_grant_cannot_be_written_by_others);
     tcase_add_test(c, what_cannot_be_a_lane_is_not_mapped);
-    tcase_add_loop_test(c, requests_that_lie_about_their_size_are_refused, 0, 8);
+    tcase_add_loop_test(c, requests_that_lie_about_their_size_are_refused, 0, 19);
     tcase_add_test(c, a_ring_that_lies_gives_nothing);
     tcase_add_test(c, an_answer_that_lies_does_not_lead_outside);
     tcase_add_test(c, a_death_gives_each_call_a_verdict);
     tcase_add_test(c, what_is_pushed_into_a_dead_lane_comes_back_untouched);
     tcase_add_test(c, nobody_sleeps_for_ever);
+    tcase_add_test(c, calls_that_share_a_slot_have_their_turns);
+    tcase_add_test(c, as_many_share_a_slot_as_it_has_room_for);
+    tcase_add_test(c, what_is_closed_goes_no_further);
+    tcase_add_test(c, what_is_cancelled_goes_no_further);
+    tcase_add_test(c, a_verdict_is_that_of_the_one_that_had_its_turn);
+    tcase_add_test(c, a_worker_believes_no_turn_of_its_client);
+    tcase_add_test(c, ends_that_lie_do_not_lead_outside);
     suite_add_tcase(s, c);
     SRunner *r = srunner_create(s);
     srunner_run_all(r, CK_ENV);

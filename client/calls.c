@@ -1,0 +1,578 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * calls.c: wsd_call() and wsd_calls(): jobs that are awaited: by a direct lane (ring/lane.h) where there is one, else by the socket.
+ * Owns what is under way of one of these calls, on its stack. One thread a handle.
+ * Keeps: one answer a call, whichever way; what wsd calls untouched, or idempotent and begun, is submitted again, once and by the
+ * socket. Brief calls of one function share a slot, where one worker runs them one behind the other; one that takes longer than its
+ * like did keeps those behind it from other workers for HELD_USEC.
+ * Does not know how a lane comes and goes (lane.c). */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "lane.h"
+
+#define AHEAD_MAX       256u    /* calls under way */
+#define SLICE_USEC      100000u /* between looks at the connection while direct calls run */
+#define WAITS_SLICES    10u     /* wsd hears of a long wait after the first and then each so many */
+#define HELD_USEC       5000u   /* until those behind a call in its slot are taken back */
+#define BUNDLE_RUN_USEC 100u    /* that the calls of a slot may take together */
+#define BRIEF_STEP      4u      /* one more shares a slot for so many that took no time */
+#define BRIEF_MAX       (BRIEF_STEP * LANE_ITEMS)
+#define SHARES          8u      /* into which what there is to do is cut at least: for other workers */
+#define DECAY           6u      /* what the last ones took at most is forgotten by 1/64 a call */
+#define MEAN            3u      /* and what they took, by 1/8 */
+#define SURPRISE_USEC   1u
+#define BETWEEN_NSEC    100u    /* of which a worker needs so many to go from one to the next */
+
+/* A slot of the lane under way, with n calls. */
+struct flight {
+    struct function *function;
+    size_t first;
+    uint32_t n, slot;
+};
+
+struct part {
+    size_t first, end;
+};
+
+struct calls {
+    struct wsd_client *client;
+    struct lane *lane;
+    const char *requests; /* their size is that of the first one, and so with results */
+    char *results;
+    size_t request_size, result_size, n;
+    size_t next; /* nobody has begun it; before it: */
+    struct part again[AHEAD_MAX]; /* was taken back, of other calls than those under way: so there are no more of them */
+    uint32_t n_again;
+    struct flight flights[LANE_SLOTS]; /* as they were pushed */
+    uint32_t n_flights, n_shared;      /* of these: with more calls than one */
+    uint32_t n_pushed;                 /* whose workers have not been called yet */
+    size_t n_direct, n_sent;           /* calls under way: by the lane, by the socket */
+    struct list sent;
+    uint32_t n_slices; /* of waiting */
+    bool quiet;        /* nobody was woken for some of them */
+    bool spin;
+    struct words *words;
+    size_t failed; /* the first one that has no result */
+    int error, exit;
+    uint64_t retry_usec;
+    char text[CODEC_TEXT_MAX];
+};
+
+/* --- requests and results ---------------------------------------------------------------------------------------------- */
+
+/* A request of whatever version; ret is room for it. */
+static const struct wsd_call_request *request_of(const struct calls *c, size_t i, struct wsd_call_request *ret)
+{
+    const char *at = c->requests + i * c->request_size;
+
+    if (c->request_size == sizeof(*ret))
+        return (const struct wsd_call_request *)(const void *)at;
+    *ret = (struct wsd_call_request){0};
+    memcpy(ret, at, MIN(c->request_size, sizeof(*ret)));
+    return ret;
+}
+
+static void set_result(struct calls *c, size_t i, struct wsd_call_result *from)
+{
+    from->size = c->result_size;
+    memcpy(c->results + i * c->result_size, from, MIN(c->result_size, sizeof(*from)));
+}
+
+/* It has no result; the words are the handle's last ones. */
+static void set_error(struct calls *c, size_t i, int error)
+{
+    struct wsd_call_result result = {.error = "", .status = "", .code = error};
+
+    set_result(c, i, &result);
+    if (c->error && c->failed < i)
+        return;
+    c->failed = i;
+    c->error = error;
+    c->exit = wsd_client_exit(c->client);
+    c->retry_usec = wsd_client_retry_usec(c->client);
+    snprintf(c->text, sizeof(c->text), "%s", wsd_client_error(c->client));
+}
+
+static void set_too_large(struct calls *c, size_t i)
+{
+    set_error(c, i, client_error(c->client, -EMSGSIZE, 74, "the output is larger than the room that was given"));
+}
+
+/* A copy that lives until the next call. */
+static const char *keep(struct calls *c, const char *text)
+{
+    size_t size = strlen(text) + 1;
+    struct words *w = size > 1 ? malloc(sizeof(*w) + size) : NULL;
+
+    if (!w)
+        return size > 1 ? "out of memory" : "";
+    memcpy(w->text, text, size);
+    w->next = c->words;
+    c->words = w;
+    return w->text;
+}
+
+/* --- by the socket ------------------------------------------------------------------------------------------------------- */
+
+struct sent {
+    struct list link;
+    struct calls *calls;
+    struct wsd_call *call;
+    size_t index, size;
+    bool over;
+};
+
+static int on_output(struct wsd_call *call, const void *data, size_t size, void *userdata)
+{
+    struct sent *s = userdata;
+    struct wsd_call_request room;
+    const struct wsd_call_request *q = request_of(s->calls, s->index, &room);
+
+    if (s->over || size > q->output_room - s->size) {
+        if (!s->over)
+            wsd_call_cancel(call);
+        s->over = true;
+        return 0;
+    }
+    memcpy((char *)q->output + s->size, data, size);
+    s->size += size;
+    return 0;
+}
+
+static void sent_free(struct sent *s)
+{
+    list_remove(&s->link);
+    s->calls->n_sent--;
+    wsd_call_free(s->call);
+    free(s);
+}
+
+static void on_done(struct wsd_call *call, int error, const struct wsd_job_info *info, const char *text, void *userdata)
+{
+    struct sent *s = userdata;
+    struct calls *c = s->calls;
+
+    if (error) {
+        set_error(c, s->index, error);
+    } else if (s->over) {
+        set_too_large(c, s->index);
+    } else {
+        struct wsd_call_result result = {.state = info->state,
+                                         .exit = info->exit,
+                                         .output_size = s->size,
+                                         .error = keep(c, info->error),
+                                         .status = keep(c, info->status),
+                                         .run_usec = info->run_usec,
+                                         .cpu_usec = info->cpu_usec};
+
+        set_result(c, s->index, &result);
+    }
+    s->call = call;
+    sent_free(s);
+}
+
+static void send_call(struct calls *c, size_t i)
+{
+    struct wsd_call_request room;
+    const struct wsd_call_request *q = request_of(c, i, &room);
+    struct wsd_submit submit = {.size = sizeof(submit),
+                                .plugin = q->plugin,
+                                .function = q->function,
+                                .args = q->args,
+                                .n_args = q->n_args,
+                                .input = q->input,
+                                .input_size = q->input_size,
+                                .timeout_usec = q->timeout_usec};
+    struct sent *s = malloc(sizeof(*s));
+    const struct wsd_callbacks callbacks = {.size = sizeof(callbacks), .output = on_output, .done = on_done, .userdata = s};
+
+    if (!s) {
+        set_error(c, i, client_error(c->client, -ENOMEM, 74, "out of memory"));
+        return;
+    }
+    *s = (struct sent){.calls = c, .index = i};
+    list_push_back(&c->sent, &s->link);
+    c->n_sent++;
+    int r = wsd_client_submit(c->client, &submit, &callbacks, &s->call);
+    if (r < 0) {
+        s->call = NULL;
+        set_error(c, i, r);
+        sent_free(s);
+    }
+}
+
+/* --- by the lane --------------------------------------------------------------------------------------------------------- */
+
+/* One that was interrupted is no rule: what is known at most doubles, beside a little, and what has been shown is halved. */
+static void learn(struct function *f, uint32_t n, uint64_t usec, uint64_t longest_usec)
+{
+    uint32_t most = 2 * f->run + (SURPRISE_USEC << DECAY), times = MIN(n, 1u << (DECAY - 1));
+    uint32_t run = MIN((uint32_t)MIN(longest_usec, (uint64_t)BUNDLE_RUN_USEC) << DECAY, most);
+    uint32_t mean = (uint32_t)MIN(MIN(usec, (uint64_t)n * BUNDLE_RUN_USEC) * 1000 / n, 2ull * f->nsec + SURPRISE_USEC * 1000);
+
+    f->nsec = n >= 1u << MEAN ? mean : f->nsec - (f->nsec >> MEAN) + (mean >> MEAN);
+    f->run = MAX(run, f->run - (f->run >> DECAY) * times);
+    f->n_brief = longest_usec < BUNDLE_RUN_USEC ? MIN(f->n_brief + n, BRIEF_MAX) : f->n_brief / 2;
+}
+
+/* Of this many that come: how many of them share a slot. */
+static uint32_t bundle_most(const struct function *f, size_t n)
+{
+    uint32_t run = 2 * BUNDLE_RUN_USEC / (2 * (f->run >> DECAY) + 1);
+    size_t share = (n + SHARES - 1) / SHARES;
+
+    return (uint32_t)MAX(MIN(MIN(share, (size_t)run), (size_t)MIN(f->n_brief / BRIEF_STEP, LANE_ITEMS)), (size_t)1);
+}
+
+static void take_back(struct calls *c, struct flight *f, uint32_t n)
+{
+    if (n >= f->n)
+        return;
+    c->again[c->n_again++] = (struct part){.first = f->first + n, .end = f->first + f->n};
+    c->n_shared--;
+    c->n_direct -= f->n - n;
+    f->n = n;
+    c->n_shared += n > 1;
+}
+
+static const struct {
+    enum wsd_job_state state;
+    int exit;
+} ends[] = {
+    [LANE_CANCELLED] = {WSD_JOB_CANCELLED, 130},
+    [LANE_TIMED_OUT] = {WSD_JOB_TIMED_OUT, 124},
+    [LANE_CRASHED] = {WSD_JOB_CRASHED, 70},
+    [LANE_INTERRUPTED] = {WSD_JOB_INTERRUPTED, 125},
+};
+
+/* Of the call that had its turn last. Returns how long it ran. */
+static uint64_t take_last(struct calls *c, const struct flight *f, size_t i)
+{
+    struct wsd_call_request room;
+    const struct wsd_call_request *q = request_of(c, i, &room);
+    struct wsd_call_result result = {.direct = true};
+    struct lane_result r;
+
+    lane_client_result(&c->lane->ring, f->slot, &r);
+    switch (r.outcome) {
+    case LANE_ENDED:
+        result.exit = r.exit >= 0 && r.exit <= 63 ? r.exit : 63;
+        result.state = result.exit ? WSD_JOB_FAILED : WSD_JOB_SUCCEEDED;
+        break;
+    case LANE_CANCELLED:
+    case LANE_TIMED_OUT:
+    case LANE_CRASHED:
+    case LANE_INTERRUPTED:
+        result.state = ends[r.outcome].state;
+        result.exit = ends[r.outcome].exit;
+        break;
+    case LANE_OVERFLOW:
+        set_too_large(c, i);
+        return r.run_usec;
+    default: /* REFUSED, UNTOUCHED, AGAIN */
+        send_call(c, i);
+        return BUNDLE_RUN_USEC;
+    }
+    result.output_size = MIN(r.output_size, q->output_room);
+    if (result.output_size)
+        memcpy(q->output, r.output, result.output_size);
+    result.run_usec = r.run_usec;
+    result.cpu_usec = r.cpu_usec;
+    result.error = keep(c, r.error);
+    result.status = keep(c, r.status);
+    set_result(c, i, &result);
+    return r.run_usec;
+}
+
+/* Its slot has ended. */
+static void take_flight(struct calls *c, struct flight *f)
+{
+    struct lane_client *ring = &c->lane->ring;
+    uint32_t last = MIN(lane_client_last(ring, f->slot), f->n - 1);
+    uint64_t longest = 0, sum = 0;
+
+    take_back(c, f, last + 1);
+    for (uint32_t i = 0; i < last; i++) {
+        struct wsd_call_result result = {.direct = true, .state = WSD_JOB_SUCCEEDED, .error = "", .status = ""};
+        struct wsd_call_request room;
+        const struct wsd_call_request *q = request_of(c, f->first + i, &room);
+        struct lane_end end;
+        const void *output;
+
+        lane_client_end(ring, f->slot, i, &end, &output);
+        result.output_size = MIN((size_t)end.output_size, q->output_room);
+        if (result.output_size)
+            memcpy(q->output, output, result.output_size);
+        result.run_usec = end.run_usec;
+        result.cpu_usec = end.cpu_usec;
+        longest = MAX(longest, result.run_usec);
+        sum += result.run_usec;
+        set_result(c, f->first + i, &result);
+    }
+    uint64_t run = take_last(c, f, f->first + last);
+    learn(f->function, last + 1, sum + run, MAX(longest, run));
+}
+
+static void flight_free(struct calls *c, uint32_t i)
+{
+    struct flight *f = &c->flights[i];
+
+    lane_client_free_slot(&c->lane->ring, f->slot);
+    lane_leave(c->lane);
+    c->n_direct -= f->n;
+    c->n_shared -= f->n > 1;
+    c->quiet = c->quiet && c->n_flights > 1;
+    memmove(f, f + 1, (--c->n_flights - i) * sizeof(*f));
+}
+
+/* What has ended. */
+static bool collect(struct calls *c)
+{
+    bool any = false;
+
+    for (uint32_t i = 0; i < c->n_flights;)
+        if (lane_client_ended(&c->lane->ring, c->flights[i].slot)) {
+            take_flight(c, &c->flights[i]);
+            flight_free(c, i);
+            any = true;
+        } else {
+            i++;
+        }
+    return any;
+}
+
+/* What is behind one that takes long goes to other workers. */
+static void let_go(struct calls *c)
+{
+    c->quiet = false;
+    lane_client_press(&c->lane->ring);
+    for (uint32_t i = 0; i < c->n_flights; i++) {
+        struct flight *f = &c->flights[i];
+
+        f->function->n_brief = 0;
+        take_back(c, f, f->n > 1 ? lane_client_close(&c->lane->ring, f->slot) + 1 : 1);
+    }
+}
+
+static bool alike(const struct wsd_call_request *a, const struct wsd_call_request *b)
+{
+    return a->plugin == b->plugin && a->function == b->function && a->flags == b->flags && a->timeout_usec == b->timeout_usec;
+}
+
+/* RING_WORTH_USEC: that or more, or nobody knows. */
+static uint32_t expected_usec(const struct function *f, size_t n)
+{
+    return f->n_brief < 2 * BRIEF_STEP ? RING_WORTH_USEC : (uint32_t)MIN(n * (f->nsec + BETWEEN_NSEC) / 1000, (uint64_t)RING_WORTH_USEC);
+}
+
+/* All that is under way is over before another worker would be awake. */
+static bool is_brief(const struct calls *c)
+{
+    uint64_t usec = 0;
+
+    for (uint32_t i = 0; i < c->n_flights; i++)
+        usec += expected_usec(c->flights[i].function, c->flights[i].n);
+    return usec < RING_WORTH_USEC;
+}
+
+/* How many went, from the first of this part; 0: it does not fit a lane. */
+static uint32_t push(struct calls *c, struct function *function, struct part part)
+{
+    struct lane_client *ring = &c->lane->ring;
+    uint32_t most = bundle_most(function, part.end - part.first), slot = lane_client_begin(ring), n = 0;
+    struct wsd_call_request first_room, room;
+    const struct wsd_call_request *first = request_of(c, part.first, &first_room);
+
+    for (; n < most && part.first + n < part.end && c->n_direct + c->n_sent + n < AHEAD_MAX; n++) {
+        const struct wsd_call_request *q = request_of(c, part.first + n, &room);
+        struct lane_call call = {.args = q->args, .n_args = q->n_args, .input = q->input, .input_size = q->input_size, .room = q->output_room};
+
+        if (!alike(first, q) || !lane_client_add(ring, slot, &call))
+            break;
+    }
+    if (n == 0) {
+        lane_client_free_slot(ring, slot);
+        return 0;
+    }
+    c->lane->dry = 0;
+    c->lane->depth++;
+    c->flights[c->n_flights++] = (struct flight){.function = function, .first = part.first, .n = n, .slot = slot};
+    c->n_direct += n;
+    c->n_shared += n > 1;
+    lane_client_push(ring, slot, function->number, first->timeout_usec);
+    c->n_pushed++;
+    return n;
+}
+
+/* --- either -------------------------------------------------------------------------------------------------------------- */
+
+static bool is_sound(const struct wsd_call_request *q)
+{
+    return q->plugin && q->plugin[0] && !(q->flags & ~(uint32_t)(WSD_CALL_FILES | WSD_CALL_SOCKET));
+}
+
+/* One or more, from the first of this part; 0: not before another slot has ended. */
+static uint32_t begin_some(struct calls *c, struct part part)
+{
+    struct wsd_call_request room;
+    const struct wsd_call_request *q = request_of(c, part.first, &room);
+    struct function *f = NULL;
+    uint32_t n = 0;
+
+    if (!is_sound(q)) {
+        set_error(c, part.first, client_error(c->client, -EINVAL, 64, "no plugin is named, or unknown flags"));
+        return 1;
+    }
+    if (!(q->flags & (WSD_CALL_FILES | WSD_CALL_SOCKET)) && !c->client->broken)
+        f = lane_function(c->client, c->lane, q->plugin, q->function ? q->function : "");
+    if (f && !lane_client_has_room(&c->lane->ring)) {
+        if (c->n_flights)
+            return 0;
+        lane_is_dry(c->client, c->lane);
+        f = NULL;
+    }
+    if (f)
+        n = push(c, f, part);
+    if (n == 0) {
+        send_call(c, part.first);
+        n = 1;
+    }
+    c->lane->n_calls += n;
+    return n;
+}
+
+static void fill(struct calls *c)
+{
+    while (c->n_direct + c->n_sent < AHEAD_MAX) {
+        struct part *again = c->n_again ? &c->again[c->n_again - 1] : NULL;
+        struct part part = again ? *again : (struct part){c->next, c->n};
+
+        if (part.first == part.end)
+            return;
+        if (again)
+            c->n_again--; /* what is sent may be taken back from in between */
+        uint32_t n = begin_some(c, part);
+        if (!again)
+            c->next += n;
+        else if (part.first + n < part.end)
+            c->again[c->n_again++] = (struct part){part.first + n, part.end};
+        if (n == 0)
+            return;
+    }
+}
+
+/* As many as may be under way. */
+static void begin(struct calls *c)
+{
+    fill(c);
+    if (c->n_pushed && lane_client_ring(&c->lane->ring, c->n_pushed, is_brief(c), &c->spin))
+        c->quiet = true;
+    c->n_pushed = 0;
+}
+
+/* 0, or what ended the connection. */
+static int look(struct calls *c)
+{
+    struct msg waits = {.type = FRAME_LANE_WAITS};
+
+    if (c->n_slices++ % WAITS_SLICES == 0 && c->lane->request.listed)
+        client_send(c->client, &waits, c->lane->request.tag, NULL, 0);
+    c->client->depth++;
+    int r = wsd_client_process(c->client);
+    c->client->depth--;
+    return r;
+}
+
+/* Until something has ended, or some time has passed. 0, or what ended the connection. */
+static int await(struct calls *c)
+{
+    uint64_t timeout_usec = c->n_shared || c->quiet ? HELD_USEC : SLICE_USEC;
+    int r = -ETIMEDOUT;
+
+    if (c->n_sent)
+        r = client_step(c->client, c->n_flights ? client_deadline(timeout_usec) : UINT64_MAX);
+    else if (lane_client_wait(&c->lane->ring, c->flights[0].slot, c->spin, timeout_usec))
+        r = 0;
+    if (r != -ETIMEDOUT)
+        return r;
+    c->spin = false;
+    if (!c->n_shared && !c->quiet)
+        return look(c);
+    let_go(c);
+    return 0;
+}
+
+/* The connection is over: of what is under way by the lane nobody would tell an end any more. */
+static void lose_all(struct calls *c)
+{
+    struct wsd_client *client = c->client;
+
+    collect(c);
+    client_error(client, -ECONNRESET, client->broken_exit == 69 ? 125 : client->broken_exit, "%s", client->reason);
+    for (; c->n_flights; flight_free(c, 0))
+        for (uint32_t i = 0; i < c->flights[0].n; i++)
+            set_error(c, c->flights[0].first + i, -ECONNRESET);
+    while (!list_empty(&c->sent)) {
+        struct sent *s = container_of(c->sent.next, struct sent, link);
+
+        set_error(c, s->index, -ECONNRESET);
+        sent_free(s);
+    }
+}
+
+static void run(struct calls *c)
+{
+    for (;;) {
+        begin(c);
+        if (!c->n_direct && !c->n_sent)
+            return;
+        if (!collect(c) && await(c) < 0)
+            lose_all(c);
+    }
+}
+
+int wsd_calls(struct wsd_client *client, const struct wsd_call_request *requests, struct wsd_call_result *results, size_t n)
+{
+    struct calls c;
+    struct lane *l = lane_of(client);
+
+    if (!l)
+        return client_error(client, -ENOMEM, 74, "out of memory");
+    if (n == 0)
+        return 0;
+    if (requests->size == 0 || results->size == 0)
+        return client_error(client, -EINVAL, 64, "no size of the requests, or of the results");
+    c.client = client;
+    c.lane = l;
+    c.requests = (const char *)requests;
+    c.results = (char *)results;
+    c.request_size = requests->size;
+    c.result_size = results->size;
+    c.n = n;
+    c.next = c.failed = c.n_direct = c.n_sent = 0;
+    c.n_again = c.n_flights = c.n_shared = c.n_pushed = c.n_slices = 0;
+    c.spin = c.quiet = false;
+    c.words = NULL;
+    c.error = 0;
+    list_init(&c.sent);
+    run(&c);
+    lane_words_free(l);
+    l->words = c.words;
+    if (!c.error)
+        return 0;
+    if (n > 1)
+        client_error(client, c.error, c.exit, "call %zu: %s", c.failed, c.text);
+    else
+        client_error(client, c.error, c.exit, "%s", c.text);
+    client->retry_usec = c.retry_usec;
+    return c.error;
+}
+
+int wsd_call(struct wsd_client *client, const struct wsd_call_request *request, struct wsd_call_result *ret_result)
+{
+    return wsd_calls(client, request, ret_result, 1);
+}

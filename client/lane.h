@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * lane.h: the direct lane of a handle: lane.c has it opened and its functions bound, calls.c calls through it. One thread a handle.
+ */
+#pragma once
+
+#include "client.h"
+#include "ring/lane.h"
+
+#define AGAIN_AFTER 64u /* calls until a lane that was refused is asked for again; doubled up to AGAIN_MAX */
+#define AGAIN_MAX   4096u
+
+enum lane_progress { LANE_NONE, LANE_ASKED, LANE_THERE };
+
+struct lane;
+
+/* A function that has been called. */
+struct function {
+    struct request request; /* LANE_BIND, while ASKED */
+    struct lane *lane;
+    char *plugin, *name;
+    enum lane_progress progress;
+    uint32_t number;
+    uint64_t next; /* not asked for before this many calls */
+    /* How long it took of late, going by which several of its calls share a slot: see bundle_most() in calls.c. */
+    uint32_t n_brief;
+    uint32_t run; /* usec, as a fixed-point number: at most */
+    uint32_t nsec; /* on the average */
+};
+
+/* Words of results, until the next call. */
+struct words {
+    struct words *next;
+    char text[];
+};
+
+struct lane {
+    struct request request; /* LANE_OPEN, as long as the lane lives */
+    enum lane_progress progress;
+    struct lane_client ring; /* mapped */
+    bool mapped;
+    unsigned depth; /* slots that are waited for */
+    uint64_t n_calls, next, pause;
+    uint32_t dry; /* calls in a row that it had no credit for */
+    struct function functions[LANE_BINDS];
+    uint32_t n_functions;
+    struct words *words;
+};
+
+/* The handle's; NULL: no memory. */
+struct lane *lane_of(struct wsd_client *client);
+/* What goes by the lane now; NULL: nothing, but it may have been asked for. */
+struct function *lane_function(struct wsd_client *client, struct lane *l, const char *plugin, const char *name);
+/* There was no credit for a call: after many of those it goes back to wsd, since another one may be better. */
+void lane_is_dry(struct wsd_client *client, struct lane *l);
+/* A slot less is waited for; then it may be unmapped. */
+void lane_leave(struct lane *l);
+/* Has them forgotten. */
+void lane_words_free(struct lane *l);
