@@ -23,7 +23,7 @@
 
 #define CALLS     20000u
 #define FLIGHT    256u
-#define DIRECT_N  20000u
+#define DIRECT_N  4096u
 #define PIPE_NSEC 2000000000u
 #define CLIENTS   64u
 #define SMALL     16u

@@ -80,6 +80,30 @@ check "it is direct again" direct "succeeded=10 direct=10" -w -n 10 direct:again
 
 check "what wsd has not bound, or is pushed twice, is not begun" greedy greedy
 
+# --- many at once -------------------------------------------------------------------------------------------------------
+
+many() { # WORDS OPTION...: with 5,000 calls
+  direct "$1" -w -c -n 5000 "${@:2}"
+}
+before=$(counter direct_calls)
+check "many at once go direct, and all are right" many "calls=5000 succeeded=5000 direct=5000 wrong=0" direct:direct
+check "and are all counted" counter_above direct_calls $((before + 4999))
+check "those of several clients, too" direct "succeeded=20000 direct=20000 wrong=0" -w -c -p 4 -n 5000 direct:direct
+check "without a lane at first" direct "calls=5000 succeeded=5000 wrong=0" -c -n 5000 direct:direct
+check "which there is before they are through" grep -q "direct=[1-9]" <(direct "" -c -n 5000 direct:direct)
+check "by the socket" direct "succeeded=5000 direct=0 wrong=0" -c -n 5000 -f 2 direct:direct
+check "none" direct "calls=0" -c -n 0 direct:direct
+check "one" direct "succeeded=1 direct=1 wrong=0" -w -c -n 1 direct:direct
+check "failures in between are theirs alone" many "succeeded=4950 failed=50 direct=5000 wrong=0 seven" -m 100 direct:direct fail 7 "because seven "
+check "so are words of who succeeds" many "succeeded=5000 direct=5000 wrong=0" -m 100 direct:direct say hello
+check "and outputs that are too large" many "succeeded=4950 too-large=50 wrong=0" -m 100 -r 100 direct:direct big 101
+check "up to the room" many "succeeded=5000 direct=5000 wrong=0" -m 100 -r 600 direct:direct big 600
+check "what fits no lane goes by the socket, the others direct" many "succeeded=5000 direct=4950 wrong=0" -m 100 direct:direct ok "$long$long"
+check "a time limit is that of each" direct "succeeded=996 timed-out=4 direct=1000 wrong=0" -w -c -n 1000 -m 250 -t 100 direct:direct nap 60000
+check "one that takes long in between" direct "succeeded=1000 direct=1000 wrong=0" -w -c -n 1000 -m 250 direct:direct nap 50
+check "those that wait for each other have them, though they were brief before" direct "succeeded=1000 direct=1000 wrong=0" -w -c -n 1000 -m 20 direct:direct meet 50
+check "many that take a millisecond each" direct "succeeded=400 direct=400" -w -c -n 400 direct:direct nap 1
+
 # --- time ----------------------------------------------------------------------------------------------------------------
 
 check "a time limit, heeded" direct "timed-out=2 direct=2 exit=124" -w -n 2 -t 100 direct:direct nap 60000
@@ -102,6 +126,16 @@ check "also one that heeds no cancel" gone_with_client deaf
 # --- deaths ----------------------------------------------------------------------------------------------------------------
 
 check "a crash is told to its caller" direct "crashed=1 direct=1 exit=70 Segmentation" -w direct:direct segv
+check "in the midst of others: they are begun again" direct "succeeded=996 crashed=4 wrong=0" -w -c -n 1000 -m 250 direct:again segv
+some_end() { # of calls that may not run twice: each has an end, and at most those that ran beside a crash are interrupted
+  direct "calls=1000 crashed=4 wrong=0" -w -c -n 1000 -m 250 direct:direct segv >"$WORK/out" || { cat "$WORK/out"; return 1; }
+  cat "$WORK/out"
+  # shellcheck disable=SC1090
+  . <(sed -n '1s/-/_/gp' "$WORK/out")
+  # shellcheck disable=SC2154
+  [ $((succeeded + interrupted)) = 996 ] && [ "$interrupted" -le 4 ]
+}
+check "or interrupted, where they ran and may not run twice" some_end
 check "and counts against the function" grep -q "direct:direct crashed in a direct call" "$WSD_LOG"
 check "exit() is a crash too" direct "crashed=1 direct=1 exit()" -w direct:direct exit
 
@@ -121,9 +155,9 @@ check "an executor that is stopped is replaced under its direct calls" stopped
 moved_or_gone() { # PID CALLS
   gone "$1" || counter_above direct_calls "$2"
 }
-killed_under_load() { # FUNCTION
+killed_under_load() { # FUNCTION OPTION...
   local i before
-  "$D" -w -p 3 -n $CALLS "direct:$1" nap 1 >"$WORK/load" &
+  "$D" -w -p 3 -n $CALLS "${@:2}" "direct:$1" nap 1 >"$WORK/load" &
   local load=$!
   for ((i = 0; i < KILLS; i++)); do
     before=$(counter direct_calls)
@@ -145,6 +179,10 @@ check "none of them was interrupted" grep -q "interrupted=0 " "$WORK/load"
 check "others are interrupted or succeed, each once" killed_under_load direct
 check "some of them were" grep -q "interrupted=[1-9]" "$WORK/load"
 
+check "the same for many at once: idempotent ones" killed_under_load again -c
+check "none of them was interrupted" grep -q "interrupted=0 " "$WORK/load"
+check "and others" killed_under_load direct -c
+
 # --- clients that scribble -----------------------------------------------------------------------------------------------------
 
 scribbling=()
@@ -159,6 +197,7 @@ scribblers() {
   done
   died=$(counter executors_died)
   direct "succeeded=6000 wrong=0" -w -p 3 -n 2000 direct:direct || return 1
+  direct "succeeded=60000 wrong=0" -w -c -p 3 -n 20000 direct:direct || return 1
   expect_output 6765 wsctl submit fib 20 || return 1
   counter_is executors_died "$died" || { echo "an executor died"; return 1; }
 }
@@ -215,6 +254,7 @@ check "who pushes more calls than he has credit for has them refused" greedy cre
 check "a call by the socket beside it has its own quota" direct "succeeded=20 direct=0" -f 2 -n 20 direct:direct
 stop_wsd
 
+: >"$WSD_CONFIG"
 # Its executor dies with wsd; the connection says so.
 killed_wsd() {
   rm -f "$WORK/go"
@@ -230,3 +270,18 @@ killed_wsd() {
   grep -q "lost=1 .*exit=125" "$WORK/killed"
 }
 check "kill -9 of wsd is told to who waits in a lane" killed_wsd
+
+killed_wsd_many() {
+  rm -f "$WORK/go"
+  start_wsd --workers 2 --plugin-dir "$TEST_PLUGINS" || return 1
+  "$D" -w -c -n 300 -h "$WORK/go" direct:again nap 600000 >"$WORK/killed" &
+  local load=$!
+  wait_until held "$WORK/killed" || return 1
+  touch "$WORK/go"
+  wait_until counter_above direct_running 1 || return 1
+  kill -KILL "$WSD_PID"
+  wait $load || return 1
+  cat "$WORK/killed"
+  grep -q "lost=300 calls=300 exit=125" <(sed 's/strange=0 wrong=0 //' "$WORK/killed")
+}
+check "to each of many" killed_wsd_many

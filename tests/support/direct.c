@@ -2,9 +2,10 @@
  *
  * direct.c: calls by wsd_call(), from processes of their own, and counts how they ended.
  *
- *     direct [-p PROCESSES] [-n CALLS, each] [-t TIMEOUT_MSEC] [-r ROOM] [-f FLAGS] [-w] [-h FILE] PLUGIN:FUNCTION [ARG...]
+ *     direct [-p PROCESSES] [-n CALLS, each] [-c] [-m K] [-t TIMEOUT_MSEC] [-r ROOM] [-f FLAGS] [-w] [-h FILE] PLUGIN:FUNCTION [ARG...]
  *
- * Without arguments each call sends bytes that no other call has, and wants them back. -w: first calls the function with
+ * Without arguments each call sends bytes that no other call has, and wants them back. -c: all of them by one wsd_calls(). -m: only
+ * each K-th one has the arguments. -w: first calls the function with
  * `ok` until such a call was direct (30 s at most). -x: only says whether this kernel can have lanes. -h: says "held" and then waits until FILE is there, before it calls.
  * Prints one line of NAME=COUNT, and the last error. Exits 0 where each call had one end and each echo was right. */
 #include <errno.h>
@@ -40,7 +41,8 @@ struct shared {
 };
 
 static unsigned long processes = 1, n_calls = 1, timeout_msec, room = 2048, flags;
-static bool warm;
+static unsigned long each = 1;
+static bool warm, at_once;
 static const char *hold;
 static char plugin[256], *function;
 static char **arguments;
@@ -57,43 +59,90 @@ static int state_count(enum wsd_job_state state)
     return state < WSD_JOB_SUCCEEDED || state > WSD_JOB_INTERRUPTED ? STRANGE : SUCCEEDED + (int)(state - WSD_JOB_SUCCEEDED);
 }
 
-static int call(struct wsd_client *client, unsigned long number, char *output)
+static struct wsd_call_request request(unsigned long number, char payload[PAYLOAD], char *output)
 {
-    struct wsd_call_result r = {.size = sizeof(r)};
-    char payload[PAYLOAD];
     struct wsd_call_request q = {.size = sizeof(q),
                                  .plugin = plugin,
                                  .function = function,
-                                 .args = (const char *const *)arguments,
-                                 .n_args = n_arguments,
                                  .output = output,
                                  .output_room = room,
                                  .timeout_usec = timeout_msec * 1000,
                                  .flags = (uint32_t)flags};
 
-    if (n_arguments == 0) {
+    if (n_arguments && number % each == each - 1) {
+        q.args = (const char *const *)arguments;
+        q.n_args = n_arguments;
+    } else {
         q.input = payload;
-        q.input_size = (size_t)snprintf(payload, sizeof(payload), "%d.%lu", (int)getpid(), number);
+        q.input_size = (size_t)snprintf(payload, PAYLOAD, "%d.%lu", (int)getpid(), number);
     }
-    int e = wsd_call(client, &q, &r);
+    return q;
+}
+
+static void ended(struct wsd_client *client, const struct wsd_call_request *q, const struct wsd_call_result *r)
+{
+    const char *output = q->output;
+
     count(CALLS);
-    if (e < 0) {
-        count(e == -EMSGSIZE ? TOO_LARGE : e == -ECONNRESET ? LOST : REFUSED);
+    if (r->code < 0) {
+        count(r->code == -EMSGSIZE ? TOO_LARGE : r->code == -ECONNRESET ? LOST : REFUSED);
         snprintf(shared->error, sizeof(shared->error), "%s", wsd_client_error(client));
         shared->last_exit = wsd_client_exit(client);
-        return e;
+        return;
     }
-    count(state_count(r.state));
-    if (r.direct)
+    count(state_count(r->state));
+    if (r->direct)
         count(DIRECT);
-    if (n_arguments == 0 && r.state == WSD_JOB_SUCCEEDED &&
-        (r.output_size != q.input_size || memcmp(output, payload, q.input_size) != 0))
+    if (q->input && r->state == WSD_JOB_SUCCEEDED && (r->output_size != q->input_size || memcmp(output, q->input, q->input_size) != 0))
         count(WRONG);
-    shared->last_exit = r.exit;
-    if (*r.error)
-        snprintf(shared->error, sizeof(shared->error), "%s", r.error);
-    snprintf(shared->output, sizeof(shared->output), "%.*s", (int)(r.output_size < 200 ? r.output_size : 200), output);
+    shared->last_exit = r->exit;
+    if (*r->error)
+        snprintf(shared->error, sizeof(shared->error), "%s", r->error);
+    snprintf(shared->output, sizeof(shared->output), "%.*s", (int)(r->output_size < 200 ? r->output_size : 200), output);
+}
+
+static int call_one_by_one(struct wsd_client *client, char *output)
+{
+    for (unsigned long i = 0; i < n_calls; i++) {
+        struct wsd_call_result r = {.size = sizeof(r), .code = 1};
+        char payload[PAYLOAD];
+        struct wsd_call_request q = request(i, payload, output);
+
+        if (wsd_call(client, &q, &r) != r.code)
+            return 1;
+        ended(client, &q, &r);
+        if (r.code == -ECONNRESET)
+            break;
+    }
     return 0;
+}
+
+/* What it returns is what the first one without a result has. */
+static int call_at_once(struct wsd_client *client)
+{
+    struct wsd_call_request *requests = calloc(n_calls, sizeof(*requests));
+    struct wsd_call_result *results = calloc(n_calls, sizeof(*results));
+    char (*payloads)[PAYLOAD] = calloc(n_calls, sizeof(*payloads)), *outputs = calloc(n_calls, room ? room : 1);
+    int code = 0;
+
+    if (!requests || !results || !payloads || !outputs)
+        return 1;
+    for (unsigned long i = 0; i < n_calls; i++) {
+        requests[i] = request(i, payloads[i], outputs + i * room);
+        results[i].size = sizeof(results[i]);
+        results[i].code = 1;
+    }
+    int r = wsd_calls(client, requests, results, n_calls);
+    for (unsigned long i = 0; i < n_calls; i++) {
+        if (!code)
+            code = results[i].code;
+        ended(client, &requests[i], &results[i]);
+    }
+    free(requests);
+    free(results);
+    free(payloads);
+    free(outputs);
+    return r != code;
 }
 
 static int become_direct(struct wsd_client *client)
@@ -131,25 +180,27 @@ static int work(void)
         while (access(hold, F_OK) != 0)
             usleep(10000);
     }
-    for (unsigned long i = 0; i < n_calls; i++)
-        if (call(client, i, output) == -ECONNRESET)
-            break;
+    int r = at_once ? call_at_once(client) : call_one_by_one(client, output);
+    if (r != 0)
+        fprintf(stderr, "direct: returned something else than its results say\n");
     wsd_client_free(client);
     free(output);
-    return 0;
+    return r;
 }
 
 int main(int argc, char **argv)
 {
     int o, status, bad = 0;
 
-    while ((o = getopt(argc, argv, "+p:n:t:r:f:wxh:")) != -1)
+    while ((o = getopt(argc, argv, "+p:n:t:r:f:m:cwxh:")) != -1)
         switch (o) {
         case 'p': processes = strtoul(optarg, NULL, 10); break;
         case 'n': n_calls = strtoul(optarg, NULL, 10); break;
         case 't': timeout_msec = strtoul(optarg, NULL, 10); break;
         case 'r': room = strtoul(optarg, NULL, 10); break;
         case 'f': flags = strtoul(optarg, NULL, 10); break;
+        case 'm': each = strtoul(optarg, NULL, 10); break;
+        case 'c': at_once = true; break;
         case 'w': warm = true; break;
         case 'x':
             if (syscall(SYS_futex_waitv, NULL, 0, 0, NULL, 0) < 0 && errno == EINVAL)
@@ -159,7 +210,7 @@ int main(int argc, char **argv)
         case 'h': hold = optarg; break;
         default: return 64;
         }
-    if (optind >= argc || room > ROOM_MAX)
+    if (optind >= argc || room > ROOM_MAX || each == 0)
         return 64;
     snprintf(plugin, sizeof(plugin), "%s", argv[optind]);
     function = strchr(plugin, ':');

@@ -3,7 +3,9 @@
  * direct.c: test plugin: one function that does what it is told, so that its number in a direct lane can be had by harmless
  * calls first. */
 #include <wsd/plugin.h>
+#include <wsd/task.h>
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,7 +38,21 @@ static int big(struct wsd_job *job, size_t size)
     return wsd_job_commit(job, size) < 0;
 }
 
-/* echo | ok | fail STATUS TEXT | segv | exit | deaf | nap MSEC | big BYTES | open FILE | pid */
+/* Returns when as many have come, each of which waits for the others. */
+static int meet(struct wsd_job *job, struct wsd_worker *self, int n)
+{
+    static _Atomic int come;
+    const struct timespec millisecond = {.tv_nsec = 1000000};
+
+    int all = (atomic_fetch_add(&come, 1) / n + 1) * n;
+    wsd_blocking_begin(self);
+    while (atomic_load(&come) < all && !wsd_job_cancelled(job))
+        nanosleep(&millisecond, NULL);
+    wsd_blocking_end(self);
+    return wsd_job_cancelled(job);
+}
+
+/* echo | ok | fail STATUS TEXT | say TEXT | segv | exit | deaf | nap MSEC | meet N | big BYTES | open FILE | pid */
 static int run(struct wsd_job *job, struct wsd_worker *self)
 {
     const char *what = job->argc > 1 ? job->argv[1] : "echo", *arg = job->argc > 2 ? job->argv[2] : "0";
@@ -55,6 +71,12 @@ static int run(struct wsd_job *job, struct wsd_worker *self)
         ;
     if (strcmp(what, "nap") == 0)
         return nap(job, atol(arg));
+    if (strcmp(what, "meet") == 0)
+        return meet(job, self, atoi(arg));
+    if (strcmp(what, "say") == 0) {
+        wsd_job_status(job, "%s", arg);
+        return 0;
+    }
     if (strcmp(what, "big") == 0)
         return big(job, strtoul(arg, NULL, 10));
     if (strcmp(what, "pid") == 0)

@@ -552,6 +552,82 @@ START_TEST(nobody_sleeps_for_ever)
 }
 END_TEST
 
+/* --- who looks on ------------------------------------------------------------------------------------------------------- */
+
+static _Atomic bool over;
+
+/* As executor/lane.c does it. */
+static bool cared_for(bool *looks)
+{
+    if (!*looks)
+        return lane_back_cared_for(&back);
+    *looks = !lane_back_yield(&back);
+    return !*looks;
+}
+
+static void *look_on(void *arg)
+{
+    struct event *bell = &back.memory->bell;
+    uint32_t patience = 0;
+    bool looks = false, more;
+
+    while (!atomic_load(&over)) {
+        uint32_t generation, slot = cared_for(&looks) ? RING_NONE : lane_back_take(&back, &generation, &more);
+
+        if (slot != RING_NONE) {
+            ck_assert(lane_back_claim(&back, slot, generation));
+            if (!looks)
+                lane_back_look(&back, looks = true);
+            answer(slot, generation, LANE_ENDED, "x");
+            patience = generation * 37 % 1000; /* so that the client comes at any time */
+            continue;
+        }
+        if (patience && patience--)
+            continue;
+        if (looks)
+            lane_back_look(&back, looks = false);
+        uint32_t epoch = event_prepare(bell);
+        if (atomic_load(&over) || (lane_back_ready(&back) && !lane_back_cared_for(&back)))
+            event_cancel(bell);
+        else
+            event_wait(bell, epoch, UINT64_MAX, true);
+    }
+    return NULL;
+}
+
+START_TEST(nobody_relies_on_who_looks_no_more)
+{
+    pthread_t threads[3];
+    uint32_t quiet = 0;
+    bool spin;
+
+    client.may_spin = true;
+    atomic_store(&over, false);
+    for (int i = 0; i < 3; i++)
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, look_on, NULL), 0);
+    for (uint32_t i = 0; i < 40000; i++) {
+        uint32_t slots[4], n = 1 + i % 4;
+
+        for (uint32_t k = 0; k < n; k++) {
+            slots[k] = lane_client_begin(&client);
+            ck_assert(add(slots[k], "x", 8));
+            lane_client_push(&client, slots[k], 3, 0);
+        }
+        quiet += lane_client_ring(&client, n, i % 64 != 0, &spin);
+        for (uint32_t k = 0; k < n; k++) { /* and nobody presses */
+            while (!lane_client_wait(&client, slots[k], i & 1, 10000000))
+                ;
+            lane_client_free_slot(&client, slots[k]);
+        }
+    }
+    ck_assert_uint_gt(quiet, 0);
+    atomic_store(&over, true);
+    event_notify(&back.memory->bell, UINT32_MAX, true);
+    for (int i = 0; i < 3; i++)
+        pthread_join(threads[i], NULL);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("lane");
@@ -572,6 +648,7 @@ int main(void)
     tcase_add_test(c, a_death_gives_each_call_a_verdict);
     tcase_add_test(c, what_is_pushed_into_a_dead_lane_comes_back_untouched);
     tcase_add_test(c, nobody_sleeps_for_ever);
+    tcase_add_test(c, nobody_relies_on_who_looks_no_more);
     tcase_add_test(c, calls_that_share_a_slot_have_their_turns);
     tcase_add_test(c, as_many_share_a_slot_as_it_has_room_for);
     tcase_add_test(c, what_is_closed_goes_no_further);
