@@ -263,6 +263,34 @@ START_TEST(what_is_submitted_right_before_the_close_runs)
 }
 END_TEST
 
+/* The sum of context switches over all threads but this one, and whether all of them sleep. */
+static uint64_t switches(bool *ret_asleep)
+{
+    DIR *dir = opendir("/proc/self/task");
+    uint64_t sum = 0;
+
+    *ret_asleep = true;
+    for (struct dirent *e; (e = readdir(dir));) {
+        char path[300], line[256];
+        unsigned long long n;
+        if (e->d_name[0] == '.' || atoi(e->d_name) == gettid())
+            continue;
+        snprintf(path, sizeof(path), "/proc/self/task/%s/status", e->d_name);
+        FILE *f = fopen(path, "re");
+        while (f && fgets(line, sizeof(line), f)) {
+            if (sscanf(line, "voluntary_ctxt_switches: %llu", &n) == 1 ||
+                sscanf(line, "nonvoluntary_ctxt_switches: %llu", &n) == 1)
+                sum += n;
+            if (strncmp(line, "State:", 6) == 0 && !strchr(line, 'S'))
+                *ret_asleep = false;
+        }
+        if (f)
+            fclose(f);
+    }
+    closedir(dir);
+    return sum;
+}
+
 /* Two roots; the first one runs until `pair.gate` opens, the second one is what it leaves. */
 static struct {
     struct event event;
@@ -307,14 +335,17 @@ START_TEST(nobody_is_woken_for_what_is_not_worth_it)
     struct pool_options o = {.workers = 2, .event = &pair.event, .event_shared = true,
                              .source = {.take = pair_take, .ready = pair_ready, .worth = pair_worth}};
     struct pool *pool;
+    bool asleep;
 
     memset(&pair, 0, sizeof(pair));
     event_init(&pair.event);
     pair.nodes[0].run = pair.nodes[1].run = pair_run;
     atomic_store(&pair.worth, _i);
     ck_assert_int_eq(pool_new(&pool, &o), 0);
-    while (atomic_load(&pair.event.waiters) < 2 || atomic_load(&pool->busy) > 0)
+    do { /* who has looked, but does not sleep yet, need not be woken */
         sched_yield();
+        switches(&asleep);
+    } while (!asleep || atomic_load(&pair.event.waiters) < 2 || atomic_load(&pool->busy) > 0);
     uint32_t epoch = atomic_load(&pair.event.epoch);
     atomic_store(&pair.limit, 2);
     event_notify(&pair.event, 1, true);
@@ -936,34 +967,6 @@ START_TEST(a_thief_comes_back_to_its_last_victim)
 END_TEST
 
 /* --- idle --- */
-
-/* The sum of context switches over all threads but this one, and whether all of them sleep. */
-static uint64_t switches(bool *ret_asleep)
-{
-    DIR *dir = opendir("/proc/self/task");
-    uint64_t sum = 0;
-
-    *ret_asleep = true;
-    for (struct dirent *e; (e = readdir(dir));) {
-        char path[300], line[256];
-        unsigned long long n;
-        if (e->d_name[0] == '.' || atoi(e->d_name) == gettid())
-            continue;
-        snprintf(path, sizeof(path), "/proc/self/task/%s/status", e->d_name);
-        FILE *f = fopen(path, "re");
-        while (f && fgets(line, sizeof(line), f)) {
-            if (sscanf(line, "voluntary_ctxt_switches: %llu", &n) == 1 ||
-                sscanf(line, "nonvoluntary_ctxt_switches: %llu", &n) == 1)
-                sum += n;
-            if (strncmp(line, "State:", 6) == 0 && !strchr(line, 'S'))
-                *ret_asleep = false;
-        }
-        if (f)
-            fclose(f);
-    }
-    closedir(dir);
-    return sum;
-}
 
 START_TEST(an_idle_pool_does_nothing)
 {
