@@ -17,6 +17,7 @@
 #define AHEAD_MAX       256u    /* calls under way */
 #define SLICE_USEC      100000u /* between looks at the connection while direct calls run */
 #define WAITS_SLICES    10u     /* wsd hears of a long wait after the first and then each so many */
+#define SLICE_MIN_USEC  50u     /* between looks at the lane while others go by the socket; doubled up to HELD_USEC */
 #define HELD_USEC       5000u   /* until those behind a call in its slot are taken back */
 #define BUNDLE_RUN_USEC 100u    /* that the calls of a slot may take together */
 #define BRIEF_STEP      4u      /* one more shares a slot for so many that took no time */
@@ -32,6 +33,7 @@ struct flight {
     struct function *function;
     size_t first;
     uint32_t n, slot;
+    bool late; /* nothing had ended for too long: those behind the one that has its turn were taken back */
 };
 
 struct part {
@@ -48,13 +50,16 @@ struct calls {
     struct part again[AHEAD_MAX]; /* was taken back, of other calls than those under way: so there are no more of them */
     uint32_t n_again;
     struct flight flights[LANE_SLOTS]; /* as they were pushed */
-    uint32_t n_flights, n_shared;      /* of these: with more calls than one */
-    uint32_t n_pushed;                 /* whose workers have not been called yet */
-    size_t n_direct, n_sent;           /* calls under way: by the lane, by the socket */
+    uint32_t n_flights;
+    uint32_t n_pushed;       /* whose workers have not been called yet */
+    size_t n_direct, n_sent; /* calls under way: by the lane, by the socket */
+    size_t ahead, n_ends;    /* as many may be; ends since that was changed */
     struct list sent;
     uint32_t n_slices; /* of waiting */
-    bool quiet;        /* nobody was woken for some of them */
-    bool spin;
+    bool relies;       /* on what is under way being brief: let_go() is due if not */
+    bool moved, spin;
+    uint64_t held_usec, look_usec; /* when let_go() and look() are due, where `moved` is not set */
+    uint64_t slice_usec;           /* of waiting for the socket, while direct calls run */
     struct words *words;
     size_t failed; /* the first one that has no result */
     int error, exit;
@@ -82,10 +87,24 @@ static void set_result(struct calls *c, size_t i, struct wsd_call_result *from)
     memcpy(c->results + i * c->result_size, from, MIN(c->result_size, sizeof(*from)));
 }
 
+/* A copy that lives until the next call. */
+static const char *keep(struct calls *c, const char *text)
+{
+    size_t size = strlen(text) + 1;
+    struct words *w = size > 1 ? malloc(sizeof(*w) + size) : NULL;
+
+    if (!w)
+        return size > 1 ? "out of memory" : "";
+    memcpy(w->text, text, size);
+    w->next = c->words;
+    c->words = w;
+    return w->text;
+}
+
 /* It has no result; the words are the handle's last ones. */
 static void set_error(struct calls *c, size_t i, int error)
 {
-    struct wsd_call_result result = {.error = "", .status = "", .code = error};
+    struct wsd_call_result result = {.exit = wsd_client_exit(c->client), .error = keep(c, wsd_client_error(c->client)), .status = "", .code = error};
 
     set_result(c, i, &result);
     if (c->error && c->failed < i)
@@ -102,18 +121,15 @@ static void set_too_large(struct calls *c, size_t i)
     set_error(c, i, client_error(c->client, -EMSGSIZE, 74, "the output is larger than the room that was given"));
 }
 
-/* A copy that lives until the next call. */
-static const char *keep(struct calls *c, const char *text)
+/* With what has ended since, one more may be under way. */
+static void count_ends(struct calls *c, size_t n)
 {
-    size_t size = strlen(text) + 1;
-    struct words *w = size > 1 ? malloc(sizeof(*w) + size) : NULL;
-
-    if (!w)
-        return size > 1 ? "out of memory" : "";
-    memcpy(w->text, text, size);
-    w->next = c->words;
-    c->words = w;
-    return w->text;
+    c->moved = true;
+    c->n_ends += n;
+    if (c->n_ends >= c->ahead && c->ahead < AHEAD_MAX) {
+        c->ahead++;
+        c->n_ends = 0;
+    }
 }
 
 /* --- by the socket ------------------------------------------------------------------------------------------------------- */
@@ -151,9 +167,8 @@ static void sent_free(struct sent *s)
     free(s);
 }
 
-static void on_done(struct wsd_call *call, int error, const struct wsd_job_info *info, const char *text, void *userdata)
+static void set_sent(struct sent *s, int error, const struct wsd_job_info *info)
 {
-    struct sent *s = userdata;
     struct calls *c = s->calls;
 
     if (error) {
@@ -170,6 +185,23 @@ static void on_done(struct wsd_call *call, int error, const struct wsd_job_info 
                                          .cpu_usec = info->cpu_usec};
 
         set_result(c, s->index, &result);
+    }
+}
+
+static void on_done(struct wsd_call *call, int error, const struct wsd_job_info *info, const char *text, void *userdata)
+{
+    struct sent *s = userdata;
+    struct calls *c = s->calls;
+    size_t others = c->n_direct + c->n_sent - 1;
+
+    if (error == -EAGAIN && others) { /* room is found out by refusals, as in wsd_map(): less is under way after one */
+        c->again[c->n_again++] = (struct part){s->index, s->index + 1};
+        c->ahead = others;
+        c->n_ends = 0;
+        c->moved = true;
+    } else {
+        set_sent(s, error, info);
+        count_ends(c, 1);
     }
     s->call = call;
     sent_free(s);
@@ -233,10 +265,8 @@ static void take_back(struct calls *c, struct flight *f, uint32_t n)
     if (n >= f->n)
         return;
     c->again[c->n_again++] = (struct part){.first = f->first + n, .end = f->first + f->n};
-    c->n_shared--;
     c->n_direct -= f->n - n;
     f->n = n;
-    c->n_shared += n > 1;
 }
 
 static const struct {
@@ -324,38 +354,34 @@ static void flight_free(struct calls *c, uint32_t i)
     lane_client_free_slot(&c->lane->ring, f->slot);
     lane_leave(c->lane);
     c->n_direct -= f->n;
-    c->n_shared -= f->n > 1;
-    c->quiet = c->quiet && c->n_flights > 1;
     memmove(f, f + 1, (--c->n_flights - i) * sizeof(*f));
 }
 
-/* What has ended. */
-static bool collect(struct calls *c)
+static void collect(struct calls *c)
 {
-    bool any = false;
-
     for (uint32_t i = 0; i < c->n_flights;)
         if (lane_client_ended(&c->lane->ring, c->flights[i].slot)) {
             take_flight(c, &c->flights[i]);
+            count_ends(c, c->flights[i].n);
             flight_free(c, i);
-            any = true;
         } else {
             i++;
         }
-    return any;
 }
 
-/* What is behind one that takes long goes to other workers. */
+/* What is behind one that takes long goes to other workers, who are all woken. */
 static void let_go(struct calls *c)
 {
-    c->quiet = false;
-    lane_client_press(&c->lane->ring);
+    c->relies = false;
     for (uint32_t i = 0; i < c->n_flights; i++) {
         struct flight *f = &c->flights[i];
 
+        if (!f->late)
+            take_back(c, f, lane_client_close(&c->lane->ring, f->slot) + 1);
+        f->late = true;
         f->function->n_brief = 0;
-        take_back(c, f, f->n > 1 ? lane_client_close(&c->lane->ring, f->slot) + 1 : 1);
     }
+    lane_client_press(&c->lane->ring);
 }
 
 static bool alike(const struct wsd_call_request *a, const struct wsd_call_request *b)
@@ -375,7 +401,7 @@ static bool is_brief(const struct calls *c)
     uint64_t usec = 0;
 
     for (uint32_t i = 0; i < c->n_flights; i++)
-        usec += expected_usec(c->flights[i].function, c->flights[i].n);
+        usec += c->flights[i].late ? RING_WORTH_USEC : expected_usec(c->flights[i].function, c->flights[i].n);
     return usec < RING_WORTH_USEC;
 }
 
@@ -387,7 +413,7 @@ static uint32_t push(struct calls *c, struct function *function, struct part par
     struct wsd_call_request first_room, room;
     const struct wsd_call_request *first = request_of(c, part.first, &first_room);
 
-    for (; n < most && part.first + n < part.end && c->n_direct + c->n_sent + n < AHEAD_MAX; n++) {
+    for (; n < most && part.first + n < part.end && c->n_direct + c->n_sent + n < c->ahead; n++) {
         const struct wsd_call_request *q = request_of(c, part.first + n, &room);
         struct lane_call call = {.args = q->args, .n_args = q->n_args, .input = q->input, .input_size = q->input_size, .room = q->output_room};
 
@@ -402,7 +428,7 @@ static uint32_t push(struct calls *c, struct function *function, struct part par
     c->lane->depth++;
     c->flights[c->n_flights++] = (struct flight){.function = function, .first = part.first, .n = n, .slot = slot};
     c->n_direct += n;
-    c->n_shared += n > 1;
+    c->relies |= n > 1;
     lane_client_push(ring, slot, function->number, first->timeout_usec);
     c->n_pushed++;
     return n;
@@ -430,7 +456,7 @@ static uint32_t begin_some(struct calls *c, struct part part)
     if (!(q->flags & (WSD_CALL_FILES | WSD_CALL_SOCKET)) && !c->client->broken)
         f = lane_function(c->client, c->lane, q->plugin, q->function ? q->function : "");
     if (f && !lane_client_has_room(&c->lane->ring)) {
-        if (c->n_flights)
+        if (c->n_flights && !lane_client_dry(&c->lane->ring) && !lane_client_lost(&c->lane->ring))
             return 0;
         lane_is_dry(c->client, c->lane);
         f = NULL;
@@ -447,21 +473,19 @@ static uint32_t begin_some(struct calls *c, struct part part)
 
 static void fill(struct calls *c)
 {
-    while (c->n_direct + c->n_sent < AHEAD_MAX) {
+    while (c->n_direct + c->n_sent < c->ahead) {
         struct part *again = c->n_again ? &c->again[c->n_again - 1] : NULL;
         struct part part = again ? *again : (struct part){c->next, c->n};
 
         if (part.first == part.end)
             return;
-        if (again)
-            c->n_again--; /* what is sent may be taken back from in between */
         uint32_t n = begin_some(c, part);
-        if (!again)
-            c->next += n;
-        else if (part.first + n < part.end)
-            c->again[c->n_again++] = (struct part){part.first + n, part.end};
         if (n == 0)
             return;
+        if (!again)
+            c->next += n;
+        else if ((again->first += n) == again->end)
+            c->n_again--;
     }
 }
 
@@ -469,9 +493,13 @@ static void fill(struct calls *c)
 static void begin(struct calls *c)
 {
     fill(c);
-    if (c->n_pushed && lane_client_ring(&c->lane->ring, c->n_pushed, is_brief(c), &c->spin))
-        c->quiet = true;
+    if (!c->n_pushed)
+        return;
+    bool brief = is_brief(c);
+    c->spin = lane_client_ring(&c->lane->ring, c->n_pushed, brief);
+    c->relies |= brief;
     c->n_pushed = 0;
+    c->moved = true;
 }
 
 /* 0, or what ended the connection. */
@@ -487,23 +515,53 @@ static int look(struct calls *c)
     return r;
 }
 
-/* Until something has ended, or some time has passed. 0, or what ended the connection. */
+static bool any_ended(void *arg)
+{
+    struct calls *c = arg;
+
+    for (uint32_t i = 0; i < c->n_flights; i++)
+        if (lane_client_ended(&c->lane->ring, c->flights[i].slot))
+            return true;
+    return false;
+}
+
+/* By the lane, or by the socket; where by both, for a short while, which grows as long as nothing ends. */
+static int sleep_until(struct calls *c, uint64_t now, uint64_t due)
+{
+    if (!c->n_sent) {
+        lane_client_sleep(&c->lane->ring, any_ended, c, due - now);
+        return 0;
+    }
+    if (c->n_flights)
+        due = MIN(due, now + c->slice_usec);
+    c->slice_usec = MIN(2 * c->slice_usec, HELD_USEC);
+    int r = client_step(c->client, c->n_flights ? due : UINT64_MAX);
+    return r == -ETIMEDOUT ? 0 : r;
+}
+
+/* Until something has ended, or is due. 0, or what ended the connection. */
 static int await(struct calls *c)
 {
-    uint64_t timeout_usec = c->n_shared || c->quiet ? HELD_USEC : SLICE_USEC;
-    int r = -ETIMEDOUT;
-
-    if (c->n_sent)
-        r = client_step(c->client, c->n_flights ? client_deadline(timeout_usec) : UINT64_MAX);
-    else if (lane_client_wait(&c->lane->ring, c->flights[0].slot, c->spin, timeout_usec))
-        r = 0;
-    if (r != -ETIMEDOUT)
-        return r;
+    if (c->n_flights && (c->spin && !c->n_sent ? lane_client_spin(&c->lane->ring, any_ended, c) : any_ended(c)))
+        return 0;
     c->spin = false;
-    if (!c->n_shared && !c->quiet)
+    uint64_t now = clock_monotonic_usec();
+    if (c->moved) {
+        c->held_usec = now + HELD_USEC;
+        c->slice_usec = SLICE_MIN_USEC;
+        c->moved = false;
+    }
+    if (c->look_usec == 0)
+        c->look_usec = now + SLICE_USEC;
+    if (c->relies && c->n_flights && now >= c->held_usec) {
+        let_go(c);
+        return 0;
+    }
+    if (now >= c->look_usec) {
+        c->look_usec = now + SLICE_USEC;
         return look(c);
-    let_go(c);
-    return 0;
+    }
+    return sleep_until(c, now, c->relies ? MIN(c->held_usec, c->look_usec) : c->look_usec);
 }
 
 /* The connection is over: of what is under way by the lane nobody would tell an end any more. */
@@ -512,6 +570,8 @@ static void lose_all(struct calls *c)
     struct wsd_client *client = c->client;
 
     collect(c);
+    if (!client->broken)
+        client_break(client, -ECONNRESET, 125, "waiting for wsd failed");
     client_error(client, -ECONNRESET, client->broken_exit == 69 ? 125 : client->broken_exit, "%s", client->reason);
     for (; c->n_flights; flight_free(c, 0))
         for (uint32_t i = 0; i < c->flights[0].n; i++)
@@ -530,8 +590,9 @@ static void run(struct calls *c)
         begin(c);
         if (!c->n_direct && !c->n_sent)
             return;
-        if (!collect(c) && await(c) < 0)
+        if (await(c) < 0)
             lose_all(c);
+        collect(c);
     }
 }
 
@@ -554,8 +615,11 @@ int wsd_calls(struct wsd_client *client, const struct wsd_call_request *requests
     c.result_size = results->size;
     c.n = n;
     c.next = c.failed = c.n_direct = c.n_sent = 0;
-    c.n_again = c.n_flights = c.n_shared = c.n_pushed = c.n_slices = 0;
-    c.spin = c.quiet = false;
+    c.n_again = c.n_flights = c.n_pushed = c.n_slices = 0;
+    c.ahead = AHEAD_MAX;
+    c.n_ends = 0;
+    c.relies = c.moved = c.spin = false;
+    c.look_usec = 0;
     c.words = NULL;
     c.error = 0;
     list_init(&c.sent);

@@ -25,6 +25,8 @@
  * was a call. */
 #define ALARMS_MAX 1000u
 
+#define SLOT_USEC 1000u /* no call of a slot begins later than that after the first */
+
 /* What this worker ran last was a direct call: the next one may come at once. */
 static _Thread_local bool lively;
 static _Thread_local uint32_t turn; /* which lane is looked at first */
@@ -99,7 +101,7 @@ static void look_on(struct lane *l)
     looks_at = l;
 }
 
-/* Others look, and are enough; then this one does no longer. */
+/* Others look, and are enough; then this one does so no longer. */
 static bool is_cared_for(struct lane *l)
 {
     if (looks_at != l)
@@ -231,7 +233,7 @@ static void direct_commit(struct host_job *job, size_t size)
     struct direct *d = from_job(job);
 
     /* a part of the output must never pass for all of it */
-    if (size > d->request.room - d->used) {
+    if (size > d->request.call.room - d->used) {
         d->overflow = true;
         return;
     }
@@ -301,6 +303,13 @@ static void begin_call(struct direct *d)
     atomic_store_explicit(&u->deadline_usec, d->deadline_usec, memory_order_relaxed);
 }
 
+/* Others have their turn now, or wsd does not want any more of them. */
+static bool is_over(const struct direct *d)
+{
+    return d->job.ended_usec - d->begun_usec >= SLOT_USEC || !lane_back_allowed(&d->lane->back, d->request.bind) ||
+           lane_back_credit(&d->lane->back) == 0;
+}
+
 /* A call that has ended well, and with nothing but output: then the next one of its slot has its turn. */
 static bool turn_over(struct direct *d)
 {
@@ -308,7 +317,7 @@ static bool turn_over(struct direct *d)
     uint64_t run_usec = job->ended_usec - job->started_usec, cpu_usec = host_job_cpu_usec(job);
     struct lane_end end = {.run_usec = (uint32_t)run_usec, .cpu_usec = (uint32_t)cpu_usec, .output_size = d->used};
 
-    if (job->exit != 0 || *job->status || d->overflow || run_usec > UINT32_MAX || cpu_usec > UINT32_MAX ||
+    if (job->exit != 0 || *job->status || d->overflow || run_usec > UINT32_MAX || cpu_usec > UINT32_MAX || is_over(d) ||
         !lane_back_turn(&d->lane->back, d->number, &d->request, &end, d->output))
         return false;
     free(d->scratch);
@@ -326,7 +335,7 @@ static void direct_finished(struct host_job *job, struct wsd_worker *self)
     goes_on = turn_over(d);
     if (goes_on)
         return;
-    uint32_t number = d->number, generation = d->generation, output_at = d->request.output_at;
+    uint32_t number = d->number, generation = d->generation, output_at = d->request.call.output_at;
     uint64_t cpu_usec = d->cpu_usec;
     uint8_t output[LANE_OUTPUT];
     char error[WSD_TEXT_MAX], status[WSD_TEXT_MAX];
@@ -392,14 +401,15 @@ static const struct plugin_function *find_function(struct lane *l, uint32_t bind
 static void run_call(struct direct *d, struct wsd_worker *self)
 {
     static const uint8_t no_id[16];
-    struct lane_request *q = &d->request;
+    const uint8_t *bytes = d->request.bytes;
+    const struct lane_part *p = &d->request.call;
     struct host_request request = {.id = no_id,
-                                   .function = find_function(d->lane, q->bind),
-                                   .args = (const char *)q->bytes + q->args_at,
-                                   .args_size = q->args_size,
-                                   .argc = q->argc,
-                                   .input = q->input_size ? q->bytes + q->input_at : NULL,
-                                   .input_size = q->input_size,
+                                   .function = d->function,
+                                   .args = (const char *)bytes + p->args_at,
+                                   .args_size = p->args_size,
+                                   .argc = p->argc,
+                                   .input = p->input_size ? bytes + p->input_at : NULL,
+                                   .input_size = p->input_size,
                                    .started_usec = d->started_usec,
                                    .deadline_usec = d->deadline_usec,
                                    .cancel = &d->lane->back.memory->slots[d->number].cancel,
@@ -459,7 +469,9 @@ static bool prepare(struct lane *l, struct direct *d)
     d->lane = l;
     d->limit_usec = limit < UINT64_MAX / 2 ? limit : 0;
     d->cpu_usec = 0;
+    d->function = find_function(l, d->request.bind); /* for all of them, whatever the number is given to meanwhile */
     begin_call(d);
+    d->begun_usec = d->started_usec;
     atomic_store_explicit(&u->bind, d->request.bind, memory_order_relaxed);
     /* release: partner is wsd's acquire load, which reads the others after */
     atomic_store_explicit(&u->word, ring_word(d->generation, 1), memory_order_release);
@@ -472,11 +484,10 @@ static bool prepare(struct lane *l, struct direct *d)
 static struct pool_node *take_from(struct lane *l, uint32_t *ret_usec)
 {
     uint32_t slot, generation;
-    bool more;
 
     /* bounded by what one client may have under way: the others come next */
     for (uint32_t i = 0; i < LANE_SLOTS; i++) {
-        slot = lane_back_take(&l->back, &generation, &more);
+        slot = lane_back_take(&l->back, &generation);
         if (slot == RING_NONE)
             return NULL;
         struct direct *d = &l->calls[slot];
@@ -490,7 +501,13 @@ static struct pool_node *take_from(struct lane *l, uint32_t *ret_usec)
             d->number = slot;
             d->generation = generation;
             if (running < lane_back_credit(&l->back) && prepare(l, d)) {
-                *ret_usec = lane_back_brief(&l->back) ? 0 : RING_WORTH_USEC;
+                bool brief = lane_back_brief(&l->back);
+
+                if (!brief)
+                    lanes_leave(NULL);
+                else if (looks_at != l && lane_get(l))
+                    look_on(l);
+                *ret_usec = brief ? 0 : RING_WORTH_USEC;
                 return &d->job.node;
             }
             if (running >= lane_back_credit(&l->back))
@@ -534,6 +551,20 @@ struct pool_node *lanes_take(struct work *w, uint32_t *ret_usec)
     return NULL;
 }
 
+bool lanes_worth(struct work *w)
+{
+    bool worth = false;
+
+    for_each_lane(l, w, 0)
+    {
+        if (worth || !lane_get(l))
+            continue;
+        worth = lane_back_ready(&l->back) && !lane_back_cared_for(&l->back);
+        lane_put(l);
+    }
+    return worth;
+}
+
 bool lanes_ready(struct work *w)
 {
     bool ready = false;
@@ -542,7 +573,7 @@ bool lanes_ready(struct work *w)
     {
         if (ready || !lane_get(l))
             continue;
-        ready = lane_back_ready(&l->back) && !is_cared_for(l);
+        ready = lane_back_ready(&l->back) && (looks_at == l || !lane_back_cared_for(&l->back));
         lane_put(l);
     }
     return ready;

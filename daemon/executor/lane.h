@@ -29,6 +29,8 @@ struct direct {
     void *scratch;        /* [job's output_lock] a reservation that is larger than what is left of `output`; NULL */
     uint64_t started_usec, deadline_usec, limit_usec; /* limit: of each; 0: none */
     uint64_t cpu_usec; /* of the calls before it */
+    uint64_t begun_usec; /* the first one */
+    const struct plugin_function *function;
     struct lane_request request;
     uint8_t output[LANE_OUTPUT];
 };
@@ -67,6 +69,8 @@ int lanes_control(struct work *w, const struct control *c, int fd);
 /* For the pool's source. */
 struct pool_node *lanes_take(struct work *w, uint32_t *ret_usec); /* what it is expected to take [worker] */
 bool lanes_ready(struct work *w);
+/* Whether something waits in one of them that nobody who looks there is enough for. */
+bool lanes_worth(struct work *w);
 void lanes_prepare(void *work, struct event_set *set);
 void lanes_done(void *work, struct event_set *set);
 bool lanes_lively(void *work);

@@ -400,11 +400,10 @@ void work_begun(void)
     brief = false; /* it may wait for others, and then others had better come */
 }
 
-/* Where both what it has taken and what is left are over before another worker would be awake, this one goes through it. What is brief
- * and left in a lane has a client that looks after it. */
+/* Where both what it has taken and what is left are over before another worker would be awake, this one goes through it. */
 static bool is_worth(struct work *w)
 {
-    return brief ? back_worth(&w->back) : back_ready(&w->back) || lanes_ready(w);
+    return (brief ? back_worth(&w->back) : back_ready(&w->back)) || lanes_worth(w);
 }
 
 static struct pool_node *take_job(struct work *w, uint32_t *ret_usec)
@@ -434,6 +433,7 @@ static struct pool_node *take_job(struct work *w, uint32_t *ret_usec)
         s->input_pipe = -1;
         atomic_store_explicit(&s->messages, 0, memory_order_relaxed);
         output_init(&s->output, 0);
+        lanes_leave(w);
         return &s->job.node;
     }
     return NULL;
@@ -464,8 +464,6 @@ struct pool_node *work_take(void *context, bool *ret_more)
         return NULL;
     }
     brief = usec < RING_WORTH_USEC;
-    if (!brief)
-        lanes_leave(context);
     *ret_more = is_worth(context);
     return node;
 }

@@ -24,8 +24,11 @@
 #define WAITED_USEC    3000000u /* a client that waits says so each second */
 #define JUDGE_LOOKS    4       /* at a call that changes its state meanwhile: it can do so three times */
 
+/* A number is that of one function, by its names, for as long as the lane lives: a call that was pushed, or a client that asks again for
+ * another one, may still use it. */
 struct bound {
-    struct plugin *plugin; /* NULL: the number is free */
+    char *name;            /* NULL: nothing was ever bound */
+    struct plugin *plugin; /* NULL: it is not bound now */
     struct plugin_function *function;
     bool idempotent; /* also of what was bound last: calls of it may still run */
 };
@@ -142,6 +145,8 @@ static void free_direct(struct direct *l)
     list_remove(&l->link);
     lane_front_deinit(&l->front);
     directory_unref(l->directory);
+    for (uint32_t i = 0; i < LANE_BINDS; i++)
+        free(l->bounds[i].name);
     jobs->counters.n_lanes--;
     free(l);
 }
@@ -276,17 +281,20 @@ int jobs_lane_open(struct jobs *jobs, uint32_t uid, struct directory *directory,
 
 /* --- binding ------------------------------------------------------------------------------------------------------ */
 
-static uint32_t bind_take(const struct direct *l, const struct plugin_function *f)
+/* RING_NONE: too many, or no memory. */
+static uint32_t bind_take(struct direct *l, const struct plugin *p, const struct plugin_function *f)
 {
-    uint32_t empty = RING_NONE;
+    _cleanup_(freep) char *name = NULL;
 
-    for (uint32_t i = LANE_BINDS; i-- > 0;) {
-        if (l->bounds[i].function == f)
+    if (asprintf(&name, "%s:%s", p->request, f->name) < 0)
+        name = NULL;
+    for (uint32_t i = 0; name && i < LANE_BINDS; i++) {
+        if (!l->bounds[i].name)
+            l->bounds[i].name = TAKE(name);
+        if (!name || strcmp(l->bounds[i].name, name) == 0)
             return i;
-        if (!l->bounds[i].plugin)
-            empty = i;
     }
-    return empty;
+    return RING_NONE;
 }
 
 /* NULL, or why it cannot be called so. */
@@ -327,7 +335,7 @@ static void bind_found(struct lane_bind *b, struct plugin *p)
         answer_bind(b, code, why);
         return;
     }
-    b->number = bind_take(l, f);
+    b->number = bind_take(l, p, f);
     if (b->number == RING_NONE) {
         answer_bind(b, CODE_BUSY, "too many functions in one lane");
         return;
@@ -340,7 +348,11 @@ static void bind_found(struct lane_bind *b, struct plugin *p)
                         .functions = f->index,
                         .flags = o->plugin_max_run ? o->plugin_max_run(p->name, &of, o->context) : o->limits.max_run_usec};
     if (!l->bounds[b->number].plugin) {
-        l->bounds[b->number] = (struct bound){.plugin = p, .function = f, .idempotent = b->idempotent};
+        struct bound *bound = &l->bounds[b->number];
+
+        bound->plugin = p;
+        bound->function = f;
+        bound->idempotent = b->idempotent;
         p->n_jobs++;
     }
     b->told = true;

@@ -35,13 +35,6 @@ static void sleep_done(const struct pool_source *source, struct event_set *set)
         source->done(source->context, set);
 }
 
-/* It will not take again soon: others rely on whoever does. */
-static void leave_source(const struct pool_source *source)
-{
-    if (source->leave)
-        source->leave(source->context);
-}
-
 /* Sleeps until there may be work. False: the pool has ended. Comes in as a searcher, goes out as none. */
 static bool park(struct worker *w)
 {
@@ -50,7 +43,7 @@ static bool park(struct worker *w)
     struct park *p = &pool->park;
     struct event_set set;
 
-    leave_source(source);
+    worker_leave_source(w);
     event_set_init(&set);
     event_set_add(&set, p->event, NULL);
     if (source->prepare)
@@ -138,7 +131,7 @@ static bool retire_if_surplus(struct worker *w)
 
     if (!leave_surplus(pool))
         return true;
-    leave_source(&pool->options.source);
+    worker_leave_source(w);
     worker_wake_if_left(w); /* others may have relied on us */
     deque_trim_owner(&w->deque);
     /* What it has left is found until somebody has taken it, and then until it retires again. The first one's list also
@@ -335,6 +328,7 @@ void crew_leave(struct worker *w)
 {
     if (w->away++ > 0 || w->guest)
         return;
+    worker_leave_source(w);
     /* seq_cst: whoever publishes from now on sees one too few, and what was published before is for the spare worker
      * that is added at once: the source's doorbell is heard by sleeping workers only. */
     atomic_fetch_sub_explicit(&w->pool->running, 1, memory_order_seq_cst);

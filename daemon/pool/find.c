@@ -129,6 +129,14 @@ static bool has_any(const struct worker *victim)
     return deque_has_public_any(&victim->deque) || deque_has_private_any(&victim->deque);
 }
 
+void worker_leave_source(struct worker *w)
+{
+    const struct pool_source *s = &w->pool->options.source;
+
+    if (s->leave)
+        s->leave(s->context);
+}
+
 /* Wakes the next one where work is left for him; others have relied on us. */
 void worker_wake_if_left(struct worker *w)
 {
@@ -351,7 +359,9 @@ struct pool_node *worker_take_root(struct worker *w)
     bool more = false;
     struct pool_node *node = take_injected(w, &more);
 
-    if (!node && s->take)
+    if (node)
+        worker_leave_source(w);
+    else if (s->take)
         node = s->take(s->context, &more);
     if (node && more)
         pool_tell_root(pool);
@@ -400,11 +410,13 @@ void worker_run(struct worker *w, const struct found *f)
 {
     if (f->root) {
         run_root(w, f->root);
-    } else if (f->ready) {
-        f->ready->run(f->ready, w);
-    } else {
-        worker_run_stolen(w, &f->task, false);
+        return;
     }
+    worker_leave_source(w);
+    if (f->ready)
+        f->ready->run(f->ready, w);
+    else
+        worker_run_stolen(w, &f->task, false);
 }
 
 /* Whether a worker that nobody else keeps awake goes on looking. */

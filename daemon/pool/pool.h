@@ -42,7 +42,8 @@ struct pool_source {
     void (*done)(void *context, struct event_set *set);
     /* Whether, by what the asking worker ran last, more may come so soon that it pays to look for it awake; may be NULL. */
     bool (*lively)(void *context);
-    /* The asking worker takes no more, for now: it is about to sleep, or is one too many. Before its last look; may be NULL. */
+    /* The asking worker takes no more, for now: it is about to sleep or to block, runs something else, or is one too many. Before its last
+     * look; may be NULL. */
     void (*leave)(void *context);
     void *context;
 };

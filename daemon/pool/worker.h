@@ -186,6 +186,8 @@ bool worker_steal_descendant(struct worker *w, struct worker *thief, uint64_t or
 bool worker_look(struct worker *w, struct worker *only);
 /* Wakes the next one where work is left for him. [owner of w] */
 void worker_wake_if_left(struct worker *w);
+/* It does not take from the source again soon: others rely on whoever does. Before its last look. [w itself] */
+void worker_leave_source(struct worker *w);
 /* Whether there is a root, or a ready piece; a task. [any] */
 bool pool_has_roots(struct pool *pool);
 bool pool_has_tasks(struct pool *pool);

@@ -48,6 +48,7 @@ int lane_front_init(struct lane_front *f)
     f->memory->magic = f->grant->magic = LANE_MAGIC;
     f->memory->version = f->grant->version = LANE_VERSION;
     event_init(&f->memory->bell);
+    event_init(&f->memory->done);
     return 0;
 }
 
@@ -116,7 +117,7 @@ bool lane_front_judge(struct lane_front *f, uint32_t slot, uint32_t generation, 
     if (!atomic_compare_exchange_strong_explicit(&s->state, &word, ring_word(generation, LANE_LOST),
                                                  memory_order_acq_rel, memory_order_relaxed))
         return false;
-    event_notify(&s->done, 1, true);
+    event_notify(&f->memory->done, 1, true);
     return true;
 }
 
@@ -188,7 +189,7 @@ bool lane_back_ready(struct lane_back *b)
 
 void lane_back_look(struct lane_back *b, bool yes)
 {
-    /* seq_cst: before the next look at the tail; partner is the load in lane_client_push() */
+    /* seq_cst: before the next look at the tail; partner is the load in lane_client_ring() */
     atomic_fetch_add_explicit(&b->memory->looking, yes ? 1 : UINT32_MAX, memory_order_seq_cst);
 }
 
@@ -211,14 +212,13 @@ bool lane_back_yield(struct lane_back *b)
            atomic_compare_exchange_strong_explicit(&b->memory->looking, &n, n - 1, memory_order_seq_cst, memory_order_relaxed);
 }
 
-uint32_t lane_back_take(struct lane_back *b, uint32_t *ret_generation, bool *ret_more)
+uint32_t lane_back_take(struct lane_back *b, uint32_t *ret_generation)
 {
     uint64_t head = atomic_load_explicit(&b->head, memory_order_relaxed);
 
     /* bounded: a client can push as fast as we take */
     for (uint32_t i = 0; i < LANE_SLOTS; i++) {
-        uint64_t n = waiting(b, head);
-        if (n == 0)
+        if (waiting(b, head) == 0)
             return RING_NONE;
         /* relaxed: ordered by the tail; an entry that is overwritten meanwhile is its client's loss */
         uint64_t word = atomic_load_explicit(&b->memory->ring[head % LANE_SLOTS], memory_order_relaxed);
@@ -228,7 +228,6 @@ uint32_t lane_back_take(struct lane_back *b, uint32_t *ret_generation, bool *ret
             continue;
         if ((uint32_t)word < LANE_SLOTS) {
             *ret_generation = (uint32_t)(word >> 32);
-            *ret_more = n > 1;
             return (uint32_t)word;
         }
         head++;
@@ -251,68 +250,79 @@ static uint32_t aligned(uint32_t size)
     return (size + LANE_ALIGN - 1) & ~(LANE_ALIGN - 1);
 }
 
-/* The call at *at of the copy has its turn. */
-static int item_take(struct lane_request *q, uint32_t *at, uint32_t size, uint32_t output_at)
+/* The call at `at` of the copy; *ret_next: where the next one is. */
+static int part_of(const struct lane_request *q, uint32_t at, uint32_t output_at, struct lane_part *ret, uint32_t *ret_next)
 {
+    uint32_t size = q->size;
     struct lane_item item;
 
-    if (*at > size || size - *at < sizeof(item))
+    if (at > size || size - at < sizeof(item))
         return -EBADMSG;
-    memcpy(&item, q->bytes + *at, sizeof(item));
-    uint32_t args_at = *at + (uint32_t)sizeof(item);
+    memcpy(&item, q->bytes + at, sizeof(item));
+    uint32_t args_at = at + (uint32_t)sizeof(item);
     if (item.args_size > size - args_at || output_at > LANE_OUTPUT || item.room > LANE_OUTPUT - output_at)
         return -EBADMSG;
     uint32_t input_at = aligned(args_at + item.args_size);
     if (input_at > size || item.input_size > size - input_at || (item.args_size && q->bytes[args_at + item.args_size - 1] != 0))
         return -EBADMSG;
-    q->argc = item.argc;
-    q->args_size = item.args_size;
-    q->input_size = item.input_size;
-    q->room = item.room;
-    q->args_at = args_at;
-    q->input_at = input_at;
-    q->output_at = output_at;
-    *at = aligned(input_at + item.input_size);
+    *ret = (struct lane_part){.argc = item.argc,
+                              .args_size = item.args_size,
+                              .input_size = item.input_size,
+                              .room = item.room,
+                              .args_at = args_at,
+                              .input_at = input_at,
+                              .output_at = output_at};
+    *ret_next = aligned(input_at + item.input_size);
     return 0;
+}
+
+static int next_part(const struct lane_request *q, const struct lane_part *p, struct lane_part *ret)
+{
+    uint32_t next;
+
+    return part_of(q, aligned(p->input_at + p->input_size), aligned(p->output_at + p->room), ret, &next);
 }
 
 int lane_back_read(struct lane_back *b, uint32_t slot, struct lane_request *ret)
 {
     const volatile struct lane_slot *s = &b->memory->slots[slot];
-    uint32_t at = 0, output_at = 0, size = s->size;
+    struct lane_part part;
+    uint32_t at;
 
     ret->bind = s->bind;
     ret->n_items = s->n_items;
     ret->timeout_usec = s->timeout_usec;
-    if (size > LANE_ROOM || ret->n_items == 0 || ret->n_items > LANE_ITEMS)
+    ret->size = s->size;
+    ret->item = 0;
+    if (ret->size > LANE_ROOM || ret->n_items == 0 || ret->n_items > LANE_ITEMS)
         return -EBADMSG;
-    memcpy(ret->bytes, (const void *)(uintptr_t)s->bytes, size);
-    /* all of them, so that none is begun where one is nonsense */
-    for (ret->item = 0; ret->item < ret->n_items; ret->item++) {
-        if (item_take(ret, &at, size, output_at) < 0)
+    memcpy(ret->bytes, (const void *)(uintptr_t)s->bytes, ret->size);
+    if (part_of(ret, 0, 0, &ret->call, &at) < 0)
+        return -EBADMSG;
+    part = ret->call; /* all of them, so that none is begun where one is nonsense */
+    for (uint32_t i = 1; i < ret->n_items; i++)
+        if (next_part(ret, &part, &part) < 0)
             return -EBADMSG;
-        output_at = aligned(output_at + ret->room);
-    }
-    ret->item = at = 0;
-    ret->size = size;
-    return item_take(ret, &at, size, 0);
+    return 0;
 }
 
 bool lane_back_turn(struct lane_back *b, uint32_t slot, struct lane_request *q, const struct lane_end *end, const void *output)
 {
     struct lane_slot *s = &b->memory->slots[slot];
-    uint32_t turn = q->item, at = aligned(q->input_at + q->input_size);
+    uint32_t turn = q->item;
+    struct lane_part next;
 
-    if (q->item + 1 >= q->n_items || atomic_load_explicit(&s->cancel, memory_order_relaxed))
+    if (q->item + 1 >= q->n_items || atomic_load_explicit(&s->cancel, memory_order_relaxed) || next_part(q, &q->call, &next) < 0)
         return false;
     s->ends[q->item] = *end;
     if (end->output_size)
-        memcpy(s->output + q->output_at, output, end->output_size);
+        memcpy(s->output + q->call.output_at, output, end->output_size);
     /* release: partner is the acquire load in lane_client_last() */
     if (!atomic_compare_exchange_strong_explicit(&s->turn, &turn, q->item + 1, memory_order_acq_rel, memory_order_relaxed))
         return false;
     q->item++;
-    return item_take(q, &at, q->size, aligned(q->output_at + q->room)) == 0; /* as it was when it was read */
+    q->call = next;
+    return true;
 }
 
 static void text_put(char *to, const char *text)
@@ -342,7 +352,7 @@ void lane_back_answer(struct lane_back *b, uint32_t slot, uint32_t generation, u
     /* release: partner is the acquire load in lane_client_ended() */
     if (atomic_compare_exchange_strong_explicit(&s->state, &word, ring_word(generation, LANE_DONE),
                                                 memory_order_acq_rel, memory_order_relaxed))
-        event_notify(&s->done, 1, true);
+        event_notify(&b->memory->done, 1, true);
 }
 
 uint32_t lane_back_credit(const struct lane_back *b)
@@ -468,14 +478,14 @@ void lane_client_push(struct lane_client *c, uint32_t slot, uint32_t bind, uint6
     }
 }
 
-bool lane_client_ring(struct lane_client *c, uint32_t n, bool brief, bool *ret_spin)
+bool lane_client_ring(struct lane_client *c, uint32_t n, bool brief)
 {
     if (c->brief != brief)
         atomic_store_explicit(&c->memory->brief, c->brief = brief, memory_order_relaxed);
     /* seq_cst: after the tail; partner is lane_back_look(): who is seen here looks at the tail after it has said that it looks no more */
-    bool quiet = brief && atomic_load_explicit(&c->memory->looking, memory_order_seq_cst) != 0;
-    *ret_spin = quiet || !event_notify(&c->memory->bell, brief ? 1 : n, true) || now_nsec() - c->ended_nsec < BURST_NSEC;
-    return quiet;
+    if (brief && atomic_load_explicit(&c->memory->looking, memory_order_seq_cst) != 0)
+        return true;
+    return !event_notify(&c->memory->bell, brief ? 1 : n, true) || now_nsec() - c->ended_nsec < BURST_NSEC;
 }
 
 void lane_client_press(struct lane_client *c)
@@ -494,14 +504,16 @@ bool lane_client_ended(struct lane_client *c, uint32_t slot)
     return word != ring_word(c->generation[slot], LANE_QUEUED) && word != ring_word(c->generation[slot], LANE_RUNNING);
 }
 
-/* Spins as long as it has paid of late: twice as long after a hit, half as long after a miss. */
-static bool spin(struct lane_client *c, uint32_t slot)
+/* As long as it has paid of late: twice as long after a hit, half as long after a miss. */
+bool lane_client_spin(struct lane_client *c, bool (*ended)(void *arg), void *arg)
 {
     uint64_t end = 0;
 
+    if (!c->may_spin)
+        return false;
     for (;;) {
         for (int i = 0; i < SPIN_LOOKS; i++) {
-            if (lane_client_ended(c, slot)) {
+            if (ended(arg)) {
                 c->spin_nsec = MIN(c->spin_nsec * 2, (uint64_t)SPIN_MAX_NSEC);
                 return true;
             }
@@ -517,19 +529,17 @@ static bool spin(struct lane_client *c, uint32_t slot)
     return false;
 }
 
-bool lane_client_wait(struct lane_client *c, uint32_t slot, bool may_pay, uint64_t timeout_usec)
+bool lane_client_sleep(struct lane_client *c, bool (*ended)(void *arg), void *arg, uint64_t timeout_usec)
 {
-    struct event *done = &c->memory->slots[slot].done;
-
-    if (lane_client_ended(c, slot) || (may_pay && c->may_spin && spin(c, slot)))
-        return true;
+    struct event *done = &c->memory->done;
     uint32_t epoch = event_prepare(done);
-    if (lane_client_ended(c, slot)) {
+
+    if (ended(arg)) {
         event_cancel(done);
         return true;
     }
     event_wait(done, epoch, timeout_usec, true);
-    return lane_client_ended(c, slot);
+    return ended(arg);
 }
 
 uint32_t lane_client_close(struct lane_client *c, uint32_t slot)
@@ -614,7 +624,8 @@ void lane_client_result(struct lane_client *c, uint32_t slot, struct lane_result
 void lane_client_free_slot(struct lane_client *c, uint32_t slot)
 {
     c->generation[slot]++;
-    c->ended_nsec = now_nsec();
+    if (c->pushed[slot].n)
+        c->ended_nsec = now_nsec();
     atomic_store_explicit(&c->memory->slots[slot].state, ring_word(c->generation[slot], LANE_FREE),
                           memory_order_relaxed);
     c->free_slots[c->n_free++] = slot;

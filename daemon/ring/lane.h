@@ -14,8 +14,7 @@
  *     client      FREE -> QUEUED        fills the request first (release), then the ring, then notifies `bell`; or not, where
  *                                       all is brief and somebody looks on
  *     worker      QUEUED -> RUNNING     compare-and-swap; then copies the request
- *     worker      RUNNING -> DONE       compare-and-swap (release), after the answer; then notifies the slot's `done`
- *     client      QUEUED -> FREE        compare-and-swap: withdrawn, nobody has touched it
+ *     worker      RUNNING -> DONE       compare-and-swap (release), after the answer; then notifies `done`
  *     client      DONE, LOST -> FREE    with the next generation, when it has taken the answer
  *     wsd         QUEUED, RUNNING -> LOST   compare-and-swap, when the executor is dead; the verdict is in `grant` then
  *
@@ -92,7 +91,6 @@ struct lane_end {
 
 struct lane_slot {
     _Atomic uint64_t state; /* ring_word(generation, enum lane_state) */
-    struct event done;      /* the client sleeps on it */
     _Atomic uint32_t cancel; /* [atomic: relaxed; a flag that is polled; client and wsd raise it] */
     /* the request [client writes before QUEUED] */
     uint32_t bind; /* number from LANE_BOUND */
@@ -121,6 +119,7 @@ struct lane_memory {
     _Atomic uint32_t brief __attribute__((aligned(64)));
     _Atomic uint32_t looking; /* workers that look again before they sleep, or run what is not brief [atomic: seq_cst] */
     struct event bell __attribute__((aligned(64)));     /* idle workers sleep on it, beside all others */
+    struct event done __attribute__((aligned(64)));     /* the client sleeps on it */
     struct lane_slot slots[LANE_SLOTS];
 };
 
@@ -169,13 +168,17 @@ struct lane_back {
     _Atomic uint64_t head; /* [atomic: acq_rel, among workers] */
 };
 
+/* A call in a request, and where its parts are. */
+struct lane_part {
+    uint32_t argc, args_size, input_size, room;
+    uint32_t args_at, input_at, output_at;
+};
+
 /* A request: a private copy, checked, and the call in it that has its turn. */
 struct lane_request {
     uint32_t bind, n_items, item, size;
     uint64_t timeout_usec;
-    /* of that call */
-    uint32_t argc, args_size, input_size, room;
-    uint32_t args_at, input_at, output_at;
+    struct lane_part call;
     uint8_t bytes[LANE_ROOM] __attribute__((aligned(LANE_ALIGN)));
 };
 
@@ -200,8 +203,8 @@ bool lane_back_cared_for(struct lane_back *b);
 /* The same as lane_back_look(false), where others look and are enough. [any worker who looks] */
 bool lane_back_yield(struct lane_back *b);
 bool lane_back_brief(struct lane_back *b); /* [any worker] */
-/* The next call's slot, or RING_NONE. *ret_more: there is another. [any worker] */
-uint32_t lane_back_take(struct lane_back *b, uint32_t *ret_generation, bool *ret_more);
+/* The next slot, or RING_NONE. [any worker] */
+uint32_t lane_back_take(struct lane_back *b, uint32_t *ret_generation);
 /* QUEUED -> RUNNING. False: withdrawn, or nonsense. [the worker that took it] */
 bool lane_back_claim(struct lane_back *b, uint32_t slot, uint32_t generation);
 /* 0: the first call has its turn; or -EBADMSG where any of it is nonsense. [the worker that claimed it] */
@@ -269,14 +272,15 @@ uint32_t lane_client_begin(struct lane_client *c);
 bool lane_client_add(struct lane_client *c, uint32_t slot, const struct lane_call *call);
 /* lane_client_ring() is to follow. */
 void lane_client_push(struct lane_client *c, uint32_t slot, uint32_t bind, uint64_t timeout_usec);
-/* n slots were pushed. brief: they and all that is under way are over before another worker would be awake. *ret_spin: it may pay to spin
- * for an end: nobody had to be woken, or it is one of many that come one behind the other, and whoever is woken stays awake for the
- * next. True: nobody was woken, because somebody looks on: where that takes long after all, lane_client_press(). */
-bool lane_client_ring(struct lane_client *c, uint32_t n, bool brief, bool *ret_spin);
+/* n slots were pushed. brief: they and all that is under way are over before another worker would be awake; then one is woken at most, none
+ * where somebody looks on, and if it takes long after all, lane_client_press(). True: it may pay to spin for an end: nobody had to be
+ * woken, or it is one of many that come one behind the other, and whoever is woken stays awake for the next. */
+bool lane_client_ring(struct lane_client *c, uint32_t n, bool brief);
 /* It is not brief: all workers may come. */
 void lane_client_press(struct lane_client *c);
-/* Waits at most so long. True: it has ended. */
-bool lane_client_wait(struct lane_client *c, uint32_t slot, bool spin, uint64_t timeout_usec);
+/* Waits for what ended() looks at; as long as that pays at most, or so long. True: it has ended. */
+bool lane_client_spin(struct lane_client *c, bool (*ended)(void *arg), void *arg);
+bool lane_client_sleep(struct lane_client *c, bool (*ended)(void *arg), void *arg, uint64_t timeout_usec);
 bool lane_client_ended(struct lane_client *c, uint32_t slot); /* a look */
 /* Those behind the one that has its turn will not be begun any more; which one that is. */
 uint32_t lane_client_close(struct lane_client *c, uint32_t slot);

@@ -50,7 +50,7 @@ static void push(void)
     char bytes[64] = {0};
     const char *const args[] = {bytes, bytes + 8};
     uint32_t n = (uint32_t)take(1) % 5;
-    bool spin, any = false;
+    bool any = false;
 
     if (!lane_client_has_room(&client))
         return;
@@ -63,7 +63,7 @@ static void push(void)
         return;
     }
     lane_client_push(&client, slot, (uint32_t)take(1), 0);
-    lane_client_ring(&client, 1, take(1) & 1, &spin);
+    lane_client_ring(&client, 1, take(1) & 1);
 }
 
 static void poke(void)
@@ -95,10 +95,10 @@ static void poke(void)
 static void check_request(const struct lane_request *q)
 {
     FUZZ_CHECK(q->item < q->n_items && q->n_items <= LANE_ITEMS);
-    FUZZ_CHECK(q->args_at <= LANE_ROOM && q->args_size <= LANE_ROOM - q->args_at);
-    FUZZ_CHECK(q->output_at <= LANE_OUTPUT && q->room <= LANE_OUTPUT - q->output_at);
-    FUZZ_CHECK(q->input_at >= q->args_at + q->args_size && q->input_at <= LANE_ROOM && q->input_size <= LANE_ROOM - q->input_at);
-    FUZZ_CHECK(q->args_size == 0 || q->bytes[q->args_at + q->args_size - 1] == 0);
+    FUZZ_CHECK(q->call.args_at <= LANE_ROOM && q->call.args_size <= LANE_ROOM - q->call.args_at);
+    FUZZ_CHECK(q->call.output_at <= LANE_OUTPUT && q->call.room <= LANE_OUTPUT - q->call.output_at);
+    FUZZ_CHECK(q->call.input_at >= q->call.args_at + q->call.args_size && q->call.input_at <= LANE_ROOM && q->call.input_size <= LANE_ROOM - q->call.input_at);
+    FUZZ_CHECK(q->call.args_size == 0 || q->bytes[q->call.args_at + q->call.args_size - 1] == 0);
 }
 
 static void work(void)
@@ -106,10 +106,9 @@ static void work(void)
     static const char output[LANE_OUTPUT];
     static struct lane_request q;
     uint32_t generation = 0, slot;
-    bool more = false;
 
     lane_back_ready(&back);
-    slot = lane_back_take(&back, &generation, &more);
+    slot = lane_back_take(&back, &generation);
     FUZZ_CHECK(slot == RING_NONE || slot < LANE_SLOTS);
     if (slot == RING_NONE || !lane_back_claim(&back, slot, generation))
         return;
@@ -119,7 +118,7 @@ static void work(void)
     check_request(&q);
     FUZZ_CHECK(!lane_back_allowed(&back, q.bind) || q.bind == 1);
     for (uint32_t turns = (uint32_t)take(1) % 6; turns--;) {
-        struct lane_end end = {.output_size = MIN(q.room, (uint32_t)take(2))};
+        struct lane_end end = {.output_size = MIN(q.call.room, (uint32_t)take(2))};
         uint32_t item = q.item;
 
         if (!lane_back_turn(&back, slot, &q, &end, output))
@@ -128,8 +127,8 @@ static void work(void)
         check_request(&q);
     }
     if (take(1) & 1)
-        lane_back_answer(&back, slot, generation, q.output_at,
-                         &(struct lane_answer){.output = output, .output_size = MIN(q.room, (uint32_t)take(2))});
+        lane_back_answer(&back, slot, generation, q.call.output_at,
+                         &(struct lane_answer){.output = output, .output_size = MIN(q.call.room, (uint32_t)take(2))});
 }
 
 static void look(void)

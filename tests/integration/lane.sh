@@ -102,7 +102,29 @@ check "what fits no lane goes by the socket, the others direct" many "succeeded=
 check "a time limit is that of each" direct "succeeded=996 timed-out=4 direct=1000 wrong=0" -w -c -n 1000 -m 250 -t 100 direct:direct nap 60000
 check "one that takes long in between" direct "succeeded=1000 direct=1000 wrong=0" -w -c -n 1000 -m 250 direct:direct nap 50
 check "those that wait for each other have them, though they were brief before" direct "succeeded=1000 direct=1000 wrong=0" -w -c -n 1000 -m 20 direct:direct meet 50
+check "two that wait for each other, when one was woken for both" direct "succeeded=20 direct=20" -w -c -n 20 direct:direct meet 2
+meet_alone() {
+  local i
+  for ((i = 0; i < 10; i++)); do
+    direct "succeeded=2 direct=2" -w -c -n 2 direct:direct meet 2 || return 1
+  done
+}
+check "and when there are no others" meet_alone
 check "many that take a millisecond each" direct "succeeded=400 direct=400" -w -c -n 400 direct:direct nap 1
+
+renumbered() { # wsd takes all numbers back, and the other function asks first
+  : >"$WORK/held"
+  "$D" -w -n 100 -o again -h "$WORK/go" direct:direct >"$WORK/held" &
+  local load=$!
+  wait_until held "$WORK/held" || return 1
+  wsctl pause || return 1
+  wsctl resume || return 1
+  touch "$WORK/go"
+  wait $load || { cat "$WORK/held"; return 1; }
+  rm "$WORK/go"
+  grep -q "succeeded=100 .*wrong=0" "$WORK/held"
+}
+check "a number is that of one function, whoever asks first when they are taken back" renumbered
 
 # --- time ----------------------------------------------------------------------------------------------------------------
 
@@ -251,6 +273,7 @@ all_credit() {
 }
 check "who has all the credit of his user leaves none, and gives it back" all_credit
 check "who pushes more calls than he has credit for has them refused" greedy credit
+check "many by the socket, where there is room for one" direct "succeeded=200 direct=0 wrong=0" -c -n 200 -f 2 direct:direct
 check "a call by the socket beside it has its own quota" direct "succeeded=20 direct=0" -f 2 -n 20 direct:direct
 stop_wsd
 
@@ -285,3 +308,19 @@ killed_wsd_many() {
   grep -q "lost=300 calls=300 exit=125" <(sed 's/strange=0 wrong=0 //' "$WORK/killed")
 }
 check "to each of many" killed_wsd_many
+start_wsd --workers 8 --plugin-dir "$TEST_PLUGINS" || exit 1
+check "who waits for long beside idle workers is not shut out" direct "succeeded=1000 direct=1000 wrong=0" -w -c -n 1000 -m 1000 direct:direct nap 2000
+killed_behind() {
+  rm -f "$WORK/go"
+  "$D" -w -c -n 300 -m 300 -h "$WORK/go" direct:again nap 600000 >"$WORK/killed" &
+  local load=$!
+  wait_until held "$WORK/killed" || return 1
+  touch "$WORK/go"
+  wait_until counter_above direct_running 0 || return 1
+  sleep 0.2
+  kill -KILL "$WSD_PID"
+  wait $load || return 1
+  cat "$WORK/killed"
+  grep -q "succeeded=299 .*lost=1 " "$WORK/killed"
+}
+check "and hears of a wsd that was killed" killed_behind

@@ -2,11 +2,13 @@
  *
  * direct.c: calls by wsd_call(), from processes of their own, and counts how they ended.
  *
- *     direct [-p PROCESSES] [-n CALLS, each] [-c] [-m K] [-t TIMEOUT_MSEC] [-r ROOM] [-f FLAGS] [-w] [-h FILE] PLUGIN:FUNCTION [ARG...]
+ *     direct [-p PROCESSES] [-n CALLS, each] [-c] [-m K] [-t TIMEOUT_MSEC] [-r ROOM] [-f FLAGS] [-w] [-o OTHER] [-h FILE]
+ *            PLUGIN:FUNCTION [ARG...]
  *
  * Without arguments each call sends bytes that no other call has, and wants them back. -c: all of them by one wsd_calls(). -m: only
  * each K-th one has the arguments. -w: first calls the function with
- * `ok` until such a call was direct (30 s at most). -x: only says whether this kernel can have lanes. -h: says "held" and then waits until FILE is there, before it calls.
+ * `ok` until such a call was direct (30 s at most), and often enough to be known for brief. -o: the same with another function of the plugin,
+ * and, behind -h, again; then each of both is to say its name. -x: only says whether this kernel can have lanes. -h: says "held" and then waits until FILE is there, before it calls.
  * Prints one line of NAME=COUNT, and the last error. Exits 0 where each call had one end and each echo was right. */
 #include <errno.h>
 #include <getopt.h>
@@ -43,7 +45,7 @@ struct shared {
 static unsigned long processes = 1, n_calls = 1, timeout_msec, room = 2048, flags;
 static unsigned long each = 1;
 static bool warm, at_once;
-static const char *hold;
+static const char *hold, *other;
 static char plugin[256], *function;
 static char **arguments;
 static size_t n_arguments;
@@ -145,22 +147,35 @@ static int call_at_once(struct wsd_client *client)
     return r != code;
 }
 
-static int become_direct(struct wsd_client *client)
+static int become_direct(struct wsd_client *client, const char *name)
 {
     const char *const ok[] = {"ok"};
-    struct wsd_call_request q = {.size = sizeof(q), .plugin = plugin, .function = function, .args = ok, .n_args = 1};
+    struct wsd_call_request q = {.size = sizeof(q), .plugin = plugin, .function = name, .args = ok, .n_args = 1};
     time_t until = time(NULL) + 30;
 
-    while (time(NULL) < until) {
+    for (int n_direct = 0; time(NULL) < until;) {
         struct wsd_call_result r = {.size = sizeof(r)};
 
         if (wsd_call(client, &q, &r) < 0)
             return -1;
-        if (r.direct)
+        if (r.direct && ++n_direct == 20)
             return 0;
-        usleep(1000);
+        if (!r.direct)
+            usleep(1000);
     }
     return -1;
+}
+
+static void say_name(struct wsd_client *client, const char *name)
+{
+    const char *const args[] = {"name"};
+    char output[64];
+    struct wsd_call_request q = {.size = sizeof(q), .plugin = plugin, .function = name, .args = args, .n_args = 1, .output = output,
+                                 .output_room = sizeof(output)};
+    struct wsd_call_result r = {.size = sizeof(r)};
+
+    if (wsd_call(client, &q, &r) < 0 || r.output_size != strlen(name) || memcmp(output, name, r.output_size) != 0)
+        count(WRONG);
 }
 
 static int work(void)
@@ -170,7 +185,7 @@ static int work(void)
 
     if (!output || wsd_client_open(&client, NULL, 0) < 0)
         return 1;
-    if (warm && become_direct(client) < 0) {
+    if (warm && (become_direct(client, function) < 0 || (other && become_direct(client, other) < 0))) {
         fprintf(stderr, "direct: no call was direct: %s\n", wsd_client_error(client));
         return 1;
     }
@@ -179,6 +194,12 @@ static int work(void)
         fflush(stdout);
         while (access(hold, F_OK) != 0)
             usleep(10000);
+    }
+    if (other && become_direct(client, other) < 0)
+        return 1;
+    for (int i = 0; other && i < 10; i++) {
+        say_name(client, function);
+        say_name(client, other);
     }
     int r = at_once ? call_at_once(client) : call_one_by_one(client, output);
     if (r != 0)
@@ -192,7 +213,7 @@ int main(int argc, char **argv)
 {
     int o, status, bad = 0;
 
-    while ((o = getopt(argc, argv, "+p:n:t:r:f:m:cwxh:")) != -1)
+    while ((o = getopt(argc, argv, "+p:n:t:r:f:m:o:cwxh:")) != -1)
         switch (o) {
         case 'p': processes = strtoul(optarg, NULL, 10); break;
         case 'n': n_calls = strtoul(optarg, NULL, 10); break;
@@ -200,6 +221,7 @@ int main(int argc, char **argv)
         case 'r': room = strtoul(optarg, NULL, 10); break;
         case 'f': flags = strtoul(optarg, NULL, 10); break;
         case 'm': each = strtoul(optarg, NULL, 10); break;
+        case 'o': other = optarg; break;
         case 'c': at_once = true; break;
         case 'w': warm = true; break;
         case 'x':

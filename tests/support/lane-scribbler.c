@@ -94,7 +94,7 @@ static void *scribble(void *arg)
         case 2: atomic_store(&memory->tail, next() % 16 ? atomic_load(&memory->tail) + value % 70 : value); break;
         case 3: atomic_store(&memory->slots[where % LANE_SLOTS].state, ring_word((uint32_t)(value % 4), (uint32_t)(where >> 32 & 7))); break;
         case 4: atomic_store(&memory->bell.waiters, (uint32_t)value); break;
-        case 5: atomic_store(&memory->slots[where % LANE_SLOTS].done.waiters, (uint32_t)value); break;
+        case 5: atomic_store(where & 1 ? &memory->done.waiters : &memory->looking, (uint32_t)value); break;
         case 6: ring_bell(); break;
         case 7: atomic_store(&memory->slots[where % LANE_SLOTS].turn, (uint32_t)(value % 3 ? value % 4 : value)); break;
         default: almost_call();

@@ -52,7 +52,7 @@ static int meet(struct wsd_job *job, struct wsd_worker *self, int n)
     return wsd_job_cancelled(job);
 }
 
-/* echo | ok | fail STATUS TEXT | say TEXT | segv | exit | deaf | nap MSEC | meet N | big BYTES | open FILE | pid */
+/* echo | ok | fail STATUS TEXT | say TEXT | segv | exit | deaf | nap MSEC | meet N | big BYTES | open FILE | pid | name */
 static int run(struct wsd_job *job, struct wsd_worker *self)
 {
     const char *what = job->argc > 1 ? job->argv[1] : "echo", *arg = job->argc > 2 ? job->argv[2] : "0";
@@ -79,6 +79,8 @@ static int run(struct wsd_job *job, struct wsd_worker *self)
     }
     if (strcmp(what, "big") == 0)
         return big(job, strtoul(arg, NULL, 10));
+    if (strcmp(what, "name") == 0)
+        return wsd_job_write(job, job->argv[0], strlen(job->argv[0])) < 0;
     if (strcmp(what, "pid") == 0)
         return wsd_job_print(job, "%d\n", (int)getpid()) < 0;
     if (strcmp(what, "open") == 0) {

@@ -35,6 +35,16 @@ static void teardown(void)
     lane_front_deinit(&front);
 }
 
+static bool slot_ended(void *arg)
+{
+    return lane_client_ended(&client, *(const uint32_t *)arg);
+}
+
+static bool slot_sleep(uint32_t slot)
+{
+    return lane_client_sleep(&client, slot_ended, &slot, 10000000);
+}
+
 static bool add(uint32_t slot, const char *input, size_t room)
 {
     const char *const args[] = {"one", "two"};
@@ -46,11 +56,10 @@ static bool add(uint32_t slot, const char *input, size_t room)
 static uint32_t push(const char *input)
 {
     uint32_t slot = lane_client_begin(&client);
-    bool spin;
 
     ck_assert(add(slot, input, 100));
     lane_client_push(&client, slot, 3, 7);
-    lane_client_ring(&client, 1, false, &spin);
+    lane_client_ring(&client, 1, false);
     return slot;
 }
 
@@ -58,19 +67,17 @@ static uint32_t push(const char *input)
 static uint32_t push_many(const char *inputs)
 {
     uint32_t slot = lane_client_begin(&client);
-    bool spin;
 
     for (; *inputs; inputs++)
         ck_assert(add(slot, (const char[]){*inputs, 0}, 8));
     lane_client_push(&client, slot, 3, 7);
-    lane_client_ring(&client, 1, false, &spin);
+    lane_client_ring(&client, 1, false);
     return slot;
 }
 
 static uint32_t take(struct lane_request *q, uint32_t *ret_generation)
 {
-    bool more;
-    uint32_t slot = lane_back_take(&back, ret_generation, &more);
+    uint32_t slot = lane_back_take(&back, ret_generation);
 
     ck_assert(lane_back_claim(&back, slot, *ret_generation));
     ck_assert_int_eq(lane_back_read(&back, slot, q), 0);
@@ -98,22 +105,21 @@ START_TEST(a_call_goes_there_and_back)
     struct lane_request q;
     struct lane_result r;
     uint32_t generation, slot = push("input");
-    bool more;
 
     ck_assert(lane_back_ready(&back));
-    ck_assert_uint_eq(lane_back_take(&back, &generation, &more), slot);
-    ck_assert(!more && !lane_back_ready(&back));
+    ck_assert_uint_eq(lane_back_take(&back, &generation), slot);
+    ck_assert(!lane_back_ready(&back));
     ck_assert(lane_back_claim(&back, slot, generation));
     ck_assert(!lane_client_ended(&client, slot));
     ck_assert_int_eq(lane_back_read(&back, slot, &q), 0);
     ck_assert_uint_eq(q.bind, 3);
-    ck_assert_uint_eq(q.argc, 2);
+    ck_assert_uint_eq(q.call.argc, 2);
     ck_assert_uint_eq(q.timeout_usec, 7);
-    ck_assert_uint_eq(q.room, 100);
-    ck_assert_mem_eq(q.bytes + q.args_at, "one\0two", 8);
-    ck_assert_mem_eq(q.bytes + q.input_at, "input", 5);
+    ck_assert_uint_eq(q.call.room, 100);
+    ck_assert_mem_eq(q.bytes + q.call.args_at, "one\0two", 8);
+    ck_assert_mem_eq(q.bytes + q.call.input_at, "input", 5);
     answer(slot, generation, LANE_ENDED, "output");
-    ck_assert(lane_client_wait(&client, slot, true, 0));
+    ck_assert(slot_sleep(slot));
     lane_client_result(&client, slot, &r);
     ck_assert_int_eq(r.outcome, LANE_ENDED);
     ck_assert_int_eq(r.exit, 5);
@@ -130,9 +136,8 @@ START_TEST(a_call_is_claimed_and_answered_once)
 {
     uint32_t generation, slot = push("");
     struct lane_result r;
-    bool more;
 
-    lane_back_take(&back, &generation, &more);
+    lane_back_take(&back, &generation);
     ck_assert(lane_back_claim(&back, slot, generation));
     ck_assert(!lane_back_claim(&back, slot, generation));
     answer(slot, generation, LANE_ENDED, "first");
@@ -151,9 +156,8 @@ START_TEST(as_many_as_there_are_slots_and_credit)
     }
     ck_assert(!lane_client_has_room(&client));
     uint32_t generation, n = 0;
-    bool more = true;
-    for (; lane_back_take(&back, &generation, &more) != RING_NONE; n++)
-        ck_assert(more == (n + 1 < LANE_SLOTS));
+    for (; lane_back_take(&back, &generation) != RING_NONE; n++)
+        ck_assert(lane_back_ready(&back) == (n + 1 < LANE_SLOTS));
     ck_assert_uint_eq(n, LANE_SLOTS);
 }
 END_TEST
@@ -265,15 +269,14 @@ END_TEST
 START_TEST(a_ring_that_lies_gives_nothing)
 {
     uint32_t generation;
-    bool more;
 
     atomic_store(&client.memory->tail, LANE_SLOTS + 1);
     ck_assert(!lane_back_ready(&back));
-    ck_assert_uint_eq(lane_back_take(&back, &generation, &more), RING_NONE);
+    ck_assert_uint_eq(lane_back_take(&back, &generation), RING_NONE);
     for (uint32_t i = 0; i < LANE_SLOTS; i++)
         atomic_store(&client.memory->ring[i], ring_word(1, LANE_SLOTS + i));
     atomic_store(&client.memory->tail, LANE_SLOTS);
-    ck_assert_uint_eq(lane_back_take(&back, &generation, &more), RING_NONE);
+    ck_assert_uint_eq(lane_back_take(&back, &generation), RING_NONE);
 }
 END_TEST
 
@@ -306,11 +309,10 @@ START_TEST(a_death_gives_each_call_a_verdict)
 {
     uint32_t queued = push("a"), running = push("b"), generation, slot, seen;
     struct lane_result r;
-    bool more;
 
-    slot = lane_back_take(&back, &generation, &more);
+    slot = lane_back_take(&back, &generation);
     ck_assert_uint_eq(slot, queued);
-    slot = lane_back_take(&back, &generation, &more);
+    slot = lane_back_take(&back, &generation);
     ck_assert(lane_back_claim(&back, slot, generation));
     lane_front_lost(&front);
     ck_assert_int_eq(lane_front_look(&front, queued, &seen), LANE_QUEUED);
@@ -362,16 +364,16 @@ START_TEST(calls_that_share_a_slot_have_their_turns)
     ck_assert_uint_eq(take(&q, &generation), slot);
     for (uint32_t i = 0; i < 3; i++) {
         ck_assert_uint_eq(q.item, i);
-        ck_assert_uint_eq(q.argc, 2);
-        ck_assert_uint_eq(q.room, 8);
-        ck_assert_uint_eq(q.input_size, 1);
-        ck_assert_mem_eq(q.bytes + q.args_at, "one\0two", 8);
-        ck_assert_uint_eq(q.bytes[q.input_at], (uint8_t)"abc"[i]);
+        ck_assert_uint_eq(q.call.argc, 2);
+        ck_assert_uint_eq(q.call.room, 8);
+        ck_assert_uint_eq(q.call.input_size, 1);
+        ck_assert_mem_eq(q.bytes + q.call.args_at, "one\0two", 8);
+        ck_assert_uint_eq(q.bytes[q.call.input_at], (uint8_t)"abc"[i]);
         if (i < 2)
             ck_assert(turn(slot, &q, i ? "the 2nd" : "first"));
     }
     ck_assert(!turn(slot, &q, "x")); /* there is none */
-    lane_back_answer(&back, slot, generation, q.output_at, &(struct lane_answer){.exit = 5, .output = "last", .output_size = 4});
+    lane_back_answer(&back, slot, generation, q.call.output_at, &(struct lane_answer){.exit = 5, .output = "last", .output_size = 4});
     ck_assert(lane_client_ended(&client, slot));
     ck_assert_uint_eq(lane_client_last(&client, slot), 2);
     check_end(slot, 0, "first");
@@ -388,27 +390,26 @@ START_TEST(as_many_share_a_slot_as_it_has_room_for)
 {
     uint32_t slot = lane_client_begin(&client), n;
     struct lane_request q;
-    bool spin;
 
     for (n = 0; add(slot, "x", 0); n++)
         ;
     ck_assert_uint_eq(n, LANE_ITEMS);
     lane_client_push(&client, slot, 3, 7);
-    lane_client_ring(&client, 1, false, &spin);
+    lane_client_ring(&client, 1, false);
     ck_assert_int_eq(lane_back_read(&back, slot, &q), 0);
     slot = lane_client_begin(&client);
     for (n = 0; add(slot, "x", LANE_OUTPUT / 4); n++)
         ;
     ck_assert_uint_eq(n, 4);
     lane_client_push(&client, slot, 3, 7);
-    lane_client_ring(&client, 1, false, &spin);
+    lane_client_ring(&client, 1, false);
     ck_assert_int_eq(lane_back_read(&back, slot, &q), 0);
     slot = lane_client_begin(&client);
     for (n = 0; add(slot, "as much as goes into 32 bytes...", LANE_OUTPUT / 16 + 1); n++)
         ;
     ck_assert_uint_eq(n, 14); /* each takes up to the next 16 */
     lane_client_push(&client, slot, 3, 7);
-    lane_client_ring(&client, 1, false, &spin);
+    lane_client_ring(&client, 1, false);
     ck_assert_int_eq(lane_back_read(&back, slot, &q), 0);
     char *much = malloc(480);
     memset(much, 'x', 479);
@@ -432,7 +433,7 @@ START_TEST(what_is_closed_goes_no_further)
     ck_assert_uint_eq(lane_client_close(&client, slot), 1);
     ck_assert(!turn(slot, &q, "y"));
     ck_assert_uint_eq(q.item, 1);
-    lane_back_answer(&back, slot, generation, q.output_at, &(struct lane_answer){.output = "y", .output_size = 1});
+    lane_back_answer(&back, slot, generation, q.call.output_at, &(struct lane_answer){.output = "y", .output_size = 1});
     ck_assert_uint_eq(lane_client_last(&client, slot), 1);
     check_end(slot, 0, "x");
     lane_client_result(&client, slot, &r);
@@ -491,7 +492,7 @@ START_TEST(a_worker_believes_no_turn_of_its_client)
     atomic_store(&s->turn, 0);
     ck_assert(turn(slot, &q, "x"));
     ck_assert(turn(slot, &q, "x"));
-    ck_assert_uint_eq(q.bytes[q.input_at], 'c'); /* he has a copy */
+    ck_assert_uint_eq(q.bytes[q.call.input_at], 'c'); /* he has a copy */
     ck_assert(!turn(slot, &q, "x"));
 }
 END_TEST
@@ -519,14 +520,13 @@ static void *take_and_answer(void *arg)
 
     for (uint32_t done = 0, generation; done < *(uint32_t *)arg;) {
         uint32_t epoch = event_prepare(bell);
-        bool more;
 
         if (!lane_back_ready(&back)) {
             event_wait(bell, epoch, UINT64_MAX, true);
             continue;
         }
         event_cancel(bell);
-        uint32_t slot = lane_back_take(&back, &generation, &more);
+        uint32_t slot = lane_back_take(&back, &generation);
         if (slot == RING_NONE || !lane_back_claim(&back, slot, generation))
             continue;
         done++;
@@ -544,7 +544,7 @@ START_TEST(nobody_sleeps_for_ever)
     for (uint32_t i = 0; i < n; i++) {
         uint32_t slot = push("");
 
-        while (!lane_client_wait(&client, slot, false, 10000000))
+        while (!slot_sleep(slot))
             ;
         lane_client_free_slot(&client, slot);
     }
@@ -569,10 +569,10 @@ static void *look_on(void *arg)
 {
     struct event *bell = &back.memory->bell;
     uint32_t patience = 0;
-    bool looks = false, more;
+    bool looks = false;
 
     while (!atomic_load(&over)) {
-        uint32_t generation, slot = cared_for(&looks) ? RING_NONE : lane_back_take(&back, &generation, &more);
+        uint32_t generation, slot = cared_for(&looks) ? RING_NONE : lane_back_take(&back, &generation);
 
         if (slot != RING_NONE) {
             ck_assert(lane_back_claim(&back, slot, generation));
@@ -599,7 +599,6 @@ START_TEST(nobody_relies_on_who_looks_no_more)
 {
     pthread_t threads[3];
     uint32_t quiet = 0;
-    bool spin;
 
     client.may_spin = true;
     atomic_store(&over, false);
@@ -613,9 +612,10 @@ START_TEST(nobody_relies_on_who_looks_no_more)
             ck_assert(add(slots[k], "x", 8));
             lane_client_push(&client, slots[k], 3, 0);
         }
-        quiet += lane_client_ring(&client, n, i % 64 != 0, &spin);
+        quiet += i % 64 && atomic_load(&client.memory->looking);
+        lane_client_ring(&client, n, i % 64 != 0);
         for (uint32_t k = 0; k < n; k++) { /* and nobody presses */
-            while (!lane_client_wait(&client, slots[k], i & 1, 10000000))
+            while (!((i & 1 && lane_client_spin(&client, slot_ended, &slots[k])) || slot_sleep(slots[k])))
                 ;
             lane_client_free_slot(&client, slots[k]);
         }
