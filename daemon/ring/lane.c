@@ -174,7 +174,8 @@ void lane_back_deinit(struct lane_back *b)
     b->grant = NULL;
 }
 
-/* seq_cst: partner is the store in lane_client_push(), after lane_back_look(false). A tail further ahead than the ring is long is nonsense, and there is nothing to take. */
+/* seq_cst: partner is the store in lane_client_push(), after lane_back_look(false). A tail further ahead than the ring is long is
+ * nonsense, and there is nothing to take. */
 static uint64_t waiting(struct lane_back *b, uint64_t head)
 {
     uint64_t n = atomic_load_explicit(&b->memory->tail, memory_order_seq_cst) - head;

@@ -367,7 +367,9 @@ struct wsd_call_result {
     const char *error, *status;
     uint64_t run_usec, cpu_usec;
     bool direct; /* it went by a direct lane */
-    int code;    /* 0; or why there is no result: what wsd_call() returned of it, or would have. Since 0.1. */
+    /* 0; or why there is no result: what wsd_call() returned of it, or would have. exit and error are then what wsd_client_exit() and
+     * wsd_client_error() were of it, the rest is zero. Since 0.1. */
+    int code;
 };
 
 /* Runs one job and waits for its end: the fastest way to call a small function again and again. After some calls the
@@ -382,7 +384,7 @@ struct wsd_call_result {
  * It spins for at most 50 us where that has paid of late; then it sleeps. As every call on a handle, by one thread at a time;
  * threads that call at the same time have a handle each.
  *
- * 0: it ended, *ret_result says how. -EMSGSIZE: its output is larger than output_room; it was cancelled or has run. Others as
+ * 0: it ended, *ret_result says how. Else it says no more than that (code). -EMSGSIZE: its output is larger than output_room; it was cancelled or has run. Others as
  * wsd_client_submit() and wsd_call_wait(): refused (-EAGAIN, -ENOENT, -EACCES), -EINVAL, -ENOMEM, -ECONNRESET (then
  * wsd_client_exit() is 125 where it may have run). Since 0.1. */
 WSD_EXPORT int wsd_call(struct wsd_client *client, const struct wsd_call_request *request,
@@ -390,14 +392,17 @@ WSD_EXPORT int wsd_call(struct wsd_client *client, const struct wsd_call_request
 
 /* n calls as of wsd_call(), of which as many as 256 are under way at a time, in any order: the fastest way to call small functions
  * many times. results[i] is that of requests[i]; only the size of the first of each is looked at, and the others have it, too. What a
- * request points to stays until the end, and no two outputs overlap. By a direct lane brief calls of one function whose requests follow
- * one another, with the same two pointers to its names, flags and timeout, go together, up to 32 that one worker runs one behind
- * the other; who waits for another call of them gets it after 5 ms at the latest. There are 64 slots, so that many calls at least can
- * wait for each other.
+ * request points to stays until the end, and no two outputs overlap. Calls that there is no room for (max-jobs-per-user) wait for others of
+ * them to end.
+ *
+ * By a direct lane brief calls of one function whose requests follow one another, with the same two pointers to its names, flags and
+ * timeout, go together, up to 32 that one worker runs one behind the other. Where nothing ends for 5 ms they go on each by itself, as many
+ * as there are workers and spares for them (wsd_blocking_begin()), at most 64; so calls may wait for each other, but not be in need
+ * of speed then.
  *
  * 0: each has ended, as its result says, also where that is a failure. Else the code of the first one, in the order of the requests,
- * that has no result; all the others have been made nevertheless. -EINVAL and -ENOMEM may also come before any of them, with no result
- * touched. n 0 does nothing. Since 0.1. */
+ * that has no result: its code, exit and error say why; all the others have been made nevertheless. -EINVAL and -ENOMEM may also come
+ * before any of them, with no result touched. n 0 does nothing. Since 0.1. */
 WSD_EXPORT int wsd_calls(struct wsd_client *client, const struct wsd_call_request *requests, struct wsd_call_result *results, size_t n);
 
 /* --- batches: many jobs of one function as a unit --------------------------------------------------------------- */

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * looking.pml: whom a client of a direct lane wakes (daemon/ring/lane.h, daemon/executor/lane.c): nothing that it relied on
- * somebody for is left lying.
+ * looking.pml: whom a client of a direct lane wakes (daemon/ring/lane.h, daemon/executor/lane.c): as long as calls are as brief
+ * as it says, nothing that it relied on somebody for is left lying.
  *
  * A client pushes PUSHES slots, each brief or not, and never presses (lane_client_press(), which makes good what is wrong here
- * after some milliseconds). WORKERS take them. A worker that has run one looks on: it says so before its answer, and takes that
- * back before it sleeps, or where others look and all is brief. Slots that nobody is awake for are a deadlock, and spin reports it.
+ * after some milliseconds, and what this does not know: calls that last, and workers that are held up). WORKERS take them. A worker
+ * that has run one looks on: it says so before its answer, and takes that back before it sleeps, or where others look and all
+ * is brief. Slots that nobody is awake for are a deadlock, and spin reports it.
  * Each step is one atomic access of the C code, under sequential consistency: all accesses in question are seq_cst.
  *
  * Variants that must fail, so that the model is known to see what it is there for (tests/model/run):
