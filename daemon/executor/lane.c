@@ -303,6 +303,25 @@ static void begin_call(struct direct *d)
     atomic_store_explicit(&u->deadline_usec, d->deadline_usec, memory_order_relaxed);
 }
 
+/* wsd knows from before the claim until after the answer what a slot calls: so it knows of each call that runs when the executor dies. */
+static void mark(struct lane *l, uint32_t slot, uint32_t generation)
+{
+    struct up_direct *u = &l->up->calls[slot];
+
+    atomic_store_explicit(&u->deadline_usec, 0, memory_order_relaxed);
+    atomic_store_explicit(&u->bind, lane_back_bind(&l->back, slot), memory_order_relaxed);
+    /* release: partner is wsd's acquire load, which reads the others after */
+    atomic_store_explicit(&u->word, ring_word(generation, 1), memory_order_release);
+}
+
+/* Where the slot is not another call's already. */
+static void unmark(struct lane *l, uint32_t slot, uint32_t generation)
+{
+    uint64_t word = ring_word(generation, 1);
+
+    atomic_compare_exchange_strong_explicit(&l->up->calls[slot].word, &word, 0, memory_order_release, memory_order_relaxed);
+}
+
 /* Others have their turn now, or wsd does not want any more of them. */
 static bool is_over(const struct direct *d)
 {
@@ -354,7 +373,6 @@ static void direct_finished(struct host_job *job, struct wsd_worker *self)
     memcpy(status, job->status, strlen(job->status) + 1);
     free(d->scratch);
     d->scratch = NULL;
-    atomic_store_explicit(&l->up->calls[number].word, 0, memory_order_release);
     atomic_fetch_add_explicit(&l->up->begun, d->request.item, memory_order_relaxed); /* beside the first one */
     atomic_fetch_add_explicit(&l->up->cpu_usec, cpu_usec + a.cpu_usec, memory_order_relaxed);
     /* release: partner is the acquire in lanes_take(). Before the answer, after which the client may use the slot again. */
@@ -364,6 +382,7 @@ static void direct_finished(struct host_job *job, struct wsd_worker *self)
     lane_get(l); /* the client may shut it after the answer */
     look_on(l);
     lane_back_answer(&l->back, number, generation, output_at, &a);
+    unmark(l, number, generation);
     lane_put(l);
 }
 
@@ -432,9 +451,13 @@ static void run_direct(struct pool_node *node, struct wsd_worker *self)
     } while (goes_on);
 }
 
-static void refuse(struct lane *l, uint32_t slot, uint32_t generation)
+/* It is free before the answer, after which the client may use the slot again. */
+static void refuse(struct lane *l, struct direct *d, uint32_t slot, uint32_t generation)
 {
+    atomic_fetch_sub_explicit(&l->up->running, 1, memory_order_seq_cst);
+    atomic_store_explicit(&d->busy, false, memory_order_release);
     lane_back_answer(&l->back, slot, generation, 0, &(struct lane_answer){.outcome = LANE_REFUSED});
+    unmark(l, slot, generation);
 }
 
 /* wsd has to know that something runs, once until it looks no more. */
@@ -448,16 +471,13 @@ static void announce(struct work *w)
         back_bell(&w->back);
 }
 
-/* Makes a claimed slot calls. False: it was answered. */
+/* Makes a claimed slot calls. False: it is none, or may not be called. */
 static bool prepare(struct lane *l, struct direct *d)
 {
-    struct up_direct *u = &l->up->calls[d->number];
     uint64_t limit;
 
-    if (lane_back_read(&l->back, d->number, &d->request) < 0 || !lane_back_allowed(&l->back, d->request.bind)) {
-        refuse(l, d->number, d->generation);
+    if (lane_back_read(&l->back, d->number, &d->request) < 0 || !lane_back_allowed(&l->back, d->request.bind))
         return false;
-    }
     if (!d->initialised) {
         host_job_init(&d->job);
         d->job.node.run = run_direct;
@@ -472,9 +492,7 @@ static bool prepare(struct lane *l, struct direct *d)
     d->function = find_function(l, d->request.bind); /* for all of them, whatever the number is given to meanwhile */
     begin_call(d);
     d->begun_usec = d->started_usec;
-    atomic_store_explicit(&u->bind, d->request.bind, memory_order_relaxed);
-    /* release: partner is wsd's acquire load, which reads the others after */
-    atomic_store_explicit(&u->word, ring_word(d->generation, 1), memory_order_release);
+    atomic_store_explicit(&l->up->calls[d->number].bind, d->request.bind, memory_order_relaxed); /* as it was copied */
     atomic_fetch_add_explicit(&l->up->begun, 1, memory_order_relaxed);
     announce(l->work);
     return true;
@@ -494,27 +512,29 @@ static struct pool_node *take_from(struct lane *l, uint32_t *ret_usec)
         /* acquire: partner is the release in direct_finished(). Busy only where a client pushes a slot twice. */
         if (atomic_exchange_explicit(&d->busy, true, memory_order_acquire))
             continue;
-        if (lane_back_claim(&l->back, slot, generation)) {
-            uint32_t running = atomic_fetch_add_explicit(&l->up->running, 1, memory_order_seq_cst);
-
-            atomic_store_explicit(&l->alarms, 0, memory_order_relaxed);
-            d->number = slot;
-            d->generation = generation;
-            if (running < lane_back_credit(&l->back) && prepare(l, d)) {
-                bool brief = lane_back_brief(&l->back);
-
-                if (!brief)
-                    lanes_leave(NULL);
-                else if (looks_at != l && lane_get(l))
-                    look_on(l);
-                *ret_usec = brief ? 0 : RING_WORTH_USEC;
-                return &d->job.node;
-            }
-            if (running >= lane_back_credit(&l->back))
-                refuse(l, slot, generation);
-            atomic_fetch_sub_explicit(&l->up->running, 1, memory_order_seq_cst);
+        mark(l, slot, generation);
+        if (!lane_back_claim(&l->back, slot, generation)) {
+            unmark(l, slot, generation);
+            atomic_store_explicit(&d->busy, false, memory_order_release);
+            continue;
         }
-        atomic_store_explicit(&d->busy, false, memory_order_release);
+        uint32_t running = atomic_fetch_add_explicit(&l->up->running, 1, memory_order_seq_cst);
+
+        atomic_store_explicit(&l->alarms, 0, memory_order_relaxed);
+        d->number = slot;
+        d->generation = generation;
+        if (running >= lane_back_credit(&l->back) || !prepare(l, d)) {
+            refuse(l, d, slot, generation);
+            continue;
+        }
+        bool brief = lane_back_brief(&l->back);
+
+        if (!brief)
+            lanes_leave(NULL);
+        else if (looks_at != l && lane_get(l))
+            look_on(l);
+        *ret_usec = brief ? 0 : RING_WORTH_USEC;
+        return &d->job.node;
     }
     return NULL;
 }

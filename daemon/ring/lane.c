@@ -236,6 +236,13 @@ uint32_t lane_back_take(struct lane_back *b, uint32_t *ret_generation)
     return RING_NONE;
 }
 
+uint32_t lane_back_bind(const struct lane_back *b, uint32_t slot)
+{
+    const volatile struct lane_slot *s = &b->memory->slots[slot];
+
+    return s->bind;
+}
+
 bool lane_back_claim(struct lane_back *b, uint32_t slot, uint32_t generation)
 {
     uint64_t word = ring_word(generation, LANE_QUEUED);

@@ -205,6 +205,8 @@ bool lane_back_yield(struct lane_back *b);
 bool lane_back_brief(struct lane_back *b); /* [any worker] */
 /* The next slot, or RING_NONE. [any worker] */
 uint32_t lane_back_take(struct lane_back *b, uint32_t *ret_generation);
+/* The number that it calls, before it is claimed: any. [the worker that took it] */
+uint32_t lane_back_bind(const struct lane_back *b, uint32_t slot);
 /* QUEUED -> RUNNING. False: withdrawn, or nonsense. [the worker that took it] */
 bool lane_back_claim(struct lane_back *b, uint32_t slot, uint32_t generation);
 /* 0: the first call has its turn; or -EBADMSG where any of it is nonsense. [the worker that claimed it] */
