@@ -19,14 +19,8 @@
 #define WAITS_SLICES    10u     /* wsd hears of a long wait after the first and then each so many */
 #define SLICE_MIN_USEC  50u     /* between looks at the lane while others go by the socket; doubled up to HELD_USEC */
 #define HELD_USEC       5000u   /* until those behind a call in its slot are taken back */
-#define BUNDLE_RUN_USEC 100u    /* that the calls of a slot may take together */
-#define BRIEF_STEP      4u      /* one more shares a slot for so many that took no time */
-#define BRIEF_MAX       (BRIEF_STEP * LANE_ITEMS)
 #define SHARES          8u      /* into which what there is to do is cut at least: for other workers */
-#define DECAY           6u      /* what the last ones took at most is forgotten by 1/64 a call */
-#define MEAN            3u      /* and what they took, by 1/8 */
 #define SURPRISE_USEC   1u
-#define BETWEEN_NSEC    100u    /* of which a worker needs so many to go from one to the next */
 
 /* A slot of the lane under way, with n calls. */
 struct flight {
@@ -239,25 +233,21 @@ static void send_call(struct calls *c, size_t i)
 
 /* --- by the lane --------------------------------------------------------------------------------------------------------- */
 
-/* One that was interrupted is no rule: what is known at most doubles, beside a little, and what has been shown is halved. */
-static void learn(struct function *f, uint32_t n, uint64_t usec, uint64_t longest_usec)
+/* One that was interrupted is no rule: what is known at most doubles, beside a little, and what has been shown is halved. What is slow
+ * indeed is found out by let_go(), too. */
+static void learn(struct brief *b, uint32_t n, uint64_t usec, uint64_t longest_usec)
 {
-    uint32_t most = 2 * f->run + (SURPRISE_USEC << DECAY), times = MIN(n, 1u << (DECAY - 1));
-    uint32_t run = MIN((uint32_t)MIN(longest_usec, (uint64_t)BUNDLE_RUN_USEC) << DECAY, most);
-    uint32_t mean = (uint32_t)MIN(MIN(usec, (uint64_t)n * BUNDLE_RUN_USEC) * 1000 / n, 2ull * f->nsec + SURPRISE_USEC * 1000);
+    uint32_t half = b->shown / 2;
 
-    f->nsec = n >= 1u << MEAN ? mean : f->nsec - (f->nsec >> MEAN) + (mean >> MEAN);
-    f->run = MAX(run, f->run - (f->run >> DECAY) * times);
-    f->n_brief = longest_usec < BUNDLE_RUN_USEC ? MIN(f->n_brief + n, BRIEF_MAX) : f->n_brief / 2;
+    brief_learn(b, n, MIN(usec, n * (2ull * b->nsec / 1000 + SURPRISE_USEC)), MIN(longest_usec, 2ull * b->run / 64 + SURPRISE_USEC));
+    if (longest_usec >= BRIEF_USEC)
+        b->shown = half;
 }
 
 /* Of this many that come: how many of them share a slot. */
 static uint32_t bundle_most(const struct function *f, size_t n)
 {
-    uint32_t run = 2 * BUNDLE_RUN_USEC / (2 * (f->run >> DECAY) + 1);
-    size_t share = (n + SHARES - 1) / SHARES;
-
-    return (uint32_t)MAX(MIN(MIN(share, (size_t)run), (size_t)MIN(f->n_brief / BRIEF_STEP, LANE_ITEMS)), (size_t)1);
+    return brief_together(&f->brief, (uint32_t)MIN((n + SHARES - 1) / SHARES, (size_t)LANE_ITEMS));
 }
 
 static void take_back(struct calls *c, struct flight *f, uint32_t n)
@@ -305,7 +295,7 @@ static uint64_t take_last(struct calls *c, const struct flight *f, size_t i)
         return r.run_usec;
     default: /* REFUSED, UNTOUCHED, AGAIN */
         send_call(c, i);
-        return BUNDLE_RUN_USEC;
+        return BRIEF_USEC;
     }
     result.output_size = MIN(r.output_size, q->output_room);
     if (result.output_size)
@@ -344,7 +334,7 @@ static void take_flight(struct calls *c, struct flight *f)
         set_result(c, f->first + i, &result);
     }
     uint64_t run = take_last(c, f, f->first + last);
-    learn(f->function, last + 1, sum + run, MAX(longest, run));
+    learn(&f->function->brief, last + 1, sum + run, MAX(longest, run));
 }
 
 static void flight_free(struct calls *c, uint32_t i)
@@ -379,7 +369,7 @@ static void let_go(struct calls *c)
         if (!f->late)
             take_back(c, f, lane_client_close(&c->lane->ring, f->slot) + 1);
         f->late = true;
-        f->function->n_brief = 0;
+        f->function->brief.shown = 0;
     }
     lane_client_press(&c->lane->ring);
 }
@@ -390,9 +380,9 @@ static bool alike(const struct wsd_call_request *a, const struct wsd_call_reques
 }
 
 /* RING_WORTH_USEC: that or more, or nobody knows. */
-static uint32_t expected_usec(const struct function *f, size_t n)
+static uint32_t expected_usec(const struct function *f, uint32_t n)
 {
-    return f->n_brief < 2 * BRIEF_STEP ? RING_WORTH_USEC : (uint32_t)MIN(n * (f->nsec + BETWEEN_NSEC) / 1000, (uint64_t)RING_WORTH_USEC);
+    return brief_is_known(&f->brief) ? (uint32_t)MIN(brief_nsec(&f->brief, n) / 1000, (uint64_t)RING_WORTH_USEC) : RING_WORTH_USEC;
 }
 
 /* All that is under way is over before another worker would be awake. */
@@ -557,7 +547,7 @@ static int await(struct calls *c)
         let_go(c);
         return 0;
     }
-    if (now >= c->look_usec) {
+    if (c->n_flights && now >= c->look_usec) {
         c->look_usec = now + SLICE_USEC;
         return look(c);
     }
@@ -618,7 +608,8 @@ int wsd_calls(struct wsd_client *client, const struct wsd_call_request *requests
     c.n_again = c.n_flights = c.n_pushed = c.n_slices = 0;
     c.ahead = AHEAD_MAX;
     c.n_ends = 0;
-    c.relies = c.moved = c.spin = false;
+    c.relies = c.spin = false;
+    c.moved = true;
     c.look_usec = 0;
     c.words = NULL;
     c.error = 0;

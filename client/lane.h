@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include "base/brief.h"
 #include "client.h"
 #include "ring/lane.h"
 
@@ -22,10 +23,7 @@ struct function {
     enum lane_progress progress;
     uint32_t number;
     uint64_t next; /* not asked for before this many calls */
-    /* How long it took of late, going by which several of its calls share a slot: see bundle_most() in calls.c. */
-    uint32_t n_brief;
-    uint32_t run; /* usec, as a fixed-point number: at most */
-    uint32_t nsec; /* on the average */
+    struct brief brief; /* calls.c: going by that several of its calls share a slot */
 };
 
 /* Words of results, until the next call. */

@@ -571,20 +571,6 @@ struct pool_node *lanes_take(struct work *w, uint32_t *ret_usec)
     return NULL;
 }
 
-bool lanes_worth(struct work *w)
-{
-    bool worth = false;
-
-    for_each_lane(l, w, 0)
-    {
-        if (worth || !lane_get(l))
-            continue;
-        worth = lane_back_ready(&l->back) && !lane_back_cared_for(&l->back);
-        lane_put(l);
-    }
-    return worth;
-}
-
 bool lanes_ready(struct work *w)
 {
     bool ready = false;
@@ -593,7 +579,7 @@ bool lanes_ready(struct work *w)
     {
         if (ready || !lane_get(l))
             continue;
-        ready = lane_back_ready(&l->back) && (looks_at == l || !lane_back_cared_for(&l->back));
+        ready = lane_back_ready(&l->back) && !lane_back_cared_for(&l->back);
         lane_put(l);
     }
     return ready;

@@ -68,9 +68,8 @@ int lanes_control(struct work *w, const struct control *c, int fd);
 
 /* For the pool's source. */
 struct pool_node *lanes_take(struct work *w, uint32_t *ret_usec); /* what it is expected to take [worker] */
+/* Whether something waits in one of them that those who look there, the asking worker among them, are not enough for. */
 bool lanes_ready(struct work *w);
-/* Whether something waits in one of them that nobody who looks there is enough for. */
-bool lanes_worth(struct work *w);
 void lanes_prepare(void *work, struct event_set *set);
 void lanes_done(void *work, struct event_set *set);
 bool lanes_lively(void *work);

@@ -401,9 +401,11 @@ void work_begun(void)
 }
 
 /* Where both what it has taken and what is left are over before another worker would be awake, this one goes through it. */
-static bool is_worth(struct work *w)
+bool work_worth(void *context)
 {
-    return (brief ? back_worth(&w->back) : back_ready(&w->back)) || lanes_worth(w);
+    struct work *w = context;
+
+    return (brief ? back_worth(&w->back) : back_ready(&w->back)) || lanes_ready(w);
 }
 
 static struct pool_node *take_job(struct work *w, uint32_t *ret_usec)
@@ -464,7 +466,7 @@ struct pool_node *work_take(void *context, bool *ret_more)
         return NULL;
     }
     brief = usec < RING_WORTH_USEC;
-    *ret_more = is_worth(context);
+    *ret_more = work_worth(context);
     return node;
 }
 
@@ -473,13 +475,6 @@ bool work_ready(void *context)
     struct work *w = context;
 
     return back_ready(&w->back) || lanes_ready(w);
-}
-
-bool work_worth(void *context)
-{
-    struct work *w = context;
-
-    return is_worth(w);
 }
 
 void work_init(struct work *w, int control_fd)

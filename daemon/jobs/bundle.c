@@ -6,7 +6,7 @@
  * Keeps: whoever asks for one of its jobs, or comes to something that counts or stops jobs, has bundle_split() make each
  * of them a job of its own, as if it had never been anything else; a job that takes longer than its like did keeps those
  * behind it from other workers for twice BUNDLE_USEC at most.
- * How many go together, going by the last ones: no more than run in BUNDLE_RUN_USEC, and write into one slot; and where
+ * How many go together, going by the last ones: no more than run in BRIEF_USEC, and write into one slot; and where
  * there is enough to do to wake other workers for it, two shares for each worker.
  * Does not choose the order (queue.c). */
 #include <stdlib.h>
@@ -18,28 +18,17 @@
 #include "jobs/job.h"
 
 #define BUNDLE_BYTES    8192u  /* of items */
-#define BUNDLE_RUN_USEC 100u   /* that all jobs of one may take together */
 #define BUNDLE_NSEC     50000u /* of work that is a share of its own */
-#define BETWEEN_NSEC    50u    /* of which a worker needs so many to go from one to the next */
 #define BUNDLE_USEC     5000u  /* between two looks at whether one is held up */
 #define BUNDLED_MAX     16384u /* jobs in bundles: so many bundles_split() may have to make at a time */
-#define BRIEF_STEP      4u     /* one more goes together for so many that took no time */
-#define BRIEF_MAX       (BRIEF_STEP * RING_BUNDLE)
-#define DECAY           6u     /* what the last ones took at most is forgotten by 1/64 a job */
-#define MEAN            3u     /* and what they took, by 1/8 */
 
 /* --- which, and how many ---------------------------------------------------------------------------------------------- */
 
 void bundle_ran(struct plugin_function *f, uint32_t n, uint64_t usec, uint64_t longest_usec, uint64_t output)
 {
     /* the executor's word: nothing but speed hangs on it */
-    uint32_t run = (uint32_t)MIN(longest_usec, (uint64_t)BUNDLE_RUN_USEC) << DECAY, size = (uint32_t)MIN(output, (uint64_t)RING_SMALL) << DECAY;
-    uint32_t mean = (uint32_t)(MIN(usec, (uint64_t)n * BUNDLE_RUN_USEC) * 1000 / n), times = MIN(n, 1u << (DECAY - 1));
-
-    f->nsec = n >= 1u << MEAN ? mean : f->nsec - (f->nsec >> MEAN) + (mean >> MEAN);
-    f->run = MAX(run, f->run - (f->run >> DECAY) * times);
-    f->output = MAX(size, f->output - (f->output >> DECAY) * times);
-    f->n_brief = longest_usec < BUNDLE_RUN_USEC ? MIN(f->n_brief + n, BRIEF_MAX) : 0;
+    brief_learn(&f->brief, n, usec, longest_usec);
+    f->output = brief_largest(f->output, (uint32_t)MIN(output, (uint64_t)RING_SMALL) * 64, n);
 }
 
 /* Somebody counts how many of this user's jobs run, or looks at each. */
@@ -63,17 +52,16 @@ static uint32_t most(const struct job_place *place, const struct job_request *r,
     const struct jobs *jobs = d->jobs;
     const struct jobs_limits *all = &jobs->options.limits, *own = user_limits(jobs, place->user);
 
-    if (f->n_brief < 2 * BRIEF_STEP || place->wants_more || r->detached || r->file || r->parts || jobs->draining || jobs->drained ||
+    if (!brief_is_known(&f->brief) || place->wants_more || r->detached || r->file || r->parts || jobs->draining || jobs->drained ||
         (r->batch && batch_refuses(r->batch)) || all->rate || own->rate_per_user || is_counted(d, place->user) ||
         poison_knows(place->plugin, f) || place->user->n_bytes + BUNDLE_BYTES > own->bytes_per_user ||
         jobs->counters.n_bytes + BUNDLE_BYTES > all->bytes || place->plugin->state != PLUGIN_READY || jobs->n_bundled + RING_BUNDLE > BUNDLED_MAX ||
         jobs->counters.n_open + RING_BUNDLE > all->jobs || place->user->n_jobs + RING_BUNDLE > own->jobs_per_user)
         return 0;
-    uint64_t parts = MIN((uint64_t)n * f->nsec / BUNDLE_NSEC + 1, 2ull * domain_workers(d));
-    uint32_t share = (n + (uint32_t)parts - 1) / (uint32_t)parts, run = 2 * BUNDLE_RUN_USEC / (2 * (f->run >> DECAY) + 1);
-    uint32_t room = RING_SMALL / ((f->output >> DECAY) + RING_ALIGN);
+    uint64_t parts = MIN((uint64_t)n * f->brief.nsec / BUNDLE_NSEC + 1, 2ull * domain_workers(d));
+    uint32_t share = (n + (uint32_t)parts - 1) / (uint32_t)parts, room = RING_SMALL / (f->output / 64 + RING_ALIGN);
 
-    return MIN(MIN(MIN(share, run), MIN(room, f->n_brief / BRIEF_STEP)), RING_BUNDLE);
+    return brief_together(&f->brief, MIN(MIN(share, room), RING_BUNDLE));
 }
 
 /* --- a new one ---------------------------------------------------------------------------------------------------------- */
@@ -439,7 +427,7 @@ void jobs_array_split(struct array_watch *w, uint32_t item)
 struct job *bundle_alone(struct domain *d, uint32_t slot)
 {
     if (d->slots[slot]->bundled) {
-        job_function(d->slots[slot])->n_brief = 0;
+        job_function(d->slots[slot])->brief.shown = 0;
         bundle_split(d->slots[slot]);
     }
     return d->slots[slot];
@@ -455,7 +443,7 @@ struct job *bundle_settled(struct domain *d, const struct front_completion *c)
 /* It is expected to take so long. */
 static uint64_t bundle_nsec(const struct job *job)
 {
-    return (uint64_t)job_count(job) * (job_function(job)->nsec + BETWEEN_NSEC);
+    return brief_nsec(&job_function(job)->brief, job_count(job));
 }
 
 uint32_t bundle_usec(const struct job *job)
@@ -494,7 +482,7 @@ static struct job *held_up(struct domain *d, uint64_t now, bool *ret_any)
 
         *ret_any |= job->bundled;
         if (job->bundled && ((front_running(f, job->slot, &started) && started <= now && now - started >= BUNDLE_USEC) ||
-                             (!job_function(job)->n_brief && front_waiting(f, job->slot))))
+                             (!job_function(job)->brief.shown && front_waiting(f, job->slot))))
             return job;
     }
     return NULL;
@@ -514,7 +502,7 @@ static void on_timer(evutil_socket_t fd, short what, void *userdata)
         struct plugin_function *f = job_function(job);
 
         bundle_split(job);
-        f->n_brief = 0; /* whatever is told now of those before it */
+        f->brief.shown = 0; /* whatever is told now of those before it */
     }
     if (any)
         bundles_watch(d);

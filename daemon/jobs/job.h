@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/brief.h"
 #include "base/buffer.h"
 #include "base/hash.h"
 #include "base/list.h"
@@ -74,8 +75,9 @@ struct plugin_function {
     uint32_t index; /* in the plugin's table, or RING_NONE where a newer file has it no more */
     uint64_t innocent; /* poison.c: not in quarantine while it has had so many */
     uint64_t plain;    /* job_resolve(): jobs->n_configured, where a job of anybody's with nothing but arguments and input needs no more look */
-    /* bundle.c: what the last jobs took (ns), what they took at most (us) and wrote (bytes), in 1/64, and how many in a row were brief */
-    uint32_t nsec, run, output, n_brief;
+    /* bundle.c: how long the last jobs took, and what they wrote at most (bytes, in 1/64) */
+    struct brief brief;
+    uint32_t output;
 };
 
 enum plugin_state { PLUGIN_UNKNOWN, PLUGIN_LOADING, PLUGIN_READY, PLUGIN_FAILED };

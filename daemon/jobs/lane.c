@@ -347,9 +347,11 @@ static void bind_found(struct lane_bind *b, struct plugin *p)
                         .generation = p->number,
                         .functions = f->index,
                         .flags = o->plugin_max_run ? o->plugin_max_run(p->name, &of, o->context) : o->limits.max_run_usec};
-    if (!l->bounds[b->number].plugin) {
-        struct bound *bound = &l->bounds[b->number];
+    struct bound *bound = &l->bounds[b->number];
 
+    if (bound->function != f)
+        unbind(l, b->number);
+    if (!bound->plugin) {
         bound->plugin = p;
         bound->function = f;
         bound->idempotent = b->idempotent;

@@ -38,15 +38,19 @@ static int big(struct wsd_job *job, size_t size)
     return wsd_job_commit(job, size) < 0;
 }
 
-/* Returns when as many have come, each of which waits for the others. */
+#define MEET_MAX 64
+
+/* Returns when as many have come that are to meet as many, each of which waits for the others. */
 static int meet(struct wsd_job *job, struct wsd_worker *self, int n)
 {
-    static _Atomic int come;
+    static _Atomic int come[MEET_MAX + 1];
     const struct timespec millisecond = {.tv_nsec = 1000000};
 
-    int all = (atomic_fetch_add(&come, 1) / n + 1) * n;
+    if (n < 1 || n > MEET_MAX)
+        return wsd_job_fail(job, 64, "1 to %d meet", MEET_MAX);
+    int all = (atomic_fetch_add(&come[n], 1) / n + 1) * n;
     wsd_blocking_begin(self);
-    while (atomic_load(&come) < all && !wsd_job_cancelled(job))
+    while (atomic_load(&come[n]) < all && !wsd_job_cancelled(job))
         nanosleep(&millisecond, NULL);
     wsd_blocking_end(self);
     return wsd_job_cancelled(job);

@@ -386,39 +386,30 @@ START_TEST(calls_that_share_a_slot_have_their_turns)
 }
 END_TEST
 
-START_TEST(as_many_share_a_slot_as_it_has_room_for)
+/* How many share one. */
+static uint32_t fill(const char *input, size_t room)
 {
-    uint32_t slot = lane_client_begin(&client), n;
+    uint32_t slot = lane_client_begin(&client), n = 0;
     struct lane_request q;
 
-    for (n = 0; add(slot, "x", 0); n++)
-        ;
-    ck_assert_uint_eq(n, LANE_ITEMS);
+    while (add(slot, input, room))
+        n++;
     lane_client_push(&client, slot, 3, 7);
-    lane_client_ring(&client, 1, false);
     ck_assert_int_eq(lane_back_read(&back, slot, &q), 0);
-    slot = lane_client_begin(&client);
-    for (n = 0; add(slot, "x", LANE_OUTPUT / 4); n++)
-        ;
-    ck_assert_uint_eq(n, 4);
-    lane_client_push(&client, slot, 3, 7);
-    lane_client_ring(&client, 1, false);
-    ck_assert_int_eq(lane_back_read(&back, slot, &q), 0);
-    slot = lane_client_begin(&client);
-    for (n = 0; add(slot, "as much as goes into 32 bytes...", LANE_OUTPUT / 16 + 1); n++)
-        ;
-    ck_assert_uint_eq(n, 14); /* each takes up to the next 16 */
-    lane_client_push(&client, slot, 3, 7);
-    lane_client_ring(&client, 1, false);
-    ck_assert_int_eq(lane_back_read(&back, slot, &q), 0);
-    char *much = malloc(480);
-    memset(much, 'x', 479);
-    much[479] = 0;
-    slot = lane_client_begin(&client);
-    for (n = 0; add(slot, much, 1); n++)
-        ;
-    ck_assert_uint_eq(n, 4); /* 16 + 16 + 480 bytes each */
-    free(much);
+    ck_assert_uint_eq(q.n_items, n);
+    return n;
+}
+
+START_TEST(as_many_share_a_slot_as_it_has_room_for)
+{
+    char much[480];
+
+    memset(much, 'x', sizeof(much) - 1);
+    much[sizeof(much) - 1] = 0;
+    ck_assert_uint_eq(fill("x", 0), LANE_ITEMS);
+    ck_assert_uint_eq(fill("x", LANE_OUTPUT / 4), 4);
+    ck_assert_uint_eq(fill("x", LANE_OUTPUT / 16 + 1), 14); /* each takes up to the next 16 */
+    ck_assert_uint_eq(fill(much, 1), 4);                    /* 16 + 16 + 480 bytes each */
 }
 END_TEST
 
