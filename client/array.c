@@ -2,18 +2,21 @@
  *
  * array.c: calls of one description that go in one frame, and come back in few.
  * Owns the arrays, one for each frame, until the last of its items has ended. One thread a handle.
- * Keeps: what was gathered leaves before anything that is sent after it was submitted; each item is told its end once. */
+ * Keeps: what was gathered leaves before anything that is sent after it was submitted; each item is told its end once.
+ * An item of wsd_map() is a struct wsd_call only when there is more to be said of it than that it went well. */
 #include "client.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define SPARE_BODY  (16u * 1024u) /* the next array has the room of one that is over, where it is no more than this */
+#define SPARE_BODY     (16u * 1024u) /* the next array has the room of one that is over, where it is no more than this */
 #define ITEM_INPUT_MAX (32u * 1024u) /* what is larger goes in a SUBMIT of its own */
 /* So many leave at once: they are worth a system call, and wsd and its workers begin while their submitter goes on. */
 #define ARRAY_ITEMS 128u
 _Static_assert(ARRAY_ITEMS <= CODEC_ITEMS_MAX, "a frame takes them");
+
+#define NOWHERE SIZE_MAX
 
 /* The items of one frame. */
 struct array {
@@ -28,10 +31,34 @@ struct array {
     bool leaves; /* its calls are done when they are accepted; ends of theirs that come then are nobody's */
     bool quiet;  /* nobody wants to hear of ACCEPTED */
     struct buffer body;
-    struct wsd_call *calls[ARRAY_ITEMS]; /* NULL: it has ended */
+    struct wsd_call *calls[ARRAY_ITEMS]; /* NULL: it has ended, or is none */
+    struct map *map;                     /* of whom its items are; NULL: each is a call */
+    size_t places[ARRAY_ITEMS];          /* their indices there; NOWHERE: it has ended, or has become a call */
 };
 
-/* --- sending ---------------------------------------------------------------------------------------------------------- */
+static bool is_bare(const struct array *a, uint32_t i)
+{
+    return a->map && a->places[i] != NOWHERE;
+}
+
+static void item_done(struct array *a)
+{
+    a->n_open--;
+    batch_item_done(a->batch);
+}
+
+/* An item that is no call: it has failed, as the words of the client say. */
+static void bare_failed(struct array *a, uint32_t i, int error)
+{
+    size_t place = a->places[i];
+
+    a->places[i] = NOWHERE;
+    item_done(a);
+    map_failed(a->map, place, error);
+}
+
+/* --- sending
+ * ---------------------------------------------------------------------------------------------------------- */
 
 static struct array *array_destroy(struct array *a)
 {
@@ -86,6 +113,8 @@ static void array_broken(struct wsd_client *client, struct request *request)
     for (uint32_t i = 0; i < a->n; i++)
         if (a->calls[i])
             call_lost(client, a->calls[i]);
+        else if (is_bare(a, i))
+            bare_failed(a, i, call_say_lost(client, true, false));
     a->busy--;
     array_settle(a);
 }
@@ -184,6 +213,32 @@ static void array_accepted(struct wsd_client *client, struct array *a, struct ms
     }
 }
 
+static void call_put(struct array *a, uint32_t i, struct wsd_call *call)
+{
+    call->array = a;
+    call->index = i;
+    call->input_ended = true;
+    call->batch = a->batch;
+    a->calls[i] = call;
+    list_push_back(&a->client->calls, &call->link);
+}
+
+/* That of an item that is open, from now on; NULL: it is not, or there is no memory, which ends the connection. */
+static struct wsd_call *call_at(struct array *a, uint32_t i)
+{
+    struct wsd_call *call;
+
+    if (i >= a->n || !is_bare(a, i))
+        return i < a->n ? a->calls[i] : NULL;
+    if (map_call(a->map, a->places[i], &call) < 0) {
+        client_break(a->client, -ECONNRESET, 74, "out of memory");
+        return NULL;
+    }
+    a->places[i] = NOWHERE;
+    call_put(a, i, call);
+    return call;
+}
+
 /* A text of a record, with the NUL that it comes without. */
 static struct span copied(struct span text, char *room)
 {
@@ -195,14 +250,28 @@ static struct span copied(struct span text, char *room)
 static void array_refused(struct wsd_client *client, struct array *a, const struct msg_end *end)
 {
     char text[CODEC_TEXT_MAX];
-    const struct msg_error error = {.code = end->exit, .text = copied(end->error, text), .retry_usec = end->queued_usec};
+    const struct msg_error error = {
+        .code = end->exit, .text = copied(end->error, text), .retry_usec = end->queued_usec};
 
     for (uint32_t i = end->index; i < end->index + end->n && i < a->n && !client->broken; i++)
         if (a->calls[i])
             call_is_refused(client, a->calls[i], &error);
+        else if (is_bare(a, i))
+            bare_failed(a, i, client_remote_error(client, &error));
 }
 
-static void array_end(struct wsd_client *client, struct wsd_call *call, const struct msg_ends *ends, const struct msg_end *end)
+static void id_of(const struct msg_ends *ends, uint32_t index, uint8_t ret[16])
+{
+    uint64_t low;
+
+    memcpy(&low, ends->id + 8, sizeof(low));
+    low = htole64(le64toh(low) + index);
+    memcpy(ret, ends->id, 8);
+    memcpy(ret + 8, &low, sizeof(low));
+}
+
+static void array_end(struct wsd_client *client, struct wsd_call *call, const struct msg_ends *ends,
+                      const struct msg_end *end)
 {
     struct msg_job job = {.plugin = ends->plugin,
                           .function = ends->function,
@@ -218,33 +287,80 @@ static void array_end(struct wsd_client *client, struct wsd_call *call, const st
                           .run_usec = end->run_usec,
                           .cpu_usec = end->cpu_usec,
                           .submitted_usec = ends->submitted_usec};
-    uint64_t low;
 
     if (call->batch)
         batch_describe(call->batch, &job);
-    memcpy(job.id, ends->id, sizeof(job.id));
-    memcpy(&low, job.id + 8, sizeof(low));
-    low = htole64(le64toh(low) + call->index);
-    memcpy(job.id + 8, &low, sizeof(low));
+    id_of(ends, call->index, job.id);
     call_has_ended(client, call, &job);
+}
+
+/* What those items of the frame have in common that are no calls. */
+static void describe_bare(const struct array *a, const struct msg_ends *ends, struct wsd_job_info *ret)
+{
+    const struct span empty = {.data = ""};
+    struct msg_job job = {.plugin = ends->plugin,
+                          .function = ends->function,
+                          .error = empty,
+                          .status = empty,
+                          .worker = empty,
+                          .backtrace = empty,
+                          .key = empty,
+                          .tags = empty,
+                          .state = WSD_JOB_SUCCEEDED,
+                          .uid = ends->uid,
+                          .submitted_usec = ends->submitted_usec};
+
+    if (a->n_open) /* else its batch may be gone */
+        batch_describe(a->batch, &job);
+    job_info_view(&job, ret);
+}
+
+/* An item that is no call, nor need be. */
+static void bare_ended(struct array *a, const struct msg_ends *ends, const struct msg_end *end,
+                       struct wsd_job_info *info)
+{
+    size_t place = a->places[end->index];
+    char worker[CODEC_NAME_MAX];
+
+    id_of(ends, end->index, info->id.bytes);
+    info->worker = copied(end->worker, worker).data;
+    info->exit = (int)end->exit;
+    info->attempts = end->attempts;
+    info->queued_usec = end->queued_usec;
+    info->run_usec = end->run_usec;
+    info->cpu_usec = end->cpu_usec;
+    a->places[end->index] = NOWHERE;
+    item_done(a);
+    map_ended(a->map, place, info, end->output.data, end->output.size);
+}
+
+static bool is_plain_end(const struct msg_end *end)
+{
+    return end->state == WSD_JOB_SUCCEEDED && !end->error.size && !end->status.size && !end->backtrace.size;
 }
 
 static void array_ends(struct wsd_client *client, struct array *a, const struct frame *frame, struct msg_ends ends)
 {
     struct span body = {(const char *)frame->body, frame->body_size};
     char plugin[CODEC_PATH_MAX], function[CODEC_NAME_MAX]; /* a callback may decode the next frame */
+    struct wsd_job_info info;
     struct msg_end end;
 
     ends.plugin = copied(ends.plugin, plugin);
     ends.function = copied(ends.function, function);
+    if (a->map)
+        describe_bare(a, &ends, &info);
     while (!client->broken && codec_next_end(&body, &end)) {
-        struct wsd_call *call = end.index < a->n ? a->calls[end.index] : NULL;
-
         if (end.state == 0) {
             array_refused(client, a, &end);
             continue;
         }
-        if (!call && a->leaves)
+        if (end.index < a->n && is_bare(a, end.index) && is_plain_end(&end)) {
+            bare_ended(a, &ends, &end, &info);
+            continue;
+        }
+        struct wsd_call *call = call_at(a, end.index);
+        if (!call && (a->leaves || client->broken))
             continue;
         if (!call || call->has_job) {
             client_break_protocol(client, "an item that is not open in", FRAME_ENDS);
@@ -260,10 +376,14 @@ static void array_ends(struct wsd_client *client, struct array *a, const struct 
     client_request_unlist(client, &a->request);
 }
 
-static void array_frame(struct wsd_client *client, struct request *request, const struct frame *frame, const struct msg *msg)
+static void array_frame(struct wsd_client *client, struct request *request, const struct frame *frame,
+                        const struct msg *msg)
 {
     struct array *a = container_of(request, struct array, request);
-    uint32_t item = msg->type == FRAME_OPEN ? msg->open.item : msg->type == FRAME_MESSAGE ? msg->message.item : CODEC_ITEMS_MAX;
+    uint32_t item = msg->type == FRAME_OPEN      ? msg->open.item
+                    : msg->type == FRAME_MESSAGE ? msg->message.item
+                                                 : CODEC_ITEMS_MAX;
+    struct wsd_call *call;
 
     a->busy++;
     client->depth++;
@@ -275,15 +395,16 @@ static void array_frame(struct wsd_client *client, struct request *request, cons
     } else if (msg->type == FRAME_ACCEPTED) {
         array_accepted(client, a, msg->id);
     } else if (msg->type == FRAME_ERROR) { /* the batch may have been refused, which is why */
-        struct msg_end refusal = {.n = a->n, .exit = msg->error.code, .queued_usec = msg->error.retry_usec, .error = msg->error.text};
+        struct msg_end refusal = {
+            .n = a->n, .exit = msg->error.code, .queued_usec = msg->error.retry_usec, .error = msg->error.text};
 
         if (a->batch && a->n_open) /* else the batch may be gone */
             batch_refusal(a->batch, &refusal);
         a->over = true;
         client_request_unlist(client, &a->request);
         array_refused(client, a, &refusal);
-    } else if (item < a->n && a->calls[item]) {
-        call_told(client, a->calls[item], msg);
+    } else if ((call = call_at(a, item))) {
+        call_told(client, call, msg);
     } else if (item == CODEC_ITEMS_MAX) {
         client_break_protocol(client, "unexpected for an array:", msg->type);
     }
@@ -313,85 +434,139 @@ static struct array *array_new(struct wsd_client *client, struct gathering *g)
     }
     a->gathering = g;
     a->batch = g->batch;
+    a->map = g->map;
     g->pending = a;
     list_push_back(&client->unsent, &a->unsent);
     return a;
 }
 
-/* --- gathering -------------------------------------------------------------------------------------------------------- */
+/* --- gathering
+ * -------------------------------------------------------------------------------------------------------- */
 
 /* Their bytes; SIZE_MAX: above the limits. */
-static size_t args_size(const struct wsd_submit *submit)
+static size_t args_size(const char *const *args, size_t n_args)
 {
     size_t size = 0;
 
-    if (submit->n_args > CODEC_ARGS_MAX)
+    if (n_args > CODEC_ARGS_MAX)
         return SIZE_MAX;
-    for (size_t i = 0; i < submit->n_args; i++)
-        size += strlen(submit->args[i]) + 1;
+    for (size_t i = 0; i < n_args; i++)
+        size += strlen(args[i]) + 1;
     return size > CODEC_ARGS_SIZE ? SIZE_MAX : size;
+}
+
+static bool holds(const struct gathering *g, size_t args, size_t input)
+{
+    return input <= ITEM_INPUT_MAX && CODEC_ITEM_SIZE + args + input <= g->body_max;
 }
 
 bool array_holds(const struct gathering *g, const struct wsd_submit *submit)
 {
-    size_t size = args_size(submit);
+    size_t size = args_size(submit->args, submit->n_args);
 
-    return size == SIZE_MAX || (submit->input_size <= ITEM_INPUT_MAX && CODEC_ITEM_SIZE + size + submit->input_size <= g->body_max);
+    return size == SIZE_MAX || holds(g, size, submit->input_size);
 }
 
-int array_submit(struct wsd_client *client, struct gathering *g, const struct wsd_submit *submit, const struct wsd_callbacks *callbacks,
-                 struct wsd_call **ret_call)
+/* Behind the others that are gathered: NULL, or *ret_at is where it goes, to be committed by array_add(). */
+static struct array *array_place(struct wsd_client *client, struct gathering *g, size_t size, uint8_t **ret_at)
 {
     struct array *a = g->pending;
+
+    if (a && (a->n == ARRAY_ITEMS || buffer_size(&a->body) + size > g->body_max)) {
+        int r = arrays_send(client);
+
+        if (r < 0) {
+            client_failed(client, r);
+            return NULL;
+        }
+        a = NULL;
+    }
+    if (!a)
+        a = array_new(client, g);
+    *ret_at = a ? buffer_reserve(&a->body, size) : NULL;
+    if (*ret_at)
+        return a;
+    if (a && !a->n) {
+        g->pending = NULL;
+        array_free(a);
+    }
+    client_failed(client, -ENOMEM);
+    return NULL;
+}
+
+/* It is there. */
+static void array_add(struct array *a, size_t size)
+{
+    buffer_commit(&a->body, size);
+    a->n++;
+    a->n_open++;
+    if (a->n == ARRAY_ITEMS)
+        client_send_early(a->client);
+}
+
+int array_submit(struct wsd_client *client, struct gathering *g, const struct wsd_submit *submit,
+                 const struct wsd_callbacks *callbacks, struct wsd_call **ret_call)
+{
     struct wsd_call *call;
     uint8_t *at;
     int r;
 
-    if (args_size(submit) == SIZE_MAX)
+    if (args_size(submit->args, submit->n_args) == SIZE_MAX)
         return client_error(client, -EINVAL, 64, "arguments: above the limit");
     r = call_new(client, submit, callbacks, &call);
     if (r < 0)
         return r;
-    const struct msg_item item = {.args = {call->args, call->args_size}, .argc = call->argc, .input = {.size = submit->input_size}};
+    const struct msg_item item = {
+        .args = {call->args, call->args_size}, .argc = call->argc, .input = {.size = submit->input_size}};
     size_t size = CODEC_ITEM_SIZE + call->args_size + submit->input_size;
-    if (a && (a->n == ARRAY_ITEMS || buffer_size(&a->body) + size > g->body_max)) {
-        r = arrays_send(client);
-        a = NULL;
-    }
-    if (r == 0 && !a)
-        a = array_new(client, g);
-    at = r == 0 && a ? buffer_reserve(&a->body, size) : NULL;
-    if (!at) {
-        if (a && !a->n) {
-            g->pending = NULL;
-            array_free(a);
-        }
+    struct array *a = array_place(client, g, size, &at);
+    if (!a) {
         call_destroy(call);
-        return client_failed(client, r < 0 ? r : -ENOMEM);
+        return client->broken ? client->broken : -ENOMEM;
     }
     codec_put_item(&item, at);
     memcpy(at + CODEC_ITEM_SIZE, call->args, call->args_size);
     if (submit->input_size)
         memcpy(at + CODEC_ITEM_SIZE + call->args_size, submit->input, submit->input_size);
-    buffer_commit(&a->body, size);
-    call->array = a;
-    call->index = a->n;
-    call->input_ended = true;
-    call->batch = g->batch;
+    call_put(a, a->n, call);
     a->quiet = a->quiet && call->quiet;
-    a->calls[a->n++] = call;
-    a->n_open++;
-    list_push_back(&client->calls, &call->link);
     if (ret_call)
         *ret_call = call;
-    if (a->n == ARRAY_ITEMS)
-        client_send_early(client);
+    array_add(a, size);
     return 0;
 }
 
-int gathering_describe(struct gathering *g, struct wsd_client *client, const struct wsd_submit *common, char tags[static CODEC_TAGS_MAX])
+int array_submit_bare(struct wsd_client *client, struct gathering *g, const struct wsd_item *given, size_t place)
 {
-    struct wsd_call like = {.client = client, .args = "", .detached = common->flags & WSD_SUBMIT_DETACH,
+    size_t args = args_size(given->args, given->n_args), size = CODEC_ITEM_SIZE + args + given->input_size;
+    uint8_t *at;
+
+    if (args == SIZE_MAX || !holds(g, args, given->input_size))
+        return 1;
+    struct array *a = array_place(client, g, size, &at);
+    if (!a)
+        return client->broken ? client->broken : -ENOMEM;
+    codec_put_item(&(struct msg_item){.args = {.size = args},
+                                      .argc = (uint32_t)given->n_args,
+                                      .input = {.size = given->input_size}},
+                   at);
+    at += CODEC_ITEM_SIZE;
+    for (size_t i = 0; i < given->n_args; i++)
+        at = (uint8_t *)stpcpy((char *)at, given->args[i]) + 1;
+    if (given->input_size)
+        memcpy(at, given->input, given->input_size);
+    a->calls[a->n] = NULL;
+    a->places[a->n] = place;
+    array_add(a, size);
+    return 0;
+}
+
+int gathering_describe(struct gathering *g, struct wsd_client *client, const struct wsd_submit *common,
+                       char tags[static CODEC_TAGS_MAX])
+{
+    struct wsd_call like = {.client = client,
+                            .args = "",
+                            .detached = common->flags & WSD_SUBMIT_DETACH,
                             .leaves = common->flags & WSD_SUBMIT_LEAVE};
     int r = call_make_submit(common, &like, tags, &g->submit);
 
@@ -402,7 +577,8 @@ int gathering_describe(struct gathering *g, struct wsd_client *client, const str
     return r;
 }
 
-/* --- calls that are gathered because nothing else came between them --------------------------------------------------- */
+/* --- calls that are gathered because nothing else came between them
+ * --------------------------------------------------- */
 
 static bool same_text(const char *text, struct span span)
 {
@@ -422,16 +598,19 @@ static bool is_plain(const struct wsd_submit *s)
 static int describe_plain(struct wsd_client *client, const struct wsd_submit *submit)
 {
     struct gathering *g = &client->plain;
-    struct wsd_submit common = {.plugin = submit->plugin, .function = submit->function, .timeout_usec = submit->timeout_usec,
-                                .priority = submit->priority, .flags = submit->flags};
+    struct wsd_submit common = {.plugin = submit->plugin,
+                                .function = submit->function,
+                                .timeout_usec = submit->timeout_usec,
+                                .priority = submit->priority,
+                                .flags = submit->flags};
     bool detached = submit->flags & WSD_SUBMIT_DETACH, leaves = submit->flags & WSD_SUBMIT_LEAVE;
     const struct msg_submit *m = &g->submit.submit;
     char tags[CODEC_TAGS_MAX], *texts;
     int r;
 
     if (client->plain_texts && same_text(submit->plugin, m->plugin) && same_text(submit->function, m->function) &&
-        m->timeout_usec == submit->timeout_usec && m->priority == submit->priority && !(m->flags & SUBMIT_DETACH) == !detached &&
-        g->leaves == leaves)
+        m->timeout_usec == submit->timeout_usec && m->priority == submit->priority &&
+        !(m->flags & SUBMIT_DETACH) == !detached && g->leaves == leaves)
         return 0;
     r = arrays_send(client);
     if (r < 0)
@@ -452,12 +631,13 @@ static int describe_plain(struct wsd_client *client, const struct wsd_submit *su
     return 0;
 }
 
-int array_submit_plain(struct wsd_client *client, const struct wsd_submit *submit, const struct wsd_callbacks *callbacks,
-                       struct wsd_call **ret_call)
+int array_submit_plain(struct wsd_client *client, const struct wsd_submit *submit,
+                       const struct wsd_callbacks *callbacks, struct wsd_call **ret_call)
 {
     int r;
 
-    if (client->broken || (client->features & (FEATURE_ARRAY | FEATURE_BRIEF)) != (FEATURE_ARRAY | FEATURE_BRIEF) || !is_plain(submit))
+    if (client->broken || (client->features & (FEATURE_ARRAY | FEATURE_BRIEF)) != (FEATURE_ARRAY | FEATURE_BRIEF) ||
+        !is_plain(submit))
         return 1;
     r = describe_plain(client, submit);
     if (r < 0)

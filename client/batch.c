@@ -2,7 +2,8 @@
  *
  * batch.c: many jobs of one function as a unit.
  * Owns struct wsd_batch from open until the user has freed it and its last call is done. One thread a handle.
- * Where wsd knows no batches, or what is submitted is durable, each job goes by itself, and a failure stops the rest from here. */
+ * Where wsd knows no batches, or what is submitted is durable, each job goes by itself, and a failure stops the rest
+ * from here. */
 #include "client.h"
 
 #include <errno.h>
@@ -22,7 +23,7 @@ struct wsd_batch {
     char *texts; /* of common */
     uint32_t flags;
     uint64_t n_lost; /* client->n_lost, when it was opened */
-    bool native; /* wsd knows it */
+    bool native;     /* wsd knows it */
     bool closed, ended, freed, stopped;
     uint64_t n_calls, n_open, n_refused;
     uint64_t first_failed, stopped_behind;
@@ -43,7 +44,7 @@ void batch_refusal(const struct wsd_batch *batch, struct msg_end *refusal)
 
 void batch_describe(const struct wsd_batch *batch, struct msg_job *ret)
 {
-    ret->tags.data = batch->tags;
+    ret->tags = (struct span){batch->tags, strlen(batch->tags)};
     ret->batch = (struct span){(const char *)batch->info.id.bytes, sizeof(batch->info.id)};
 }
 
@@ -52,7 +53,8 @@ uint32_t batch_tag(const struct wsd_batch *batch)
     return batch->native ? batch->request.tag : 0;
 }
 
-/* --- the batch -------------------------------------------------------------------------------------------------------- */
+/* --- the batch
+ * -------------------------------------------------------------------------------------------------------- */
 
 static void batch_destroy(struct wsd_batch *b)
 {
@@ -82,7 +84,8 @@ static bool is_over(const struct wsd_batch *b)
 
 static int say_gone(const struct wsd_batch *b)
 {
-    return client_error(b->client, -ECONNRESET, 69, "the batch went with the connection that it was opened on: open another one");
+    return client_error(b->client, -ECONNRESET, 69,
+                        "the batch went with the connection that it was opened on: open another one");
 }
 
 static void batch_settle(struct wsd_batch *b)
@@ -126,7 +129,8 @@ static void info_give(const struct wsd_batch_info *info, struct wsd_batch_info *
     ret->size = size;
 }
 
-static void batch_frame(struct wsd_client *client, struct request *request, const struct frame *frame, const struct msg *msg)
+static void batch_frame(struct wsd_client *client, struct request *request, const struct frame *frame,
+                        const struct msg *msg)
 {
     struct wsd_batch *b = container_of(request, struct wsd_batch, request);
 
@@ -184,6 +188,11 @@ void batch_call_done(struct wsd_call *call, int error)
     if (!b->native)
         count_end(b, call, error);
     call->batch = NULL;
+    batch_item_done(b);
+}
+
+void batch_item_done(struct wsd_batch *b)
+{
     b->n_open--;
     batch_settle(b);
 }
@@ -194,7 +203,8 @@ void batches_free(struct wsd_client *client)
         batch_destroy(container_of(client->batches.next, struct wsd_batch, link));
 }
 
-/* --- the user's calls ------------------------------------------------------------------------------------------------- */
+/* --- the user's calls
+ * ------------------------------------------------------------------------------------------------- */
 
 static char *copy_text(const char **text, char *to)
 {
@@ -229,9 +239,10 @@ static int batch_prepare(struct wsd_batch *b)
     struct msg open = {.type = FRAME_BATCH, .batch = {.action = BATCH_OPEN}};
     int r;
 
-    if (b->common.flags & (WSD_SUBMIT_STREAM | WSD_SUBMIT_PROGRESS | WSD_SUBMIT_FILE) || (b->common.key && b->common.key[0]) ||
-        b->common.arena)
-        return client_error(client, -EINVAL, 64, "jobs of a batch have neither key, arena, streamed input, files as input nor progress");
+    if (b->common.flags & (WSD_SUBMIT_STREAM | WSD_SUBMIT_PROGRESS | WSD_SUBMIT_FILE) ||
+        (b->common.key && b->common.key[0]) || b->common.arena)
+        return client_error(client, -EINVAL, 64,
+                            "jobs of a batch have neither key, arena, streamed input, files as input nor progress");
     if (b->flags & ~(uint32_t)(WSD_BATCH_KEEP_GOING | WSD_BATCH_DETACH | WSD_BATCH_WAIT))
         return client_error(client, -EINVAL, 64, "unknown flags");
     if (b->flags & WSD_BATCH_DETACH && !(b->common.flags & WSD_SUBMIT_DETACH))
@@ -252,7 +263,8 @@ static int batch_prepare(struct wsd_batch *b)
     return r < 0 ? client_failed(client, r) : 0;
 }
 
-int wsd_batch_open(struct wsd_client *client, const struct wsd_submit *common, uint32_t flags, struct wsd_batch **ret_batch)
+int wsd_batch_open(struct wsd_client *client, const struct wsd_submit *common, uint32_t flags,
+                   struct wsd_batch **ret_batch)
 {
     struct wsd_batch *b = calloc(1, sizeof(*b));
     int r;
@@ -281,28 +293,57 @@ int wsd_batch_open(struct wsd_client *client, const struct wsd_submit *common, u
     return 0;
 }
 
-int wsd_batch_submit(struct wsd_batch *b, const struct wsd_item *given, const struct wsd_callbacks *callbacks, struct wsd_call **ret_call)
+/* 0 where it takes another item, else an error, said. */
+static int batch_takes(const struct wsd_batch *b)
+{
+    if (is_gone(b))
+        return say_gone(b);
+    if (b->closed || b->stopped)
+        return client_error(b->client, b->closed ? -EPIPE : -ECANCELED, b->closed ? 74 : 130,
+                            b->closed ? "the batch was closed" : "the batch was stopped");
+    return b->client->broken ? client_failed(b->client, b->client->broken) : 0;
+}
+
+void batch_set_map(struct wsd_batch *b, struct map *map)
+{
+    /* Of others there is more to be told than their ends. */
+    if (b->native && b->client->features & FEATURE_BRIEF && !(b->common.flags & (WSD_SUBMIT_DETACH | WSD_SUBMIT_LEAVE)))
+        b->gathering.map = map;
+}
+
+int batch_submit_bare(struct wsd_batch *b, const struct wsd_item *given, size_t place)
+{
+    int r = batch_takes(b);
+
+    if (r < 0 || !b->gathering.map || given->size < sizeof(*given))
+        return r < 0 ? r : 1;
+    r = array_submit_bare(b->client, &b->gathering, given, place);
+    if (r == 0) {
+        b->n_calls++;
+        b->n_open++;
+    }
+    return r;
+}
+
+int wsd_batch_submit(struct wsd_batch *b, const struct wsd_item *given, const struct wsd_callbacks *callbacks,
+                     struct wsd_call **ret_call)
 {
     struct wsd_client *client = b->client;
     struct wsd_submit submit = b->common;
     struct wsd_item item = {0};
     struct wsd_call *call;
-    int r;
+    int r = batch_takes(b);
 
+    if (r < 0)
+        return r;
     memcpy(&item, given, MIN(given->size, sizeof(item)));
     submit.args = item.args;
     submit.n_args = item.n_args;
     submit.input = item.input;
     submit.input_size = item.input_size;
-    if (is_gone(b))
-        return say_gone(b);
-    if (b->closed || b->stopped)
-        return client_error(client, b->closed ? -EPIPE : -ECANCELED, b->closed ? 74 : 130,
-                            b->closed ? "the batch was closed" : "the batch was stopped");
-    if (client->broken)
-        return client_failed(client, client->broken);
-    r = b->native && array_holds(&b->gathering, &submit) ? array_submit(client, &b->gathering, &submit, callbacks, &call)
-                                                         : call_submit(client, &submit, callbacks, b, &call);
+    r = b->native && array_holds(&b->gathering, &submit)
+            ? array_submit(client, &b->gathering, &submit, callbacks, &call)
+            : call_submit(client, &submit, callbacks, b, &call);
     if (r < 0)
         return r;
     call->order = b->n_calls++;
@@ -399,7 +440,8 @@ struct wsd_batch *wsd_batch_free(struct wsd_batch *b)
     return NULL;
 }
 
-/* --- by id ------------------------------------------------------------------------------------------------------------ */
+/* --- by id
+ * ------------------------------------------------------------------------------------------------------------ */
 
 struct await {
     void (*progress)(const struct wsd_batch_info *info, void *userdata);
@@ -420,7 +462,9 @@ static int show_state(struct wsd_client *client, struct query *query, const stru
 
 static int ask(struct wsd_client *client, const struct wsd_id *id, uint32_t action, struct query *query)
 {
-    struct msg msg = {.type = FRAME_BATCH, .batch = {.action = action, .flags = action == BATCH_AWAIT ? BATCH_PROGRESS : 0, .id = {.has_id = true}}};
+    struct msg msg = {
+        .type = FRAME_BATCH,
+        .batch = {.action = action, .flags = action == BATCH_AWAIT ? BATCH_PROGRESS : 0, .id = {.has_id = true}}};
     int r = client_wants_batches(client);
 
     memcpy(msg.batch.id.id, id->bytes, sizeof(msg.batch.id.id));
@@ -446,7 +490,8 @@ int wsd_client_batch_await(struct wsd_client *client, const struct wsd_id *id, u
                            struct wsd_batch_info *ret_info)
 {
     struct await a = {.progress = progress, .userdata = userdata};
-    struct query query = {.each = FRAME_BATCH_STATE, .show = show_state, .wanted = &a, .timeout_usec = timeout_usec ? timeout_usec : 1};
+    struct query query = {
+        .each = FRAME_BATCH_STATE, .show = show_state, .wanted = &a, .timeout_usec = timeout_usec ? timeout_usec : 1};
     int r = ask(client, id, BATCH_AWAIT, &query);
 
     if (r == 0)

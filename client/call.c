@@ -78,16 +78,20 @@ static void call_finish(struct wsd_call *call, int error)
     client->depth--;
 }
 
-void call_lost(struct wsd_client *client, struct wsd_call *call)
+int call_say_lost(struct wsd_client *client, bool accepted, bool durable)
 {
     /* A job that wsd had accepted may be lost half-way: that is not the same as no daemon there. A durable one is not lost. */
-    if (call->accepted && call->durable && client->leaving && client->broken_exit == 69)
+    if (accepted && durable && client->leaving && client->broken_exit == 69)
         client_error(client, client->broken, 75,
                      "wsd has ended: the job stays in its store, and goes on after the next start; see `wsctl await`");
     else
-        client_error(client, client->broken, call->accepted && client->broken_exit == 69 ? 125 : client->broken_exit, "%s",
-                 client->reason);
-    call_finish(call, -ECONNRESET);
+        client_error(client, client->broken, accepted && client->broken_exit == 69 ? 125 : client->broken_exit, "%s", client->reason);
+    return -ECONNRESET;
+}
+
+void call_lost(struct wsd_client *client, struct wsd_call *call)
+{
+    call_finish(call, call_say_lost(client, call->accepted, call->durable));
 }
 
 static void call_broken(struct wsd_client *client, struct request *request)

@@ -72,7 +72,8 @@ struct gathering {
     struct wsd_batch *batch; /* NULL: of none */
     struct msg submit;       /* of the ARRAY, but for QUIET and the number of items */
     size_t body_max;
-    bool leaves; /* WSD_SUBMIT_LEAVE */
+    bool leaves;     /* WSD_SUBMIT_LEAVE */
+    struct map *map; /* of whom its items are, and no calls; NULL */
     struct array *pending; /* NULL: there is none */
 };
 
@@ -223,6 +224,8 @@ void call_is_refused(struct wsd_client *client, struct wsd_call *call, const str
 /* Any other frame of a call. */
 void call_told(struct wsd_client *client, struct wsd_call *call, const struct msg *msg);
 void call_lost(struct wsd_client *client, struct wsd_call *call); /* the connection is over */
+/* The words for that, and what done is told. */
+int call_say_lost(struct wsd_client *client, bool accepted, bool durable);
 
 /* --- array.c ----------------------------------------------------------------------------------------------------- */
 
@@ -235,6 +238,8 @@ int array_submit(struct wsd_client *client, struct gathering *g, const struct ws
 /* The same for one of no batch, where it is alike enough to others; 1: it is not, or wsd knows no arrays. */
 int array_submit_plain(struct wsd_client *client, const struct wsd_submit *submit, const struct wsd_callbacks *callbacks,
                        struct wsd_call **ret_call);
+/* The same for one that g->map has as `place`. 1: it has to be a call. Else 0 or an error, said. */
+int array_submit_bare(struct wsd_client *client, struct gathering *g, const struct wsd_item *item, size_t place);
 void arrays_forget(struct wsd_client *client); /* the room that is kept */
 int arrays_send(struct wsd_client *client); /* what was gathered. 0, -ENOMEM, or what ended the connection */
 void array_call_done(struct wsd_call *call);
@@ -245,10 +250,24 @@ uint32_t array_tag(struct wsd_call *call); /* of the frames about it, which it n
 uint32_t batch_tag(const struct wsd_batch *batch); /* 0: wsd does not know it */
 /* Its end is about to be told; error as for done. */
 void batch_call_done(struct wsd_call *call, int error);
+/* The same for an item of an array that is no call, and has ended. */
+void batch_item_done(struct wsd_batch *batch);
+/* Its items need be no calls: array_submit_bare() */
+void batch_set_map(struct wsd_batch *batch, struct map *map);
+/* Item `place` of that map, which is told its end. 0 or an error, said; 1: by wsd_batch_submit(). */
+int batch_submit_bare(struct wsd_batch *batch, const struct wsd_item *item, size_t place);
 void batch_describe(const struct wsd_batch *batch, struct msg_job *ret); /* what the records of its jobs leave out */
 /* Why an array of it was refused, where that is because it was itself. */
 void batch_refusal(const struct wsd_batch *batch, struct msg_end *refusal);
 void batches_free(struct wsd_client *client);
+
+/* --- map.c ------------------------------------------------------------------------------------------------------- */
+
+/* An item that was no call has succeeded; info and output last as long as this. */
+void map_ended(struct map *map, size_t index, const struct wsd_job_info *info, const void *output, size_t size);
+void map_failed(struct map *map, size_t index, int error); /* the words are the client's */
+/* It is to be one. 0 or an error, said. */
+int map_call(struct map *map, size_t index, struct wsd_call **ret_call);
 
 /* --- remote.c ---------------------------------------------------------------------------------------------------- */
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * map.c: wsd_map(): one job an item, awaited all together.
- * Owns the calls and, for each item, where it is. One thread a handle.
- * Keeps: each item is told once; as many are under way as wsd takes, which is found out by going on until it refuses. */
+ * Owns the batch, and the calls that some of its items are: see array.c. One thread a handle.
+ * Keeps: each item is told once; as many are under way as wsd takes, which is found out by going on until it refuses.
+ */
 #include "client.h"
 
 #include <errno.h>
@@ -12,13 +13,14 @@
 
 #include "base/clock.h"
 
-#define AHEAD_MAX  8192u    /* items under way */
-#define PAUSE_USEC 10000u   /* the first one where wsd does not say how long; they double */
+#define AHEAD_MAX  8192u  /* items under way */
+#define PAUSE_USEC 10000u /* the first one where wsd does not say how long; they double */
 #define PAUSE_MAX  1000000u
 
-struct map_item {
+/* One that is a call. */
+struct map_call {
     struct map *map;
-    struct wsd_call *call;
+    size_t index;
 };
 
 struct map {
@@ -26,7 +28,6 @@ struct map {
     struct wsd_batch *batch;
     const struct wsd_item *given;
     size_t n, n_begun, n_under_way;
-    struct map_item *items;
     size_t *refused, n_refused; /* those that are to be submitted again */
     size_t ahead, n_ends;
     uint64_t due_usec, pause_usec; /* nothing is submitted before; 0: none */
@@ -53,13 +54,12 @@ static void fail(struct map *m, size_t index, int error, int exit, bool cancelle
     snprintf(m->text, sizeof(m->text), "%s", text);
 }
 
-static void tell(struct map *m, size_t index, int error, const struct wsd_job_info *info, const struct wsd_call *call, const char *text)
+/* error: with this exit, and the words text. */
+static void tell(struct map *m, size_t index, int error, int exit, const struct wsd_job_info *info, const void *output,
+                 size_t size, const char *text)
 {
-    size_t size = 0;
-    const void *output = call ? wsd_call_output(call, &size) : "";
-
     if (error || !info)
-        fail(m, index, error, call ? wsd_client_exit(m->client) : exit_of_error(error), error == -ECANCELED, text);
+        fail(m, index, error, exit, error == -ECANCELED, text);
     else if (info->state != WSD_JOB_SUCCEEDED)
         fail(m, index, -EREMOTEIO, info->exit, info->state == WSD_JOB_CANCELLED,
              info->error[0] ? info->error : wsd_job_state_name(info->state));
@@ -71,6 +71,11 @@ static void tell(struct map *m, size_t index, int error, const struct wsd_job_in
         m->stopped = true;
         wsd_batch_cancel(m->batch);
     }
+}
+
+static void tell_failed(struct map *m, size_t index, int error, int exit, const char *text)
+{
+    tell(m, index, error, exit, NULL, "", 0, text);
 }
 
 /* Room is found out by refusals: less is under way at once after one, and one more again after a round without. */
@@ -87,34 +92,99 @@ static void refused(struct map *m, size_t index)
     m->due_usec = now + m->pause_usec + m->pause_usec * ((uint64_t)now & 63) / 256; /* with some chance on top */
 }
 
-static void on_done(struct wsd_call *call, int error, const struct wsd_job_info *info, const char *text, void *userdata)
+/* There was room for one at least. */
+static void ended(struct map *m, bool has_run)
 {
-    struct map_item *item = userdata;
-    struct map *m = item->map;
-    size_t index = (size_t)(item - m->items);
+    if (++m->n_ends >= m->ahead && m->ahead < AHEAD_MAX) {
+        m->ahead++;
+        m->n_ends = 0;
+    }
+    if (has_run)
+        m->due_usec = m->pause_usec = 0; /* whatever wsd has said of when there is for others */
+}
+
+static bool is_retried(const struct map *m, int error)
+{
+    return error == -EAGAIN && (m->stopped || m->n_under_way || m->flags & WSD_BATCH_WAIT);
+}
+
+void map_ended(struct map *m, size_t index, const struct wsd_job_info *info, const void *output, size_t size)
+{
+    m->n_under_way--;
+    tell(m, index, 0, 0, info, output, size, "");
+    ended(m, true);
+}
+
+void map_failed(struct map *m, size_t index, int error)
+{
+    char text[sizeof(m->client->error)];
 
     m->n_under_way--;
-    if (error == -EAGAIN && (m->stopped || m->n_under_way || m->flags & WSD_BATCH_WAIT)) {
+    if (is_retried(m, error)) {
+        refused(m, index);
+        return;
+    }
+    memcpy(text, m->client->error, sizeof(text)); /* the callback may fail otherwise */
+    tell_failed(m, index, error, m->client->exit, text);
+    ended(m, false);
+}
+
+static void on_done(struct wsd_call *call, int error, const struct wsd_job_info *info, const char *text, void *userdata)
+{
+    struct map_call *item = userdata;
+    struct map *m = item->map;
+    size_t index = item->index, size;
+
+    free(item);
+    m->n_under_way--;
+    if (is_retried(m, error)) {
         refused(m, index);
     } else {
-        tell(m, index, error, info, call, text);
-        if (++m->n_ends >= m->ahead && m->ahead < AHEAD_MAX) {
-            m->ahead++;
-            m->n_ends = 0;
-        }
-        if (!error)
-            m->due_usec = m->pause_usec = 0; /* there is room, for one at least, whatever wsd has said of when there is for others */
+        const void *output = wsd_call_output(call, &size);
+
+        tell(m, index, error, wsd_client_exit(m->client), info, output, size, text);
+        ended(m, !error);
     }
-    item->call = wsd_call_free(call);
+    wsd_call_free(call);
+}
+
+/* What a call of it needs; NULL: no memory. */
+static struct map_call *call_of(struct map *m, size_t index, struct wsd_callbacks *ret)
+{
+    struct map_call *item = malloc(sizeof(*item));
+
+    if (item)
+        *item = (struct map_call){m, index};
+    *ret = (struct wsd_callbacks){.size = sizeof(*ret), .done = on_done, .userdata = item};
+    return item;
+}
+
+int map_call(struct map *m, size_t index, struct wsd_call **ret_call)
+{
+    const struct wsd_item *given = &m->given[index];
+    const struct wsd_submit submit = {.args = given->args, .n_args = given->n_args};
+    struct wsd_callbacks callbacks;
+    struct map_call *item = call_of(m, index, &callbacks);
+    int r = item ? call_new(m->client, &submit, &callbacks, ret_call) : -ENOMEM;
+
+    if (r < 0)
+        free(item);
+    return r;
 }
 
 static int begin(struct map *m, size_t index)
 {
-    struct map_item *item = &m->items[index];
-    const struct wsd_callbacks callbacks = {.size = sizeof(callbacks), .done = on_done, .userdata = item};
-    int r = wsd_batch_submit(m->batch, &m->given[index], &callbacks, &item->call);
+    int r = batch_submit_bare(m->batch, &m->given[index], index);
 
-    item->map = m;
+    if (r > 0) {
+        struct wsd_callbacks callbacks;
+        struct map_call *item = call_of(m, index, &callbacks);
+
+        r = item ? wsd_batch_submit(m->batch, &m->given[index], &callbacks, NULL)
+                 : client_error(m->client, -ENOMEM, 74, "out of memory");
+        if (r < 0)
+            free(item);
+    }
     m->n_under_way += r == 0;
     return r;
 }
@@ -133,7 +203,7 @@ static void begin_some(struct map *m)
         int r = begin(m, index);
 
         if (r < 0)
-            tell(m, index, r, NULL, NULL, wsd_client_error(m->client));
+            tell_failed(m, index, r, exit_of_error(r), wsd_client_error(m->client));
         if (r < 0 && r != -EINVAL)
             m->stopped = true;
     }
@@ -162,26 +232,33 @@ static int run(struct map *m)
     return r;
 }
 
-int wsd_map(struct wsd_client *client, const struct wsd_submit *common, uint32_t flags, const struct wsd_item *items, size_t n_items,
-            wsd_map_result result, void *userdata)
+int wsd_map(struct wsd_client *client, const struct wsd_submit *common, uint32_t flags, const struct wsd_item *items,
+            size_t n_items, wsd_map_result result, void *userdata)
 {
-    struct map m = {.client = client, .given = items, .n = n_items, .flags = flags, .ahead = AHEAD_MAX, .result = result, .userdata = userdata};
+    struct map m = {.client = client,
+                    .given = items,
+                    .n = n_items,
+                    .flags = flags,
+                    .ahead = AHEAD_MAX,
+                    .result = result,
+                    .userdata = userdata};
     int r;
 
-    m.items = calloc(n_items + 1, sizeof(*m.items));
     m.refused = calloc(n_items + 1, sizeof(*m.refused));
-    r = m.items && m.refused ? wsd_batch_open(client, common, flags, &m.batch) : client_error(client, -ENOMEM, 74, "out of memory");
+    r = m.refused ? wsd_batch_open(client, common, flags, &m.batch)
+                  : client_error(client, -ENOMEM, 74, "out of memory");
     if (r == 0) {
+        batch_set_map(m.batch, &m);
         r = run(&m);
+        if (m.n_under_way) /* it cannot be waited for */
+            client_break(client, r, client->exit, "%s", client->error);
         /* those that nobody has begun: each is told */
         m.stopped = true;
         while (m.n_refused || m.n_begun < m.n)
-            tell(&m, next_index(&m), -ECANCELED, NULL, NULL, "not begun: another item has failed");
+            tell_failed(&m, next_index(&m), -ECANCELED, exit_of_error(-ECANCELED),
+                        "not begun: another item has failed");
         m.batch = wsd_batch_free(m.batch);
     }
-    for (size_t i = 0; m.items && i < n_items; i++)
-        wsd_call_free(m.items[i].call);
-    free(m.items);
     free(m.refused);
-    return r == 0 && m.error ? client_error(client, m.error, m.exit, "item %zu: %s", m.first, m.text) : r;
+    return m.error ? client_error(client, m.error, m.exit, "item %zu: %s", m.first, m.text) : r;
 }

@@ -24,6 +24,7 @@
 #define CALLS     20000u
 #define FLIGHT    256u
 #define DIRECT_N  4096u
+#define MAP_N     100000u
 #define PIPE_NSEC 2000000000u
 #define CLIENTS   64u
 #define SMALL     16u
@@ -193,6 +194,39 @@ static void bench_pipeline(bool arrays)
     say(params, "ns/job", (double)(servers_sum(1) - cpu) / (double)f.n);
     f.ending = true;
     wsd_client_free(f.client);
+    stop_wsd();
+}
+
+static int on_item(size_t index, int error, const struct wsd_job_info *info, const void *output, size_t output_size, const char *text, void *userdata)
+{
+    if (error || info->state != WSD_JOB_SUCCEEDED || output_size != SMALL || memcmp(output, "0123456789abcdef", SMALL) != 0)
+        give_up(error ? text : "wrong answer");
+    return 0;
+}
+
+/* wsd_map(), with as many under way as it likes. */
+static void bench_map(void)
+{
+    static struct wsd_item items[MAP_N];
+    const struct wsd_submit common = {.size = sizeof(common), .plugin = "work", .function = "echo"};
+    uint64_t begin, now, cpu, n = 0;
+
+    start_wsd();
+    struct wsd_client *client = open_client();
+    one(client, "0123456789abcdef", SMALL);
+    for (size_t i = 0; i < MAP_N; i++)
+        items[i] = (struct wsd_item){.size = sizeof(items[i]), .input = "0123456789abcdef", .input_size = SMALL};
+    cpu = servers_sum(1);
+    begin = now_nsec();
+    do {
+        if (wsd_map(client, &common, 0, items, MAP_N, on_item, NULL) < 0)
+            give_up(wsd_client_error(client));
+        n += MAP_N;
+        now = now_nsec();
+    } while (now - begin < PIPE_NSEC);
+    say("lane=map", "ns/job", (double)(now - begin) / (double)n);
+    say("lane=map,cpu=server", "ns/job", (double)(servers_sum(1) - cpu) / (double)n);
+    wsd_client_free(client);
     stop_wsd();
 }
 
@@ -624,7 +658,7 @@ int main(int argc, char **argv)
     if (!strcmp(argv[1], "call"))
         bench_call();
     else if (!strcmp(argv[1], "pipeline"))
-        bench_pipeline(false), bench_pipeline(true), bench_direct();
+        bench_pipeline(false), bench_pipeline(true), bench_map(), bench_direct();
     else if (!strcmp(argv[1], "clients"))
         bench_clients();
     else if (!strcmp(argv[1], "payload"))

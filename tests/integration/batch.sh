@@ -62,6 +62,7 @@ start_wsd --workers 2 --plugin-dir "$TEST_PLUGINS" || exit 1
 check "wsd_map(): each item of many has its own answer" "$MAPPED" 20000 echo
 check "and so it is beside executors that are killed" beside_killed_executors
 check "with --keep-going the others go on, the first failure is the error" statuses
+check "items of all kinds: what is told of each" "$MAPPED" mixed 2000
 check "inputs of all sizes" "$MAPPED" large 200000
 check "inputs at the edge of a frame" "$MAPPED" large 32768
 check "and above it" "$MAPPED" large 32769

@@ -4,13 +4,15 @@
  *   mapped N FUNCTION [keep] [wait] [durable]   N items with their number as input (echo and its like): each comes back, once
  *   mapped statuses S...                        one item each that ends with that status: prints how they ended
  *   mapped handle                               the calls of a batch one by one, and by its id
- *   mapped large N                              an input of N bytes between small ones */
+ *   mapped large N                              an input of N bytes between small ones
+ *   mapped mixed N                              N items of the plugin `direct`, of all kinds: all that is told of each */
 #include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <wsd/client.h>
 
@@ -99,6 +101,89 @@ static int statuses(size_t n, char **values)
         printf("%s\n", wsd_client_error(client));
     free(items);
     return r < 0 ? wsd_client_exit(client) : 0;
+}
+
+/* --- all kinds ---------------------------------------------------------------------------------------------------------- */
+
+static const struct kind {
+    const char *args[3];
+    size_t input, output;
+    int exit;
+    const char *error, *status;
+} kinds[] = {
+    {{NULL}, 4, 4, 0, "", ""},
+    {{"say", "hello"}, 0, 0, 0, "", "hello"},
+    {{"ok"}, 0, 0, 0, "", ""},
+    {{"fail", "3", "because"}, 0, 0, 3, "because", ""},
+    {{"big", "3000"}, 0, 3000, 0, "", ""},
+    {{NULL}, 20000, 20000, 0, "", ""},
+    {{"big", "100000"}, 0, 100000, 0, "", ""},
+    {{NULL}, 40000, 40000, 0, "", ""},
+};
+
+static struct wsd_id *ids;
+
+static int compare_ids(const void *a, const void *b)
+{
+    return memcmp(a, b, sizeof(struct wsd_id));
+}
+
+#define WRONG(what) (printf("item %zu: %s\n", index, (what)), state.wrong++, 0)
+
+static int look(size_t index, int error, const struct wsd_job_info *info, const void *output, size_t size, const char *text, void *userdata)
+{
+    const struct kind *k = &kinds[index % (sizeof(kinds) / sizeof(*kinds))];
+
+    state.ended++;
+    if (error || state.seen[index]++)
+        return WRONG(error ? text : "ended twice");
+    ids[index] = info->id;
+    if (info->state != (k->exit ? WSD_JOB_FAILED : WSD_JOB_SUCCEEDED) || info->exit != k->exit || strcmp(info->error, k->error) != 0)
+        return WRONG("how it ended");
+    if (size != k->output || (size && memcmp(output, *(const char *const *)userdata, k->input) != 0))
+        return WRONG("output");
+    if (strcmp(info->plugin, "direct") != 0 || strcmp(info->function, "direct") != 0 || strcmp(info->status, k->status) != 0)
+        return WRONG("names, status");
+    if (!*info->worker || info->attempts != 1 || info->uid != getuid() || *info->backtrace || *info->key || strcmp(info->tags, "kinds") != 0)
+        return WRONG("worker, attempts, user, backtrace, key, tags");
+    if (info->durable || info->dead || info->retries || info->due_usec || info->waits_for || info->placed || info->done || info->total)
+        return WRONG("what is nothing to it");
+    if (info->size != sizeof(*info) || !info->submitted_usec || info->queued_usec > 60000000 || info->run_usec > 60000000 || !info->in_batch)
+        return WRONG("size, times, batch");
+    return 0;
+}
+
+static int mixed(size_t n)
+{
+    const char *const tags[] = {"kinds"};
+    struct wsd_submit common = {.size = sizeof(common), .plugin = "direct", .function = "direct", .tags = tags, .n_tags = 1};
+    struct wsd_item *items = calloc(n + 1, sizeof(*items));
+    char *bytes = malloc(40000);
+
+    state.n = n;
+    state.seen = calloc(n + 1, 1);
+    ids = calloc(n + 1, sizeof(*ids));
+    for (size_t i = 0; i < 40000; i++)
+        bytes[i] = (char)(i * 7 + i / 251);
+    for (size_t i = 0; i < n; i++) {
+        const struct kind *k = &kinds[i % (sizeof(kinds) / sizeof(*kinds))];
+
+        items[i] = (struct wsd_item){.size = sizeof(items[i]), .args = k->args, .input = bytes, .input_size = k->input};
+        while (items[i].n_args < 3 && k->args[items[i].n_args])
+            items[i].n_args++;
+    }
+    int r = wsd_map(client, &common, WSD_BATCH_KEEP_GOING, items, n, look, &bytes);
+    qsort(ids, n, sizeof(*ids), compare_ids);
+    for (size_t i = 1; i < n; i++)
+        if (compare_ids(&ids[i - 1], &ids[i]) == 0)
+            printf("an id twice\n"), state.wrong++;
+    if (state.ended != n || state.wrong || r != -EREMOTEIO || wsd_client_exit(client) != 3 || !strstr(wsd_client_error(client), "item 3: because"))
+        printf("%zu of %zu ended, %zu wrong, %d: %s\n", state.ended, n, state.wrong, r, wsd_client_error(client)), r = -EIO;
+    free(ids);
+    free(bytes);
+    free(items);
+    free(state.seen);
+    return r == -EIO ? 74 : 0;
 }
 
 static int large(size_t size)
@@ -227,6 +312,8 @@ int main(int argc, char **argv)
         r = statuses((size_t)argc - 2, argv + 2);
     else if (argc == 3 && strcmp(argv[1], "large") == 0)
         r = large(strtoull(argv[2], NULL, 10));
+    else if (argc == 3 && strcmp(argv[1], "mixed") == 0)
+        r = mixed(strtoull(argv[2], NULL, 10));
     else if (argc == 2 && strcmp(argv[1], "handle") == 0)
         r = handle();
     else if (argc > 2)

@@ -442,6 +442,133 @@ START_TEST(wrong_things_are_refused_here)
 }
 END_TEST
 
+/* --- wsd_map() --------------------------------------------------------------------------------------------------------- */
+
+#define ITEMS 3u
+
+static unsigned n_told[ITEMS];
+static int errors[ITEMS], exits[ITEMS];
+static char said[ITEMS][64];
+
+static int on_item(size_t index, int error, const struct wsd_job_info *info, const void *output, size_t size, const char *text, void *userdata)
+{
+    n_told[index]++;
+    exits[index] = error ? wsd_client_exit(client) : 0;
+    errors[index] = error ? error : info->state == WSD_JOB_SUCCEEDED ? 0 : info->exit;
+    snprintf(said[index], sizeof(said[index]), "%.*s%s", (int)size, (const char *)output, error ? text : info->error);
+    if (!error) {
+        ck_assert(info->in_batch && info->uid == 6 && info->submitted_usec == 5 && info->size == sizeof(*info));
+        ck_assert_mem_eq(info->id.bytes + 8, ((const char[]){(char)(0xff + index), index > 0}), 2);
+        ck_assert_str_eq(info->plugin, "p");
+        ck_assert_str_eq(info->function, "f");
+        ck_assert_str_eq(info->status, "");
+        ck_assert_str_eq(info->backtrace, "");
+        ck_assert_str_eq(info->tags, "");
+        ck_assert_str_eq(info->key, "");
+    }
+    return userdata && index == 0; /* stops */
+}
+
+/* A wsd in a thread of its own. */
+static void *play(void *arg)
+{
+    static const struct msg_end good = {.index = 0, .n = 1, .state = 5, .output = {"zero", 4}, .worker = {"1.0", 3}};
+    static const struct msg_end apart[] = {{.index = 1, .n = 1, .state = 4, .output = {"o", 1}},
+                                           {.index = 2, .n = 1, .state = 6, .exit = 7, .error = {"no", 2}},
+                                           {.index = 1, .n = 1, .state = 5, .output = {"ne", 2}}};
+    int what = *(const int *)arg;
+
+    peer_expect(&peer, NULL, FRAME_BATCH);
+    batch_tag = peer.frame.tag;
+    send_state(0, 0, 0);
+    peer_expect(&peer, NULL, FRAME_ARRAY);
+    array_tag = peer.frame.tag;
+    ck_assert(peer.msg.submit.items == ITEMS && peer.msg.submit.flags == SUBMIT_QUIET);
+    switch (what) {
+    case 0:
+        send_ends(&good, 1, false);
+        send_ends(apart, 3, true);
+        break;
+    case 1: /* no room for two of them: they come again */
+        send_ends((const struct msg_end[]){{.index = 0, .n = 2, .exit = 75, .queued_usec = 1, .error = {"full", 4}},
+                                           {.index = 2, .n = 1, .state = 5, .output = {"two", 3}}}, 2, true);
+        peer_expect(&peer, NULL, FRAME_ARRAY);
+        array_tag = peer.frame.tag;
+        ck_assert_uint_eq(peer.msg.submit.items, 2);
+        send_ends((const struct msg_end[]){{.index = 0, .n = 1, .exit = 64, .error = {"wrong", 5}},
+                                           {.index = 1, .n = 1, .exit = 64, .error = {"wrong", 5}}}, 2, true);
+        break;
+    case 2:
+        send_ends(&good, 1, false);
+        peer_close(&peer);
+        break;
+    case 3:
+        send_ends(&good, 1, false);
+        send_ends(&good, 1, false);
+        break;
+    case 4:
+        send_ends(&(struct msg_end){.index = ITEMS, .n = 1, .state = 5}, 1, false);
+        break;
+    case 5:
+        peer_send_error(&peer, array_tag, 77, "not you");
+        break;
+    case 6: /* the callback stops it */
+        send_ends(&good, 1, false);
+        peer_expect(&peer, NULL, FRAME_CANCEL);
+        ck_assert_uint_eq(peer.frame.tag, batch_tag);
+        send_ends((const struct msg_end[]){{.index = 1, .n = 1, .state = 7, .exit = 130}, {.index = 2, .n = 1, .state = 7, .exit = 130}}, 2, true);
+        break;
+    case 7: /* refused, and then there is an end */
+        send_ends((const struct msg_end[]){{.index = 0, .n = 1, .exit = 64, .error = {"wrong", 5}}, good}, 2, false);
+        break;
+    default: /* more said of one, and then nothing */
+        peer_send(&peer, &(struct msg){.type = FRAME_MESSAGE, .message = {.level = 6, .text = {"m", 1}, .item = 1}}, array_tag, NULL, 0);
+        send_ends(apart, 1, false);
+        peer_close(&peer);
+    }
+    return NULL;
+}
+
+/* Each item is told once, whether it has become a call meanwhile or not. */
+START_TEST(each_item_of_a_map_is_told_once)
+{
+    static const struct {
+        int r, exit, errors[ITEMS];
+        const char *said[ITEMS];
+    } wanted[] = {
+        {-EREMOTEIO, 7, {0, 0, 7}, {"zero", "one", "no"}},
+        {-EINVAL, 64, {-EINVAL, -EINVAL, 0}, {"wrong", "wrong", "two"}},
+        {-ECONNRESET, 125, {0, -ECONNRESET, -ECONNRESET}, {"zero", "wsd closed the connection", "wsd closed the connection"}},
+        {-ECONNRESET, 76, {0, -ECONNRESET, -ECONNRESET}, {"zero", NULL, NULL}},
+        {-ECONNRESET, 76, {-ECONNRESET, -ECONNRESET, -ECONNRESET}, {NULL, NULL, NULL}},
+        {-EACCES, 77, {-EACCES, -EACCES, -EACCES}, {"not you", "not you", "not you"}},
+        {-ECANCELED, 130, {0, 130, 130}, {"zero", "", ""}},
+        {-EINVAL, 64, {-EINVAL, -ECONNRESET, -ECONNRESET}, {"wrong", NULL, NULL}},
+        {-ECONNRESET, 125, {-ECONNRESET, -ECONNRESET, -ECONNRESET}, {NULL, "owsd closed the connection", NULL}},
+    };
+    const char *const words[] = {"a", "of an item"};
+    struct wsd_item items[ITEMS];
+    pthread_t thread;
+
+    memset(n_told, 0, sizeof(n_told));
+    for (uint32_t i = 0; i < ITEMS; i++)
+        items[i] = (struct wsd_item){.size = sizeof(items[i]), .args = words, .n_args = 2, .input = "input", .input_size = 5};
+    ck_assert_int_eq(pthread_create(&thread, NULL, play, &_i), 0);
+    int r = wsd_map(client, &common, _i == 6 ? 0 : WSD_BATCH_KEEP_GOING, items, ITEMS, on_item, _i == 6 ? &n_told : NULL);
+    pthread_join(thread, NULL);
+    ck_assert_int_eq(r, wanted[_i].r);
+    ck_assert_int_eq(wsd_client_exit(client), wanted[_i].exit);
+    for (uint32_t i = 0; i < ITEMS; i++) {
+        ck_assert_uint_eq(n_told[i], 1);
+        ck_assert_int_eq(errors[i], wanted[_i].errors[i]);
+        if (r == -ECONNRESET && wanted[_i].exit == 125) /* it was accepted */
+            ck_assert_int_eq(exits[i], errors[i] ? 125 : 0);
+        if (wanted[_i].said[i])
+            ck_assert_str_eq(said[i], wanted[_i].said[i]);
+    }
+}
+END_TEST
+
 /* --- with a wsd that knows no batches --------------------------------------------------------------------------------- */
 
 static uint32_t expect_submit(void)
@@ -535,6 +662,7 @@ int main(void)
     tcase_add_loop_test(tcase, nonsense_ends_the_connection, 0, 5);
     tcase_add_loop_test(tcase, handles_may_go_in_any_order, 0, 4);
     tcase_add_test(tcase, wrong_things_are_refused_here);
+    tcase_add_loop_test(tcase, each_item_of_a_map_is_told_once, 0, 9);
     tcase_add_test(old, jobs_go_by_themselves_where_there_are_no_batches);
     tcase_add_loop_test(old, a_failure_stops_those_behind_there_too, 0, 2);
     srunner_run_all(runner, CK_NORMAL);
