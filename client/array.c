@@ -10,11 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SPARE_BODY     (16u * 1024u) /* the next array has the room of one that is over, where it is no more than this */
+#define SPARE_BODY  (16u * 1024u) /* the next array has the room of one that is over, where it is no more than this */
 #define ITEM_INPUT_MAX (32u * 1024u) /* what is larger goes in a SUBMIT of its own */
 /* So many leave at once: they are worth a system call, and wsd and its workers begin while their submitter goes on. */
 #define ARRAY_ITEMS 128u
-_Static_assert(ARRAY_ITEMS <= CODEC_ITEMS_MAX, "a frame takes them");
+#define BARE_ITEMS  512u /* the same of those that are no calls: who has them waits for all */
+_Static_assert(ARRAY_ITEMS <= BARE_ITEMS && BARE_ITEMS <= CODEC_ITEMS_MAX, "a frame takes them");
 
 #define NOWHERE SIZE_MAX
 
@@ -31,10 +32,16 @@ struct array {
     bool leaves; /* its calls are done when they are accepted; ends of theirs that come then are nobody's */
     bool quiet;  /* nobody wants to hear of ACCEPTED */
     struct buffer body;
-    struct wsd_call *calls[ARRAY_ITEMS]; /* NULL: it has ended, or is none */
-    struct map *map;                     /* of whom its items are; NULL: each is a call */
-    size_t places[ARRAY_ITEMS];          /* their indices there; NOWHERE: it has ended, or has become a call */
+    struct map *map; /* of whom its items are; NULL: each is a call */
+    /* n of each, not zeroed: */
+    struct wsd_call *calls[BARE_ITEMS]; /* NULL: it has ended, or is none */
+    size_t places[BARE_ITEMS];          /* in the map; NOWHERE: it has ended, or has become a call */
 };
+
+static bool is_full(const struct array *a)
+{
+    return a->n == (a->map ? BARE_ITEMS : ARRAY_ITEMS);
+}
 
 static bool is_bare(const struct array *a, uint32_t i)
 {
@@ -57,8 +64,7 @@ static void bare_failed(struct array *a, uint32_t i, int error)
     map_failed(a->map, place, error);
 }
 
-/* --- sending
- * ---------------------------------------------------------------------------------------------------------- */
+/* --- sending ---------------------------------------------------------------------------------------------------------- */
 
 static struct array *array_destroy(struct array *a)
 {
@@ -250,8 +256,7 @@ static struct span copied(struct span text, char *room)
 static void array_refused(struct wsd_client *client, struct array *a, const struct msg_end *end)
 {
     char text[CODEC_TEXT_MAX];
-    const struct msg_error error = {
-        .code = end->exit, .text = copied(end->error, text), .retry_usec = end->queued_usec};
+    const struct msg_error error = {.code = end->exit, .text = copied(end->error, text), .retry_usec = end->queued_usec};
 
     for (uint32_t i = end->index; i < end->index + end->n && i < a->n && !client->broken; i++)
         if (a->calls[i])
@@ -270,8 +275,7 @@ static void id_of(const struct msg_ends *ends, uint32_t index, uint8_t ret[16])
     memcpy(ret + 8, &low, sizeof(low));
 }
 
-static void array_end(struct wsd_client *client, struct wsd_call *call, const struct msg_ends *ends,
-                      const struct msg_end *end)
+static void array_end(struct wsd_client *client, struct wsd_call *call, const struct msg_ends *ends, const struct msg_end *end)
 {
     struct msg_job job = {.plugin = ends->plugin,
                           .function = ends->function,
@@ -376,13 +380,10 @@ static void array_ends(struct wsd_client *client, struct array *a, const struct 
     client_request_unlist(client, &a->request);
 }
 
-static void array_frame(struct wsd_client *client, struct request *request, const struct frame *frame,
-                        const struct msg *msg)
+static void array_frame(struct wsd_client *client, struct request *request, const struct frame *frame, const struct msg *msg)
 {
     struct array *a = container_of(request, struct array, request);
-    uint32_t item = msg->type == FRAME_OPEN      ? msg->open.item
-                    : msg->type == FRAME_MESSAGE ? msg->message.item
-                                                 : CODEC_ITEMS_MAX;
+    uint32_t item = msg->type == FRAME_OPEN ? msg->open.item : msg->type == FRAME_MESSAGE ? msg->message.item : CODEC_ITEMS_MAX;
     struct wsd_call *call;
 
     a->busy++;
@@ -395,8 +396,7 @@ static void array_frame(struct wsd_client *client, struct request *request, cons
     } else if (msg->type == FRAME_ACCEPTED) {
         array_accepted(client, a, msg->id);
     } else if (msg->type == FRAME_ERROR) { /* the batch may have been refused, which is why */
-        struct msg_end refusal = {
-            .n = a->n, .exit = msg->error.code, .queued_usec = msg->error.retry_usec, .error = msg->error.text};
+        struct msg_end refusal = {.n = a->n, .exit = msg->error.code, .queued_usec = msg->error.retry_usec, .error = msg->error.text};
 
         if (a->batch && a->n_open) /* else the batch may be gone */
             batch_refusal(a->batch, &refusal);
@@ -415,10 +415,14 @@ static void array_frame(struct wsd_client *client, struct request *request, cons
 
 static struct array *array_new(struct wsd_client *client, struct gathering *g)
 {
-    struct array *a = client->spare_array ? TAKE(client->spare_array) : calloc(1, sizeof(*a));
+    struct array *a = TAKE(client->spare_array);
 
-    if (!a)
-        return NULL;
+    if (!a) {
+        a = malloc(sizeof(*a));
+        if (!a)
+            return NULL;
+        memset(a, 0, offsetof(struct array, calls));
+    }
     a->client = client;
     a->n = a->n_open = 0;
     a->over = false;
@@ -440,8 +444,7 @@ static struct array *array_new(struct wsd_client *client, struct gathering *g)
     return a;
 }
 
-/* --- gathering
- * -------------------------------------------------------------------------------------------------------- */
+/* --- gathering -------------------------------------------------------------------------------------------------------- */
 
 /* Their bytes; SIZE_MAX: above the limits. */
 static size_t args_size(const char *const *args, size_t n_args)
@@ -472,7 +475,7 @@ static struct array *array_place(struct wsd_client *client, struct gathering *g,
 {
     struct array *a = g->pending;
 
-    if (a && (a->n == ARRAY_ITEMS || buffer_size(&a->body) + size > g->body_max)) {
+    if (a && (is_full(a) || buffer_size(&a->body) + size > g->body_max)) {
         int r = arrays_send(client);
 
         if (r < 0) {
@@ -500,12 +503,12 @@ static void array_add(struct array *a, size_t size)
     buffer_commit(&a->body, size);
     a->n++;
     a->n_open++;
-    if (a->n == ARRAY_ITEMS)
+    if (is_full(a))
         client_send_early(a->client);
 }
 
-int array_submit(struct wsd_client *client, struct gathering *g, const struct wsd_submit *submit,
-                 const struct wsd_callbacks *callbacks, struct wsd_call **ret_call)
+int array_submit(struct wsd_client *client, struct gathering *g, const struct wsd_submit *submit, const struct wsd_callbacks *callbacks,
+                 struct wsd_call **ret_call)
 {
     struct wsd_call *call;
     uint8_t *at;
@@ -516,8 +519,7 @@ int array_submit(struct wsd_client *client, struct gathering *g, const struct ws
     r = call_new(client, submit, callbacks, &call);
     if (r < 0)
         return r;
-    const struct msg_item item = {
-        .args = {call->args, call->args_size}, .argc = call->argc, .input = {.size = submit->input_size}};
+    const struct msg_item item = {.args = {call->args, call->args_size}, .argc = call->argc, .input = {.size = submit->input_size}};
     size_t size = CODEC_ITEM_SIZE + call->args_size + submit->input_size;
     struct array *a = array_place(client, g, size, &at);
     if (!a) {
@@ -546,10 +548,7 @@ int array_submit_bare(struct wsd_client *client, struct gathering *g, const stru
     struct array *a = array_place(client, g, size, &at);
     if (!a)
         return client->broken ? client->broken : -ENOMEM;
-    codec_put_item(&(struct msg_item){.args = {.size = args},
-                                      .argc = (uint32_t)given->n_args,
-                                      .input = {.size = given->input_size}},
-                   at);
+    codec_put_item(&(struct msg_item){.args = {.size = args}, .argc = (uint32_t)given->n_args, .input = {.size = given->input_size}}, at);
     at += CODEC_ITEM_SIZE;
     for (size_t i = 0; i < given->n_args; i++)
         at = (uint8_t *)stpcpy((char *)at, given->args[i]) + 1;
@@ -561,12 +560,9 @@ int array_submit_bare(struct wsd_client *client, struct gathering *g, const stru
     return 0;
 }
 
-int gathering_describe(struct gathering *g, struct wsd_client *client, const struct wsd_submit *common,
-                       char tags[static CODEC_TAGS_MAX])
+int gathering_describe(struct gathering *g, struct wsd_client *client, const struct wsd_submit *common, char tags[static CODEC_TAGS_MAX])
 {
-    struct wsd_call like = {.client = client,
-                            .args = "",
-                            .detached = common->flags & WSD_SUBMIT_DETACH,
+    struct wsd_call like = {.client = client, .args = "", .detached = common->flags & WSD_SUBMIT_DETACH,
                             .leaves = common->flags & WSD_SUBMIT_LEAVE};
     int r = call_make_submit(common, &like, tags, &g->submit);
 
@@ -577,8 +573,7 @@ int gathering_describe(struct gathering *g, struct wsd_client *client, const str
     return r;
 }
 
-/* --- calls that are gathered because nothing else came between them
- * --------------------------------------------------- */
+/* --- calls that are gathered because nothing else came between them --------------------------------------------------- */
 
 static bool same_text(const char *text, struct span span)
 {
@@ -598,19 +593,16 @@ static bool is_plain(const struct wsd_submit *s)
 static int describe_plain(struct wsd_client *client, const struct wsd_submit *submit)
 {
     struct gathering *g = &client->plain;
-    struct wsd_submit common = {.plugin = submit->plugin,
-                                .function = submit->function,
-                                .timeout_usec = submit->timeout_usec,
-                                .priority = submit->priority,
-                                .flags = submit->flags};
+    struct wsd_submit common = {.plugin = submit->plugin, .function = submit->function, .timeout_usec = submit->timeout_usec,
+                                .priority = submit->priority, .flags = submit->flags};
     bool detached = submit->flags & WSD_SUBMIT_DETACH, leaves = submit->flags & WSD_SUBMIT_LEAVE;
     const struct msg_submit *m = &g->submit.submit;
     char tags[CODEC_TAGS_MAX], *texts;
     int r;
 
     if (client->plain_texts && same_text(submit->plugin, m->plugin) && same_text(submit->function, m->function) &&
-        m->timeout_usec == submit->timeout_usec && m->priority == submit->priority &&
-        !(m->flags & SUBMIT_DETACH) == !detached && g->leaves == leaves)
+        m->timeout_usec == submit->timeout_usec && m->priority == submit->priority && !(m->flags & SUBMIT_DETACH) == !detached &&
+        g->leaves == leaves)
         return 0;
     r = arrays_send(client);
     if (r < 0)
@@ -631,13 +623,12 @@ static int describe_plain(struct wsd_client *client, const struct wsd_submit *su
     return 0;
 }
 
-int array_submit_plain(struct wsd_client *client, const struct wsd_submit *submit,
-                       const struct wsd_callbacks *callbacks, struct wsd_call **ret_call)
+int array_submit_plain(struct wsd_client *client, const struct wsd_submit *submit, const struct wsd_callbacks *callbacks,
+                       struct wsd_call **ret_call)
 {
     int r;
 
-    if (client->broken || (client->features & (FEATURE_ARRAY | FEATURE_BRIEF)) != (FEATURE_ARRAY | FEATURE_BRIEF) ||
-        !is_plain(submit))
+    if (client->broken || (client->features & (FEATURE_ARRAY | FEATURE_BRIEF)) != (FEATURE_ARRAY | FEATURE_BRIEF) || !is_plain(submit))
         return 1;
     r = describe_plain(client, submit);
     if (r < 0)

@@ -2,8 +2,7 @@
  *
  * map.c: wsd_map(): one job an item, awaited all together.
  * Owns the batch, and the calls that some of its items are: see array.c. One thread a handle.
- * Keeps: each item is told once; as many are under way as wsd takes, which is found out by going on until it refuses.
- */
+ * Keeps: each item is told once; as many are under way as wsd takes, which is found out by going on until it refuses. */
 #include "client.h"
 
 #include <errno.h>
@@ -13,8 +12,8 @@
 
 #include "base/clock.h"
 
-#define AHEAD_MAX  8192u  /* items under way */
-#define PAUSE_USEC 10000u /* the first one where wsd does not say how long; they double */
+#define AHEAD_MAX  8192u    /* items under way */
+#define PAUSE_USEC 10000u   /* the first one where wsd does not say how long; they double */
 #define PAUSE_MAX  1000000u
 
 /* One that is a call. */
@@ -232,21 +231,14 @@ static int run(struct map *m)
     return r;
 }
 
-int wsd_map(struct wsd_client *client, const struct wsd_submit *common, uint32_t flags, const struct wsd_item *items,
-            size_t n_items, wsd_map_result result, void *userdata)
+int wsd_map(struct wsd_client *client, const struct wsd_submit *common, uint32_t flags, const struct wsd_item *items, size_t n_items,
+            wsd_map_result result, void *userdata)
 {
-    struct map m = {.client = client,
-                    .given = items,
-                    .n = n_items,
-                    .flags = flags,
-                    .ahead = AHEAD_MAX,
-                    .result = result,
-                    .userdata = userdata};
+    struct map m = {.client = client, .given = items, .n = n_items, .flags = flags, .ahead = AHEAD_MAX, .result = result, .userdata = userdata};
     int r;
 
     m.refused = calloc(n_items + 1, sizeof(*m.refused));
-    r = m.refused ? wsd_batch_open(client, common, flags, &m.batch)
-                  : client_error(client, -ENOMEM, 74, "out of memory");
+    r = m.refused ? wsd_batch_open(client, common, flags, &m.batch) : client_error(client, -ENOMEM, 74, "out of memory");
     if (r == 0) {
         batch_set_map(m.batch, &m);
         r = run(&m);
@@ -255,8 +247,7 @@ int wsd_map(struct wsd_client *client, const struct wsd_submit *common, uint32_t
         /* those that nobody has begun: each is told */
         m.stopped = true;
         while (m.n_refused || m.n_begun < m.n)
-            tell_failed(&m, next_index(&m), -ECANCELED, exit_of_error(-ECANCELED),
-                        "not begun: another item has failed");
+            tell_failed(&m, next_index(&m), -ECANCELED, exit_of_error(-ECANCELED), "not begun: another item has failed");
         m.batch = wsd_batch_free(m.batch);
     }
     free(m.refused);

@@ -50,6 +50,18 @@ beside_killed_executors() {
     wait "$pid" && [ "$n" -ge 1 ]
 }
 
+# Others' answers are not held back as long as somebody's go on.
+beside_millions() {
+    local pid n=0
+    "$MAPPED" 3000000 echo &
+    pid=$!
+    while kill -0 "$pid" 2>/dev/null && "$MAPPED" 200 echo; do
+        n=$((n + 1))
+    done
+    echo "$n times 200 beside three million"
+    wait "$pid" && [ "$n" -ge 5 ]
+}
+
 statuses() {
     local words
     words=$("$MAPPED" statuses 0 9 0 7 0)
@@ -61,6 +73,7 @@ statuses() {
 start_wsd --workers 2 --plugin-dir "$TEST_PLUGINS" || exit 1
 check "wsd_map(): each item of many has its own answer" "$MAPPED" 20000 echo
 check "and so it is beside executors that are killed" beside_killed_executors
+check "those of others are told meanwhile" beside_millions
 check "with --keep-going the others go on, the first failure is the error" statuses
 check "items of all kinds: what is told of each" "$MAPPED" mixed 2000
 check "inputs of all sizes" "$MAPPED" large 200000
