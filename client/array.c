@@ -19,6 +19,15 @@ _Static_assert(ARRAY_ITEMS <= BARE_ITEMS && BARE_ITEMS <= CODEC_ITEMS_MAX, "a fr
 
 #define NOWHERE SIZE_MAX
 
+/* Ends of a frame that is being handled. A callback out of one of them may have the next frame handled: it takes what is left of this one
+ * first. */
+struct records {
+    struct records *next; /* of the frame behind it */
+    struct msg_ends ends;
+    struct span left;
+    struct wsd_job_info info; /* what items that are no calls have in common */
+};
+
 /* The items of one frame. */
 struct array {
     struct request request;
@@ -28,6 +37,7 @@ struct array {
     struct wsd_batch *batch;     /* as long as an item is open; NULL: of none */
     uint32_t n, n_open;
     unsigned busy; /* frames that are being handled */
+    struct records *records; /* of those, oldest first */
     bool over;
     bool leaves; /* its calls are done when they are accepted; ends of theirs that come then are nobody's */
     bool quiet;  /* nobody wants to hear of ACCEPTED */
@@ -226,6 +236,7 @@ static void call_put(struct array *a, uint32_t i, struct wsd_call *call)
     call->input_ended = true;
     call->batch = a->batch;
     a->calls[i] = call;
+    a->places[i] = NOWHERE;
     list_push_back(&a->client->calls, &call->link);
 }
 
@@ -343,24 +354,18 @@ static bool is_plain_end(const struct msg_end *end)
     return end->state == WSD_JOB_SUCCEEDED && !end->error.size && !end->status.size && !end->backtrace.size;
 }
 
-static void array_ends(struct wsd_client *client, struct array *a, const struct frame *frame, struct msg_ends ends)
+static void take_records(struct wsd_client *client, struct array *a, struct records *r)
 {
-    struct span body = {(const char *)frame->body, frame->body_size};
-    char plugin[CODEC_PATH_MAX], function[CODEC_NAME_MAX]; /* a callback may decode the next frame */
-    struct wsd_job_info info;
+    struct wsd_job_info info = r->info; /* a callback that has brought us here may look at the other */
     struct msg_end end;
 
-    ends.plugin = copied(ends.plugin, plugin);
-    ends.function = copied(ends.function, function);
-    if (a->map)
-        describe_bare(a, &ends, &info);
-    while (!client->broken && codec_next_end(&body, &end)) {
+    while (!client->broken && codec_next_end(&r->left, &end)) {
         if (end.state == 0) {
             array_refused(client, a, &end);
             continue;
         }
         if (end.index < a->n && is_bare(a, end.index) && is_plain_end(&end)) {
-            bare_ended(a, &ends, &end, &info);
+            bare_ended(a, &r->ends, &end, &info);
             continue;
         }
         struct wsd_call *call = call_at(a, end.index);
@@ -372,10 +377,38 @@ static void array_ends(struct wsd_client *client, struct array *a, const struct 
         }
         call_has_output(client, call, end.output.data, end.output.size);
         if (end.state >= CODEC_STATE_FINAL && a->calls[end.index] == call && !client->broken)
-            array_end(client, call, &ends, &end);
+            array_end(client, call, &r->ends, &end);
     }
-    if (!ends.last || client->broken)
+}
+
+/* An item that wsd has not told the end of. */
+static bool is_open(const struct array *a, uint32_t i)
+{
+    return a->calls[i] ? !a->calls[i]->has_job : is_bare(a, i);
+}
+
+static void array_ends(struct wsd_client *client, struct array *a, const struct frame *frame, const struct msg_ends *ends)
+{
+    char plugin[CODEC_PATH_MAX], function[CODEC_NAME_MAX]; /* a callback may decode the next frame */
+    struct records **last = &a->records, r = {.ends = *ends, .left = {(const char *)frame->body, frame->body_size}};
+
+    r.ends.plugin = copied(ends->plugin, plugin);
+    r.ends.function = copied(ends->function, function);
+    if (a->map)
+        describe_bare(a, &r.ends, &r.info);
+    while (*last)
+        last = &(*last)->next;
+    *last = &r;
+    for (struct records *i = a->records; i; i = i->next)
+        take_records(client, a, i);
+    *last = NULL;
+    if (!r.ends.last || client->broken)
         return;
+    for (uint32_t i = 0; a->n_open && !a->leaves && i < a->n; i++)
+        if (is_open(a, i)) {
+            client_break_protocol(client, "the last, but not of all items,", FRAME_ENDS);
+            return;
+        }
     a->over = true;
     client_request_unlist(client, &a->request);
 }
@@ -392,7 +425,7 @@ static void array_frame(struct wsd_client *client, struct request *request, cons
         a->over = true;
         client_request_unlist(client, &a->request);
     } else if (msg->type == FRAME_ENDS) {
-        array_ends(client, a, frame, msg->ends);
+        array_ends(client, a, frame, &msg->ends);
     } else if (msg->type == FRAME_ACCEPTED) {
         array_accepted(client, a, msg->id);
     } else if (msg->type == FRAME_ERROR) { /* the batch may have been refused, which is why */
@@ -425,6 +458,7 @@ static struct array *array_new(struct wsd_client *client, struct gathering *g)
     }
     a->client = client;
     a->n = a->n_open = 0;
+    a->records = NULL;
     a->over = false;
     a->quiet = true;
     a->leaves = g->leaves;

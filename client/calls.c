@@ -241,7 +241,7 @@ static void learn(struct brief *b, uint32_t n, uint64_t usec, uint64_t longest_u
 
     brief_learn(b, n, MIN(usec, n * (2ull * b->nsec / 1000 + SURPRISE_USEC)), MIN(longest_usec, 2ull * b->run / 64 + SURPRISE_USEC));
     if (longest_usec >= BRIEF_USEC)
-        b->shown = half;
+        b->shown = MIN(half, 2u * LANE_ITEMS);
 }
 
 /* Of this many that come: how many of them share a slot. */

@@ -25,7 +25,8 @@ struct map_call {
 struct map {
     struct wsd_client *client;
     struct wsd_batch *batch;
-    const struct wsd_item *given;
+    const struct wsd_item *given; /* of `stride` bytes each: a program may know fewer fields */
+    size_t stride;
     size_t n, n_begun, n_under_way;
     size_t *refused, n_refused; /* those that are to be submitted again */
     size_t ahead, n_ends;
@@ -158,9 +159,14 @@ static struct map_call *call_of(struct map *m, size_t index, struct wsd_callback
     return item;
 }
 
+static const struct wsd_item *item_at(const struct map *m, size_t index)
+{
+    return (const void *)((const char *)m->given + index * m->stride);
+}
+
 int map_call(struct map *m, size_t index, struct wsd_call **ret_call)
 {
-    const struct wsd_item *given = &m->given[index];
+    const struct wsd_item *given = item_at(m, index);
     const struct wsd_submit submit = {.args = given->args, .n_args = given->n_args};
     struct wsd_callbacks callbacks;
     struct map_call *item = call_of(m, index, &callbacks);
@@ -173,13 +179,13 @@ int map_call(struct map *m, size_t index, struct wsd_call **ret_call)
 
 static int begin(struct map *m, size_t index)
 {
-    int r = batch_submit_bare(m->batch, &m->given[index], index);
+    int r = batch_submit_bare(m->batch, item_at(m, index), index);
 
     if (r > 0) {
         struct wsd_callbacks callbacks;
         struct map_call *item = call_of(m, index, &callbacks);
 
-        r = item ? wsd_batch_submit(m->batch, &m->given[index], &callbacks, NULL)
+        r = item ? wsd_batch_submit(m->batch, item_at(m, index), &callbacks, NULL)
                  : client_error(m->client, -ENOMEM, 74, "out of memory");
         if (r < 0)
             free(item);
@@ -231,10 +237,23 @@ static int run(struct map *m)
     return r;
 }
 
+/* Those that nobody has begun, because others have failed, or because wsd cannot be asked any more (error, with the client's words). */
+static void tell_rest(struct map *m, int error)
+{
+    char text[sizeof(m->client->error)] = "not begun: another item has failed";
+    int exit = error ? m->client->exit : exit_of_error(-ECANCELED);
+
+    if (error)
+        memcpy(text, m->client->error, sizeof(text));
+    m->stopped = true;
+    while (m->n_refused || m->n_begun < m->n)
+        tell_failed(m, next_index(m), error ? error : -ECANCELED, exit, text);
+}
+
 int wsd_map(struct wsd_client *client, const struct wsd_submit *common, uint32_t flags, const struct wsd_item *items, size_t n_items,
             wsd_map_result result, void *userdata)
 {
-    struct map m = {.client = client, .given = items, .n = n_items, .flags = flags, .ahead = AHEAD_MAX, .result = result, .userdata = userdata};
+    struct map m = {.client = client, .given = items, .stride = n_items ? items->size : 0, .n = n_items, .flags = flags, .ahead = AHEAD_MAX, .result = result, .userdata = userdata};
     int r;
 
     m.refused = calloc(n_items + 1, sizeof(*m.refused));
@@ -243,12 +262,10 @@ int wsd_map(struct wsd_client *client, const struct wsd_submit *common, uint32_t
         batch_set_map(m.batch, &m);
         r = run(&m);
         if (m.n_under_way) /* it cannot be waited for */
-            client_break(client, r, client->exit, "%s", client->error);
-        /* those that nobody has begun: each is told */
-        m.stopped = true;
-        while (m.n_refused || m.n_begun < m.n)
-            tell_failed(&m, next_index(&m), -ECANCELED, exit_of_error(-ECANCELED), "not begun: another item has failed");
+            client_break(client, -ECONNRESET, client->exit, "%s", client->error);
+        tell_rest(&m, r);
         m.batch = wsd_batch_free(m.batch);
+        r = 0;
     }
     free(m.refused);
     return m.error ? client_error(client, m.error, m.exit, "item %zu: %s", m.first, m.text) : r;

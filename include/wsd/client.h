@@ -248,8 +248,9 @@ struct wsd_submit {
 
 /* What happens to a call, told on the thread that made one of the calls which process the connection:
  * wsd_client_process(), all that wait or ask, wsd_call_resume(), wsd_client_free(). Set size to sizeof(struct
- * wsd_callbacks). Each may be NULL. They may make any call on the handle but wsd_client_free(). One call's output
- * callback is not entered again while it runs. Fields are appended. Since 0.1. */
+ * wsd_callbacks). Each may be NULL. They may make any call on the handle but wsd_client_free(). One that processes the
+ * connection may bring about others, each of which keeps what was read for it: who does so in each of many goes that deep. One call's
+ * output callback is not entered again while it runs. Fields are appended. Since 0.1. */
 struct wsd_callbacks {
     size_t size;
     /* wsd has the job and will see it to its end. */
@@ -474,11 +475,12 @@ WSD_EXPORT int wsd_batch_wait(struct wsd_batch *batch, uint64_t timeout_usec, st
 WSD_EXPORT struct wsd_batch *wsd_batch_free(struct wsd_batch *batch);
 
 /* How one item of wsd_map() ended: error 0 and info, as for wsd_callbacks.done; output is all of its output. Told once for each, in the
- * order of their ends. Anything but 0 cancels the rest. Since 0.1. */
+ * order of their ends; info, output and text last as long as the call. Anything but 0 cancels the rest. Since 0.1. */
 typedef int (*wsd_map_result)(size_t index, int error, const struct wsd_job_info *info, const void *output, size_t output_size,
                               const char *text, void *userdata);
 
-/* Runs one job an item, some thousands at a time, and waits for all of them: wsd_batch_open() with common and flags, and so on.
+/* Runs one job an item, some thousands at a time, and waits for all of them: wsd_batch_open() with common and flags, and so on. The items
+ * are as large as the first says, and stay until the end: this is how many small jobs cost least.
  * 0: each has succeeded. Else the error of the first, in the order of the items, that has not: -EREMOTEIO where its job has
  * failed, was cancelled or the like; or what wsd_batch_submit() and done give. wsd_client_exit() is what `wsctl map` would exit with.
  * Since 0.1. */

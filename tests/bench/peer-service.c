@@ -28,6 +28,7 @@
 
 #define CALLS     20000u
 #define FLIGHT    256u
+#define DEEP      8192u /* as many as wsd_map() has under way */
 #define PIPE_NSEC 2000000000u
 #define CLIENTS   64u
 #define SMALL     16u
@@ -834,12 +835,12 @@ static void bench_call(const char *pinned)
     say(params, "us/job", (double)cpu / 1e3 / CALLS);
 }
 
-static void bench_pipeline(void)
+/* With so many more under way. */
+static void pipeline(struct conn *c, unsigned more, const char *params)
 {
-    struct conn *c = conn_new(1);
     uint64_t n = 0, begin = now_nsec(), now;
 
-    for (unsigned i = 0; i < FLIGHT; i++)
+    for (unsigned i = 0; i < more; i++)
         peer->submit(c, "0123456789abcdef", SMALL, false);
     do {
         unsigned got = 0;
@@ -851,7 +852,15 @@ static void bench_pipeline(void)
         n += got;
         now = now_nsec();
     } while (now - begin < PIPE_NSEC);
-    say("lane=socket,flight=256", "ns/job", (double)(now - begin) / (double)n);
+    say(params, "ns/job", (double)(now - begin) / (double)n);
+}
+
+static void bench_pipeline(void)
+{
+    struct conn *c = conn_new(1);
+
+    pipeline(c, FLIGHT, "lane=socket,flight=256");
+    pipeline(c, DEEP - FLIGHT, "lane=socket,flight=8192");
 }
 
 static void bench_clients(void)

@@ -76,6 +76,7 @@ check "and so it is beside executors that are killed" beside_killed_executors
 check "those of others are told meanwhile" beside_millions
 check "with --keep-going the others go on, the first failure is the error" statuses
 check "items of all kinds: what is told of each" "$MAPPED" mixed 2000
+check "and when their callbacks go on with the connection" "$MAPPED" mixed 2000 again
 check "inputs of all sizes" "$MAPPED" large 200000
 check "inputs at the edge of a frame" "$MAPPED" large 32768
 check "and above it" "$MAPPED" large 32769

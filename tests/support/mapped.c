@@ -5,7 +5,8 @@
  *   mapped statuses S...                        one item each that ends with that status: prints how they ended
  *   mapped handle                               the calls of a batch one by one, and by its id
  *   mapped large N                              an input of N bytes between small ones
- *   mapped mixed N                              N items of the plugin `direct`, of all kinds: all that is told of each */
+ *   mapped mixed N [again]                      N items of the plugin `direct`, of all kinds: all that is told of each; again: whose
+ *                                               callback goes on with the connection */
 #include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -122,6 +123,7 @@ static const struct kind {
 };
 
 static struct wsd_id *ids;
+static unsigned depth; /* that callbacks may go to */
 
 static int compare_ids(const void *a, const void *b)
 {
@@ -137,6 +139,12 @@ static int look(size_t index, int error, const struct wsd_job_info *info, const 
     state.ended++;
     if (error || state.seen[index]++)
         return WRONG(error ? text : "ended twice");
+    if (depth) {
+        depth--;
+        if (wsd_client_process(client) < 0)
+            return WRONG(wsd_client_error(client));
+        depth++;
+    }
     ids[index] = info->id;
     if (info->state != (k->exit ? WSD_JOB_FAILED : WSD_JOB_SUCCEEDED) || info->exit != k->exit || strcmp(info->error, k->error) != 0)
         return WRONG("how it ended");
@@ -153,13 +161,14 @@ static int look(size_t index, int error, const struct wsd_job_info *info, const 
     return 0;
 }
 
-static int mixed(size_t n)
+static int mixed(size_t n, bool again)
 {
     const char *const tags[] = {"kinds"};
     struct wsd_submit common = {.size = sizeof(common), .plugin = "direct", .function = "direct", .tags = tags, .n_tags = 1};
     struct wsd_item *items = calloc(n + 1, sizeof(*items));
     char *bytes = malloc(40000);
 
+    depth = again ? 3 : 0;
     state.n = n;
     state.seen = calloc(n + 1, 1);
     ids = calloc(n + 1, sizeof(*ids));
@@ -312,8 +321,8 @@ int main(int argc, char **argv)
         r = statuses((size_t)argc - 2, argv + 2);
     else if (argc == 3 && strcmp(argv[1], "large") == 0)
         r = large(strtoull(argv[2], NULL, 10));
-    else if (argc == 3 && strcmp(argv[1], "mixed") == 0)
-        r = mixed(strtoull(argv[2], NULL, 10));
+    else if (argc > 2 && strcmp(argv[1], "mixed") == 0)
+        r = mixed(strtoull(argv[2], NULL, 10), argc > 3);
     else if (argc == 2 && strcmp(argv[1], "handle") == 0)
         r = handle();
     else if (argc > 2)

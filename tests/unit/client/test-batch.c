@@ -449,6 +449,13 @@ END_TEST
 static unsigned n_told[ITEMS];
 static int errors[ITEMS], exits[ITEMS];
 static char said[ITEMS][64];
+static void (*looks_on)(void);
+
+static void process_next_frame(void)
+{
+    while (!n_told[1])
+        ck_assert_int_eq(wsd_client_wait(client, 5 * SECOND), 0);
+}
 
 static int on_item(size_t index, int error, const struct wsd_job_info *info, const void *output, size_t size, const char *text, void *userdata)
 {
@@ -466,6 +473,8 @@ static int on_item(size_t index, int error, const struct wsd_job_info *info, con
         ck_assert_str_eq(info->tags, "");
         ck_assert_str_eq(info->key, "");
     }
+    if (looks_on && index == 0)
+        looks_on(); /* what has come behind it */
     return userdata && index == 0; /* stops */
 }
 
@@ -518,6 +527,18 @@ static void *play(void *arg)
         ck_assert_uint_eq(peer.frame.tag, batch_tag);
         send_ends((const struct msg_end[]){{.index = 1, .n = 1, .state = 7, .exit = 130}, {.index = 2, .n = 1, .state = 7, .exit = 130}}, 2, true);
         break;
+    case 8: /* the next frame is handled in the midst of this one */
+        send_ends((const struct msg_end[]){good, apart[0]}, 2, false);
+        send_ends((const struct msg_end[]){apart[2], apart[1]}, 2, true);
+        break;
+    case 9: /* wsd goes while what is left waits for room */
+        send_ends((const struct msg_end[]){good, {.index = 1, .n = 2, .exit = 75, .queued_usec = 60 * SECOND, .error = {"full", 4}}}, 2, true);
+        peer_close(&peer);
+        break;
+    case 10: /* the last frame, and an item is left; another one is a call by then */
+        send_ends(apart, 1, false);
+        send_ends(&good, 1, true);
+        break;
     case 7: /* refused, and then there is an end */
         send_ends((const struct msg_end[]){{.index = 0, .n = 1, .exit = 64, .error = {"wrong", 5}}, good}, 2, false);
         break;
@@ -544,6 +565,9 @@ START_TEST(each_item_of_a_map_is_told_once)
         {-EACCES, 77, {-EACCES, -EACCES, -EACCES}, {"not you", "not you", "not you"}},
         {-ECANCELED, 130, {0, 130, 130}, {"zero", "", ""}},
         {-EINVAL, 64, {-EINVAL, -ECONNRESET, -ECONNRESET}, {"wrong", NULL, NULL}},
+        {-EREMOTEIO, 7, {0, 0, 7}, {"zero", "one", "no"}},
+        {-ECONNRESET, 69, {0, -ECONNRESET, -ECONNRESET}, {"zero", "wsd closed the connection", "wsd closed the connection"}},
+        {-ECONNRESET, 76, {0, -ECONNRESET, -ECONNRESET}, {"zero", NULL, NULL}},
         {-ECONNRESET, 125, {-ECONNRESET, -ECONNRESET, -ECONNRESET}, {NULL, "owsd closed the connection", NULL}},
     };
     const char *const words[] = {"a", "of an item"};
@@ -554,7 +578,9 @@ START_TEST(each_item_of_a_map_is_told_once)
     for (uint32_t i = 0; i < ITEMS; i++)
         items[i] = (struct wsd_item){.size = sizeof(items[i]), .args = words, .n_args = 2, .input = "input", .input_size = 5};
     ck_assert_int_eq(pthread_create(&thread, NULL, play, &_i), 0);
-    int r = wsd_map(client, &common, _i == 6 ? 0 : WSD_BATCH_KEEP_GOING, items, ITEMS, on_item, _i == 6 ? &n_told : NULL);
+    looks_on = _i == 8 ? process_next_frame : NULL;
+    int r = wsd_map(client, &common, _i == 6 ? 0 : WSD_BATCH_KEEP_GOING | (_i == 9 ? WSD_BATCH_WAIT : 0), items, ITEMS, on_item,
+                    _i == 6 ? &n_told : NULL);
     pthread_join(thread, NULL);
     ck_assert_int_eq(r, wanted[_i].r);
     ck_assert_int_eq(wsd_client_exit(client), wanted[_i].exit);
@@ -566,6 +592,31 @@ START_TEST(each_item_of_a_map_is_told_once)
         if (wanted[_i].said[i])
             ck_assert_str_eq(said[i], wanted[_i].said[i]);
     }
+}
+END_TEST
+
+/* Of a program that knows fewer fields. */
+START_TEST(older_items_are_as_large_as_they_say)
+{
+    struct {
+        char bytes[offsetof(struct wsd_item, input)];
+    } items[ITEMS];
+    const char *const words[] = {"a"};
+    pthread_t thread;
+    int what = 0;
+
+    memset(n_told, 0, sizeof(n_told));
+    looks_on = NULL;
+    for (uint32_t i = 0; i < ITEMS; i++) {
+        const struct wsd_item item = {.size = sizeof(items[i]), .args = words, .n_args = 1};
+        memcpy(&items[i], &item, sizeof(items[i]));
+    }
+    ck_assert_int_eq(pthread_create(&thread, NULL, play, &what), 0);
+    ck_assert_int_eq(wsd_map(client, &common, WSD_BATCH_KEEP_GOING, (const void *)items, ITEMS, on_item, NULL), -EREMOTEIO);
+    pthread_join(thread, NULL);
+    for (uint32_t i = 0; i < ITEMS; i++)
+        ck_assert_uint_eq(n_told[i], 1);
+    ck_assert_str_eq(said[1], "one");
 }
 END_TEST
 
@@ -662,7 +713,8 @@ int main(void)
     tcase_add_loop_test(tcase, nonsense_ends_the_connection, 0, 5);
     tcase_add_loop_test(tcase, handles_may_go_in_any_order, 0, 4);
     tcase_add_test(tcase, wrong_things_are_refused_here);
-    tcase_add_loop_test(tcase, each_item_of_a_map_is_told_once, 0, 9);
+    tcase_add_loop_test(tcase, each_item_of_a_map_is_told_once, 0, 12);
+    tcase_add_test(tcase, older_items_are_as_large_as_they_say);
     tcase_add_test(old, jobs_go_by_themselves_where_there_are_no_batches);
     tcase_add_loop_test(old, a_failure_stops_those_behind_there_too, 0, 2);
     srunner_run_all(runner, CK_NORMAL);
