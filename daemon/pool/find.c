@@ -207,11 +207,15 @@ static bool steal_near(struct worker *w, uint32_t n, uint32_t random, struct sto
 bool worker_steal(struct worker *w, struct stolen *ret)
 {
     struct pool *pool = w->pool;
-    uint32_t n = atomic_load_explicit(&pool->victims, memory_order_acquire);
-    uint32_t start = (uint32_t)((uint64_t)next_random(w) * n >> 32);
+    uint32_t n = atomic_load_explicit(&pool->victims, memory_order_acquire), self = w->public.index;
 
+    if (w->last_victim == self && n > 1)
+        w->last_victim = self == 0; /* of two, the other one */
     if (try_victim(w, w->last_victim, ret))
         return true;
+    if (n == (uint32_t)(self < n) + (w->last_victim != self)) /* there is nobody else */
+        return false;
+    uint32_t start = (uint32_t)((uint64_t)next_random(w) * n >> 32);
     if (pool->topology)
         return steal_near(w, n, start, ret);
     for (uint32_t i = pool_next_active(pool, start, n); i < n; i = pool_next_active(pool, i + 1, n))
@@ -388,7 +392,7 @@ static struct ready *take_ready(struct worker *w)
     uint32_t n = atomic_load_explicit(&w->pool->victims, memory_order_acquire);
 
     for_each_active (i, w->pool, n) {
-        struct ready *r = ready_take_oldest(&w->pool->all[i]->ready);
+        struct ready *r = i != w->public.index ? ready_take_oldest(&w->pool->all[i]->ready) : NULL;
         if (r)
             return r;
     }

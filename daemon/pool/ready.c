@@ -39,13 +39,10 @@ static void take_out(struct ready_list *l, struct ready *r)
     atomic_fetch_sub_explicit(&l->n, 1, memory_order_relaxed);
 }
 
-static struct ready *take(struct ready_list *l, bool youngest)
+struct ready *ready_take(struct ready_list *l, bool youngest)
 {
     struct ready *r = NULL;
 
-    /* Relaxed: a look before sleeping is ready_any(). */
-    if (atomic_load_explicit(&l->n, memory_order_relaxed) == 0)
-        return NULL;
     pthread_mutex_lock(&l->lock);
     if (!list_empty(&l->list)) {
         r = container_of(youngest ? l->list.next : l->list.prev, struct ready, link);
@@ -53,16 +50,6 @@ static struct ready *take(struct ready_list *l, bool youngest)
     }
     pthread_mutex_unlock(&l->lock);
     return r;
-}
-
-struct ready *ready_take_youngest(struct ready_list *l)
-{
-    return take(l, true);
-}
-
-struct ready *ready_take_oldest(struct ready_list *l)
-{
-    return take(l, false);
 }
 
 bool ready_remove(struct ready *r)

@@ -39,9 +39,17 @@ void ready_deinit(struct ready_list *l);
 /* Puts it into its home's list, notifies all who wait on the event (NULL: none), tells the pool. [any] */
 void ready_push(struct ready *r, struct event *event);
 
-/* NULL where there is none. [any] */
-struct ready *ready_take_youngest(struct ready_list *l);
-struct ready *ready_take_oldest(struct ready_list *l);
+struct ready *ready_take(struct ready_list *l, bool youngest);
+
+/* NULL where there is none. Relaxed: a look before sleeping is ready_any(). [any] */
+static inline struct ready *ready_take_youngest(struct ready_list *l)
+{
+    return atomic_load_explicit(&l->n, memory_order_relaxed) ? ready_take(l, true) : NULL;
+}
+static inline struct ready *ready_take_oldest(struct ready_list *l)
+{
+    return atomic_load_explicit(&l->n, memory_order_relaxed) ? ready_take(l, false) : NULL;
+}
 
 /* Whether it was still there: then it is the caller's. [any] */
 bool ready_remove(struct ready *r);

@@ -444,7 +444,7 @@ struct wsd_item {
 
 /* Begins a batch of jobs that are all like `common`, but for arguments and input, which are not looked at there; WSD_SUBMIT_STREAM and
  * WSD_SUBMIT_PROGRESS cannot be, nor WSD_SUBMIT_FILE or a key. Everything is copied. Does not block. Many jobs go to wsd in one message, and their
- * ends come back so: this is how many small jobs cost least. Each is a job as any other: own id, own end, own charge to its user's
+ * ends come back so: many small jobs cost little so. Each is a job as any other: own id, own end, own charge to its user's
  * limits, own place in recovery.
  *
  * Where one does not succeed those that came into the batch after it are cancelled, unless WSD_BATCH_KEEP_GOING is set. flags: enum
