@@ -64,8 +64,36 @@ static uint64_t do_plain(struct wsd_worker *self, int n)
     return p.value;
 }
 
-/* The queens of the field's benchmarks, and of anchors.md: a look at each column. */
-WSD_TASK_5(uint64_t, place, int, n, int, row, uint32_t, columns, uint32_t, left, uint32_t, right)
+/* The queens of the field's benchmarks, and of anchors.md: a look at each column. A placement is a task; the columns
+ * behind it are looked at meanwhile, so that spawn and sync are two ends of one call, as in fib. */
+WSD_TASK_DECL_5(uint64_t, place, int, int, uint32_t, uint32_t, uint32_t);
+
+static uint64_t place_from(struct wsd_worker *self, int n, int row, uint32_t columns, uint32_t left, uint32_t right,
+                           int i)
+{
+    while (i < n && (columns | left | right) & 1u << i)
+        i++;
+    if (i == n)
+        return 0;
+    uint32_t bit = 1u << i;
+    WSD_SPAWN(place, n, row + 1, columns | bit, (left | bit) << 1, (right | bit) >> 1);
+    uint64_t found = place_from(self, n, row, columns, left, right, i + 1);
+    return found + WSD_SYNC(place);
+}
+
+WSD_TASK_IMPL_5(uint64_t, place, int, n, int, row, uint32_t, columns, uint32_t, left, uint32_t, right)
+{
+    return row == n ? 1 : place_from(self, n, row, columns, left, right, 0);
+}
+
+static uint64_t do_nqueens(struct wsd_worker *self, int n)
+{
+    return WSD_CALL(place, n, 0, 0, 0, 0);
+}
+
+/* The same with two loops, as it is mostly written: spawn all, then join all. When the second loop ends, no processor
+ * can foretell. */
+WSD_TASK_5(uint64_t, place_loops, int, n, int, row, uint32_t, columns, uint32_t, left, uint32_t, right)
 {
     unsigned spawned = 0;
     uint64_t found = 0;
@@ -76,17 +104,17 @@ WSD_TASK_5(uint64_t, place, int, n, int, row, uint32_t, columns, uint32_t, left,
         uint32_t bit = 1u << i;
         if ((columns | left | right) & bit)
             continue;
-        WSD_SPAWN(place, n, row + 1, columns | bit, (left | bit) << 1, (right | bit) >> 1);
+        WSD_SPAWN(place_loops, n, row + 1, columns | bit, (left | bit) << 1, (right | bit) >> 1);
         spawned++;
     }
     while (spawned--)
-        found += WSD_SYNC(place);
+        found += WSD_SYNC(place_loops);
     return found;
 }
 
-static uint64_t do_nqueens(struct wsd_worker *self, int n)
+static uint64_t do_nqueens_loops(struct wsd_worker *self, int n)
 {
-    return WSD_CALL(place, n, 0, 0, 0, 0);
+    return WSD_CALL(place_loops, n, 0, 0, 0, 0);
 }
 
 /* The same tree from bit to bit: a third of the work a task, so a harder test of the engine. */
@@ -181,6 +209,7 @@ const struct bench_tasks bench_tasks = {
     .fib_plain = do_plain,
     .fib_table = do_table,
     .nqueens = do_nqueens,
+    .nqueens_loops = do_nqueens_loops,
     .nqueens_bits = do_nqueens_bits,
     .uts = do_uts,
     .loop = do_loop,

@@ -105,6 +105,11 @@ static void run_nqueens(struct root *r, struct wsd_worker *self)
     r->result = tasks->nqueens(self, r->n);
 }
 
+static void run_loops(struct root *r, struct wsd_worker *self)
+{
+    r->result = tasks->nqueens_loops(self, r->n);
+}
+
 static void run_uts(struct root *r, struct wsd_worker *self)
 {
     r->result = tasks->uts(self, r->tree);
@@ -149,11 +154,13 @@ static void bench_fib(void)
 
 static void bench_nqueens(void)
 {
-    struct root r = {.fn = run_nqueens, .n = QUEENS_N}, b = {.fn = run_bits, .n = QUEENS_N};
+    struct root r = {.fn = run_nqueens, .n = QUEENS_N}, b = {.fn = run_bits, .n = QUEENS_N},
+                l = {.fn = run_loops, .n = QUEENS_N};
 
     say(with("n=13"), "ms", best(&r, BEST_OF) / 1e6);
+    say(with("n=13,form=loops"), "ms", best(&l, BEST_OF) / 1e6);
     say(with("n=13,form=bits"), "ms", best(&b, BEST_OF) / 1e6);
-    if (r.result != 73712 || b.result != 73712)
+    if (r.result != 73712 || l.result != 73712 || b.result != 73712)
         exit(1);
 }
 
