@@ -1,16 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * cputime.c: the calling thread's CPU clock, with a system call only now and then.
+ * cputime.c: the calling thread's clocks, read from the kernel only now and then.
  * Owns one anchor a thread. [any thread, its own]
- * Keeps: readings never go backwards, and are ahead of the true clock by at most CPUTIME_DRIFT_NSEC.
+ * Keeps: readings never go backwards; those of the CPU are ahead of the true clock by at most CPUTIME_DRIFT_NSEC.
  * Does not notice a block that is shorter than the drift. */
 #include "host/cputime.h"
 
 #include <time.h>
 
+#include "base/ticks.h"
+
+#define RATE_SHIFT 24
+#define RATE(nsec) ((uint64_t)(nsec) << RATE_SHIFT) /* nanoseconds a tick */
+#define RATE_MIN   (RATE(1) / 10) /* no count runs faster, or slower than the next: what says so has jumped */
+#define RATE_MAX   RATE(100)
+
 static _Thread_local struct {
-    uint64_t wall, cpu; /* the last real reading */
-    uint64_t last;      /* the last that was told */
+    uint64_t wall, cpu, ticks; /* the last real reading */
+    uint64_t rate;             /* of a tick, by the last two of them; 0: they did not go together */
+    uint64_t span;             /* so many ticks are good for, after it */
+    uint64_t last, last_wall;  /* the last that were told */
 } anchor __attribute__((tls_model("initial-exec")));
 
 static _Thread_local uint64_t recent __attribute__((tls_model("initial-exec"))); /* CLOCK_MONOTONIC; 0: too long ago */
@@ -23,13 +32,31 @@ static uint64_t read_nsec(clockid_t id)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
+/* A rate that is wrong would be believed for one span: so it has to go with the one before, or be found twice. */
+static void set_rate(uint64_t nsec, uint64_t ticks)
+{
+    uint64_t before = anchor.rate, rate = ticks && nsec < UINT64_MAX >> RATE_SHIFT ? RATE(nsec) / ticks : 0;
+
+    anchor.rate = rate >= RATE_MIN && rate <= RATE_MAX ? rate : 0;
+    anchor.span = anchor.rate && rate - before + before / 8 <= before / 4 ? RATE(CPUTIME_DRIFT_NSEC) / rate : 0;
+}
+
+static void read_all(void)
+{
+    uint64_t ticks = ticks_now(), wall = read_nsec(CLOCK_MONOTONIC);
+
+    /* of less, the readings themselves are too much */
+    if (wall - anchor.wall >= CPUTIME_DRIFT_NSEC / 2)
+        set_rate(wall - anchor.wall, ticks - anchor.ticks);
+    anchor.wall = wall;
+    anchor.ticks = ticks;
+    anchor.cpu = read_nsec(CLOCK_THREAD_CPUTIME_ID);
+}
+
 uint64_t cputime_at(uint64_t wall_nsec)
 {
-    if (anchor.wall == 0 || wall_nsec - anchor.wall >= CPUTIME_DRIFT_NSEC) {
-        anchor.cpu = read_nsec(CLOCK_THREAD_CPUTIME_ID);
-        anchor.wall = wall_nsec;
-    }
-    uint64_t now = anchor.cpu + (wall_nsec - anchor.wall);
+    uint64_t now = anchor.cpu + (wall_nsec > anchor.wall ? wall_nsec - anchor.wall : 0);
+
     if (now > anchor.last)
         anchor.last = now;
     return anchor.last;
@@ -37,14 +64,24 @@ uint64_t cputime_at(uint64_t wall_nsec)
 
 uint64_t cputime_nsec(uint64_t *ret_wall_nsec)
 {
-    recent = *ret_wall_nsec = read_nsec(CLOCK_MONOTONIC);
+    uint64_t ticks = ticks_now() - anchor.ticks, wall = anchor.wall + (ticks * anchor.rate >> RATE_SHIFT);
+
+    if (ticks >= anchor.span) {
+        read_all();
+        wall = anchor.wall;
+    }
+    if (wall > anchor.last_wall)
+        anchor.last_wall = wall;
+    recent = *ret_wall_nsec = anchor.last_wall;
     return cputime_at(recent);
 }
 
 uint64_t cputime_recent_nsec(void)
 {
+    uint64_t wall_nsec;
+
     if (!recent)
-        recent = read_nsec(CLOCK_MONOTONIC);
+        cputime_nsec(&wall_nsec);
     return recent;
 }
 

@@ -2,9 +2,11 @@
  *
  * cputime.h: the calling thread's CPU clock, cheap enough to read around every task.
  *
- * CLOCK_THREAD_CPUTIME_ID is a system call (250 ns measured), CLOCK_MONOTONIC is not (27 ns). So between two real
- * readings, which are at most CPUTIME_DRIFT_NSEC apart, time is taken to be CPU time; the next real reading corrects
- * that. A single reading is too large by at most the drift, and the sum over a thread is never off by more.
+ * CLOCK_THREAD_CPUTIME_ID is a system call (250 ns measured), CLOCK_MONOTONIC is not, but takes three times as long (27 ns) as a count of
+ * ticks. So between two real readings of both, which are at most CPUTIME_DRIFT_NSEC apart, time goes by the ticks, at the rate that they had
+ * last, and is taken to be CPU time; the next real reading corrects that. A single reading of the CPU is too large by at most the drift, and
+ * the sum over a thread is never off by more. Where ticks jump, or are suddenly twice as long, that leads astray by no more than twice
+ * the drift; where they do so all the time, each reading is a real one.
  */
 #pragma once
 
@@ -12,12 +14,12 @@
 
 #define CPUTIME_DRIFT_NSEC 20000u
 
-/* Never goes backwards. *ret_wall_nsec: CLOCK_MONOTONIC, which had to be read for it. [any thread, its own clock] */
+/* Never goes backwards. *ret_wall_nsec: CLOCK_MONOTONIC. [any thread, its own clock] */
 uint64_t cputime_nsec(uint64_t *ret_wall_nsec);
 
 /* Between the end of one job and the begin of the next a worker only keeps books: the reading of the end does for both. So
  * cputime_recent_nsec() is CLOCK_MONOTONIC, as it was at the last of these calls; where cputime_stale() said that time has passed since,
- * it is read. cputime_at() is what cputime_nsec() was then. [any thread, its own] */
+ * it is read, with the CPU's. cputime_at() is what cputime_nsec() was then. [any thread, its own] */
 uint64_t cputime_recent_nsec(void);
 uint64_t cputime_at(uint64_t wall_nsec);
 void cputime_stale(void);

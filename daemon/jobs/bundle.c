@@ -66,25 +66,34 @@ static uint32_t most(const struct job_place *place, const struct job_request *r,
 
 /* --- a new one ---------------------------------------------------------------------------------------------------------- */
 
+/* With zeros up to the next: the executor sees all of it. */
+static void put(char *at, const void *data, size_t size)
+{
+    if (size == 0)
+        return;
+    memset(at + ring_aligned(size) - RING_ALIGN, 0, RING_ALIGN);
+    memcpy(at, data, size);
+}
+
 /* What it takes in the list; 0: more than there is room for. */
-static size_t pack(const struct jobs *jobs, const struct job_request *r, const uint8_t first_id[16], uint32_t i, char *at, size_t room)
+static size_t pack(const struct jobs *jobs, const struct job_request *r, char *at, size_t room)
 {
     size_t input_at = ring_aligned(sizeof(struct down_item) + r->args_size), size = ring_aligned(input_at + r->input_size);
-    struct down_item item = {.argc = r->argc, .args_size = (uint32_t)r->args_size, .input_size = (uint32_t)r->input_size};
+    struct down_item *item = (struct down_item *)(void *)at;
 
     if (size > room || r->input_size > jobs->options.limits.input)
         return 0;
-    job_id_of(item.id, first_id, i);
-    memcpy(at, &item, sizeof(item));
-    if (r->args_size)
-        memcpy(at + sizeof(item), r->args, r->args_size);
-    if (r->input_size)
-        memcpy(at + input_at, r->input, r->input_size);
+    item->argc = r->argc;
+    item->args_size = (uint32_t)r->args_size;
+    item->input_size = (uint32_t)r->input_size;
+    item->unused = 0;
+    put(at + sizeof(*item), r->args, r->args_size);
+    put(at + input_at, r->input, r->input_size);
     return size;
 }
 
-static struct job *make(struct jobs *jobs, const struct job_request *r, const struct job_place *place, const struct bundle *head, const char *items,
-                        size_t size)
+static struct job *make(struct jobs *jobs, const struct job_request *r, const struct job_place *place, const struct bundle *head,
+                        const uint8_t first_id[16], const char *items, size_t size)
 {
     struct job *job = job_alloc(jobs, 0, sizeof(*head) + size, r->batch);
 
@@ -95,7 +104,7 @@ static struct job *make(struct jobs *jobs, const struct job_request *r, const st
     job_bundle(job)->job = job;
     list_init(&job_bundle(job)->link);
     memcpy(job_bundle(job)->items, items, size);
-    memcpy(job->id, items + offsetof(struct down_item, id), sizeof(job->id));
+    job_id_of(job->id, first_id, head->first);
     job->accepted_usec = place->now_usec;
     job->user = place->user;
     job->domain = place->domain;
@@ -132,7 +141,7 @@ uint32_t bundle_take(struct jobs *jobs, struct job_request *r, const struct job_
 
     if (limit < 2)
         return 0;
-    while (head.n < limit && i + head.n < n && (size = pack(jobs, r, first_id, i + head.n, items + used, sizeof(items) - used))) {
+    while (head.n < limit && i + head.n < n && (size = pack(jobs, r, items + used, sizeof(items) - used))) {
         used += size;
         head.bytes += r->args_size + r->input_size;
         if (i + ++head.n < n)
@@ -145,7 +154,7 @@ uint32_t bundle_take(struct jobs *jobs, struct job_request *r, const struct job_
         refuse_all(jobs, w, i, head.n, user_charge_words(charged), retry_usec);
         return head.n;
     }
-    struct job *job = make(jobs, r, place, &head, items, used);
+    struct job *job = make(jobs, r, place, &head, first_id, items, used);
     if (!job) {
         user_refund(jobs, place->user, head.bytes);
         refuse_all(jobs, w, i, head.n, "out of memory", 0);
@@ -288,8 +297,8 @@ void bundle_done(struct domain *d, struct job *job, const struct front_completio
 
 /* --- apart ---------------------------------------------------------------------------------------------------------------- */
 
-/* One of them as a job, in no list. */
-static struct job *unpack(const struct job *job, const char **at)
+/* The i-th of them as a job, in no list. */
+static struct job *unpack(const struct job *job, uint32_t i, const char **at)
 {
     struct jobs *jobs = job->domain->jobs;
     struct down_item item;
@@ -302,7 +311,7 @@ static struct job *unpack(const struct job *job, const char **at)
     memcpy(job_given(one), *at + sizeof(item), item.args_size);
     memcpy(job_given(one) + item.args_size, *at + input_at, item.input_size);
     *at += ring_aligned(input_at + item.input_size);
-    memcpy(one->id, item.id, sizeof(one->id));
+    job_id_of(one->id, job->id, i);
     one->domain = job->domain;
     one->plugin = job->plugin;
     one->plugin->n_jobs++;
@@ -351,7 +360,7 @@ void bundle_split(struct job *job)
         domain_take_back(job, true);
     bool running = job->state == JOB_RUNNING;
     for (uint32_t i = 0; i < n; i++) {
-        jobs[i] = b->array->ops->item(b->array, b->first + i, true) ? unpack(job, &at) : NULL;
+        jobs[i] = b->array->ops->item(b->array, b->first + i, true) ? unpack(job, i, &at) : NULL;
         if (jobs[i])
             continue;
         while (i)

@@ -15,6 +15,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/id.h"
 #include "base/log.h"
 #include "jobs/after.h"
 #include "jobs/promise.h"
@@ -651,10 +652,8 @@ int jobs_submit(struct jobs *jobs, const struct job_request *r, struct watch *ow
 
 void job_id_of(uint8_t ret[16], const uint8_t first[16], uint32_t i)
 {
-    uint64_t number = htole64(le64toh(id_key(first)) + i);
-
-    memcpy(ret, first, 8);
-    memcpy(ret + 8, &number, sizeof(number));
+    memcpy(ret, first, 16);
+    id_add(ret, i);
 }
 
 uint32_t jobs_submit_array(struct jobs *jobs, struct job_request *r, uint32_t n, uint8_t ret_id[16], struct array_watch *w)

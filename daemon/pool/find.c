@@ -6,11 +6,11 @@
  * Does not sleep, but for a yield. */
 #include <sched.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/relax.h"
+#include "base/ticks.h"
 #include "pool/worker.h"
 
 /* Ticks are nanoseconds, or a third of one. A task below the first is tiny; after so many in a row a thief holds back
@@ -31,18 +31,6 @@ void worker_relax(void)
     cpu_relax();
 }
 
-uint64_t worker_ticks(void)
-{
-#if defined(__x86_64__)
-    return __builtin_ia32_rdtsc();
-#else
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-#endif
-}
-
 /* A steal costs thief and owner about a hundred nanoseconds each, in lines that move between their caches. Where task
  * after task is not worth that, the thief holds back, longer each time: the owner is faster alone. Below what issue and
  * README promise for hidden tasks. */
@@ -53,12 +41,12 @@ void worker_weigh(struct worker *w, uint64_t ticks)
         return;
     }
     if (++w->tiny >= TINY_STREAK)
-        w->not_before = worker_ticks() + MIN(HOLD_TICKS_MIN << MIN(w->tiny - TINY_STREAK, 16u), HOLD_TICKS_MAX);
+        w->not_before = ticks_now() + MIN(HOLD_TICKS_MIN << MIN(w->tiny - TINY_STREAK, 16u), HOLD_TICKS_MAX);
 }
 
 static bool holds_back(const struct worker *w)
 {
-    return w->tiny >= TINY_STREAK && worker_ticks() < w->not_before;
+    return w->tiny >= TINY_STREAK && ticks_now() < w->not_before;
 }
 
 static uint32_t next_random(struct worker *w)

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "base/ticks.h"
 #include "pool/worker.h"
 
 #define LINE ((size_t)CACHE_LINE)
@@ -117,13 +118,13 @@ uint64_t partition_grain(struct wsd_worker *self, struct partition *p, uint64_t 
 
 uint64_t partition_began(const struct partition *p)
 {
-    return p->least < p->grain && atomic_load_explicit(&p->steals, memory_order_relaxed) ? worker_ticks() : 0;
+    return p->least < p->grain && atomic_load_explicit(&p->steals, memory_order_relaxed) ? ticks_now() : 0;
 }
 
 void partition_ran(struct partition *p, uint64_t began, uint64_t indices)
 {
     if (began)
-        atomic_store_explicit(&p->cost, ((worker_ticks() - began) << 8) / indices + 1, memory_order_relaxed);
+        atomic_store_explicit(&p->cost, ((ticks_now() - began) << 8) / indices + 1, memory_order_relaxed);
 }
 
 size_t lines_size(size_t size)

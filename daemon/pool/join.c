@@ -15,6 +15,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/ticks.h"
 #include "pool/forms.h"
 #include "pool/future.h"
 #include "pool/graph.h"
@@ -214,9 +215,9 @@ void worker_run_stolen(struct worker *w, const struct stolen *s, bool descendant
     if (o->task_enter)
         o->task_enter(&w->public, context, outer, o->context);
     trace_event(w, TRACE_TASK, s->victim->public.index);
-    uint64_t begin = worker_ticks();
+    uint64_t begin = ticks_now();
     type->run(&w->public, t);
-    worker_weigh(w, worker_ticks() - begin);
+    worker_weigh(w, ticks_now() - begin);
     if (w->public.top != top)
         pool_broken("a task returned without joining its children");
     trace_event(w, TRACE_TASK | TRACE_END, s->victim->public.index);

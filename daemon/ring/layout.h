@@ -40,7 +40,7 @@
 #include "base/event.h"
 
 #define RING_MAGIC   0x31647377u /* "wsd1" */
-#define RING_VERSION 8u
+#define RING_VERSION 9u
 
 #define RING_SLOTS       1024u                  /* jobs handed ahead; bounds what a dying executor can hurt */
 #define RING_TINY        192u                   /* bytes in each slot itself: what most jobs are given */
@@ -120,10 +120,9 @@ struct down_slot {
 
 _Static_assert(offsetof(struct down_slot, tiny) == 64 && sizeof(struct down_slot) == 256, "one line, and three");
 
-/* A job of a bundle: what it has not in common with the others. Behind it, without a gap, its arguments, each with its NUL; then,
+/* A job of a bundle: what it has not in common with the others, but its id, which follows that of the one before. Behind it, without a gap, its arguments, each with its NUL; then,
  * 16-aligned, its input; then, 16-aligned, the next one. */
 struct down_item {
-    uint8_t id[16];
     uint32_t argc, args_size, input_size, unused;
 };
 

@@ -167,6 +167,7 @@ struct back_request {
     uint32_t n_items;  /* of a bundle, whose list the input is; 0: it is one job */
     const char *items; /* those of the list that have not been read */
     size_t items_size;
+    uint32_t item; /* so many have been read; id is the last one's, or the first one's */
 };
 
 /* Maps and checks both regions; does not take over the descriptors. 0, -EBADMSG (not what front_init() makes), or a

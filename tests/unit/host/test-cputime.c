@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test-cputime.c: a thread's clocks, between two real readings, are those of the kernel; also where ticks are odd. The module is
+ * compiled into the test, with the machine's ticks seen through a distorting glass. */
+#include <check.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/ticks.h"
+
+static uint64_t (*glass)(uint64_t ticks);
+static unsigned n_readings;
+
+static uint64_t seen_ticks(void)
+{
+    return glass(ticks_now());
+}
+
+static int counted_gettime(clockid_t id, struct timespec *t)
+{
+    n_readings += id == CLOCK_THREAD_CPUTIME_ID;
+    return clock_gettime(id, t);
+}
+
+#define ticks_now     seen_ticks
+#define clock_gettime counted_gettime
+#include "../../../daemon/host/cputime.c"
+#undef ticks_now
+#undef clock_gettime
+
+#define ROUNDS 300000
+
+static uint64_t clock_nsec(clockid_t id)
+{
+    struct timespec t;
+
+    clock_gettime(id, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* One reading is between what the kernel says before and after it, but for the drift. */
+static void check_one(uint64_t ret_last[static 2], uint64_t drift_nsec)
+{
+    uint64_t wall, cpu_before = clock_nsec(CLOCK_THREAD_CPUTIME_ID), before = clock_nsec(CLOCK_MONOTONIC), cpu = cputime_nsec(&wall),
+                   after = clock_nsec(CLOCK_MONOTONIC), cpu_after = clock_nsec(CLOCK_THREAD_CPUTIME_ID);
+
+    ck_assert_uint_ge(wall + drift_nsec, before);
+    ck_assert_uint_le(wall, after + drift_nsec);
+    ck_assert_uint_ge(cpu + drift_nsec, cpu_before);
+    ck_assert_uint_le(cpu, cpu_after + drift_nsec);
+    ck_assert_uint_ge(wall, ret_last[0]);
+    ck_assert_uint_ge(cpu, ret_last[1]);
+    ret_last[0] = wall;
+    ret_last[1] = cpu;
+}
+
+static uint64_t as_it_is(uint64_t ticks)
+{
+    return ticks;
+}
+
+START_TEST(readings_are_those_of_the_kernel)
+{
+    uint64_t last[2] = {0};
+
+    glass = as_it_is;
+    for (int i = 0; i < ROUNDS; i++) {
+        if (i % 10000 == 0)
+            usleep(300); /* which is no CPU time */
+        check_one(last, CPUTIME_DRIFT_NSEC);
+    }
+}
+END_TEST
+
+START_TEST(few_of_them_are_the_kernels_own)
+{
+    uint64_t wall;
+
+    glass = as_it_is;
+    for (int i = 0; i < ROUNDS; i++)
+        cputime_nsec(&wall);
+    ck_assert_uint_gt(n_readings, 1);
+    ck_assert_uint_lt(n_readings, ROUNDS / 4);
+}
+END_TEST
+
+START_TEST(the_recent_one_is_kept_until_it_is_stale)
+{
+    uint64_t wall, cpu;
+
+    glass = as_it_is;
+    cpu = cputime_nsec(&wall);
+    usleep(100);
+    ck_assert_uint_eq(cputime_recent_nsec(), wall);
+    ck_assert_uint_eq(cputime_at(wall), cpu);
+    cputime_stale();
+    ck_assert_uint_ge(cputime_recent_nsec(), wall + 100000);
+}
+END_TEST
+
+/* Each quarter of a millisecond something else: faster, half as fast, ahead by a second or by little, behind. */
+static uint64_t odd(uint64_t ticks)
+{
+    static uint64_t begin, seen, last, n;
+    static const unsigned eighths[] = {8, 16, 8, 5, 8, 12, 8, 8};
+
+    if (!last)
+        begin = last = seen = ticks;
+    if ((ticks - begin) >> 19 != n) {
+        n = (ticks - begin) >> 19;
+        if (n % 3 == 0)
+            seen += n % 2 ? 2000000000 : 5000;
+        else if (n % 3 == 1)
+            seen -= n % 2 ? 3000000000 : 9000;
+    }
+    seen += (ticks - last) * eighths[n % 8] / 8;
+    last = ticks;
+    return seen;
+}
+
+START_TEST(odd_ticks_lead_astray_by_twice_the_drift_at_most)
+{
+    uint64_t last[2] = {0};
+
+    glass = odd;
+    for (int i = 0; i < ROUNDS; i++)
+        check_one(last, 2 * CPUTIME_DRIFT_NSEC);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("host/cputime");
+    TCase *t = tcase_create("cputime");
+
+    tcase_set_timeout(t, 60);
+    tcase_add_test(t, readings_are_those_of_the_kernel);
+    tcase_add_test(t, few_of_them_are_the_kernels_own);
+    tcase_add_test(t, the_recent_one_is_kept_until_it_is_stale);
+    tcase_add_test(t, odd_ticks_lead_astray_by_twice_the_drift_at_most);
+    suite_add_tcase(s, t);
+    SRunner *r = srunner_create(s);
+    srunner_run_all(r, CK_NORMAL);
+    int failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed != 0;
+}
