@@ -109,6 +109,7 @@ drained() {
 for n in 1 2; do
     with_workers "$n" || exit 1
     one "numbers of all sizes" numbers
+    one "its id, and nothing of others" inside
     one "what says more than output" odd
     one "a crash in the middle" crash
     one "an executor that is killed" killed

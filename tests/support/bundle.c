@@ -301,6 +301,8 @@ static void on_done(struct wsd_call *call, int error, const struct wsd_job_info 
         item->state = info->state;
     if (error && (!item->refusable || item->accepted))
         wrong(item, "%s%s", item->accepted ? "accepted, and then: " : "", text);
+    if (!error && is(item->input, "id"))
+        wants(item, (const char *)&info->id, sizeof(info->id));
     if (!error)
         judge_end(item, info, output, size);
 }
@@ -459,6 +461,28 @@ static void begin_numbers(void)
     for (unsigned i = 0; i < NUMBERS; i++)
         add_number();
     submit();
+}
+
+/* Those that say their id, and those that look at what lies behind their input. */
+static void begin_inside(void)
+{
+    static const char letters[] = "rest of which there is more here, and less there";
+
+    for (size_t i = 0; i < NUMBERS; i++) {
+        size_t size = 4 + i % (sizeof(letters) - 4);
+        struct item *item = i % 3 ? add_bytes(letters, size, 0) : add_bytes("id", 2, 0);
+
+        predict(item);
+    }
+    submit();
+}
+
+/* What a job sees of itself and of the others. */
+static int inside(void)
+{
+    snprintf(what, sizeof(what), "seen by the job");
+    prove(begin_inside, finish, NUMBERS / 2);
+    return 0;
 }
 
 /* However many bytes they have, there is more than one to a bundle. */
@@ -1181,7 +1205,7 @@ int main(int argc, char **argv)
         const char *name;
         int (*run)(void);
     } cases[] = {
-        {"numbers", numbers}, {"odd", odd_ones},     {"crash", crash},   {"killed", killed}, {"meetings", meetings}, {"cancels", cancels},
+        {"numbers", numbers}, {"inside", inside}, {"odd", odd_ones},     {"crash", crash},   {"killed", killed}, {"meetings", meetings}, {"cancels", cancels},
         {"told", told},       {"asked", asked},      {"leaves", leaves}, {"stops", stops},   {"detached", detached}, {"unread", unread},
         {"held", held},       {"maps", maps},        {"drained", drained},
     };

@@ -13,7 +13,9 @@
  *   open PATH        the bytes of that file
  *   hang [PATH]      until it is cancelled; PATH gets the process id first
  *   meet N, met N    the first one waits for the other one
- *   spawn            tasks, which other workers may run */
+ *   spawn            tasks, which other workers may run
+ *   id               its own
+ *   rest             fails where anything lies behind its input, up to the next place for one */
 #include <wsd/plugin.h>
 #include <wsd/task.h>
 
@@ -168,12 +170,28 @@ static int spawn(struct wsd_job *job, struct wsd_worker *self, const char *rest_
     return wsd_job_print(job, "%ld", WSD_CALL(fib, 15)) < 0;
 }
 
+static int id(struct wsd_job *job, struct wsd_worker *self, const char *rest_of_it)
+{
+    return wsd_job_write(job, job->id, sizeof(job->id)) < 0;
+}
+
+static int look_behind(struct wsd_job *job, struct wsd_worker *self, const char *rest_of_it)
+{
+    const char *bytes = job->input;
+
+    for (size_t i = job->input_size; i % 16; i++)
+        if (bytes[i])
+            return wsd_job_fail(job, 1, "byte %zu behind an input of %zu is %d", i, job->input_size, bytes[i]);
+    return 0;
+}
+
 static const struct word {
     const char *word;
     int (*run)(struct wsd_job *job, struct wsd_worker *self, const char *rest_of_it);
 } words[] = {
     {"fail", fail},   {"crash", crash},     {"say", say},     {"progress", progress}, {"status", status}, {"big", big},    {"reserve", reserve},
     {"flush", flush}, {"open", open_file}, {"hang", hang}, {"meet", meet},         {"met", meets},     {"spawn", spawn},
+    {"id", id},       {"rest", look_behind},
 };
 
 static int give_back(struct wsd_job *job)
