@@ -331,27 +331,26 @@ const struct plugin_function *work_function(struct work *w, uint64_t target)
 static void run_request(struct slot *s, struct wsd_worker *self, const char *why)
 {
     struct back_request *q = &s->request;
-    struct host_request request = {.transport = &transport,
-                                   .started_usec = back_answer(&s->work->back, s->number)->started_usec};
+    const struct plugin_function *function = why ? NULL : work_function(s->work, (uint64_t)q->plugin << 32 | q->function);
+    uint64_t started_usec = back_answer(&s->work->back, s->number)->started_usec;
 
-    request.cancel = q->cancel;
-    request.function = why ? NULL : work_function(s->work, (uint64_t)q->plugin << 32 | q->function);
-    if (!why && !request.function)
+    if (!why && !function)
         why = "wsd handed over a job of an unknown function";
     if (!why && q->flags & DOWN_DESCRIPTOR) {
-        why = get_input(s, request.function);
+        why = get_input(s, function);
         cputime_stale(); /* that may have waited */
     }
-    if (why)
-        request.function = NULL;
-    request.id = q->id;
-    request.args = q->args;
-    request.args_size = q->args_size;
-    request.argc = q->argc;
-    request.input = q->input;
-    request.input_size = q->input_size;
-    if (q->timeout_usec && q->timeout_usec < UINT64_MAX / 2)
-        request.deadline_usec = request.started_usec + q->timeout_usec;
+    const struct host_request request = {.id = q->id,
+                                         .function = why ? NULL : function,
+                                         .args = q->args,
+                                         .args_size = q->args_size,
+                                         .argc = q->argc,
+                                         .input = q->input,
+                                         .input_size = q->input_size,
+                                         .deadline_usec = q->timeout_usec && q->timeout_usec < UINT64_MAX / 2 ? started_usec + q->timeout_usec : 0,
+                                         .started_usec = started_usec,
+                                         .cancel = q->cancel,
+                                         .transport = &transport};
     int r = host_job_begin(&s->job, &request);
     if (why)
         host_job_fail(&s->job, self, "%s", why);

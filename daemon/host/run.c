@@ -34,13 +34,23 @@ struct host_job *host_current(void)
     return current.job;
 }
 
-/* This thread now works for `job` (NULL: for none); the CPU time since the last switch is charged to the one before. */
-static struct host_job *switch_at(struct host_job *job, uint64_t now)
+/* Its own thread, when all its children were joined, spares itself the RMW. */
+static void charge(struct host_job *job, uint64_t nsec, bool alone)
+{
+    if (alone)
+        atomic_store_explicit(&job->cpu_nsec, atomic_load_explicit(&job->cpu_nsec, memory_order_relaxed) + nsec, memory_order_relaxed);
+    else
+        atomic_fetch_add_explicit(&job->cpu_nsec, nsec, memory_order_relaxed);
+}
+
+/* This thread now works for `job` (NULL: for none); the CPU time since the last switch is charged to the one before, for which nobody
+ * else works where that is over. */
+static struct host_job *switch_at(struct host_job *job, uint64_t now, bool over)
 {
     struct host_job *before = current.job;
 
     if (before)
-        atomic_fetch_add_explicit(&before->cpu_nsec, now - current.since_nsec, memory_order_relaxed);
+        charge(before, now - current.since_nsec, over);
     current.job = job;
     current.since_nsec = now;
     return before;
@@ -48,7 +58,7 @@ static struct host_job *switch_at(struct host_job *job, uint64_t now)
 
 static struct host_job *host_switch(struct host_job *job, uint64_t *ret_wall_nsec)
 {
-    return switch_at(job, cputime_nsec(ret_wall_nsec));
+    return switch_at(job, cputime_nsec(ret_wall_nsec), false);
 }
 
 /* So that a trace can tell. */
@@ -432,7 +442,7 @@ void host_job_run(struct host_job *job, struct wsd_worker *self)
     uint64_t wall_nsec;
 
     self->context = job; /* stolen children inherit it */
-    struct host_job *outer = switch_at(job, cputime_at(cputime_recent_nsec()));
+    struct host_job *outer = switch_at(job, cputime_at(cputime_recent_nsec()), false);
     tell_subject(self, job);
     tell_plugin(self, job);
     cputime_stale();
@@ -442,7 +452,7 @@ void host_job_run(struct host_job *job, struct wsd_worker *self)
         fprintf(stderr, "wsd: function %s returned without joining its tasks\n", job->function->name);
         abort();
     }
-    host_switch(outer, &wall_nsec);
+    switch_at(outer, cputime_nsec(&wall_nsec), true);
     job->ended_usec = wall_nsec / 1000u;
     self->context = context;
     if (status < 0 || status > WSD_STATUS_MAX) {
