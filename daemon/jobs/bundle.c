@@ -66,15 +66,6 @@ static uint32_t most(const struct job_place *place, const struct job_request *r,
 
 /* --- a new one ---------------------------------------------------------------------------------------------------------- */
 
-/* With zeros up to the next: the executor sees all of it. */
-static void put(char *at, const void *data, size_t size)
-{
-    if (size == 0)
-        return;
-    memset(at + ring_aligned(size) - RING_ALIGN, 0, RING_ALIGN);
-    memcpy(at, data, size);
-}
-
 /* What it takes in the list; 0: more than there is room for. */
 static size_t pack(const struct jobs *jobs, const struct job_request *r, char *at, size_t room)
 {
@@ -87,8 +78,8 @@ static size_t pack(const struct jobs *jobs, const struct job_request *r, char *a
     item->args_size = (uint32_t)r->args_size;
     item->input_size = (uint32_t)r->input_size;
     item->unused = 0;
-    put(at + sizeof(*item), r->args, r->args_size);
-    put(at + input_at, r->input, r->input_size);
+    ring_put(at + sizeof(*item), r->args, r->args_size);
+    ring_put(at + input_at, r->input, r->input_size);
     return size;
 }
 

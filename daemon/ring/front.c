@@ -154,8 +154,8 @@ int front_prepare(struct front *f, const struct front_job *job, uint32_t *ret_sl
         memcpy(p, job->directory, directory_size);
     if (job->args_size)
         memcpy(p + directory_size, job->args, job->args_size);
-    if (job->input && job->input_size)
-        memcpy(p + head_size, job->input, job->input_size);
+    if (job->input)
+        ring_put(p + head_size, job->input, job->input_size);
     *ret_slot = slot;
     *ret_generation = f->generation[slot];
     return 0;

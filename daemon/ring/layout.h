@@ -36,6 +36,7 @@
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/event.h"
 
@@ -131,6 +132,15 @@ _Static_assert(sizeof(struct down_item) % RING_ALIGN == 0, "what is behind it is
 static inline uint64_t ring_aligned(uint64_t size)
 {
     return (size + RING_ALIGN - 1) & ~(uint64_t)(RING_ALIGN - 1);
+}
+
+/* With zeros up to the next place: the executor sees all of it. */
+static inline void ring_put(void *at, const void *data, size_t size)
+{
+    if (size == 0)
+        return;
+    memset((char *)at + ring_aligned(size) - RING_ALIGN, 0, RING_ALIGN);
+    memcpy(at, data, size);
 }
 
 struct down {
