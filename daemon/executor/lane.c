@@ -589,7 +589,6 @@ void lanes_prepare(void *work, struct event_set *set)
 {
     struct work *w = work;
 
-    cputime_sleeps();
     for_each_lane(l, w, 0) if (lane_get(l)) event_set_add(set, &l->back.memory->bell, l);
 }
 

@@ -6,7 +6,6 @@
  * Does not notice a block that is shorter than the drift. */
 #include "host/cputime.h"
 
-#include <stdbool.h>
 #include <time.h>
 
 #include "base/ticks.h"
@@ -21,7 +20,6 @@ static _Thread_local struct {
     uint64_t rate;             /* of a tick, by the last two of them; 0: they did not go together */
     uint64_t span;             /* so many ticks are good for, after it */
     uint64_t last, last_wall;  /* the last that were told */
-    bool slept;                /* cpu is of a moment ago, whatever the time is */
 } anchor __attribute__((tls_model("initial-exec")));
 
 static _Thread_local uint64_t recent __attribute__((tls_model("initial-exec"))); /* CLOCK_MONOTONIC; 0: too long ago */
@@ -52,9 +50,7 @@ static void read_all(void)
         set_rate(wall - anchor.wall, ticks - anchor.ticks);
     anchor.wall = wall;
     anchor.ticks = ticks;
-    if (!anchor.slept)
-        anchor.cpu = read_nsec(CLOCK_THREAD_CPUTIME_ID);
-    anchor.slept = false;
+    anchor.cpu = read_nsec(CLOCK_THREAD_CPUTIME_ID);
 }
 
 uint64_t cputime_at(uint64_t wall_nsec)
@@ -91,13 +87,5 @@ uint64_t cputime_recent_nsec(void)
 
 void cputime_stale(void)
 {
-    recent = 0;
-}
-
-void cputime_sleeps(void)
-{
-    anchor.cpu = read_nsec(CLOCK_THREAD_CPUTIME_ID);
-    anchor.slept = true;
-    anchor.span = 0;
     recent = 0;
 }

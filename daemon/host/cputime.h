@@ -23,7 +23,3 @@ uint64_t cputime_nsec(uint64_t *ret_wall_nsec);
 uint64_t cputime_recent_nsec(void);
 uint64_t cputime_at(uint64_t wall_nsec);
 void cputime_stale(void);
-
-/* The thread has nothing to do, and most likely sleeps next: what it has used is read now, and not when it is woken and somebody waits for it. What
- * it uses from here to the next reading is told with the one after that. [any thread, its own] */
-void cputime_sleeps(void);
