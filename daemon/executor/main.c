@@ -101,7 +101,7 @@ static int start_pool(const struct arguments *a, struct pool **ret_pool)
                    .prepare = lanes_prepare,
                    .done = lanes_done,
                    .lively = lanes_lively,
-                   .leave = lanes_leave,
+                   .leave = work_leave,
                    .context = &work},
         .worker_start = worker_start,
         .worker_stop = worker_stop,

@@ -476,6 +476,12 @@ bool work_ready(void *context)
     return back_ready(&w->back) || lanes_ready(w);
 }
 
+void work_leave(void *context)
+{
+    lanes_leave(context);
+    cputime_stale(); /* who sleeps or retires comes back later, and may find a job at once */
+}
+
 void work_init(struct work *w, int control_fd)
 {
     w->control_fd = control_fd;

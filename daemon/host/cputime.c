@@ -2,7 +2,7 @@
  *
  * cputime.c: the calling thread's clocks, read from the kernel only now and then.
  * Owns one anchor a thread. [any thread, its own]
- * Keeps: readings never go backwards; those of the CPU are ahead of the true clock by at most CPUTIME_DRIFT_NSEC.
+ * Keeps: readings never go backwards; how far they are off is in cputime.h.
  * Does not notice a block that is shorter than the drift. */
 #include "host/cputime.h"
 
@@ -16,10 +16,11 @@
 #define RATE_MAX   RATE(100)
 
 static _Thread_local struct {
-    uint64_t wall, cpu, ticks; /* the last real reading */
-    uint64_t rate;             /* of a tick, by the last two of them; 0: they did not go together */
-    uint64_t span;             /* so many ticks are good for, after it */
-    uint64_t last, last_wall;  /* the last that were told */
+    uint64_t wall, cpu, ticks;      /* the last real reading */
+    uint64_t base_wall, base_ticks; /* the one that the rate is counted from */
+    uint64_t rate;                  /* of a tick, by the last two of those; 0: they did not go together */
+    uint64_t span;                  /* so many ticks it is good for, after a reading */
+    uint64_t last, last_wall;       /* the last that were told */
 } anchor __attribute__((tls_model("initial-exec")));
 
 static _Thread_local uint64_t recent __attribute__((tls_model("initial-exec"))); /* CLOCK_MONOTONIC; 0: too long ago */
@@ -45,9 +46,11 @@ static void read_all(void)
 {
     uint64_t ticks = ticks_now(), wall = read_nsec(CLOCK_MONOTONIC);
 
-    /* of less, the readings themselves are too much */
-    if (wall - anchor.wall >= CPUTIME_DRIFT_NSEC / 2)
-        set_rate(wall - anchor.wall, ticks - anchor.ticks);
+    if (wall - anchor.base_wall >= CPUTIME_DRIFT_NSEC / 2) { /* of less, the readings themselves are too much */
+        set_rate(wall - anchor.base_wall, ticks - anchor.base_ticks);
+        anchor.base_wall = wall;
+        anchor.base_ticks = ticks;
+    }
     anchor.wall = wall;
     anchor.ticks = ticks;
     anchor.cpu = read_nsec(CLOCK_THREAD_CPUTIME_ID);

@@ -5,8 +5,9 @@
  * CLOCK_THREAD_CPUTIME_ID is a system call (250 ns measured), CLOCK_MONOTONIC is not, but takes three times as long (27 ns) as a count of
  * ticks. So between two real readings of both, which are at most CPUTIME_DRIFT_NSEC apart, time goes by the ticks, at the rate that they had
  * last, and is taken to be CPU time; the next real reading corrects that. A single reading of the CPU is too large by at most the drift, and
- * the sum over a thread is never off by more. Where ticks jump, or are suddenly twice as long, that leads astray by no more than twice
- * the drift; where they do so all the time, each reading is a real one.
+ * the sum over a thread is never off by more; the time is right to some microseconds. Where ticks jump, or are suddenly twice as long, that leads astray by no more than twice
+ * the drift; where they do so all the time, each reading is a real one. Of ticks that stand still while the machine idles (no nonstop_tsc: old
+ * machines) a block is not seen that ends within the drift by them.
  */
 #pragma once
 

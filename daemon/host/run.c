@@ -311,10 +311,19 @@ static const char *service_directory(struct wsd_job *public)
     return from_public(public)->transport->directory(from_public(public));
 }
 
-bool host_job_cancelled(const struct host_job *job)
+/* What it was told holds at its end, too, whatever the clock says there. */
+static bool is_late(struct host_job *job)
+{
+    if (job->job.deadline_usec == 0 || clock_monotonic_usec() < job->job.deadline_usec)
+        return false;
+    atomic_store_explicit(&job->late, true, memory_order_relaxed);
+    return true;
+}
+
+bool host_job_cancelled(struct host_job *job)
 {
     return atomic_load_explicit(job->cancel, memory_order_relaxed) != 0 ||
-           (job->job.deadline_usec != 0 && clock_monotonic_usec() >= job->job.deadline_usec);
+           is_late(job);
 }
 
 static bool service_cancelled(struct wsd_job *public)
@@ -396,6 +405,7 @@ int host_job_begin(struct host_job *job, const struct host_request *q)
     job->cancel = q->cancel;
     job->reserved = 0;
     job->output_lost = false;
+    atomic_store_explicit(&job->late, false, memory_order_relaxed);
     job->error[0] = job->status[0] = 0;
     atomic_store_explicit(&job->cpu_nsec, 0, memory_order_relaxed);
     job->input = q->input;
@@ -435,6 +445,13 @@ static void finish(struct host_job *job, struct wsd_worker *self)
     job->transport->finished(job, self);
 }
 
+static uint64_t ended_usec(struct host_job *job, uint64_t wall_nsec)
+{
+    uint64_t least = atomic_load_explicit(&job->late, memory_order_relaxed) ? job->job.deadline_usec : job->started_usec;
+
+    return MAX(wall_nsec / 1000u, least);
+}
+
 void host_job_run(struct host_job *job, struct wsd_worker *self)
 {
     struct wsd_task *top = self->top;
@@ -453,7 +470,7 @@ void host_job_run(struct host_job *job, struct wsd_worker *self)
         abort();
     }
     switch_at(outer, cputime_nsec(&wall_nsec), true);
-    job->ended_usec = wall_nsec / 1000u;
+    job->ended_usec = ended_usec(job, wall_nsec);
     self->context = context;
     if (status < 0 || status > WSD_STATUS_MAX) {
         snprintf(job->error, sizeof(job->error), "returned %d, which is not a status", status);
@@ -470,6 +487,7 @@ void host_job_run(struct host_job *job, struct wsd_worker *self)
 
 void host_job_fail(struct host_job *job, struct wsd_worker *self, const char *format, ...)
 {
+    uint64_t wall_nsec;
     va_list args;
 
     if (format) {
@@ -477,7 +495,8 @@ void host_job_fail(struct host_job *job, struct wsd_worker *self, const char *fo
         format_text(job->error, format, args);
         va_end(args);
     }
+    cputime_nsec(&wall_nsec);
     job->exit = WSD_STATUS_MAX;
-    job->ended_usec = clock_monotonic_usec();
+    job->ended_usec = ended_usec(job, wall_nsec);
     finish(job, self);
 }

@@ -58,7 +58,8 @@ struct host_job {
     const void *input;         /* memory that read() serves from; NULL: transport->read */
     uint64_t input_size;
     uint64_t read_at;                  /* [one task of the job at a time] */
-    uint64_t started_usec, ended_usec; /* CLOCK_MONOTONIC [worker of the root] */
+    uint64_t started_usec, ended_usec; /* CLOCK_MONOTONIC, to some microseconds; ended never before started [worker of the root] */
+    _Atomic bool late;                 /* it was told that its deadline is over [atomic: relaxed; as cpu_nsec] */
     int exit;
     const char **argv; /* argv_inline, or owned */
     const char *argv_inline[HOST_ARGV_INLINE];
@@ -96,7 +97,7 @@ __attribute__((format(printf, 3, 4))) void host_job_fail(struct host_job *job, s
 uint64_t host_job_cpu_usec(const struct host_job *job);
 
 /* Whether the job should end early: cancelled, or past its deadline. [any] */
-bool host_job_cancelled(const struct host_job *job);
+bool host_job_cancelled(struct host_job *job);
 
 /* Takes a lock whose holder may wait for somebody outside: one that reads output slowly. [worker] */
 void host_lock(pthread_mutex_t *lock);

@@ -444,12 +444,14 @@ static void describe_more(const struct job *job, const struct job_more *m, struc
 /* It has not ended: how long it has waited, and run. */
 static void describe_now(const struct job *job, struct job_info *ret)
 {
-    uint64_t now = clock_monotonic_usec(), started;
+    uint64_t started, now;
+    bool running = job->state == JOB_RUNNING && front_running(&job->domain->executor->front, job->slot, &started);
 
+    now = clock_monotonic_usec(); /* after the look: it may have begun just now */
     ret->queued_usec = now - job->accepted_usec;
-    if (job->state != JOB_RUNNING || !front_running(&job->domain->executor->front, job->slot, &started))
+    if (!running)
         return;
-    ret->queued_usec = started >= job->accepted_usec && started <= now ? started - job->accepted_usec : 0;
+    ret->queued_usec = MIN(started > job->accepted_usec ? started - job->accepted_usec : 0, ret->queued_usec);
     ret->run_usec = now - job->accepted_usec - ret->queued_usec;
     front_progress(&job->domain->executor->front, job->slot, &ret->done, &ret->total);
 }
@@ -743,19 +745,22 @@ void job_arm(struct job *job)
         job_timer(job, job->more->timeout_usec);
 }
 
+#define AHEAD_USEC 1000u /* the executor's clock is never ahead by so much */
+
 static void check_deadline(struct job *job)
 {
-    uint64_t started, now = clock_monotonic_usec(), timeout = job->more->timeout_usec;
+    uint64_t started, timeout = job->more->timeout_usec, ran = 0;
+    bool running = front_running(&job->domain->executor->front, job->slot, &started);
+    uint64_t now = clock_monotonic_usec(); /* after the look: it may have begun just now */
 
-    if (!front_running(&job->domain->executor->front, job->slot, &started)) {
-        job_timer(job, timeout);
-        return;
-    }
-    if (started <= now && now - started < timeout) {
-        job_timer(job, timeout - (now - started));
-        return;
-    }
-    job_stop(job, STOP_TIMEOUT);
+    if (running && started <= now)
+        ran = now - started;
+    else if (running && started - now >= AHEAD_USEC) /* nonsense */
+        ran = timeout;
+    if (ran >= timeout)
+        job_stop(job, STOP_TIMEOUT);
+    else
+        job_timer(job, timeout - ran);
 }
 
 void jobs_rearm(struct jobs *jobs)

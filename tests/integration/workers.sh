@@ -68,6 +68,32 @@ all_come() { # N
     done
 }
 
+# Of two workers one retires behind a job, and comes back after a while for one that cannot have run for longer than it is there.
+running() { # N
+    [ "$(wsctl --json list --state running | wc -l)" = "$1" ]
+}
+back_from_retirement() {
+    local first second begin ran
+    wsctl -q workers set 2 || return 1
+    wsctl submit sleep 300 &
+    first=$!
+    wsctl submit sleep 600 &
+    second=$!
+    wait_until running 2 && wsctl -q workers set 1 && wait "$first" && wait "$second" && sleep 2 || return 1
+    wsctl submit sleep 500 &
+    first=$!
+    wait_until running 1 || return 1
+    begin=${EPOCHREALTIME//[^0-9]/}
+    wsctl --json submit sleep 10 >"$WORK/second" &
+    second=$!
+    wsctl -q workers set 2 && wait "$second" && wait "$first" || return 1
+    ran=$(sed -n 's/.*"run_usec":\([0-9]*\).*/\1/p' "$WORK/second")
+    [ -n "$ran" ] && [ "$ran" -le $((${EPOCHREALTIME//[^0-9]/} - begin)) ] || {
+        cat "$WORK/second"
+        return 1
+    }
+}
+
 by_sighup() { # N
     printf '[daemon]\nworkers = %s\n' "$1" >"$WSD_CONFIG"
     kill -HUP "$WSD_PID" && wait_until grep -q "each executor has $1 workers from now on" "$WSD_LOG"
@@ -122,6 +148,7 @@ printf '[daemon]\nworkers = 2\n' >"$WSD_CONFIG"
 kill -HUP "$WSD_PID"
 check "SIGHUP: the number of the file" wait_until present 2
 kill -HUP "$WSD_PID"
+check "who comes back from retirement knows what time it is" back_from_retirement
 check "another number" wsctl workers set 3
 pkill -KILL -P "$WSD_PID"
 check "an executor that starts later has as many" expect_output 6765 wsctl submit fib 20

@@ -80,7 +80,7 @@ START_TEST(few_of_them_are_the_kernels_own)
     for (int i = 0; i < ROUNDS; i++)
         cputime_nsec(&wall);
     ck_assert_uint_gt(n_readings, 1);
-    ck_assert_uint_lt(n_readings, ROUNDS / 4);
+    ck_assert_uint_lt(n_readings, ROUNDS / 20);
 }
 END_TEST
 
@@ -98,7 +98,7 @@ START_TEST(the_recent_one_is_kept_until_it_is_stale)
 }
 END_TEST
 
-/* Each quarter of a millisecond something else: faster, half as fast, ahead by a second or by little, behind. */
+/* Each quarter of a millisecond or two something else: faster, half as fast, ahead by a second or by little, behind. */
 static uint64_t odd(uint64_t ticks)
 {
     static uint64_t begin, seen, last, n;
