@@ -69,8 +69,8 @@ all_come() { # N
 }
 
 # Of two workers one retires behind a job, and comes back after a while for one that cannot have run for longer than it is there.
-running() { # N
-    [ "$(wsctl --json list --state running | wc -l)" = "$1" ]
+there_are() { # N STATE
+    [ "$(wsctl --json list --state "$2" | wc -l)" = "$1" ]
 }
 back_from_retirement() {
     local first second begin ran
@@ -79,14 +79,14 @@ back_from_retirement() {
     first=$!
     wsctl submit sleep 600 &
     second=$!
-    wait_until running 2 && wsctl -q workers set 1 && wait "$first" && wait "$second" && sleep 2 || return 1
+    wait_until there_are 2 running && wsctl -q workers set 1 && wait "$first" && wait "$second" && sleep 2 || return 1
     wsctl submit sleep 500 &
     first=$!
-    wait_until running 1 || return 1
+    wait_until there_are 1 running || return 1
     begin=${EPOCHREALTIME//[^0-9]/}
     wsctl --json submit sleep 10 >"$WORK/second" &
     second=$!
-    wsctl -q workers set 2 && wait "$second" && wait "$first" || return 1
+    wait_until there_are 1 queued && wsctl -q workers set 2 && wait "$second" && wait "$first" || return 1
     ran=$(sed -n 's/.*"run_usec":\([0-9]*\).*/\1/p' "$WORK/second")
     [ -n "$ran" ] && [ "$ran" -le $((${EPOCHREALTIME//[^0-9]/} - begin)) ] || {
         cat "$WORK/second"
