@@ -75,18 +75,17 @@ there_are() { # N STATE
 back_from_retirement() {
     local first second begin ran
     wsctl -q workers set 2 || return 1
-    wsctl submit sleep 300 &
+    wsctl submit sleep $((1000 * TIME_SCALE)) &
     first=$!
-    wsctl submit sleep 600 &
+    wsctl submit sleep $((1500 * TIME_SCALE)) &
     second=$!
     wait_until there_are 2 running && wsctl -q workers set 1 && wait "$first" && wait "$second" && sleep 2 || return 1
-    wsctl submit sleep 500 &
-    first=$!
+    first=$(wsctl submit --detach sleep 600000)
     wait_until there_are 1 running || return 1
     begin=${EPOCHREALTIME//[^0-9]/}
     wsctl --json submit sleep 10 >"$WORK/second" &
     second=$!
-    wait_until there_are 1 queued && wsctl -q workers set 2 && wait "$second" && wait "$first" || return 1
+    wait_until there_are 1 queued && wsctl -q workers set 2 && wait "$second" && wsctl cancel "$first" || return 1
     ran=$(sed -n 's/.*"run_usec":\([0-9]*\).*/\1/p' "$WORK/second")
     [ -n "$ran" ] && [ "$ran" -le $((${EPOCHREALTIME//[^0-9]/} - begin)) ] || {
         cat "$WORK/second"
