@@ -87,10 +87,9 @@ back_from_retirement() {
     second=$!
     wait_until there_are 1 queued && wsctl -q workers set 2 && wait "$second" && wsctl cancel "$first" || return 1
     ran=$(sed -n 's/.*"run_usec":\([0-9]*\).*/\1/p' "$WORK/second")
-    [ -n "$ran" ] && [ "$ran" -le $((${EPOCHREALTIME//[^0-9]/} - begin)) ] || {
-        cat "$WORK/second"
-        return 1
-    }
+    [ "${ran:-none}" -le $((${EPOCHREALTIME//[^0-9]/} - begin)) ] && return 0
+    cat "$WORK/second"
+    return 1
 }
 
 by_sighup() { # N
