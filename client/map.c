@@ -6,6 +6,8 @@
 #include "client.h"
 
 #include <errno.h>
+#include <poll.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +17,7 @@
 #define AHEAD_MAX  8192u    /* items under way */
 #define PAUSE_USEC 10000u   /* the first one where wsd does not say how long; they double */
 #define PAUSE_MAX  1000000u
+#define LOOKS_MAX  16u      /* for an answer, before a sleep */
 
 /* One that is a call. */
 struct map_call {
@@ -31,7 +34,7 @@ struct map {
     size_t *refused, n_refused; /* those that are to be submitted again */
     size_t ahead, n_ends;
     uint64_t due_usec, pause_usec; /* nothing is submitted before; 0: none */
-    uint32_t flags;
+    uint32_t flags, looks;
     wsd_map_result result;
     void *userdata;
     bool stopped;
@@ -219,6 +222,23 @@ static bool wants_more(const struct map *m)
     return !m->stopped && (m->n_refused || m->n_begun < m->n);
 }
 
+/* Gives the CPU to those who make the answers, and looks again: who wakes nobody is faster, and where they follow each other closely one is
+ * there mostly after a few looks. As many as it has paid of late: twice as many after a hit, half as many after a miss. */
+static void linger(struct map *m)
+{
+    struct pollfd p = {.fd = m->client->fd, .events = POLLIN};
+
+    wsd_client_flush(m->client);
+    for (uint32_t i = 0; i < m->looks && !m->client->broken; i++) {
+        if (poll(&p, 1, 0) != 0) {
+            m->looks = MIN(m->looks * 2, LOOKS_MAX);
+            return;
+        }
+        sched_yield();
+    }
+    m->looks = MAX(m->looks / 2, 1u);
+}
+
 static int run(struct map *m)
 {
     int r = 0;
@@ -230,6 +250,8 @@ static int run(struct map *m)
             begin_some(m);
         if (!m->n_under_way && !pause)
             continue;
+        if (m->n_under_way)
+            linger(m);
         r = client_step(m->client, wants_more(m) && pause ? m->due_usec : UINT64_MAX);
         if (r == -ETIMEDOUT)
             r = 0;
@@ -253,7 +275,7 @@ static void tell_rest(struct map *m, int error)
 int wsd_map(struct wsd_client *client, const struct wsd_submit *common, uint32_t flags, const struct wsd_item *items, size_t n_items,
             wsd_map_result result, void *userdata)
 {
-    struct map m = {.client = client, .given = items, .stride = n_items ? items->size : 0, .n = n_items, .flags = flags, .ahead = AHEAD_MAX, .result = result, .userdata = userdata};
+    struct map m = {.client = client, .given = items, .stride = n_items ? items->size : 0, .n = n_items, .flags = flags, .ahead = AHEAD_MAX, .looks = LOOKS_MAX, .result = result, .userdata = userdata};
     int r;
 
     m.refused = calloc(n_items + 1, sizeof(*m.refused));
