@@ -18,6 +18,8 @@
 #define PAUSE_USEC 10000u   /* the first one where wsd does not say how long; they double */
 #define PAUSE_MAX  1000000u
 #define LOOKS_MAX  16u      /* for an answer, before a sleep */
+#define TAKEN_USEC 300u     /* so long a look takes only where others want the CPU that have nothing to do with it */
+#define CALM       256u     /* sleeps without a look after that */
 
 /* One that is a call. */
 struct map_call {
@@ -34,7 +36,7 @@ struct map {
     size_t *refused, n_refused; /* those that are to be submitted again */
     size_t ahead, n_ends;
     uint64_t due_usec, pause_usec; /* nothing is submitted before; 0: none */
-    uint32_t flags, looks;
+    uint32_t flags, looks, n_calm;
     wsd_map_result result;
     void *userdata;
     bool stopped;
@@ -223,20 +225,24 @@ static bool wants_more(const struct map *m)
 }
 
 /* Gives the CPU to those who make the answers, and looks again: who wakes nobody is faster, and where they follow each other closely one is
- * there mostly after a few looks. As many as it has paid of late: twice as many after a hit, half as many after a miss. */
+ * there mostly after a few looks. As many as it has paid of late: twice as many after a hit, half as many after a miss. Where others take the
+ * CPU for a whole slice, whom an answer wakes is faster. */
 static void linger(struct map *m)
 {
     struct pollfd p = {.fd = m->client->fd, .events = POLLIN};
+    bool there = false;
 
-    wsd_client_flush(m->client);
-    for (uint32_t i = 0; i < m->looks && !m->client->broken; i++) {
-        if (poll(&p, 1, 0) != 0) {
-            m->looks = MIN(m->looks * 2, LOOKS_MAX);
-            return;
-        }
-        sched_yield();
+    if (m->n_calm) {
+        m->n_calm--;
+        return;
     }
-    m->looks = MAX(m->looks / 2, 1u);
+    wsd_client_flush(m->client);
+    uint64_t begin = clock_monotonic_usec();
+    for (uint32_t i = 0; i < m->looks && !m->client->broken && !(there = poll(&p, 1, 0) != 0); i++)
+        sched_yield();
+    m->looks = there ? MIN(m->looks * 2, LOOKS_MAX) : MAX(m->looks / 2, 1u);
+    if (clock_monotonic_usec() - begin >= TAKEN_USEC)
+        m->n_calm = CALM;
 }
 
 static int run(struct map *m)
