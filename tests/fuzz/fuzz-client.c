@@ -29,8 +29,11 @@
 int __wrap_socket(int domain, int type, int protocol);
 int __wrap_connect(int fd, const struct sockaddr *address, socklen_t size);
 int __wrap_setsockopt(int fd, int level, int name, const void *value, socklen_t size);
+ssize_t __wrap_recv(int fd, void *data, size_t size, int flags);
 ssize_t __wrap_recvmsg(int fd, struct msghdr *header, int flags);
+ssize_t __wrap_send(int fd, const void *data, size_t size, int flags);
 ssize_t __wrap_sendmsg(int fd, const struct msghdr *header, int flags);
+int __wrap_poll(struct pollfd *fds, nfds_t n, int timeout);
 int __wrap_ppoll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const sigset_t *mask);
 
 struct user {
@@ -44,6 +47,7 @@ static struct user users[CALLS];
 static struct wsd_batch *batch;
 static const uint8_t *script, *stream;
 static size_t script_size, stream_size, welcome_size;
+static bool opened;
 
 static unsigned choice(void)
 {
@@ -70,13 +74,11 @@ int __wrap_setsockopt(int fd, int level, int name, const void *value, socklen_t 
     return 0;
 }
 
-ssize_t __wrap_recvmsg(int fd, struct msghdr *header, int flags)
+ssize_t __wrap_recv(int fd, void *data, size_t size, int flags)
 {
     unsigned cut = welcome_size ? 0 : choice();
     size_t n = cut == 0 ? stream_size : cut < 128 ? cut : 16 * (size_t)cut;
 
-    header->msg_controllen = 0;
-    header->msg_flags = 0;
     if (cut == 255) {
         errno = EAGAIN;
         return -1;
@@ -86,23 +88,42 @@ ssize_t __wrap_recvmsg(int fd, struct msghdr *header, int flags)
         welcome_size = 0;
     }
     n = n < stream_size ? n : stream_size;
-    n = n < header->msg_iov->iov_len ? n : header->msg_iov->iov_len;
-    memcpy(header->msg_iov->iov_base, stream, n);
+    n = n < size ? n : size;
+    memcpy(data, stream, n);
     stream += n;
     stream_size -= n;
     return (ssize_t)n;
 }
 
-ssize_t __wrap_sendmsg(int fd, const struct msghdr *header, int flags)
+ssize_t __wrap_recvmsg(int fd, struct msghdr *header, int flags)
+{
+    header->msg_controllen = 0;
+    header->msg_flags = 0;
+    return __wrap_recv(fd, header->msg_iov->iov_base, header->msg_iov->iov_len, flags);
+}
+
+ssize_t __wrap_send(int fd, const void *data, size_t size, int flags)
 {
     unsigned how = choice();
-    size_t n = header->msg_iov->iov_len;
 
     if (how >= 250) {
         errno = how == 250 ? EPIPE : EAGAIN;
         return -1;
     }
-    return (ssize_t)(how == 0 || how > n ? n : how);
+    return (ssize_t)(how == 0 || how > size ? size : how);
+}
+
+ssize_t __wrap_sendmsg(int fd, const struct msghdr *header, int flags)
+{
+    return __wrap_send(fd, header->msg_iov->iov_base, header->msg_iov->iov_len, flags);
+}
+
+int __wrap_poll(struct pollfd *fds, nfds_t n, int timeout)
+{
+    if (n == 0 || choice() & 1)
+        return 0;
+    fds->revents = POLLIN;
+    return 1;
 }
 
 int __wrap_ppoll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const sigset_t *mask)
@@ -195,9 +216,10 @@ static void on_done(struct wsd_call *call, int error, const struct wsd_job_info 
     struct user *u = told(userdata);
     size_t size;
 
-    bool left = u >= &users[LEFT] && u < &users[CALLS - 1]; /* done as soon as it is accepted: nothing is known of its end */
+    /* done as soon as it is accepted: then nothing is known of its end; a wsd that tells that one first is strange, but understood */
+    bool left = u >= &users[LEFT] && u < &users[CALLS - 1];
 
-    FUZZ_CHECK(error <= 0 && text && (info != NULL) == (error == 0 && !left));
+    FUZZ_CHECK(error <= 0 && text && (error ? !info : info || left));
     if (info) {
         check_info(info);
         FUZZ_CHECK(info->state >= (enum wsd_job_state)CODEC_STATE_FINAL);
@@ -484,14 +506,13 @@ static void use(bool many)
     check_words();
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+static void run(const uint8_t *data, size_t size)
 {
     static uint8_t bytes[STREAM_MAX + FRAME_MAX];
     struct msg welcome = {.type = FRAME_WELCOME, .welcome = {.version = 1, .program = {"wsd", 3}, .window = 65536}};
     size_t n = 0;
 
-    if (size < 2 || size > STREAM_MAX)
-        return 0;
+    opened = false;
     if (data[0] & 2)
         welcome.welcome.features = UINT64_MAX;
     if (data[0] & 1)
@@ -504,12 +525,26 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     welcome_size = n;
     memset(users, 0, sizeof(users));
     batch = NULL;
-    if (wsd_client_open(&client, "/nowhere", 1000000) == 0)
+    opened = wsd_client_open(&client, "/nowhere", 1000000) == 0;
+    if (opened)
         use(data[0] & 2);
     else
         check_words();
     client = wsd_client_free(client);
     for (size_t i = 0; i < CALLS; i++)
         FUZZ_CHECK(!users[i].call || users[i].freed || users[i].n_done == 1);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static bool works;
+
+    /* where the library asks the kernel by a call that has no stand-in, nothing is fuzzed at all */
+    if (!works)
+        run((const uint8_t[]){1, 0}, 2);
+    FUZZ_CHECK(works || opened);
+    works = true;
+    if (size >= 2 && size <= STREAM_MAX)
+        run(data, size);
     return 0;
 }

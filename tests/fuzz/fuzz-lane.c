@@ -118,7 +118,8 @@ static void work(void)
     check_request(&q);
     FUZZ_CHECK(!lane_back_allowed(&back, q.bind) || q.bind == 1);
     for (uint32_t turns = (uint32_t)take(1) % 6; turns--;) {
-        struct lane_end end = {.output_size = MIN(q.call.room, (uint32_t)take(2))};
+        uint32_t size = (uint32_t)take(2);
+        struct lane_end end = {.output_size = MIN(q.call.room, size)};
         uint32_t item = q.item;
 
         if (!lane_back_turn(&back, slot, &q, &end, output))
@@ -126,9 +127,11 @@ static void work(void)
         FUZZ_CHECK(q.item == item + 1);
         check_request(&q);
     }
-    if (take(1) & 1)
-        lane_back_answer(&back, slot, generation, q.call.output_at,
-                         &(struct lane_answer){.output = output, .output_size = MIN(q.call.room, (uint32_t)take(2))});
+    if (take(1) & 1) {
+        uint32_t size = (uint32_t)take(2);
+
+        lane_back_answer(&back, slot, generation, q.call.output_at, &(struct lane_answer){.output = output, .output_size = MIN(q.call.room, size)});
+    }
 }
 
 static void look(void)
