@@ -115,6 +115,10 @@ killed_in_arena() {
   wait "$pid"
 }
 
+no_more_descriptors_than() { # N
+  [ "$(descriptors)" -le "$1" ]
+}
+
 gone_with_its_client() {
   local before
   wait_until is jobs_open 0 || return 1
@@ -122,7 +126,7 @@ gone_with_its_client() {
   reader once || return 1
   kill -KILL "$READER"
   wait "$READER"
-  wait_until is jobs_open 0 && wait_until [ "$(descriptors)" -le "$before" ]
+  wait_until is jobs_open 0 && wait_until no_more_descriptors_than "$before"
 }
 
 durable() { # its bytes go to the store
@@ -163,8 +167,7 @@ left() {
   echo "descriptors: $(descriptors), where there were $before; bytes: $(counter bytes_charged)"
   [ "$(descriptors)" -le "$before" ] && is bytes_charged 0 && is jobs_open 0
 }
-wait_until -t 5 left || true
-check "nothing is left open, nor charged" left
+check "nothing is left open, nor charged" wait_until -t 5 left # wsd hears of the end of a wsctl a moment after us
 stop_wsd
 
 # --- limits -----------------------------------------------------------------------------------------------------------
