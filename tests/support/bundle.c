@@ -600,14 +600,21 @@ static void kill_at_once(void)
     bool again = strcmp(function, "again") == 0;
     pid_t pid = until_it_hangs();
 
-    if (!again)
-        row[place].states = 1u << WSD_JOB_INTERRUPTED;
+    for (size_t i = 0; !again && i < n_row; i++) /* what another worker ran at that moment, too */
+        row[i].states = i == place ? 1u << WSD_JOB_INTERRUPTED : row[i].states | 1u << WSD_JOB_INTERRUPTED;
     unlink(hang_path);
     MUST(kill(pid, SIGKILL) == 0);
     if (again) { /* and there it hangs again */
         MUST(until_it_hangs() != pid);
         MUST(wsd_call_cancel(row[place].call) == 0);
     }
+    while (n_open)
+        process();
+    size_t n_interrupted = 0;
+
+    for (size_t i = 0; i < n_row; i++)
+        n_interrupted += row[i].state == WSD_JOB_INTERRUPTED;
+    MUST(n_interrupted == 0 || (!again && n_interrupted <= n_workers));
     finish();
 }
 
