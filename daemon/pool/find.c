@@ -104,11 +104,20 @@ bool pool_has_tasks(struct pool *pool)
     return false;
 }
 
-/* Makes the hints about private tasks exact, where anybody but the caller may have some. */
-static void settle(struct pool *pool)
+/* Makes the hints about private tasks exact, where anybody but the caller may have some: for who has announced that he sleeps, or has
+ * stopped searching. */
+static void settle(const struct worker *w)
 {
-    if (!pool->eager && atomic_load_explicit(&pool->busy, memory_order_seq_cst) > 1)
-        deque_settle();
+    struct pool *pool = w->pool;
+    uint32_t n = atomic_load_explicit(&pool->victims, memory_order_acquire);
+
+    if (pool->eager || atomic_load_explicit(&pool->busy, memory_order_seq_cst) <= 1)
+        return;
+    for_each_active (i, pool, n)
+        if (pool->all[i] != w && !deque_is_empty_any(&pool->all[i]->deque)) {
+            deque_settle();
+            return;
+        }
 }
 
 /* Whether the victim has tasks, public or not; the caller has settled. */
@@ -134,7 +143,7 @@ void worker_wake_if_left(struct worker *w)
 
     if (!park_has_sleepers(&pool->park) && !crew_short(pool))
         return;
-    settle(pool);
+    settle(w);
     for_each_active (i, pool, n)
         if (pool->all[i] != w && has_any(pool->all[i])) {
             pool_tell_task(pool);
@@ -153,7 +162,7 @@ static void stole(struct worker *w, struct worker *victim, bool more)
         return;
     if (!more) {
         /* The owner was just told to publish, but may be in a long leaf by now, with more that nobody sees. */
-        settle(w->pool);
+        settle(w);
         more = deque_has_private_any(&victim->deque);
     }
     if (more)
@@ -267,7 +276,7 @@ bool worker_look(struct worker *w, struct worker *only)
 {
     uint32_t n = atomic_load_explicit(&w->pool->victims, memory_order_acquire);
 
-    settle(w->pool);
+    settle(w);
     if (only)
         return look_at(w, only);
     for_each_active (i, w->pool, n)

@@ -18,6 +18,7 @@
  *
  * Variants that must fail (tests/model/run):
  *   -DBUG_NO_MEMBARRIER  none where a thief looks and revokes
+ *   -DBUG_NONE_PRIVATE   none where nothing seems to be private: it has to be that nothing is on the stack
  *   -DBUG_TOP_EARLY      the revoker reads top before he sets his trap (wants two thieves)
  *   -DBUG_NO_REVOKE      a thief sleeps once nothing is public
  *   -DBUG_NO_TRAP        who takes the last public task sets no trap
@@ -329,6 +330,17 @@ again:
     seen = epoch;
     found = false;
 #ifndef BUG_NO_REVOKE
+    /* deque_is_empty_any() */
+    atomic { w_tail = tail; w_split = split }
+#ifdef BUG_NONE_PRIVATE
+    t_top = (top <= w_split -> 0 : 1);
+#else
+    t_top = top;
+#endif
+    if
+    :: w_tail == w_split && t_top == 0 -> goto looked
+    :: else -> t_top = 0
+    fi;
     membarrier();
     atomic { w_tail = tail; w_split = split }
     if
@@ -372,6 +384,7 @@ again:
         locked = false
     :: else -> skip
     fi;
+looked:
     w_tail = 0; w_split = 0;
 #else
     if
