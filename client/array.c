@@ -25,6 +25,9 @@ struct records {
     struct records *next; /* of the frame behind it */
     struct msg_ends ends;
     struct span left;
+    struct msg_end several; /* the record for several items that is being handled, */
+    struct span ones;       /* and what is left of it: n_ones */
+    uint32_t n_ones;
     struct wsd_job_info info; /* what items that are no calls have in common */
 };
 
@@ -330,17 +333,20 @@ static void describe_bare(const struct array *a, const struct msg_ends *ends, st
     job_info_view(&job, ret);
 }
 
+/* And those of one record; worker: room for its name. */
+static void describe_end(const struct msg_end *end, char worker[static CODEC_NAME_MAX], struct wsd_job_info *ret)
+{
+    ret->worker = copied(end->worker, worker).data;
+    ret->exit = (int)end->exit;
+    ret->attempts = end->attempts;
+}
+
 /* An item that is no call, nor need be. */
-static void bare_ended(struct array *a, const struct msg_ends *ends, const struct msg_end *end,
-                       struct wsd_job_info *info)
+static void bare_ended(struct array *a, const struct msg_ends *ends, const struct msg_end *end, struct wsd_job_info *info)
 {
     size_t place = a->places[end->index];
-    char worker[CODEC_NAME_MAX];
 
     id_of(ends, end->index, info->id.bytes);
-    info->worker = copied(end->worker, worker).data;
-    info->exit = (int)end->exit;
-    info->attempts = end->attempts;
     info->queued_usec = end->queued_usec;
     info->run_usec = end->run_usec;
     info->cpu_usec = end->cpu_usec;
@@ -354,30 +360,66 @@ static bool is_plain_end(const struct msg_end *end)
     return end->state == WSD_JOB_SUCCEEDED && !end->error.size && !end->status.size && !end->backtrace.size;
 }
 
+/* Of one item; info: what is the same for all of its record. */
+static void take_end(struct wsd_client *client, struct array *a, const struct records *r, const struct msg_end *end, bool plain,
+                     struct wsd_job_info *info)
+{
+    if (plain && end->index < a->n && is_bare(a, end->index)) {
+        bare_ended(a, &r->ends, end, info);
+        return;
+    }
+    struct wsd_call *call = call_at(a, end->index);
+    if (!call && (a->leaves || client->broken))
+        return;
+    if (!call || call->has_job) {
+        client_break_protocol(client, "an item that is not open in", FRAME_ENDS);
+        return;
+    }
+    call_has_output(client, call, end->output.data, end->output.size);
+    if (end->state >= CODEC_STATE_FINAL && a->calls[end->index] == call && !client->broken)
+        array_end(client, call, &r->ends, end);
+}
+
+static void take_several(struct wsd_client *client, struct array *a, struct records *r)
+{
+    struct wsd_job_info info = r->info;
+    struct msg_end end = r->several;
+    char worker[CODEC_NAME_MAX];
+    struct msg_one one;
+
+    describe_end(&end, worker, &info);
+    end.n = 1;
+    while (!client->broken && r->n_ones) {
+        end.index = r->several.index + r->several.n - r->n_ones--;
+        codec_next_one(&r->ones, &one);
+        end.queued_usec = r->several.queued_usec + one.later_usec;
+        end.run_usec = one.run_usec;
+        end.cpu_usec = one.cpu_usec;
+        end.output = one.output;
+        take_end(client, a, r, &end, true, &info);
+    }
+}
+
 static void take_records(struct wsd_client *client, struct array *a, struct records *r)
 {
     struct wsd_job_info info = r->info; /* a callback that has brought us here may look at the other */
+    char worker[CODEC_NAME_MAX];
     struct msg_end end;
 
+    if (r->n_ones)
+        take_several(client, a, r);
     while (!client->broken && codec_next_end(&r->left, &end)) {
         if (end.state == 0) {
             array_refused(client, a, &end);
-            continue;
+        } else if (end.n > 1) {
+            r->several = end;
+            r->ones = end.output;
+            r->n_ones = end.n;
+            take_several(client, a, r);
+        } else {
+            describe_end(&end, worker, &info);
+            take_end(client, a, r, &end, is_plain_end(&end), &info);
         }
-        if (end.index < a->n && is_bare(a, end.index) && is_plain_end(&end)) {
-            bare_ended(a, &r->ends, &end, &info);
-            continue;
-        }
-        struct wsd_call *call = call_at(a, end.index);
-        if (!call && (a->leaves || client->broken))
-            continue;
-        if (!call || call->has_job) {
-            client_break_protocol(client, "an item that is not open in", FRAME_ENDS);
-            return;
-        }
-        call_has_output(client, call, end.output.data, end.output.size);
-        if (end.state >= CODEC_STATE_FINAL && a->calls[end.index] == call && !client->broken)
-            array_end(client, call, &r->ends, &end);
     }
 }
 

@@ -612,12 +612,12 @@ size_t codec_end_size(const struct msg_end *end)
 
 static uint8_t *put_span(uint8_t *ret, struct span span)
 {
-    if (span.size)
+    if (span.size && span.data)
         memcpy(ret, span.data, span.size);
     return ret + span.size;
 }
 
-void codec_put_end(const struct msg_end *end, uint8_t *ret)
+uint8_t *codec_put_end(const struct msg_end *end, uint8_t *ret)
 {
     put_le(ret, end->index, 4);
     put_le(ret + 4, end->n, 4);
@@ -636,15 +636,55 @@ void codec_put_end(const struct msg_end *end, uint8_t *ret)
     ret = put_span(ret, end->error);
     ret = put_span(ret, end->status);
     ret = put_span(ret, end->backtrace);
-    put_span(ret, end->output);
+    return put_span(ret, end->output);
+}
+
+bool codec_next_one(struct span *ones, struct msg_one *ret)
+{
+    struct span head;
+
+    if (!cut(ones, CODEC_ONE_SIZE, &head))
+        return false;
+    ret->later_usec = (uint32_t)get_le(head.data, 4);
+    ret->run_usec = (uint32_t)get_le(head.data + 4, 4);
+    ret->cpu_usec = (uint32_t)get_le(head.data + 8, 4);
+    return cut(ones, get_le(head.data + 12, 4), &ret->output);
+}
+
+uint8_t *codec_put_one(const struct msg_one *one, uint8_t *ret)
+{
+    put_le(ret, one->later_usec, 4);
+    put_le(ret + 4, one->run_usec, 4);
+    put_le(ret + 8, one->cpu_usec, 4);
+    put_le(ret + 12, one->output.size, 4);
+    return put_span(ret + CODEC_ONE_SIZE, one->output);
+}
+
+/* Of a record that is for several items which went well. */
+static const char *check_ones(const struct msg_end *end)
+{
+    struct span left = end->output;
+    struct msg_one one;
+
+    if (end->exit || end->run_usec || end->cpu_usec || end->error.size || end->status.size || end->backtrace.size)
+        return "end of several items";
+    for (uint32_t i = 0; i < end->n; i++)
+        if (!codec_next_one(&left, &one))
+            return "size of an item";
+    return left.size ? "number of items" : NULL;
 }
 
 static const char *check_end(const struct msg_end *end)
 {
+    const char *problem;
+
     if (end->state != 0 && (end->state < CODEC_STATE_FINAL - 1 || end->state > CODEC_STATE_MAX))
         return "state";
-    if (end->index >= CODEC_ITEMS_MAX || end->n < 1 || end->n > (end->state ? 1 : CODEC_ITEMS_MAX - end->index))
+    if (end->index >= CODEC_ITEMS_MAX || end->n < 1 ||
+        end->n > (end->state && end->state != CODEC_STATE_FINAL ? 1 : CODEC_ITEMS_MAX - end->index))
         return "index of an item";
+    if (end->state && end->n > 1 && (problem = check_ones(end)))
+        return problem;
     return !span_fits(end->worker, CODEC_NAME_MAX) || !span_fits(end->error, CODEC_TEXT_MAX) ||
                    !span_fits(end->status, CODEC_TEXT_MAX) || !span_fits(end->backtrace, CODEC_TRACE_MAX)
                ? "text"

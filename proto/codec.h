@@ -43,6 +43,7 @@
 #define CODEC_ITEMS_MAX    4096u          /* of one ARRAY */
 #define CODEC_ITEM_SIZE    8u             /* bytes before the arguments of an item */
 #define CODEC_END_SIZE     48u            /* bytes before the texts of a record of ENDS */
+#define CODEC_ONE_SIZE     16u            /* bytes before the output of each item in one that is for several */
 #define CODEC_STATE_FINAL  5u             /* of a job: from here on it has ended (enum wsd_job_state of client.h) */
 #define CODEC_STATE_MAX    10u
 
@@ -57,6 +58,7 @@
 #define FEATURE_ARRAY  128u /* ARRAY, BATCH, Submit.batch, Filter.batch */
 #define FEATURE_LIMITS 512u /* LIMIT */
 #define FEATURE_WHERE  256u /* LIST_WHERE, CANCEL_WHERE, progress of AWAIT, Error.retry_usec */
+#define FEATURE_ALIKE  1024u /* records of ENDS that are for several items which went well */
 
 struct span {
     const char *data; /* followed by a NUL that is not counted; never NULL in a decoded message */
@@ -221,11 +223,19 @@ struct msg_item {
 
 /* One record in the body of ENDS: an end, or output before it (RUNNING), or why items were not accepted. */
 struct msg_end {
-    uint32_t index, n; /* n: of a refusal, for so many from this one on; else 1 */
+    uint32_t index, n; /* n: for so many from this one on. More than 1 only of a refusal, and of what went well: see struct msg_one */
     uint32_t state;    /* 0: refused with code exit and error; 4: more output; else final */
     uint32_t exit, attempts;
     uint64_t queued_usec, run_usec, cpu_usec; /* queued_usec: of a refusal, worth another try after this */
     struct span worker, error, status, backtrace; /* not followed by a NUL */
+    struct span output;
+};
+
+/* One item of a record that is for several which went well, one after the other. The output of the record is n of them, its run_usec and
+ * cpu_usec are 0. */
+struct msg_one {
+    uint32_t later_usec; /* it was queued so much longer than the record says */
+    uint32_t run_usec, cpu_usec;
     struct span output;
 };
 
@@ -296,7 +306,7 @@ enum {
 
 /* Checks every length, count and enumeration, and gives plain values. DONE wants a final state; AWAIT, STATUS, ACCEPTED
  * want an id; a body is allowed in SUBMIT, ARRAY, INPUT, OUTPUT, FINISHED, ENDS, PIECE, PING and PONG only, and that of ARRAY and ENDS
- * is looked through: codec_next_item() and codec_next_end() cannot fail then.
+ * is looked through: codec_next_item(), codec_next_end() and codec_next_one() cannot fail then.
  * Empty names, tags and the order of messages
  * are the caller's to check. *ret_msg and what it points to live until the next decode with the same codec. Text with a
  * NUL inside is CODEC_E_LIMIT. [one thread a codec] */
@@ -331,4 +341,8 @@ void codec_put_item(const struct msg_item *item, uint8_t ret[static CODEC_ITEM_S
 /* The same of the records of ENDS; the whole record is CODEC_END_SIZE and the sizes of its spans, in their order. */
 bool codec_next_end(struct span *body, struct msg_end *ret);
 size_t codec_end_size(const struct msg_end *end);
-void codec_put_end(const struct msg_end *end, uint8_t *ret);
+/* Returns what is behind it; where output.data is NULL the caller puts that there. */
+uint8_t *codec_put_end(const struct msg_end *end, uint8_t *ret);
+/* The same of the items of a record that is for several, in its output: CODEC_ONE_SIZE and the size of their output. */
+bool codec_next_one(struct span *ones, struct msg_one *ret);
+uint8_t *codec_put_one(const struct msg_one *one, uint8_t *ret);

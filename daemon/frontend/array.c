@@ -86,7 +86,8 @@ void arrays_flush(struct peer *p)
         array_send(container_of(p->gathered.next, struct call_array, gathered));
 }
 
-static void gather(struct call_array *a, const struct msg_end *end)
+/* Where the record goes, but for output that end does not have; NULL: no memory, and the connection is lost. */
+static uint8_t *gather(struct call_array *a, const struct msg_end *end)
 {
     size_t size = codec_end_size(end);
 
@@ -95,15 +96,15 @@ static void gather(struct call_array *a, const struct msg_end *end)
     uint8_t *at = buffer_reserve(&a->ends, size);
     if (!at) { /* its client must not wait for what will not come */
         peer_fail(a->call->peer, "out of memory");
-        return;
+        return NULL;
     }
-    codec_put_end(end, at);
     buffer_commit(&a->ends, size);
     a->n_records++;
     if (list_empty(&a->gathered)) {
         list_push_back(&a->call->peer->gathered, &a->gathered);
         peer_mark(a->call->peer);
     }
+    return codec_put_end(end, at);
 }
 
 /* So many items have had their last record. Where they are all, the call is over, and gone. */
@@ -337,12 +338,39 @@ static bool on_takes(struct array_watch *w, uint64_t size)
     return size <= MIN(p->window, (uint64_t)REST_MAX) && !peer_full(p);
 }
 
+/* In one record, which says once what is the same of all. */
+static void gather_several(struct call_array *a, struct msg_end *end, uint32_t n, const struct array_end ends[])
+{
+    end->n = n;
+    end->queued_usec = ends[0].queued_usec;
+    end->output = (struct span){.size = n * (size_t)CODEC_ONE_SIZE};
+    for (uint32_t i = 0; i < n; i++)
+        end->output.size += ends[i].size;
+    uint8_t *at = gather(a, end);
+    if (!at)
+        return;
+    at -= end->output.size;
+    for (uint32_t i = 0; i < n; i++) {
+        uint64_t later = ends[i].queued_usec > end->queued_usec ? ends[i].queued_usec - end->queued_usec : 0;
+
+        at = codec_put_one(&(struct msg_one){.later_usec = (uint32_t)MIN(later, (uint64_t)UINT32_MAX),
+                                             .run_usec = (uint32_t)MIN(ends[i].run_usec, (uint64_t)UINT32_MAX),
+                                             .cpu_usec = (uint32_t)MIN(ends[i].cpu_usec, (uint64_t)UINT32_MAX),
+                                             .output = {ends[i].output, ends[i].size}},
+                           at);
+    }
+}
+
 static void on_ended(struct array_watch *w, uint32_t first, uint32_t n, const struct job_info *info, const struct array_end ends[])
 {
     struct call_array *a = from_watch(w);
     struct msg_end end = end_of(a, info);
+    bool several = n > 1 && end.state == CODEC_STATE_FINAL && a->call->peer->features & FEATURE_ALIKE;
 
-    for (uint32_t i = 0; i < n; i++) {
+    end.index = first;
+    if (several)
+        gather_several(a, &end, n, ends);
+    for (uint32_t i = 0; !several && i < n; i++) {
         end.index = first + i;
         end.queued_usec = ends[i].queued_usec;
         end.run_usec = ends[i].run_usec;

@@ -985,7 +985,7 @@ static void do_stats(struct peer *p, uint32_t tag)
 static uint64_t own_features(const struct peer *p)
 {
     return FEATURE_STORE | FEATURE_FORGET | FEATURE_BRIEF | FEATURE_TIME | FEATURE_ORDER | FEATURE_WHERE | FEATURE_ARRAY |
-           FEATURE_LIMITS | (p->remote ? 0 : FEATURE_PAYLOAD) | (jobs_lanes_available() && !p->remote ? FEATURE_LANE : 0);
+           FEATURE_LIMITS | FEATURE_ALIKE | (p->remote ? 0 : FEATURE_PAYLOAD) | (jobs_lanes_available() && !p->remote ? FEATURE_LANE : 0);
 }
 
 static void do_hello(struct peer *p, const struct msg_hello *m)
