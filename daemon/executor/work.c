@@ -210,12 +210,11 @@ static bool turn_over(struct slot *s, struct wsd_worker *self)
     if (s->item + 1 >= s->request.n_items || !plain)
         return false;
     back_answer(&s->work->back, s->number)->worker = self->index;
-    goes_on = back_turn(&s->work->back, s->number, s->generation, s->item,
-                        &(struct up_end){.started_usec = job->started_usec,
-                                         .run_usec = (uint32_t)run_usec,
-                                         .cpu_usec = (uint32_t)cpu_usec,
-                                         .output_at = (uint16_t)o->small_at,
-                                         .output_size = (uint16_t)o->small_used});
+    goes_on = back_turn(&s->work->back, s->number, s->generation, s->item, job->started_usec,
+                        (struct up_end){.run_usec = (uint32_t)run_usec,
+                                        .cpu_usec = (uint32_t)cpu_usec,
+                                        .output_at = (uint16_t)o->small_at,
+                                        .output_size = (uint16_t)o->small_used});
     return goes_on;
 }
 

@@ -237,15 +237,21 @@ int back_read_item(struct back_request *ret)
     return 0;
 }
 
-bool back_turn(struct back *b, uint32_t slot, uint32_t generation, uint32_t item, const struct up_end *end)
+bool back_turn(struct back *b, uint32_t slot, uint32_t generation, uint32_t item, uint64_t started_usec, struct up_end end)
 {
     struct up_bundle *bundle = &b->up->bundles[slot];
     struct up_slot *u = &b->up->slots[slot];
     uint64_t word = ring_word(generation, item), started = atomic_load_explicit(&u->started_usec, memory_order_relaxed);
 
-    bundle->ends[item] = *end;
+    if (item == 0)
+        bundle->started_usec = started_usec;
+    uint64_t later = started_usec - bundle->started_usec;
+    if (later > UINT32_MAX)
+        return false;
+    end.later_usec = (uint32_t)later;
+    bundle->ends[item] = end;
     /* Before the CAS, as in back_claim(). */
-    atomic_store_explicit(&u->started_usec, end->started_usec + end->run_usec, memory_order_relaxed);
+    atomic_store_explicit(&u->started_usec, started_usec + end.run_usec, memory_order_relaxed);
     /* release: partner is the acquire in front_close(), front_running() and front_autopsy(), which read record and time after it.
      * Where it fails nothing is read but that it is closed. */
     if (atomic_compare_exchange_strong_explicit(&bundle->at, &word, ring_word(generation, item + 1), memory_order_release,

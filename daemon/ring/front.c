@@ -258,7 +258,7 @@ int front_ended(struct front *f, uint32_t slot, uint32_t item, struct front_end 
     ret->size = size;
     ret->run_usec = e->run_usec;
     ret->cpu_usec = e->cpu_usec;
-    ret->started_usec = e->started_usec;
+    ret->started_usec = ((const volatile struct up_bundle *)&f->up->bundles[slot])->started_usec + e->later_usec;
     __builtin_prefetch(ret->data); /* it was written on another CPU, and is read soon */
     return 0;
 }

@@ -41,7 +41,7 @@
 #include "base/event.h"
 
 #define RING_MAGIC   0x31647377u /* "wsd1" */
-#define RING_VERSION 9u
+#define RING_VERSION 10u
 
 #define RING_SLOTS       1024u                  /* jobs handed ahead; bounds what a dying executor can hurt */
 #define RING_TINY        192u                   /* bytes in each slot itself: what most jobs are given */
@@ -180,7 +180,7 @@ _Static_assert(offsetof(struct up_slot, progress_done) == 64, "one line");
 
 /* The answer of a job of a bundle that was not its last: it succeeded, and there is nothing but this. [its worker writes before `at` moves on] */
 struct up_end {
-    uint64_t started_usec;
+    uint32_t later_usec; /* than the first of them it started */
     uint32_t run_usec, cpu_usec;
     uint16_t output_at, output_size; /* in the slot's small area */
 };
@@ -189,8 +189,11 @@ struct up_end {
 
 struct up_bundle {
     _Atomic uint64_t at; /* ring_word(generation, job that has its turn | BUNDLE_CLOSED) [wsd sets it to 0 before QUEUED] */
+    uint64_t started_usec; /* of the first; written with its record */
     struct up_end ends[RING_BUNDLE - 1];
 } __attribute__((aligned(64)));
+
+_Static_assert(sizeof(struct up_end) == 16 && offsetof(struct up_bundle, ends) == 16, "four in a line");
 
 enum completion_kind { COMPLETION_DONE = 1, COMPLETION_RECALLED = 2, COMPLETION_OUTPUT = 3 };
 

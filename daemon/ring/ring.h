@@ -187,8 +187,9 @@ bool back_claim(struct back *b, uint32_t slot, uint32_t generation, uint64_t now
 int back_read(struct back *b, uint32_t slot, uint32_t generation, struct back_request *ret);
 /* Of a bundle: its next job, the first one to begin with: 0 or -EBADMSG likewise. */
 int back_read_item(struct back_request *ret);
-/* That one has ended with nothing but this, and the next one has its turn. False: the bundle is closed, and this one is its last. */
-bool back_turn(struct back *b, uint32_t slot, uint32_t generation, uint32_t item, const struct up_end *end);
+/* That one, which started then, has ended with nothing but this (later_usec is found here), and the next one has its turn. False: the bundle
+ * ends with this one, mostly because it is closed. */
+bool back_turn(struct back *b, uint32_t slot, uint32_t generation, uint32_t item, uint64_t started_usec, struct up_end end);
 /* Nothing more of a bundle begins: the slot is its job's alone, which may say what it likes. [any task of the job] */
 void back_close(struct back *b, uint32_t slot);
 struct up_slot *back_answer(struct back *b, uint32_t slot);
