@@ -20,7 +20,6 @@
 #define SLICE_MIN_USEC  50u     /* between looks at the lane while others go by the socket; doubled up to HELD_USEC */
 #define HELD_USEC       5000u   /* until those behind a call in its slot are taken back */
 #define SHARES          8u      /* into which what there is to do is cut at least: for other workers */
-#define SURPRISE_USEC   1u
 
 /* A slot of the lane under way, with n calls. */
 struct flight {
@@ -233,17 +232,6 @@ static void send_call(struct calls *c, size_t i)
 
 /* --- by the lane --------------------------------------------------------------------------------------------------------- */
 
-/* One that was interrupted is no rule: what is known at most doubles, beside a little, and what has been shown is halved. What is slow
- * indeed is found out by let_go(), too. */
-static void learn(struct brief *b, uint32_t n, uint64_t usec, uint64_t longest_usec)
-{
-    uint32_t half = b->shown / 2;
-
-    brief_learn(b, n, MIN(usec, n * (2ull * b->nsec / 1000 + SURPRISE_USEC)), MIN(longest_usec, 2ull * b->run / 64 + SURPRISE_USEC));
-    if (longest_usec >= BRIEF_USEC)
-        b->shown = MIN(half, 2u * LANE_ITEMS);
-}
-
 /* Of this many that come: how many of them share a slot. */
 static uint32_t bundle_most(const struct function *f, size_t n)
 {
@@ -313,7 +301,7 @@ static void take_flight(struct calls *c, struct flight *f)
 {
     struct lane_client *ring = &c->lane->ring;
     uint32_t last = MIN(lane_client_last(ring, f->slot), f->n - 1);
-    uint64_t longest = 0, sum = 0;
+    uint64_t usec = 0;
 
     take_back(c, f, last + 1);
     for (uint32_t i = 0; i < last; i++) {
@@ -329,12 +317,11 @@ static void take_flight(struct calls *c, struct flight *f)
             memcpy(q->output, output, result.output_size);
         result.run_usec = end.run_usec;
         result.cpu_usec = end.cpu_usec;
-        longest = MAX(longest, result.run_usec);
-        sum += result.run_usec;
+        usec += result.run_usec;
         set_result(c, f->first + i, &result);
     }
-    uint64_t run = take_last(c, f, f->first + last);
-    learn(&f->function->brief, last + 1, sum + run, MAX(longest, run));
+    usec += take_last(c, f, f->first + last);
+    brief_learn(&f->function->brief, last + 1, usec);
 }
 
 static void flight_free(struct calls *c, uint32_t i)

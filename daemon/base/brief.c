@@ -8,8 +8,8 @@
 
 #define STEP         4u   /* one more goes together for so many that were brief */
 #define SHOWN_MAX    512u
+#define LONG_USEC    10000u /* what is longer is nonsense, or no more than that */
 #define DECAY        6u   /* 1/64 */
-#define MEAN         3u   /* what the last ones took is worth 1/8 */
 #define BETWEEN_NSEC 50u  /* of which a worker needs so many to go from one to the next */
 
 uint32_t brief_largest(uint32_t was, uint32_t now, uint32_t n)
@@ -17,13 +17,13 @@ uint32_t brief_largest(uint32_t was, uint32_t now, uint32_t n)
     return MAX(now, was - (was >> DECAY) * MIN(n, 1u << (DECAY - 1)));
 }
 
-void brief_learn(struct brief *b, uint32_t n, uint64_t usec, uint64_t longest_usec)
+void brief_learn(struct brief *b, uint32_t n, uint64_t usec)
 {
-    uint32_t mean = (uint32_t)(MIN(usec, (uint64_t)n * BRIEF_USEC) * 1000 / n);
+    int64_t mean = (int64_t)(MIN(usec, (uint64_t)n * LONG_USEC) * 1000 * 64 / n);
+    uint32_t weight = MIN(n, SHOWN_MAX);
 
-    b->nsec = n >= 1u << MEAN ? mean : b->nsec - (b->nsec >> MEAN) + (mean >> MEAN);
-    b->run = brief_largest(b->run, (uint32_t)MIN(longest_usec, (uint64_t)BRIEF_USEC) << DECAY, n);
-    b->shown = longest_usec < BRIEF_USEC ? MIN(b->shown + n, SHOWN_MAX) : 0;
+    b->shown = MIN(b->shown + weight, SHOWN_MAX);
+    b->mean = (uint32_t)(b->mean + (mean - b->mean) * weight / b->shown);
 }
 
 bool brief_is_known(const struct brief *b)
@@ -33,12 +33,12 @@ bool brief_is_known(const struct brief *b)
 
 uint32_t brief_together(const struct brief *b, uint32_t max)
 {
-    uint32_t run = 2 * BRIEF_USEC / (2 * (b->run >> DECAY) + 1);
+    uint32_t run = (uint32_t)(BRIEF_USEC * 1000 / brief_nsec(b, 1));
 
     return MAX(MIN(MIN(run, b->shown / STEP), max), 1u);
 }
 
 uint64_t brief_nsec(const struct brief *b, uint32_t n)
 {
-    return (uint64_t)n * (b->nsec + BETWEEN_NSEC);
+    return (uint64_t)n * (b->mean / 64 + BETWEEN_NSEC);
 }

@@ -8,16 +8,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define BRIEF_USEC 100u /* a call that takes as long is not brief; nor may those that go together, all in all */
+#define BRIEF_USEC 100u /* those that go together may be expected to take so long, all in all */
 
 struct brief {
-    uint32_t shown; /* calls in a row that were */
-    uint32_t run;   /* what they took at most, in 1/64 us */
-    uint32_t nsec;  /* on the average */
+    uint32_t shown; /* of how many calls that is known: the last ones, at most; 0: whoever saw that it is wrong has forgotten it */
+    uint32_t mean;  /* what one took, in 1/64 ns */
 };
 
-/* n more, of which the longest took longest_usec, and all of them usec. */
-void brief_learn(struct brief *b, uint32_t n, uint64_t usec, uint64_t longest_usec);
+/* n more, which all together took usec. It is the mean that counts, with all that is long in it: one of a thousand that is interrupted for a
+ * moment, or waits for a disk now and then, adds its part, and is no rule. */
+void brief_learn(struct brief *b, uint32_t n, uint64_t usec);
 bool brief_is_known(const struct brief *b);
 /* At least 1, at most max. */
 uint32_t brief_together(const struct brief *b, uint32_t max);

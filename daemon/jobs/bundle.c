@@ -24,10 +24,10 @@
 
 /* --- which, and how many ---------------------------------------------------------------------------------------------- */
 
-void bundle_ran(struct plugin_function *f, uint32_t n, uint64_t usec, uint64_t longest_usec, uint64_t output)
+void bundle_ran(struct plugin_function *f, uint32_t n, uint64_t usec, uint64_t output)
 {
     /* the executor's word: nothing but speed hangs on it */
-    brief_learn(&f->brief, n, usec, longest_usec);
+    brief_learn(&f->brief, n, usec);
     f->output = brief_largest(f->output, (uint32_t)MIN(output, (uint64_t)RING_SMALL) * 64, n);
 }
 
@@ -58,8 +58,8 @@ static uint32_t most(const struct job_place *place, const struct job_request *r,
         jobs->counters.n_bytes + BUNDLE_BYTES > all->bytes || place->plugin->state != PLUGIN_READY || jobs->n_bundled + RING_BUNDLE > BUNDLED_MAX ||
         jobs->counters.n_open + RING_BUNDLE > all->jobs || place->user->n_jobs + RING_BUNDLE > own->jobs_per_user)
         return 0;
-    uint64_t parts = MIN((uint64_t)n * f->brief.nsec / BUNDLE_NSEC + 1, 2ull * domain_workers(d));
-    uint32_t share = (n + (uint32_t)parts - 1) / (uint32_t)parts, room = RING_SMALL / (f->output / 64 + RING_ALIGN);
+    uint64_t parts = MIN(brief_nsec(&f->brief, n) / BUNDLE_NSEC + 1, 2ull * domain_workers(d));
+    uint32_t share = (n + (uint32_t)parts - 1) / (uint32_t)parts, room = RING_SMALL / (uint32_t)ring_aligned(MAX((f->output + 63) / 64, 1u));
 
     return brief_together(&f->brief, MIN(MIN(share, room), RING_BUNDLE));
 }
@@ -248,7 +248,7 @@ void bundle_done(struct domain *d, struct job *job, const struct front_completio
 {
     struct plugin_function *f = job_function(job);
     struct array_end ends[RING_BUNDLE];
-    uint64_t usec = 0, longest = 0;
+    uint64_t usec = 0;
     uint32_t n = job_count(job);
     struct front_end one;
     struct job_info info;
@@ -278,11 +278,10 @@ void bundle_done(struct domain *d, struct job *job, const struct front_completio
             ends[i].size = one.size = 0;
         }
         usec += one.run_usec;
-        longest = MAX(longest, (uint64_t)one.run_usec);
         output += one.size;
         largest = MAX(largest, (size_t)one.size);
     }
-    bundle_ran(f, n, usec, longest, largest);
+    bundle_ran(f, n, usec, largest);
     end(job, &info, ends);
 }
 

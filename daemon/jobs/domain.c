@@ -794,7 +794,7 @@ void domain_done(struct job *job, const struct front_completion *c)
     enum job_stop stop = m ? (enum job_stop)m->stop : STOP_NONE;
 
     uint64_t usec = c->ended_usec > c->started_usec ? c->ended_usec - c->started_usec : 0;
-    bundle_ran(job_function(job), 1, usec, usec, c->output_size);
+    bundle_ran(job_function(job), 1, usec, c->output_size);
     bool late = m && m->timeout_usec && usec >= m->timeout_usec;
     int exit = c->exit >= 0 && c->exit <= WSD_STATUS_LAST ? c->exit : WSD_STATUS_LAST;
 

@@ -594,8 +594,8 @@ struct job *bundle_alone(struct domain *d, uint32_t slot);
 /* The slot is DONE: the bundle, where all have ended with nothing but output that is taken; else as bundle_alone(). */
 struct job *bundle_settled(struct domain *d, const struct front_completion *c);
 void bundle_done(struct domain *d, struct job *job, const struct front_completion *c); /* the slot is its no more */
-/* So many jobs of the function have ended: so long all of them took, and the longest, and so much output the largest had. */
-void bundle_ran(struct plugin_function *f, uint32_t n, uint64_t usec, uint64_t longest_usec, uint64_t output);
+/* So many jobs of the function have ended: so long all of them took, and so much output the largest had. */
+void bundle_ran(struct plugin_function *f, uint32_t n, uint64_t usec, uint64_t output);
 
 /* fair.c */
 int fair_init(struct domain *d);

@@ -7,11 +7,11 @@
 
 #define MOST 32u
 
-static struct brief learnt(uint32_t n, uint64_t usec, uint64_t longest_usec)
+static struct brief learnt(uint32_t n, uint64_t usec)
 {
     struct brief b = {0};
 
-    brief_learn(&b, n, usec, longest_usec);
+    brief_learn(&b, n, usec);
     return b;
 }
 
@@ -35,7 +35,7 @@ START_TEST(more_go_together_the_more_were_brief)
         ck_assert_uint_ge(together, was);
         ck_assert_uint_le(together, was + 1);
         was = together;
-        brief_learn(&b, 1, 0, 0);
+        brief_learn(&b, 1, 0);
     }
     ck_assert_uint_eq(n, 4 * MOST);
     ck_assert_uint_eq(brief_together(&b, 3), 3);
@@ -43,51 +43,82 @@ START_TEST(more_go_together_the_more_were_brief)
 }
 END_TEST
 
-START_TEST(all_of_them_take_less_than_one_that_is_not_brief)
+START_TEST(all_of_them_are_expected_to_take_no_longer)
 {
     static const struct {
         uint64_t usec;
         uint32_t together;
-    } cases[] = {{0, MOST}, {1, MOST}, {5, 18}, {20, 4}, {49, 2}, {50, 1}, {BRIEF_USEC - 1, 1}};
+    } cases[] = {{0, MOST}, {1, MOST}, {5, 19}, {20, 4}, {49, 2}, {50, 1}, {BRIEF_USEC, 1}, {UINT64_MAX / 1000, 1}};
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-        struct brief b = learnt(1000, cases[i].usec * 1000, cases[i].usec);
-        ck_assert_uint_eq(brief_together(&b, MOST), cases[i].together);
-        ck_assert_uint_le(cases[i].together * cases[i].usec, BRIEF_USEC);
+        struct brief b = learnt(1000, cases[i].usec * 1000);
+        uint32_t together = brief_together(&b, MOST);
+
+        ck_assert_uint_eq(together, cases[i].together);
+        ck_assert(together == 1 || brief_nsec(&b, together) <= BRIEF_USEC * 1000);
     }
 }
 END_TEST
 
-START_TEST(one_that_is_not_brief_ends_it)
+START_TEST(one_of_many_that_was_interrupted_is_no_rule)
 {
-    struct brief b = learnt(1000, 999, 1);
+    struct brief b = learnt(1000, 100);
 
-    brief_learn(&b, 1, BRIEF_USEC, BRIEF_USEC);
+    brief_learn(&b, 1, 300);
+    ck_assert_uint_eq(brief_together(&b, MOST), MOST);
+    brief_learn(&b, 1, 10000); /* adds its part: 20 us */
+    ck_assert_uint_eq(brief_together(&b, MOST), 4);
+    for (int i = 0; i < 1000; i++)
+        brief_learn(&b, 1, 0);
+    ck_assert_uint_eq(brief_together(&b, MOST), MOST); /* and is forgotten */
+}
+END_TEST
+
+START_TEST(what_is_long_is_found_out_soon)
+{
+    struct brief b = learnt(1000, 100);
+
+    for (int i = 0; i < 5; i++)
+        brief_learn(&b, 1, 10000);
+    ck_assert_uint_eq(brief_together(&b, MOST), 1);
+    b = (struct brief){0}; /* nothing is known: each counts as much as the others */
+    brief_learn(&b, 1, 0);
+    for (int i = 0; i < 9; i++)
+        brief_learn(&b, 1, 100);
+    ck_assert(brief_is_known(&b));
+    ck_assert_uint_eq(brief_together(&b, MOST), 1);
+    ck_assert_uint_ge(brief_nsec(&b, 1), 90000);
+    ck_assert_uint_le(brief_nsec(&b, 1), 90100);
+}
+END_TEST
+
+START_TEST(what_was_forgotten_begins_again)
+{
+    struct brief b = learnt(1000, 100);
+
+    b.shown = 0;
     ck_assert(!brief_is_known(&b));
     ck_assert_uint_eq(brief_together(&b, MOST), 1);
-    for (int i = 0; i < 8; i++)
-        brief_learn(&b, 1, 1, 1);
-    ck_assert(brief_is_known(&b)); /* the beginning of trust */
-    ck_assert_uint_eq(brief_together(&b, MOST), 1);
-    for (int i = 0; i < 400; i++)
-        brief_learn(&b, 1, 1, 1);
-    ck_assert_uint_eq(brief_together(&b, MOST), MOST); /* and it is forgotten */
+    brief_learn(&b, 1, 1000);
+    ck_assert_uint_ge(brief_nsec(&b, 1), 1000000); /* nothing of what was before */
 }
 END_TEST
 
 START_TEST(what_they_take_is_a_mean)
 {
-    struct brief b = learnt(8, 80, 20);
+    struct brief b = learnt(8, 80);
 
     ck_assert_uint_eq(brief_nsec(&b, 0), 0);
     uint64_t ten = brief_nsec(&b, 10);
     ck_assert_uint_ge(ten, 100000);
     ck_assert_uint_le(ten, 102000);
-    for (int i = 0; i < 100; i++)
-        brief_learn(&b, 1, 0, 0);
+    for (int i = 0; i < 4000; i++)
+        brief_learn(&b, 1, 0);
     ck_assert_uint_le(brief_nsec(&b, 10), 2000);
-    b = learnt(10, UINT64_MAX, UINT64_MAX); /* nonsense is no more than long */
-    ck_assert_uint_le(brief_nsec(&b, 10), 10 * BRIEF_USEC * 1000 + 1000);
+    b = learnt(10, UINT64_MAX); /* nonsense is no more than long */
+    ck_assert_uint_le(brief_nsec(&b, 10), 10 * 10000000 + 1000);
+    b = learnt(UINT32_MAX, UINT64_MAX);
+    ck_assert_uint_le(brief_nsec(&b, 10), 10 * 10000000 + 1000);
 }
 END_TEST
 
@@ -109,8 +140,10 @@ int main(void)
 
     tcase_add_test(t, nothing_is_known_at_first);
     tcase_add_test(t, more_go_together_the_more_were_brief);
-    tcase_add_test(t, all_of_them_take_less_than_one_that_is_not_brief);
-    tcase_add_test(t, one_that_is_not_brief_ends_it);
+    tcase_add_test(t, all_of_them_are_expected_to_take_no_longer);
+    tcase_add_test(t, one_of_many_that_was_interrupted_is_no_rule);
+    tcase_add_test(t, what_is_long_is_found_out_soon);
+    tcase_add_test(t, what_was_forgotten_begins_again);
     tcase_add_test(t, what_they_take_is_a_mean);
     tcase_add_test(t, the_largest_is_forgotten_by_and_by);
     suite_add_tcase(s, t);
