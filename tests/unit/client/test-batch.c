@@ -109,6 +109,17 @@ static void send_ends(const struct msg_end *ends, uint32_t n, bool last)
     peer_send(&peer, &m, array_tag, body, size);
 }
 
+/* A record for several from `first` on, with these outputs; ret: where they lie. */
+static struct msg_end several(uint32_t first, uint32_t n, const char *const outputs[], char ret[static 256])
+{
+    uint8_t *at = (uint8_t *)ret;
+
+    for (uint32_t i = 0; i < n; i++)
+        at = codec_put_one(&(struct msg_one){.later_usec = 10 * i, .run_usec = 2 + i, .cpu_usec = 1 + i, .output = {outputs[i], strlen(outputs[i])}}, at);
+    return (struct msg_end){.index = first, .n = n, .state = 5, .attempts = 1, .queued_usec = 100, .worker = {"1.0", 3},
+                            .output = {ret, (size_t)(at - (uint8_t *)ret)}};
+}
+
 static void send_state(uint32_t flags, uint64_t total, uint64_t done)
 {
     const struct msg m = {.type = FRAME_BATCH_STATE, .batch_state = {.id = "0123456789abcde", .flags = flags, .total = total, .done = done}};
@@ -161,6 +172,37 @@ START_TEST(items_leave_together_and_end_apart)
     send_state(BATCH_CLOSED | BATCH_ENDED, 3, 3);
     ck_assert_int_eq(wsd_batch_wait(batch, SECOND * 5, &state), 0);
     ck_assert(state.ended && state.total == 3 && state.done == 3);
+    wsd_batch_free(batch);
+}
+END_TEST
+
+START_TEST(several_end_in_one_record)
+{
+    struct wsd_batch *batch = open_batch(0);
+    struct wsd_call *calls[4];
+    const struct wsd_job_info *info;
+    char room[256];
+
+    for (int i = 0; i < 4; i++)
+        calls[i] = add(batch, "input");
+    expect_array(4);
+    const struct msg_end ends[] = {several(1, 3, (const char *const[]){"one", "", "three"}, room), {.index = 0, .n = 1, .state = 6, .exit = 7}};
+    send_ends(ends, 2, true);
+    process(4);
+    ck_assert_uint_eq(n_succeeded, 3);
+    for (uint32_t i = 1; i < 4; i++) {
+        size_t size;
+
+        ck_assert_int_eq(wsd_call_wait(calls[i], 0, &info), 0);
+        ck_assert(info->state == WSD_JOB_SUCCEEDED && info->exit == 0 && info->attempts == 1 && info->submitted_usec == 5);
+        ck_assert(info->queued_usec == 90 + 10 * i && info->run_usec == 1 + i && info->cpu_usec == i);
+        ck_assert_str_eq(info->worker, "1.0");
+        ck_assert_mem_eq(info->id.bytes + 8, ((const char[]){(char)(0xff + i), 1}), 2);
+        ck_assert_mem_eq(wsd_call_output(calls[i], &size), i == 1 ? "one" : "three", i == 2 ? 0 : 3);
+        ck_assert_uint_eq(size, i == 1 ? 3 : i == 2 ? 0 : 5);
+    }
+    ck_assert_int_eq(wsd_call_wait(calls[0], 0, &info), 0);
+    ck_assert(info->state == WSD_JOB_FAILED && info->exit == 7);
     wsd_batch_free(batch);
 }
 END_TEST
@@ -486,6 +528,7 @@ static void *play(void *arg)
                                            {.index = 2, .n = 1, .state = 6, .exit = 7, .error = {"no", 2}},
                                            {.index = 1, .n = 1, .state = 5, .output = {"ne", 2}}};
     int what = *(const int *)arg;
+    char room[256];
 
     peer_expect(&peer, NULL, FRAME_BATCH);
     batch_tag = peer.frame.tag;
@@ -542,6 +585,24 @@ static void *play(void *arg)
     case 7: /* refused, and then there is an end */
         send_ends((const struct msg_end[]){{.index = 0, .n = 1, .exit = 64, .error = {"wrong", 5}}, good}, 2, false);
         break;
+    case 12: /* all of them in one record */
+        send_ends((const struct msg_end[]){several(0, 3, (const char *const[]){"zero", "one", "two"}, room)}, 1, true);
+        break;
+    case 13: /* the next frame is handled in the midst of one */
+        send_ends((const struct msg_end[]){several(0, 2, (const char *const[]){"zero", "one"}, room)}, 1, false);
+        send_ends(&(struct msg_end){.index = 2, .n = 1, .state = 5, .output = {"two", 3}}, 1, true);
+        break;
+    case 14: /* one of them is a call by then */
+        send_ends(apart, 1, false);
+        send_ends((const struct msg_end[]){several(0, 3, (const char *const[]){"zero", "ne", ""}, room)}, 1, true);
+        break;
+    case 15: /* one of them has ended */
+        send_ends(&good, 1, false);
+        send_ends((const struct msg_end[]){several(0, 3, (const char *const[]){"zero", "one", "two"}, room)}, 1, true);
+        break;
+    case 16: /* one of them is nowhere */
+        send_ends((const struct msg_end[]){several(1, 3, (const char *const[]){"", "", ""}, room)}, 1, true);
+        break;
     default: /* more said of one, and then nothing */
         peer_send(&peer, &(struct msg){.type = FRAME_MESSAGE, .message = {.level = 6, .text = {"m", 1}, .item = 1}}, array_tag, NULL, 0);
         send_ends(apart, 1, false);
@@ -569,6 +630,11 @@ START_TEST(each_item_of_a_map_is_told_once)
         {-ECONNRESET, 69, {0, -ECONNRESET, -ECONNRESET}, {"zero", "wsd closed the connection", "wsd closed the connection"}},
         {-ECONNRESET, 76, {0, -ECONNRESET, -ECONNRESET}, {"zero", NULL, NULL}},
         {-ECONNRESET, 125, {-ECONNRESET, -ECONNRESET, -ECONNRESET}, {NULL, "owsd closed the connection", NULL}},
+        {0, 0, {0, 0, 0}, {"zero", "one", "two"}},
+        {0, 0, {0, 0, 0}, {"zero", "one", "two"}},
+        {0, 0, {0, 0, 0}, {"zero", "one", ""}},
+        {-ECONNRESET, 76, {0, -ECONNRESET, -ECONNRESET}, {"zero", NULL, NULL}},
+        {-ECONNRESET, 76, {-ECONNRESET, 0, 0}, {NULL, "", ""}},
     };
     const char *const words[] = {"a", "of an item"};
     struct wsd_item items[ITEMS];
@@ -578,7 +644,7 @@ START_TEST(each_item_of_a_map_is_told_once)
     for (uint32_t i = 0; i < ITEMS; i++)
         items[i] = (struct wsd_item){.size = sizeof(items[i]), .args = words, .n_args = 2, .input = "input", .input_size = 5};
     ck_assert_int_eq(pthread_create(&thread, NULL, play, &_i), 0);
-    looks_on = _i == 8 ? process_next_frame : NULL;
+    looks_on = _i == 8 || _i == 13 ? process_next_frame : NULL;
     int r = wsd_map(client, &common, _i == 6 ? 0 : WSD_BATCH_KEEP_GOING | (_i == 9 ? WSD_BATCH_WAIT : 0), items, ITEMS, on_item,
                     _i == 6 ? &n_told : NULL);
     pthread_join(thread, NULL);
@@ -700,6 +766,7 @@ int main(void)
     tcase_set_timeout(tcase, 60);
     tcase_set_timeout(old, 60);
     tcase_add_test(tcase, items_leave_together_and_end_apart);
+    tcase_add_test(tcase, several_end_in_one_record);
     tcase_add_test(tcase, ids_count_up);
     tcase_add_test(tcase, refusals_are_told_to_each);
     tcase_add_test(tcase, what_fills_a_frame_leaves_at_once);
@@ -713,7 +780,7 @@ int main(void)
     tcase_add_loop_test(tcase, nonsense_ends_the_connection, 0, 5);
     tcase_add_loop_test(tcase, handles_may_go_in_any_order, 0, 4);
     tcase_add_test(tcase, wrong_things_are_refused_here);
-    tcase_add_loop_test(tcase, each_item_of_a_map_is_told_once, 0, 12);
+    tcase_add_loop_test(tcase, each_item_of_a_map_is_told_once, 0, 17);
     tcase_add_test(tcase, older_items_are_as_large_as_they_say);
     tcase_add_test(old, jobs_go_by_themselves_where_there_are_no_batches);
     tcase_add_loop_test(old, a_failure_stops_those_behind_there_too, 0, 2);

@@ -259,6 +259,86 @@ START_TEST(ends_that_overrun_are_refused)
 }
 END_TEST
 
+/* n items of 3 bytes of output each, in a record that says so many. */
+static struct msg_end several(uint32_t n, uint32_t says, char ret[static 64 * (CODEC_ONE_SIZE + 3)])
+{
+    uint8_t *at = (uint8_t *)ret;
+
+    for (uint32_t i = 0; i < n; i++)
+        at = codec_put_one(&(struct msg_one){.later_usec = i, .run_usec = UINT32_MAX - i, .cpu_usec = 7, .output = {"abcdef" + i % 4, 3}}, at);
+    return (struct msg_end){.index = 9, .n = says, .state = CODEC_STATE_FINAL, .attempts = 1, .queued_usec = 5, .worker = span("1.2"),
+                            .output = {ret, (size_t)(at - (uint8_t *)ret)}};
+}
+
+START_TEST(a_record_for_several_survives)
+{
+    char ones[64 * (CODEC_ONE_SIZE + 3)];
+    const struct msg_end given = several(40, 40, ones);
+    struct msg_end end;
+    struct msg_one one;
+
+    ck_assert_int_eq(one_end(&given), 0);
+    struct span left = {(const char *)body, body_size};
+    ck_assert(codec_next_end(&left, &end) && !left.size);
+    ck_assert(end.index == 9 && end.n == 40 && end.queued_usec == 5 && end.worker.size == 3);
+    left = end.output;
+    for (uint32_t i = 0; i < 40; i++) {
+        ck_assert(codec_next_one(&left, &one));
+        ck_assert(one.later_usec == i && one.run_usec == UINT32_MAX - i && one.cpu_usec == 7 && one.output.size == 3);
+        ck_assert_mem_eq(one.output.data, "abcdef" + i % 4, 3);
+    }
+    ck_assert(!left.size && !codec_next_one(&left, &one));
+}
+END_TEST
+
+/* Its output is left to the caller, who finds it at its end. */
+START_TEST(a_record_is_put_without_its_output)
+{
+    struct msg_end end = {.n = 1, .state = 5, .worker = span("1.2"), .output = {.size = 3}};
+
+    memcpy(body + CODEC_END_SIZE + 3, "mine", 4);
+    uint8_t *behind = codec_put_end(&end, body);
+    ck_assert_ptr_eq(behind, body + codec_end_size(&end));
+    ck_assert_mem_eq(behind - 3, "min", 3);
+}
+END_TEST
+
+START_TEST(records_for_several_are_limited_below_at_and_above)
+{
+    char ones[64 * (CODEC_ONE_SIZE + 3)];
+    struct msg_end end = several(3, 3, ones);
+
+    for (uint32_t n = 2; n <= 4; n++) {
+        end = several(3, n, ones);
+        ck_assert_int_eq(one_end(&end), n == 3 ? 0 : CODEC_E_LIMIT);
+    }
+    end = several(3, 3, ones);
+    for (uint32_t state = 0; state < 16; state++) {
+        end.state = state;
+        ck_assert_int_eq(one_end(&end), state == 0 || state == CODEC_STATE_FINAL ? 0 : CODEC_E_LIMIT);
+    }
+    end.state = CODEC_STATE_FINAL;
+    for (uint32_t index = CODEC_ITEMS_MAX - 4; index <= CODEC_ITEMS_MAX; index++) {
+        end.index = index;
+        ck_assert_int_eq(one_end(&end), index + 3 > CODEC_ITEMS_MAX ? CODEC_E_LIMIT : 0);
+    }
+    end.index = 0;
+    for (size_t size = end.output.size--; end.output.size + 1 > 0 && end.output.size < size; end.output.size--)
+        ck_assert_int_eq(one_end(&end), CODEC_E_LIMIT);
+    const struct msg_end wrong[] = {{.exit = 1}, {.run_usec = 1}, {.cpu_usec = 1}, {.error = span("why")}, {.status = span("so")}, {.backtrace = span("there")}};
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+        end = several(3, 3, ones);
+        end.exit = wrong[i].exit;
+        end.run_usec = wrong[i].run_usec;
+        end.cpu_usec = wrong[i].cpu_usec;
+        end.error = wrong[i].error;
+        end.status = wrong[i].status;
+        end.backtrace = wrong[i].backtrace;
+        ck_assert_int_eq(one_end(&end), CODEC_E_LIMIT);
+    }
+}
+END_TEST
+
 START_TEST(batches_survive)
 {
     static uint8_t bytes[FRAME_MAX];
@@ -334,6 +414,9 @@ int main(void)
     tcase_add_test(tcase, ends_survive);
     tcase_add_test(tcase, fields_of_ends_are_limited_below_at_and_above);
     tcase_add_test(tcase, ends_that_overrun_are_refused);
+    tcase_add_test(tcase, a_record_for_several_survives);
+    tcase_add_test(tcase, a_record_is_put_without_its_output);
+    tcase_add_test(tcase, records_for_several_are_limited_below_at_and_above);
     tcase_add_test(tcase, batches_survive);
     tcase_add_test(tcase, items_of_other_messages_survive);
     srunner_run_all(runner, CK_NORMAL);
