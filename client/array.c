@@ -371,10 +371,11 @@ static void take_end(struct wsd_client *client, struct array *a, const struct re
     struct wsd_call *call = call_at(a, end->index);
     if (!call && (a->leaves || client->broken))
         return;
-    if (!call || call->has_job) {
+    if (!call || call->has_job || call->ending) {
         client_break_protocol(client, "an item that is not open in", FRAME_ENDS);
         return;
     }
+    call->ending = end->state >= CODEC_STATE_FINAL; /* a callback may bring us to the last frame */
     call_has_output(client, call, end->output.data, end->output.size);
     if (end->state >= CODEC_STATE_FINAL && a->calls[end->index] == call && !client->broken)
         array_end(client, call, &r->ends, end);
@@ -426,7 +427,7 @@ static void take_records(struct wsd_client *client, struct array *a, struct reco
 /* An item that wsd has not told the end of. */
 static bool is_open(const struct array *a, uint32_t i)
 {
-    return a->calls[i] ? !a->calls[i]->has_job : is_bare(a, i);
+    return a->calls[i] ? !a->calls[i]->has_job && !a->calls[i]->ending : is_bare(a, i);
 }
 
 static void array_ends(struct wsd_client *client, struct array *a, const struct frame *frame, const struct msg_ends *ends)

@@ -133,6 +133,7 @@ struct wsd_call {
     bool held;       /* the user wants no output now */
     bool delivering; /* the user's output callback is running */
     bool has_job;    /* DONE has come; info is set */
+    bool ending;     /* its last output is told, and then its end */
     bool done, freed;
     bool forgotten; /* wsd was told: END is the last frame */
     bool quiet;     /* wsd was asked for no ACCEPTED */

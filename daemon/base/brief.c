@@ -8,7 +8,7 @@
 
 #define STEP         4u   /* one more goes together for so many that were brief */
 #define SHOWN_MAX    512u
-#define LONG_USEC    10000u /* what is longer is nonsense, or no more than that */
+#define LONG_USEC    10000u /* what is longer counts as so much */
 #define DECAY        6u   /* 1/64 */
 #define BETWEEN_NSEC 50u  /* of which a worker needs so many to go from one to the next */
 
@@ -19,7 +19,8 @@ uint32_t brief_largest(uint32_t was, uint32_t now, uint32_t n)
 
 void brief_learn(struct brief *b, uint32_t n, uint64_t usec)
 {
-    int64_t mean = (int64_t)(MIN(usec, (uint64_t)n * LONG_USEC) * 1000 * 64 / n);
+    uint64_t most = b->shown ? LONG_USEC : BRIEF_USEC; /* the first pay for what all of them need */
+    int64_t mean = (int64_t)(MIN(usec, n * most) * 1000 * 64 / n);
     uint32_t weight = MIN(n, SHOWN_MAX);
 
     b->shown = MIN(b->shown + weight, SHOWN_MAX);

@@ -4,8 +4,8 @@
  * told their ends in one breath.
  * Owns the bundles, and what is known of how long a function takes. [loop]
  * Keeps: whoever asks for one of its jobs, or comes to something that counts or stops jobs, has bundle_split() make each
- * of them a job of its own, as if it had never been anything else; a job that takes longer than its like did keeps those
- * behind it from other workers for twice BUNDLE_USEC at most.
+ * of them a job of its own, as if it had never been anything else; jobs that take longer than their like did keep those
+ * behind them from other workers for twice BUNDLE_USEC at most.
  * How many go together, going by the last ones: no more than run in BRIEF_USEC, and write into one slot; and where
  * there is enough to do to wake other workers for it, two shares for each worker.
  * Does not choose the order (queue.c). */
@@ -20,6 +20,7 @@
 #define BUNDLE_BYTES    8192u  /* of items */
 #define BUNDLE_NSEC     50000u /* of work that is a share of its own */
 #define BUNDLE_USEC     5000u  /* between two looks at whether one is held up */
+#define SLACK           256u   /* bytes of output that the last one may reserve, and not write */
 #define BUNDLED_MAX     16384u /* jobs in bundles: so many bundles_split() may have to make at a time */
 
 /* --- which, and how many ---------------------------------------------------------------------------------------------- */
@@ -59,7 +60,7 @@ static uint32_t most(const struct job_place *place, const struct job_request *r,
         jobs->counters.n_open + RING_BUNDLE > all->jobs || place->user->n_jobs + RING_BUNDLE > own->jobs_per_user)
         return 0;
     uint64_t parts = MIN(brief_nsec(&f->brief, n) / BUNDLE_NSEC + 1, 2ull * domain_workers(d));
-    uint32_t share = (n + (uint32_t)parts - 1) / (uint32_t)parts, room = RING_SMALL / (uint32_t)ring_aligned(MAX((f->output + 63) / 64, 1u));
+    uint32_t share = (n + (uint32_t)parts - 1) / (uint32_t)parts, room = (RING_SMALL - SLACK) / (uint32_t)ring_aligned(MAX((f->output + 63) / 64, 1u));
 
     return brief_together(&f->brief, MIN(MIN(share, room), RING_BUNDLE));
 }
@@ -468,7 +469,7 @@ bool bundles_brief(struct domain *d)
     return awake;
 }
 
-/* One whose job takes long, after all, or that waits behind one of its function; *ret_any: there are some, anyway. */
+/* One that takes long, after all, or would, or that waits behind such a one of its function; *ret_any: there are some, anyway. */
 static struct job *held_up(struct domain *d, uint64_t now, bool *ret_any)
 {
     struct front *f = &d->executor->front;
@@ -480,8 +481,13 @@ static struct job *held_up(struct domain *d, uint64_t now, bool *ret_any)
         struct job *job = container_of(l, struct job, link);
 
         *ret_any |= job->bundled;
-        if (job->bundled && ((front_running(f, job->slot, &started) && started <= now && now - started >= BUNDLE_USEC) ||
-                             (!job_function(job)->brief.shown && front_waiting(f, job->slot))))
+        if (!job->bundled)
+            continue;
+        if (front_running_bundle(f, job->slot, &started) && started <= now && now - started >= BUNDLE_USEC)
+            return job;
+        /* what is known now may be more than when it was made */
+        bool trusted = job_function(job)->brief.shown && bundle_nsec(job) < BUNDLE_USEC * UINT64_C(1000);
+        if (!trusted && front_waiting(f, job->slot))
             return job;
     }
     return NULL;

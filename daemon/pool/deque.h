@@ -166,8 +166,8 @@ bool deque_revoke_any(struct deque *d);
 /* Afterwards each owner has either seen every trap that was set before, or what he pushed before is visible. [any] */
 void deque_settle(void);
 
-/* Whether nothing is on it. To who has announced that he sleeps, or has stopped searching, that is exact without deque_settle(): where nothing
- * is on it the next push publishes, and sees him. [any but the owner] */
+/* Whether nothing is on it. Who has announced that he sleeps, or has stopped searching, need not deque_settle() then: the next push publishes,
+ * and sees him. [any but the owner] */
 bool deque_is_empty_any(const struct deque *d);
 
 /* Whether something is public; whether something is private (exact after deque_settle(), else a hint). [any] */

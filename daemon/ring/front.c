@@ -321,6 +321,19 @@ bool front_running(struct front *f, uint32_t slot, uint64_t *ret_started_usec)
     return running;
 }
 
+bool front_running_bundle(struct front *f, uint32_t slot, uint64_t *ret_started_usec)
+{
+    const struct up_bundle *b = &f->up->bundles[slot];
+
+    if (!front_running(f, slot, ret_started_usec))
+        return false;
+    /* acquire: partner is the release CAS in back_turn(), which comes after the time was written */
+    uint64_t word = atomic_load_explicit(&b->at, memory_order_acquire);
+    if (word >> 32 == f->generation[slot] && ((uint32_t)word & ~BUNDLE_CLOSED) != 0)
+        *ret_started_usec = ((const volatile struct up_bundle *)b)->started_usec;
+    return true;
+}
+
 static void line_copy(char ret[RING_TEXT], const volatile char from[RING_TEXT])
 {
     size_t n = 0;

@@ -117,6 +117,8 @@ void front_progress(struct front *f, uint32_t slot, uint64_t *ret_done, uint64_t
 bool front_waiting(struct front *f, uint32_t slot);
 /* The worker has begun, and when by its own word (a look, which may be old at once); of a bundle, the one that has its turn. */
 bool front_running(struct front *f, uint32_t slot, uint64_t *ret_started_usec);
+/* The same of a bundle, and when its first one began. */
+bool front_running_bundle(struct front *f, uint32_t slot, uint64_t *ret_started_usec);
 
 /* The next completion, in order. 0, FRONT_NONE, FRONT_E_LIES. A slot is free again after its DONE or RECALLED was
  * given, when front_retire() is called: the data of DONE is the slot's. */

@@ -100,6 +100,22 @@ static void check_texts(const struct msg *msg)
 }
 
 /* What codec_decode() has looked through can be taken apart, and put together again. */
+static void check_ones(const struct msg_end *end)
+{
+    struct span left = end->output;
+    struct msg_one one;
+    uint8_t again[CODEC_ONE_SIZE];
+
+    for (uint32_t i = 0; end->state && end->n > 1 && i < end->n; i++) {
+        const char *at = left.data;
+
+        FUZZ_CHECK(codec_next_one(&left, &one) && one.output.data >= at + CODEC_ONE_SIZE && one.output.data + one.output.size == left.data);
+        one.output.data = NULL; /* only what goes before it is put */
+        FUZZ_CHECK(codec_put_one(&one, again) == again + CODEC_ONE_SIZE + one.output.size && memcmp(again, at, CODEC_ONE_SIZE) == 0);
+    }
+    FUZZ_CHECK(!end->state || end->n == 1 || left.size == 0);
+}
+
 static void check_records(const struct msg *msg, const struct frame *frame)
 {
     static uint8_t again[FRAME_MAX];
@@ -117,8 +133,9 @@ static void check_records(const struct msg *msg, const struct frame *frame)
             FUZZ_CHECK(memcmp(again, at, CODEC_ITEM_SIZE) == 0);
         } else {
             FUZZ_CHECK(codec_next_end(&body, &end) && codec_end_size(&end) == (size_t)(body.data - at));
-            codec_put_end(&end, again);
+            FUZZ_CHECK(codec_put_end(&end, again) == again + codec_end_size(&end));
             FUZZ_CHECK(memcmp(again, at, codec_end_size(&end)) == 0);
+            check_ones(&end);
         }
     }
     FUZZ_CHECK(body.size == 0);

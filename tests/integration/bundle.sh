@@ -126,6 +126,7 @@ for n in 1 2; do
         one "asked for while one hangs" asked
     else
         one "one that waits for the one behind it" meetings
+        one "slow all of a sudden" slow
     fi
     stop_wsd
 done

@@ -21,6 +21,7 @@
 #include <wsd/client.h>
 
 #define ROW     40u        /* jobs */
+#define SLOW    100u       /* in a row of such that are slow */
 #define ALONE   8u         /* of a row that need not be in a bundle: its first and its last ones */
 #define WARM    300u       /* numbers before it */
 #define TRIES   300u       /* until a row has gone in bundles */
@@ -44,6 +45,7 @@ struct item {
     bool accepted;
     unsigned ended, messages;
     enum wsd_job_state state;
+    char worker[32];
 };
 
 static struct wsd_client *client, *other;
@@ -297,8 +299,10 @@ static void on_done(struct wsd_call *call, int error, const struct wsd_job_info 
     n_open--;
     if (item->ended++)
         wrong(item, "ended twice");
-    if (!error)
+    if (!error) {
         item->state = info->state;
+        snprintf(item->worker, sizeof(item->worker), "%s", info->worker);
+    }
     if (error && (!item->refusable || item->accepted))
         wrong(item, "%s%s", item->accepted ? "accepted, and then: " : "", text);
     if (!error && is(item->input, "id"))
@@ -650,6 +654,35 @@ static void begin_meeting(void)
         odd[i] = words[i];
     }
     begin_row();
+}
+
+/* All are slow, where they were brief: no one of them takes so long that it would be noticed by itself. */
+static void begin_slow(void)
+{
+    for (size_t i = 0; i < SLOW; i++)
+        add_odd("late");
+    submit();
+}
+
+/* The second worker has not waited for the first one to come to the end of its bundle. */
+static void end_slow(void)
+{
+    bool both = false;
+
+    while (n_open)
+        process();
+    for (size_t i = 1; i < SLOW * 3 / 4; i++)
+        both |= strcmp(row[i].worker, row[0].worker) != 0;
+    if (!both)
+        wrong(row, "its worker %s runs all behind it, too", row[0].worker);
+    finish();
+}
+
+static int slow(void)
+{
+    snprintf(what, sizeof(what), "slow all of a sudden");
+    prove(begin_slow, end_slow, SLOW);
+    return 0;
 }
 
 static int meetings(void)
@@ -1214,7 +1247,7 @@ int main(int argc, char **argv)
     } cases[] = {
         {"numbers", numbers}, {"inside", inside}, {"odd", odd_ones},     {"crash", crash},   {"killed", killed}, {"meetings", meetings}, {"cancels", cancels},
         {"told", told},       {"asked", asked},      {"leaves", leaves}, {"stops", stops},   {"detached", detached}, {"unread", unread},
-        {"held", held},       {"maps", maps},        {"drained", drained},
+        {"held", held},       {"maps", maps},        {"drained", drained}, {"slow", slow},
     };
     const char *scale = getenv("TIME_SCALE"), *workers = getenv("WORKERS");
 

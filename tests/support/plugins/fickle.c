@@ -14,6 +14,7 @@
  *   hang [PATH]      until it is cancelled; PATH gets the process id first
  *   meet N, met N    the first one waits for the other one
  *   spawn            tasks, which other workers may run
+ *   late             takes two milliseconds
  *   id               its own
  *   rest             fails where anything lies behind its input, up to the next place for one */
 #include <wsd/plugin.h>
@@ -170,6 +171,13 @@ static int spawn(struct wsd_job *job, struct wsd_worker *self, const char *rest_
     return wsd_job_print(job, "%ld", WSD_CALL(fib, 15)) < 0;
 }
 
+static int late(struct wsd_job *job, struct wsd_worker *self, const char *rest_of_it)
+{
+    for (int i = 0; i < 20; i++)
+        rest();
+    return 0;
+}
+
 static int id(struct wsd_job *job, struct wsd_worker *self, const char *rest_of_it)
 {
     return wsd_job_write(job, job->id, sizeof(job->id)) < 0;
@@ -191,7 +199,7 @@ static const struct word {
 } words[] = {
     {"fail", fail},   {"crash", crash},     {"say", say},     {"progress", progress}, {"status", status}, {"big", big},    {"reserve", reserve},
     {"flush", flush}, {"open", open_file}, {"hang", hang}, {"meet", meet},         {"met", meets},     {"spawn", spawn},
-    {"id", id},       {"rest", look_behind},
+    {"id", id},       {"rest", look_behind},  {"late", late},
 };
 
 static int give_back(struct wsd_job *job)

@@ -207,6 +207,32 @@ START_TEST(several_end_in_one_record)
 }
 END_TEST
 
+/* An output callback that has the next frame handled, the last one, before its own item is told its end. */
+static int on_output_looks_on(struct wsd_call *call, const void *data, size_t size, void *userdata)
+{
+    while (!n_done)
+        ck_assert_int_eq(wsd_client_wait(client, 5 * SECOND), 0);
+    return 0;
+}
+
+START_TEST(the_last_frame_in_the_midst_of_one)
+{
+    const struct wsd_callbacks looks = {.size = sizeof(looks), .output = on_output_looks_on, .done = on_done};
+    struct wsd_batch *batch = open_batch(0);
+    const struct wsd_item item = {.size = sizeof(item), .input = "input", .input_size = 5};
+    struct wsd_call *call;
+
+    ck_assert_int_eq(wsd_batch_submit(batch, &item, &looks, &call), 0);
+    add(batch, "two");
+    expect_array(2);
+    send_ends(&(struct msg_end){.index = 0, .n = 1, .state = 5, .output = {"one", 3}}, 1, false);
+    send_ends(&(struct msg_end){.index = 1, .n = 1, .state = 5}, 1, true);
+    process(2);
+    ck_assert_uint_eq(n_succeeded, 2);
+    wsd_batch_free(batch);
+}
+END_TEST
+
 START_TEST(ids_count_up)
 {
     struct wsd_batch *batch = open_batch(0);
@@ -767,6 +793,7 @@ int main(void)
     tcase_set_timeout(old, 60);
     tcase_add_test(tcase, items_leave_together_and_end_apart);
     tcase_add_test(tcase, several_end_in_one_record);
+    tcase_add_test(tcase, the_last_frame_in_the_midst_of_one);
     tcase_add_test(tcase, ids_count_up);
     tcase_add_test(tcase, refusals_are_told_to_each);
     tcase_add_test(tcase, what_fills_a_frame_leaves_at_once);

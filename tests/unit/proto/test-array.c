@@ -265,7 +265,7 @@ static struct msg_end several(uint32_t n, uint32_t says, char ret[static 64 * (C
     uint8_t *at = (uint8_t *)ret;
 
     for (uint32_t i = 0; i < n; i++)
-        at = codec_put_one(&(struct msg_one){.later_usec = i, .run_usec = UINT32_MAX - i, .cpu_usec = 7, .output = {"abcdef" + i % 4, 3}}, at);
+        at = codec_put_one(&(struct msg_one){.later_usec = i, .run_usec = UINT32_MAX - i, .cpu_usec = 7, .output = {&"abcdef"[i % 4], 3}}, at);
     return (struct msg_end){.index = 9, .n = says, .state = CODEC_STATE_FINAL, .attempts = 1, .queued_usec = 5, .worker = span("1.2"),
                             .output = {ret, (size_t)(at - (uint8_t *)ret)}};
 }
@@ -285,7 +285,7 @@ START_TEST(a_record_for_several_survives)
     for (uint32_t i = 0; i < 40; i++) {
         ck_assert(codec_next_one(&left, &one));
         ck_assert(one.later_usec == i && one.run_usec == UINT32_MAX - i && one.cpu_usec == 7 && one.output.size == 3);
-        ck_assert_mem_eq(one.output.data, "abcdef" + i % 4, 3);
+        ck_assert_mem_eq(one.output.data, &"abcdef"[i % 4], 3);
     }
     ck_assert(!left.size && !codec_next_one(&left, &one));
 }
