@@ -65,46 +65,46 @@ static uint64_t do_plain(struct wsd_worker *self, int n)
 }
 
 /* The queens of the field's benchmarks, and of anchors.md: a look at each column. A placement is a task; the columns
- * behind it are looked at meanwhile, so that spawn and sync are two ends of one call, as in fib. */
-WSD_TASK_DECL_5(uint64_t, place, int, int, uint32_t, uint32_t, uint32_t);
+ * behind it are looked at meanwhile, so that spawn and sync are two ends of one call, as in fib. The size of the board is
+ * a constant, as gcc makes it one in serial C. */
+WSD_TASK_DECL_4(uint64_t, place, int, uint32_t, uint32_t, uint32_t);
 
-static uint64_t place_from(struct wsd_worker *self, int n, int row, uint32_t columns, uint32_t left, uint32_t right,
-                           int i)
+static uint64_t place_from(struct wsd_worker *self, int row, uint32_t columns, uint32_t left, uint32_t right, int i)
 {
-    while (i < n && (columns | left | right) & 1u << i)
+    while (i < QUEENS_N && (columns | left | right) & 1u << i)
         i++;
-    if (i == n)
+    if (i == QUEENS_N)
         return 0;
     uint32_t bit = 1u << i;
-    WSD_SPAWN(place, n, row + 1, columns | bit, (left | bit) << 1, (right | bit) >> 1);
-    uint64_t found = place_from(self, n, row, columns, left, right, i + 1);
+    WSD_SPAWN(place, row + 1, columns | bit, (left | bit) << 1, (right | bit) >> 1);
+    uint64_t found = place_from(self, row, columns, left, right, i + 1);
     return found + WSD_SYNC(place);
 }
 
-WSD_TASK_IMPL_5(uint64_t, place, int, n, int, row, uint32_t, columns, uint32_t, left, uint32_t, right)
+WSD_TASK_IMPL_4(uint64_t, place, int, row, uint32_t, columns, uint32_t, left, uint32_t, right)
 {
-    return row == n ? 1 : place_from(self, n, row, columns, left, right, 0);
+    return row == QUEENS_N ? 1 : place_from(self, row, columns, left, right, 0);
 }
 
-static uint64_t do_nqueens(struct wsd_worker *self, int n)
+static uint64_t do_nqueens(struct wsd_worker *self)
 {
-    return WSD_CALL(place, n, 0, 0, 0, 0);
+    return WSD_CALL(place, 0, 0, 0, 0);
 }
 
 /* The same with two loops, as it is mostly written: spawn all, then join all. When the second loop ends, no processor
  * can foretell. */
-WSD_TASK_5(uint64_t, place_loops, int, n, int, row, uint32_t, columns, uint32_t, left, uint32_t, right)
+WSD_TASK_4(uint64_t, place_loops, int, row, uint32_t, columns, uint32_t, left, uint32_t, right)
 {
     unsigned spawned = 0;
     uint64_t found = 0;
 
-    if (row == n)
+    if (row == QUEENS_N)
         return 1;
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; i < QUEENS_N; i++) {
         uint32_t bit = 1u << i;
         if ((columns | left | right) & bit)
             continue;
-        WSD_SPAWN(place_loops, n, row + 1, columns | bit, (left | bit) << 1, (right | bit) >> 1);
+        WSD_SPAWN(place_loops, row + 1, columns | bit, (left | bit) << 1, (right | bit) >> 1);
         spawned++;
     }
     while (spawned--)
@@ -112,9 +112,9 @@ WSD_TASK_5(uint64_t, place_loops, int, n, int, row, uint32_t, columns, uint32_t,
     return found;
 }
 
-static uint64_t do_nqueens_loops(struct wsd_worker *self, int n)
+static uint64_t do_nqueens_loops(struct wsd_worker *self)
 {
-    return WSD_CALL(place_loops, n, 0, 0, 0, 0);
+    return WSD_CALL(place_loops, 0, 0, 0, 0);
 }
 
 /* The same tree from bit to bit: a third of the work a task, so a harder test of the engine. */
@@ -135,9 +135,9 @@ WSD_TASK_4(uint64_t, place_bit, uint32_t, all, uint32_t, columns, uint32_t, left
     return found;
 }
 
-static uint64_t do_nqueens_bits(struct wsd_worker *self, int n)
+static uint64_t do_nqueens_bits(struct wsd_worker *self)
 {
-    return WSD_CALL(place_bit, (1u << n) - 1, 0, 0, 0);
+    return WSD_CALL(place_bit, (1u << QUEENS_N) - 1, 0, 0, 0);
 }
 
 WSD_TASK_3(uint64_t, visit, const struct tree *, tree, const struct node *, parent, uint32_t, index)

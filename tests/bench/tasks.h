@@ -12,9 +12,9 @@ struct bench_tasks {
     uint64_t (*fib)(struct wsd_worker *self, int n);
     uint64_t (*fib_plain)(struct wsd_worker *self, int n); /* wsd_spawn() and wsd_sync(), without macros */
     uint64_t (*fib_table)(struct wsd_worker *self, int n); /* self->ops, as another language would */
-    uint64_t (*nqueens)(struct wsd_worker *self, int n);
-    uint64_t (*nqueens_loops)(struct wsd_worker *self, int n); /* spawns all of a row, then joins all */
-    uint64_t (*nqueens_bits)(struct wsd_worker *self, int n);
+    uint64_t (*nqueens)(struct wsd_worker *self);
+    uint64_t (*nqueens_loops)(struct wsd_worker *self); /* spawns all of a row, then joins all */
+    uint64_t (*nqueens_bits)(struct wsd_worker *self);
     uint64_t (*uts)(struct wsd_worker *self, const char *tree);
     uint64_t (*loop)(struct wsd_worker *self, uint64_t n, uint64_t rounds);
     uint64_t (*hidden)(struct wsd_worker *self); /* spawn 1 ms, spawn 50 ms, run 50 ms, sync, sync: in ns */

@@ -97,17 +97,17 @@ static void run_table(struct root *r, struct wsd_worker *self)
 
 static void run_bits(struct root *r, struct wsd_worker *self)
 {
-    r->result = tasks->nqueens_bits(self, r->n);
+    r->result = tasks->nqueens_bits(self);
 }
 
 static void run_nqueens(struct root *r, struct wsd_worker *self)
 {
-    r->result = tasks->nqueens(self, r->n);
+    r->result = tasks->nqueens(self);
 }
 
 static void run_loops(struct root *r, struct wsd_worker *self)
 {
-    r->result = tasks->nqueens_loops(self, r->n);
+    r->result = tasks->nqueens_loops(self);
 }
 
 static void run_uts(struct root *r, struct wsd_worker *self)
@@ -154,8 +154,7 @@ static void bench_fib(void)
 
 static void bench_nqueens(void)
 {
-    struct root r = {.fn = run_nqueens, .n = QUEENS_N}, b = {.fn = run_bits, .n = QUEENS_N},
-                l = {.fn = run_loops, .n = QUEENS_N};
+    struct root r = {.fn = run_nqueens}, b = {.fn = run_bits}, l = {.fn = run_loops};
 
     say(with("n=13"), "ms", best(&r, BEST_OF) / 1e6);
     say(with("n=13,form=loops"), "ms", best(&l, BEST_OF) / 1e6);
