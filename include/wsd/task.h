@@ -260,7 +260,11 @@ static inline void wsd_task_back_(struct wsd_worker *self, struct wsd_task *top)
 }
 
 #define wsd_task_know_  wsd_task_back_
-#define wsd_task_args_  WSD_DATA_
+
+static inline void wsd_task_both_(const struct wsd_worker *self)
+{
+    (void)self;
+}
 
 #else
 
@@ -268,17 +272,9 @@ static inline void wsd_task_back_(struct wsd_worker *self, struct wsd_task *top)
  * limits small tasks, one a cycle. What lay there may have been an argument, of any type. */
 typedef uintptr_t __attribute__((may_alias)) wsd_word_;
 
-/* To gcc it is not said: it would move the store far away, and a thousand spawns take 1.16 instead of 0.97 ns each. With
- * clang they take 0.93 instead of 1.4. */
-#ifdef __clang__
-#define WSD_SELDOM_(x) WSD_UNLIKELY_(x)
-#else
-#define WSD_SELDOM_(x) (x)
-#endif
-
 static inline void wsd_task_type_(struct wsd_task *task, const struct wsd_task_type *type)
 {
-    if (WSD_SELDOM_(*(const wsd_word_ *)&task->word != (uintptr_t)type))
+    if (WSD_UNLIKELY_(*(const wsd_word_ *)&task->word != (uintptr_t)type))
         task->word = (uintptr_t)type;
 }
 
@@ -311,28 +307,36 @@ static inline bool wsd_task_shared_(const struct wsd_worker *self, const struct 
 
 #else
 
-/* gcc takes an asm that writes to memory for a store to anything, and forgets what it knew of top: 0.9 instead of 0.8 ns a call of fib. So
- * the asms only read, and a bound is read by a volatile access, which is not moved before a volatile asm. */
+/* gcc takes an asm that writes to memory for a store to anything, and forgets what it knew of top: 0.9 instead of 0.8 ns a
+ * call of fib. So the asms only read. They ask, too: what they read keeps its place among them, they read it in memory, and
+ * a bound takes no register. */
 static inline bool wsd_task_push_(struct wsd_worker *self, struct wsd_task *task, const struct wsd_task_type *type,
                                   uint32_t size)
 {
+    bool ask;
+
     wsd_task_type_(task, type);
     /* the slot, then top: reading it as it was keeps its next value behind */
     __asm__ volatile("" : : "m"(self->top), "m"(WSD_TASK_WHOLE_(task)));
     self->top = wsd_task_at_(task, size);
-    __asm__ volatile("" : : "m"(self->top)); /* top, then hi; nor may top be kept back */
-    return task >= *(struct wsd_task *volatile *)&self->hi;
+    /* top, then hi; nor may top be kept back. task >= hi */
+    __asm__ volatile("cmp {%2, %1|%1, %2}" : "=@ccae"(ask) : "r"(task), "m"(self->hi), "m"(self->top));
+    return ask;
 }
 
 static inline void wsd_task_top_(struct wsd_worker *self, struct wsd_task *top)
 {
     self->top = top;
-    __asm__ volatile("" : : "m"(self->top)); /* top, then lo; membarrier has the CPU do the same */
+    __asm__ volatile("" : : "m"(self->top));
 }
 
 static inline bool wsd_task_shared_(const struct wsd_worker *self, const struct wsd_task *task)
 {
-    return task < *(struct wsd_task *const volatile *)&self->lo;
+    bool ask;
+
+    /* top, then lo; membarrier has the CPU do the same. task < lo */
+    __asm__ volatile("cmp {%2, %1|%1, %2}" : "=@ccb"(ask) : "r"(task), "m"(self->lo), "m"(self->top));
+    return ask;
 }
 
 #endif
@@ -351,17 +355,13 @@ static inline void wsd_task_know_(struct wsd_worker *self, struct wsd_task *top)
 }
 
 #define wsd_task_back_  wsd_task_know_
-#define wsd_task_args_  WSD_DATA_
+
+static inline void wsd_task_both_(const struct wsd_worker *self)
+{
+    (void)self;
+}
 
 #else
-
-/* The arguments of a task with a result, for its sync. gcc is not to know that they are those of a spawn above: it would
- * keep them in registers meanwhile, at the cost of what has to be saved for it: 0.72 against 0.67 ns a call of fib. */
-static inline void *wsd_task_args_(struct wsd_task *task)
-{
-    __asm__("" : "+r"(task));
-    return WSD_DATA_(task);
-}
 
 /* A macro: of a function gcc would throw the condition away before it is inlined. */
 #define wsd_task_know_(self, top_is)                                                                                   \
@@ -370,11 +370,18 @@ static inline void *wsd_task_args_(struct wsd_task *task)
             __builtin_unreachable();                                                                                   \
     } while (0)
 
-/* What was called has returned. A store that changes nothing, and spares gcc a load that would have to wait for the
- * last store of the callee: 1.4 against 0.9 ns a call of fib. */
+/* What a sync without result has run has returned. A store that changes nothing, and is gone where the child was inlined;
+ * else it spares gcc a load that would have to wait for the last store of the callee. */
 static inline void wsd_task_back_(struct wsd_worker *self, struct wsd_task *top)
 {
     self->top = top;
+}
+
+/* Here the two ways of such a sync meet. With top in a register on both of them, gcc keeps it in one from one sync of a
+ * loop to the next. */
+static inline void wsd_task_both_(const struct wsd_worker *self)
+{
+    __asm__ volatile("" : : "r"(self->top));
 }
 
 #endif
@@ -474,14 +481,13 @@ static inline void wsd_sync(struct wsd_worker *self)
 
     wsd_task_top_(self, task);
     if (WSD_UNLIKELY_(wsd_task_shared_(self, task))) {
-        if (wsd_task_done_(self, next))
-            task = next;
-        else
-            task = (wsd_plain_slow_(self, task), self->top); /* next at the last of those */
+        if (!wsd_task_done_(self, next))
+            wsd_plain_slow_(self, task); /* top is next at the last of those */
     } else {
         wsd_plain_run_(self, task);
+        wsd_task_back_(self, task);
     }
-    wsd_task_back_(self, task);
+    wsd_task_both_(self);
 }
 
 /* Runs body over begin <= i < end, in pieces of at most grain that may run in parallel and in any order; returns when
@@ -666,7 +672,7 @@ static inline constexpr int wsd_level_of_(void (*)(void))
     {                                                                                                                  \
         struct wsd_task *wsd_t_ = self->top;                                                                           \
         type wsd_value_ = name##_wsd_next(self WSD_LEVEL_, wsd_t_ WSD_PASS_##n##_);                                    \
-        wsd_task_back_(self, wsd_t_);                                                                                  \
+        wsd_task_know_(self, wsd_t_);                                                                                  \
         return wsd_value_;                                                                                             \
     }                                                                                                                  \
     WSD_TASK_SLOW_ type name##_wsd_slow(struct wsd_worker *self, struct wsd_task *wsd_t_)                              \
@@ -684,7 +690,7 @@ static inline constexpr int wsd_level_of_(void (*)(void))
         wsd_task_top_(self, wsd_t_);                                                                                   \
         if (WSD_UNLIKELY_(wsd_task_shared_(self, wsd_t_)))                                                             \
             return name##_wsd_slow(self, wsd_t_);                                                                      \
-        struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)wsd_task_args_(wsd_t_);                             \
+        struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
         (void)wsd_p_;                                                                                                  \
         /* No wsd_task_back_(): the last call of most tasks, which gcc makes a loop of where nothing follows. */       \
         return WSD_SAME_(name)(self WSD_LEVEL_, wsd_t_ WSD_LOAD_##n##_);                                               \
@@ -736,7 +742,7 @@ static inline constexpr int wsd_level_of_(void (*)(void))
     {                                                                                                                  \
         struct wsd_task *wsd_t_ = self->top;                                                                           \
         name##_wsd_enter(self, wsd_t_ WSD_PASS_##n##_);                                                                \
-        wsd_task_back_(self, wsd_t_);                                                                                  \
+        wsd_task_know_(self, wsd_t_);                                                                                  \
     }                                                                                                                  \
     WSD_TASK_SLOW_ void name##_wsd_slow(struct wsd_worker *self, struct wsd_task *wsd_t_)                              \
     {                                                                                                                  \
@@ -752,16 +758,15 @@ static inline constexpr int wsd_level_of_(void (*)(void))
         struct wsd_task *wsd_t_ = wsd_task_at_(wsd_next_, -(ptrdiff_t)WSD_SLOT_(struct name##_wsd_args));              \
         wsd_task_top_(self, wsd_t_);                                                                                   \
         if (WSD_UNLIKELY_(wsd_task_shared_(self, wsd_t_))) {                                                           \
-            if (wsd_task_done_(self, wsd_next_))                                                                       \
-                wsd_t_ = wsd_next_;                                                                                    \
-            else                                                                                                       \
-                wsd_t_ = (name##_wsd_slow(self, wsd_t_), self->top); /* wsd_next_ at the last of them */               \
+            if (!wsd_task_done_(self, wsd_next_))                                                                      \
+                name##_wsd_slow(self, wsd_t_); /* top is wsd_next_ at the last of them */                              \
         } else {                                                                                                       \
             struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                              \
             (void)wsd_p_;                                                                                              \
             name##_wsd_enter(self, wsd_t_ WSD_LOAD_##n##_);                                                            \
+            wsd_task_back_(self, wsd_t_);                                                                              \
         }                                                                                                              \
-        wsd_task_back_(self, wsd_t_);                                                                                  \
+        wsd_task_both_(self);                                                                                          \
     }                                                                                                                  \
     WSD_STATIC_ASSERT_(1, "")
 
