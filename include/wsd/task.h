@@ -327,15 +327,14 @@ static inline bool wsd_task_push_(struct wsd_worker *self, struct wsd_task *task
 static inline void wsd_task_top_(struct wsd_worker *self, struct wsd_task *top)
 {
     self->top = top;
-    __asm__ volatile("" : : "m"(self->top));
+    __asm__ volatile("" : : "m"(self->top)); /* top, then lo; membarrier has the CPU do the same */
 }
 
 static inline bool wsd_task_shared_(const struct wsd_worker *self, const struct wsd_task *task)
 {
     bool ask;
 
-    /* top, then lo; membarrier has the CPU do the same. task < lo */
-    __asm__ volatile("cmp {%2, %1|%1, %2}" : "=@ccb"(ask) : "r"(task), "m"(self->lo), "m"(self->top));
+    __asm__ volatile("cmp {%2, %1|%1, %2}" : "=@ccb"(ask) : "r"(task), "m"(self->lo)); /* task < lo */
     return ask;
 }
 

@@ -33,6 +33,74 @@ static void check_fib(struct pool *pool)
 
 static const uint32_t sizes[] = {1, 2, 4, 16};
 
+/* A worker without a pool: what the inline code asks, and when. A plugin that was built today asks later engines so. */
+static unsigned asked;
+
+static void ask_spawn(struct wsd_worker *self, struct wsd_task *task)
+{
+    (void)self;
+    (void)task;
+    asked++;
+}
+
+static struct wsd_task *ask_sync(struct wsd_worker *self, struct wsd_task *task, const struct wsd_task_type *type)
+{
+    (void)self;
+    (void)task;
+    (void)type;
+    asked++;
+    return NULL;
+}
+
+static void count_plain(struct wsd_worker *self, void *arg)
+{
+    (void)self;
+    ++*(unsigned *)arg;
+}
+
+WSD_VOID_TASK_1(count_void, unsigned *, runs)
+{
+    ++*runs;
+}
+
+START_TEST(the_pool_is_asked_at_the_bounds_and_not_beside_them)
+{
+    static const struct wsd_task_ops ops = {.size = sizeof(ops), .spawn = ask_spawn, .sync = ask_sync};
+    uintptr_t slots[64] = {0};
+    struct wsd_worker w = {.size = sizeof(w), .ops = &ops}, *self = &w;
+    unsigned runs = 0;
+
+    for (int form = 0; form < 3; form++) {
+        for (int beside = -1; beside <= 1; beside++) {
+            struct wsd_task *at = (struct wsd_task *)(void *)&slots[16];
+
+            w.top = at;
+            w.hi = (struct wsd_task *)(void *)&slots[16 - beside];
+            w.lo = w.hi;
+            asked = 0;
+            if (form == 0)
+                WSD_SPAWN(fib, 1);
+            else if (form == 1)
+                WSD_SPAWN(count_void, &runs);
+            else
+                wsd_spawn(self, count_plain, &runs);
+            ck_assert_uint_eq(asked, beside >= 0);
+            ck_assert(w.top > at);
+            asked = 0;
+            if (form == 0)
+                ck_assert_int_eq(WSD_SYNC(fib), 1);
+            else if (form == 1)
+                WSD_SYNC(count_void);
+            else
+                wsd_sync(self);
+            ck_assert_uint_eq(asked, beside < 0);
+            ck_assert_ptr_eq(w.top, at);
+        }
+    }
+    ck_assert_uint_eq(runs, 6);
+}
+END_TEST
+
 START_TEST(fib_is_right_on_any_number_of_workers)
 {
     struct pool *pool = new_pool(sizes[_i]);
@@ -579,6 +647,7 @@ int main(void)
     TCase *t = tcase_create("task");
 
     tcase_set_timeout(t, 120);
+    tcase_add_test(t, the_pool_is_asked_at_the_bounds_and_not_beside_them);
     tcase_add_loop_test(t, fib_is_right_on_any_number_of_workers, 0, 4);
     tcase_add_loop_test(t, fib_is_right_pinned_to_one_cpu, 0, 4);
     tcase_add_loop_test(t, fib_is_right_without_membarrier, 0, 4);
