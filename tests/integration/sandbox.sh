@@ -68,7 +68,7 @@ if [ "$(ulimit -H -c)" = unlimited ]; then
     start '[executor]\ncore-size = unlimited\n' || exit 1
     check "a crash is told" expect_exit 70 wsctl submit crash:segv
     written() {
-      readelf -n /core | grep -q SIGINFO && [ -z "$(pgrep -P "$WSD_PID")" ]
+      readelf -n /core >"$WORK/notes" && grep -q SIGINFO "$WORK/notes" && [ -z "$(pgrep -P "$WSD_PID")" ]
     }
     check "and leaves a core" wait_until written
     stop_here
