@@ -261,11 +261,6 @@ static inline void wsd_task_back_(struct wsd_worker *self, struct wsd_task *top)
 
 #define wsd_task_know_  wsd_task_back_
 
-static inline void wsd_task_both_(const struct wsd_worker *self)
-{
-    (void)self;
-}
-
 #else
 
 /* Whose the slot is. One type mostly follows itself, and a load is cheaper than a store: what stores go through is what
@@ -355,11 +350,6 @@ static inline void wsd_task_know_(struct wsd_worker *self, struct wsd_task *top)
 
 #define wsd_task_back_  wsd_task_know_
 
-static inline void wsd_task_both_(const struct wsd_worker *self)
-{
-    (void)self;
-}
-
 #else
 
 /* A macro: of a function gcc would throw the condition away before it is inlined. */
@@ -376,15 +366,19 @@ static inline void wsd_task_back_(struct wsd_worker *self, struct wsd_task *top)
     self->top = top;
 }
 
-/* Here the two ways of such a sync meet. With top in a register on both of them, gcc keeps it in one from one sync of a
- * loop to the next. */
+#endif
+#endif
+
+/* Here the two ways of a sync without result meet. With top in a register on both of them, gcc keeps it in one from one
+ * sync of a loop to the next. */
 static inline void wsd_task_both_(const struct wsd_worker *self)
 {
+#if WSD_TASK_ATOMIC_ || defined(__clang__)
+    (void)self;
+#else
     __asm__ volatile("" : : "r"(self->top));
+#endif
 }
-
-#endif
-#endif
 
 /* A spawn was told to ask. Afterwards top is where it was before, if the stack is full and the child has run. */
 WSD_TASK_SLOW_ void wsd_task_pushed_(struct wsd_worker *self, struct wsd_task *task)
