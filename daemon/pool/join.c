@@ -426,7 +426,8 @@ static void task_spawn_word(struct wsd_worker *self, wsd_word_fn *fn, uint64_t a
 
     word->fn = fn;
     word->value = arg;
-    if (WSD_UNLIKELY_(wsd_task_push_(self, t, &word_type, WSD_SLOT_(struct word))))
+    wsd_task_type_(t, &word_type);
+    if (WSD_UNLIKELY_(wsd_task_push_(self, t, WSD_SLOT_(struct word))))
         task_spawn(self, t);
 }
 

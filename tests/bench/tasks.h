@@ -16,7 +16,7 @@ struct bench_tasks {
     uint64_t (*nqueens_loops)(struct wsd_worker *self); /* spawns all of a row, then joins all */
     uint64_t (*nqueens_bits)(struct wsd_worker *self);
     uint64_t (*uts)(struct wsd_worker *self, const char *tree);
-    uint64_t (*loop)(struct wsd_worker *self, uint64_t n, uint64_t rounds);
+    uint64_t (*loops[4])(struct wsd_worker *self, uint64_t n, uint64_t rounds); /* 16 bytes of code apart */
     uint64_t (*hidden)(struct wsd_worker *self); /* spawn 1 ms, spawn 50 ms, run 50 ms, sync, sync: in ns */
 };
 
