@@ -6,6 +6,7 @@
  * Does not notice a block that is shorter than the drift. */
 #include "host/cputime.h"
 
+#include <stdbool.h>
 #include <time.h>
 
 #include "base/ticks.h"
@@ -21,6 +22,8 @@ static _Thread_local struct {
     uint64_t rate;                  /* of a tick, by the last two of those; 0: they did not go together */
     uint64_t span;                  /* so many ticks it is good for, after a reading */
     uint64_t last, last_wall;       /* the last that were told */
+    uint64_t untold;                /* of the kernel's: what cputime_slept() has left out */
+    bool slept, woken;              /* since the last reading; since the last real one */
 } anchor __attribute__((tls_model("initial-exec")));
 
 static _Thread_local uint64_t recent __attribute__((tls_model("initial-exec"))); /* CLOCK_MONOTONIC; 0: too long ago */
@@ -42,9 +45,31 @@ static void set_rate(uint64_t nsec, uint64_t ticks)
     anchor.span = anchor.rate && rate - before + before / 8 <= before / 4 ? RATE(CPUTIME_DRIFT_NSEC) / rate : 0;
 }
 
+/* What there is beyond the time since it woke is of the sleep. */
+static uint64_t read_cpu(uint64_t wall)
+{
+    uint64_t cpu = read_nsec(CLOCK_THREAD_CPUTIME_ID) - anchor.untold, most = anchor.cpu + (wall - anchor.wall);
+
+    if (anchor.woken && cpu > most) {
+        anchor.untold += cpu - most;
+        cpu = most;
+    }
+    anchor.woken = false;
+    return cpu;
+}
+
+static void wake(void)
+{
+    anchor.slept = false;
+    anchor.woken = true;
+    anchor.ticks = ticks_now();
+    anchor.wall = read_nsec(CLOCK_MONOTONIC);
+    anchor.cpu = anchor.last;
+}
+
 static void read_all(void)
 {
-    uint64_t ticks = ticks_now(), wall = read_nsec(CLOCK_MONOTONIC);
+    uint64_t ticks = ticks_now(), wall = read_nsec(CLOCK_MONOTONIC), cpu = read_cpu(wall);
 
     if (wall - anchor.base_wall >= CPUTIME_DRIFT_NSEC / 2) { /* of less, the readings themselves are too much */
         set_rate(wall - anchor.base_wall, ticks - anchor.base_ticks);
@@ -53,7 +78,7 @@ static void read_all(void)
     }
     anchor.wall = wall;
     anchor.ticks = ticks;
-    anchor.cpu = read_nsec(CLOCK_THREAD_CPUTIME_ID);
+    anchor.cpu = cpu;
 }
 
 uint64_t cputime_at(uint64_t wall_nsec)
@@ -67,6 +92,8 @@ uint64_t cputime_at(uint64_t wall_nsec)
 
 uint64_t cputime_nsec(uint64_t *ret_wall_nsec)
 {
+    if (anchor.slept)
+        wake();
     uint64_t ticks = ticks_now() - anchor.ticks, wall = anchor.wall + (ticks * anchor.rate >> RATE_SHIFT);
 
     if (ticks >= anchor.span) {
@@ -91,4 +118,10 @@ uint64_t cputime_recent_nsec(void)
 void cputime_stale(void)
 {
     recent = 0;
+}
+
+void cputime_slept(void)
+{
+    cputime_stale();
+    anchor.slept = anchor.span > 0;
 }

@@ -19,6 +19,7 @@
 #define STACK_DEFAULT ((size_t)8 * 1024 * 1024)
 /* Below each stack; not one page: so that an array of some size does not reach beyond it. Address space only. */
 #define STACK_GUARD ((size_t)1024 * 1024)
+#define FETCH_MAX   4u /* workers whose lines are fetched ahead */
 
 static void end(struct pool *pool)
 {
@@ -33,6 +34,24 @@ static void sleep_done(const struct pool_source *source, struct event_set *set)
 {
     if (source->done)
         source->done(source->context, set);
+}
+
+/* What the search is going to look at. After a sleep each line of it is a miss, and so all are under way at once. */
+static void fetch(const struct worker *w)
+{
+    const struct pool *pool = w->pool;
+    uint32_t n = MIN(atomic_load_explicit(&pool->victims, memory_order_acquire), FETCH_MAX);
+
+    for (const char *at = (const char *)w; at < (const char *)(w + 1); at += CACHE_LINE)
+        __builtin_prefetch(at, 1);
+    for (const char *at = (const char *)&pool->injector; at < (const char *)&pool->close_lock; at += CACHE_LINE)
+        __builtin_prefetch(at, 1);
+    __builtin_prefetch(pool->active);
+    for (uint32_t i = 0; i < n; i++) {
+        __builtin_prefetch(&pool->all[i]->batch);
+        __builtin_prefetch(&pool->all[i]->ready);
+        __builtin_prefetch((const void *)&pool->all[i]->deque.word);
+    }
 }
 
 /* Sleeps until there may be work. False: the pool has ended. Comes in as a searcher, goes out as none. */
@@ -77,6 +96,7 @@ static bool park(struct worker *w)
     COUNT(w, parks);
     trace_event(w, TRACE_SLEEP, TRACE_NOBODY);
     event_set_wait(&set, p->shared);
+    fetch(w);
     sleep_done(source, &set);
     trace_event(w, TRACE_SLEEP | TRACE_END, TRACE_NOBODY);
     COUNT(w, wakeups);

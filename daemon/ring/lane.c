@@ -342,7 +342,7 @@ static void text_put(char *to, const char *text)
     to[n] = 0;
 }
 
-void lane_back_answer(struct lane_back *b, uint32_t slot, uint32_t generation, uint32_t output_at, const struct lane_answer *a)
+bool lane_back_answer(struct lane_back *b, uint32_t slot, uint32_t generation, uint32_t output_at, const struct lane_answer *a)
 {
     struct lane_slot *s = &b->memory->slots[slot];
     uint64_t word = ring_word(generation, LANE_RUNNING);
@@ -360,7 +360,8 @@ void lane_back_answer(struct lane_back *b, uint32_t slot, uint32_t generation, u
     /* release: partner is the acquire load in lane_client_ended() */
     if (atomic_compare_exchange_strong_explicit(&s->state, &word, ring_word(generation, LANE_DONE),
                                                 memory_order_acq_rel, memory_order_relaxed))
-        event_notify(&b->memory->done, 1, true);
+        return event_notify(&b->memory->done, 1, true);
+    return false;
 }
 
 uint32_t lane_back_credit(const struct lane_back *b)

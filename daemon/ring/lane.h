@@ -214,8 +214,9 @@ int lane_back_read(struct lane_back *b, uint32_t slot, struct lane_request *ret)
 /* The call that has its turn is over, and well: the next one has it now. False: there is none, or the client has closed them or wants
  * them cancelled: lane_back_answer(). */
 bool lane_back_turn(struct lane_back *b, uint32_t slot, struct lane_request *q, const struct lane_end *end, const void *output);
-/* The answer of the call that has its turn; RUNNING -> DONE, and the client is woken. Nothing happens where wsd has judged already. */
-void lane_back_answer(struct lane_back *b, uint32_t slot, uint32_t generation, uint32_t output_at, const struct lane_answer *a);
+/* The answer of the call that has its turn; RUNNING -> DONE, and the client is woken: whether it slept. Nothing happens where wsd has judged
+ * already. */
+bool lane_back_answer(struct lane_back *b, uint32_t slot, uint32_t generation, uint32_t output_at, const struct lane_answer *a);
 uint32_t lane_back_credit(const struct lane_back *b);
 bool lane_back_allowed(const struct lane_back *b, uint32_t bind); /* any number */
 

@@ -98,6 +98,41 @@ START_TEST(the_recent_one_is_kept_until_it_is_stale)
 }
 END_TEST
 
+/* Of what a thread does after it has slept, neither the sleep nor what the kernel spent on it is told. */
+START_TEST(after_a_sleep_no_reading_is_the_kernels_own)
+{
+    uint64_t wall, told = 0, real = 0;
+    unsigned n_real = 0;
+
+    glass = as_it_is;
+    for (int i = 0; i < 1000; i++)
+        cputime_nsec(&wall); /* it knows how long a tick is */
+    for (int i = 0; i < 2000; i++) {
+        usleep(50);
+        cputime_slept();
+        unsigned readings = n_readings;
+        uint64_t before = clock_nsec(CLOCK_MONOTONIC), begin = cputime_nsec(&wall), after = clock_nsec(CLOCK_MONOTONIC);
+        uint64_t kernels = clock_nsec(CLOCK_THREAD_CPUTIME_ID), until = wall + (uint64_t)(i % 60) * 1000;
+
+        ck_assert_uint_ge(wall + CPUTIME_DRIFT_NSEC, before);
+        ck_assert_uint_le(wall, after + CPUTIME_DRIFT_NSEC);
+        n_real += n_readings - readings;
+        do
+            cputime_nsec(&wall);
+        while (wall < until);
+        uint64_t end = cputime_nsec(&wall);
+        kernels = clock_nsec(CLOCK_THREAD_CPUTIME_ID) - kernels;
+        ck_assert_uint_le(end - begin, kernels + 2 * CPUTIME_DRIFT_NSEC);
+        ck_assert_uint_ge(end - begin + 2 * CPUTIME_DRIFT_NSEC, kernels);
+        told += end - begin;
+        real += kernels;
+    }
+    ck_assert_uint_lt(n_real, 100);
+    ck_assert_uint_lt(told, real + real / 4);
+    ck_assert_uint_gt(told, real - real / 4);
+}
+END_TEST
+
 /* Each quarter of a millisecond or two something else: faster, half as fast, ahead by a second or by little, behind. */
 static uint64_t odd(uint64_t ticks)
 {
@@ -137,6 +172,7 @@ int main(void)
     tcase_add_test(t, readings_are_those_of_the_kernel);
     tcase_add_test(t, few_of_them_are_the_kernels_own);
     tcase_add_test(t, the_recent_one_is_kept_until_it_is_stale);
+    tcase_add_test(t, after_a_sleep_no_reading_is_the_kernels_own);
     tcase_add_test(t, odd_ticks_lead_astray_by_twice_the_drift_at_most);
     suite_add_tcase(s, t);
     SRunner *r = srunner_create(s);

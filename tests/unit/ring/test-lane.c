@@ -92,12 +92,12 @@ static bool turn(uint32_t slot, struct lane_request *q, const char *output)
     return lane_back_turn(&back, slot, q, &(struct lane_end){.run_usec = size, .cpu_usec = 1, .output_size = size}, output);
 }
 
-static void answer(uint32_t slot, uint32_t generation, enum lane_outcome outcome, const char *output)
+static bool answer(uint32_t slot, uint32_t generation, enum lane_outcome outcome, const char *output)
 {
-    lane_back_answer(&back, slot, generation, 0,
-                     &(struct lane_answer){.outcome = outcome, .exit = 5, .worker = 1, .run_usec = 2, .cpu_usec = 3,
-                                           .output = output, .output_size = (uint32_t)strlen(output), .error = "why",
-                                           .status = "so"});
+    return lane_back_answer(&back, slot, generation, 0,
+                            &(struct lane_answer){.outcome = outcome, .exit = 5, .worker = 1, .run_usec = 2, .cpu_usec = 3,
+                                                  .output = output, .output_size = (uint32_t)strlen(output), .error = "why",
+                                                  .status = "so"});
 }
 
 START_TEST(a_call_goes_there_and_back)
@@ -145,6 +145,26 @@ START_TEST(a_call_is_claimed_and_answered_once)
     ck_assert(!lane_front_judge(&front, slot, generation, LANE_RUNNING, LANE_CRASHED, "x"));
     lane_client_result(&client, slot, &r);
     ck_assert_int_eq(r.outcome, LANE_ENDED);
+}
+END_TEST
+
+START_TEST(an_answer_says_whether_its_client_slept)
+{
+    struct event *done = &client.memory->done;
+    uint32_t generation, slot = push("x");
+
+    ck_assert_uint_eq(lane_back_take(&back, &generation), slot);
+    ck_assert(lane_back_claim(&back, slot, generation));
+    event_prepare(done);
+    ck_assert(answer(slot, generation, LANE_ENDED, ""));
+    ck_assert(!answer(slot, generation, LANE_ENDED, "")); /* it is no answer */
+    event_cancel(done);
+    lane_client_free_slot(&client, slot);
+    slot = push("x");
+    ck_assert_uint_eq(lane_back_take(&back, &generation), slot);
+    ck_assert(lane_back_claim(&back, slot, generation));
+    ck_assert(!answer(slot, generation, LANE_ENDED, ""));
+    ck_assert(lane_client_ended(&client, slot));
 }
 END_TEST
 
@@ -628,6 +648,7 @@ int main(void)
     tcase_set_timeout(c, 60);
     tcase_add_test(c, a_call_goes_there_and_back);
     tcase_add_test(c, a_call_is_claimed_and_answered_once);
+    tcase_add_test(c, an_answer_says_whether_its_client_slept);
     tcase_add_test(c, as_many_as_there_are_slots_and_credit);
     tcase_add_test(c, credit_and_sizes_have_their_limits);
     tcase_add_test(c, only_what_wsd_allows_may_be_called);
