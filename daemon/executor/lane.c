@@ -34,7 +34,7 @@
 
 /* What this worker ran last was a direct call: the next one may come at once. */
 static _Thread_local bool lively;
-/* This worker has slept, and answered no call since. */
+/* This worker was woken, and has run nothing since. */
 static _Thread_local bool was_asleep;
 static _Thread_local uint32_t n_calm; /* so many yields are left out */
 static _Thread_local uint32_t turn; /* which lane is looked at first */
@@ -617,15 +617,18 @@ void lanes_prepare(void *work, struct event_set *set)
 {
     struct work *w = work;
 
+    cputime_sleeps();
     for_each_lane(l, w, 0) if (lane_get(l)) event_set_add(set, &l->back.memory->bell, l);
 }
 
 void lanes_done(void *work, struct event_set *set)
 {
-    was_asleep = true;
     cputime_slept();
+    was_asleep = event_set_rang(set, 0);
     for (uint32_t i = 1; i < set->n; i++) {
         struct lane *l = set->owners[i];
+
+        was_asleep |= event_set_rang(set, i);
 
         if (event_set_rang(set, i) && !lane_back_ready(&l->back) &&
             atomic_fetch_add_explicit(&l->alarms, 1, memory_order_relaxed) == ALARMS_MAX) {
@@ -646,4 +649,5 @@ bool lanes_lively(void *work)
 void lanes_cool(void)
 {
     lively = false;
+    was_asleep = false;
 }

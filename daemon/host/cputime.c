@@ -45,7 +45,7 @@ static void set_rate(uint64_t nsec, uint64_t ticks)
     anchor.span = anchor.rate && rate - before + before / 8 <= before / 4 ? RATE(CPUTIME_DRIFT_NSEC) / rate : 0;
 }
 
-/* What there is beyond the time since it woke is of the sleep. */
+/* What there is beyond the time since it woke is of the sleep, before which there was a reading: some microseconds. */
 static uint64_t read_cpu(uint64_t wall)
 {
     uint64_t cpu = read_nsec(CLOCK_THREAD_CPUTIME_ID) - anchor.untold, most = anchor.cpu + (wall - anchor.wall);
@@ -58,13 +58,13 @@ static uint64_t read_cpu(uint64_t wall)
     return cpu;
 }
 
+/* Goes on from the reading before the sleep. */
 static void wake(void)
 {
     anchor.slept = false;
     anchor.woken = true;
     anchor.ticks = ticks_now();
     anchor.wall = read_nsec(CLOCK_MONOTONIC);
-    anchor.cpu = anchor.last;
 }
 
 static void read_all(void)
@@ -118,6 +118,12 @@ uint64_t cputime_recent_nsec(void)
 void cputime_stale(void)
 {
     recent = 0;
+}
+
+void cputime_sleeps(void)
+{
+    cputime_stale();
+    read_all();
 }
 
 void cputime_slept(void)

@@ -7,7 +7,7 @@
  * last, and is taken to be CPU time; the next real reading corrects that. A single reading of the CPU is too large by at most the drift, and
  * the sum over a thread is never off by more; the time is right to some microseconds. Where ticks jump, or are suddenly twice as long, that leads astray by no more than twice
  * the drift; where they do so all the time, each reading is a real one. What the kernel spends on a thread that goes to sleep and comes back
- * (cputime_slept()) is told of none. Of ticks that stand still while the machine idles (no nonstop_tsc: old
+ * (cputime_sleeps()) is told of nobody, or, where whatever is first after it blocks, of that. Of ticks that stand still while the machine idles (no nonstop_tsc: old
  * machines) a block is not seen that ends within the drift by them.
  */
 #pragma once
@@ -25,6 +25,7 @@ uint64_t cputime_nsec(uint64_t *ret_wall_nsec);
 uint64_t cputime_recent_nsec(void);
 uint64_t cputime_at(uint64_t wall_nsec);
 void cputime_stale(void);
-/* The calling thread has slept, and has done nothing since that anybody pays for: the next reading is none of the kernel's, and the CPU time that
- * going to sleep and coming back took is in no difference of two readings. [any thread, its own] */
+/* The calling thread is going to sleep; it has slept, or decided not to, and has done nothing meanwhile that anybody pays for. The kernel is
+ * asked before the sleep, so that whoever is woken need not. In pairs. [any thread, its own] */
+void cputime_sleeps(void);
 void cputime_slept(void);

@@ -45,7 +45,7 @@ static void fetch(const struct worker *w)
     for (const char *at = (const char *)w; at < (const char *)(w + 1); at += CACHE_LINE)
         __builtin_prefetch(at, 1);
     for (const char *at = (const char *)&pool->injector; at < (const char *)&pool->close_lock; at += CACHE_LINE)
-        __builtin_prefetch(at, 1);
+        __builtin_prefetch(at);
     __builtin_prefetch(pool->active);
     for (uint32_t i = 0; i < n; i++) {
         __builtin_prefetch(&pool->all[i]->batch);

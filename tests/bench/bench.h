@@ -59,6 +59,8 @@ static inline uint64_t fib_calls(int n)
 #define LOOP_SMALL 1000u
 #define LOOP_ROUNDS 3000u
 #define LOOP_LARGE 10000000u
+#define HUNGER_N  101
+#define HUNGER_NSEC 3000000u /* so long the owner is busy */
 #define INJECT_N  1000000u
 #define WAKE_N    20000u
 #define WAKE_GAP_N 300u
