@@ -160,9 +160,6 @@ the_limit() {
   background sh -c 'while ! wsctl --json list | grep -q "\"waits_for\":'$((MAX - 1))'"; do :; done; : >"$0"' "$WORK/limit"
   as_many_as "$a"
 }
-counter() { # NAME
-  wsctl --json stats | sed "s/.*\"$1\":\\([0-9]*\\).*/\\1/"
-}
 charged() { # what waiting costs is the user's, and given back
   local a b before
   wait_until sh -c '[ "$(wsctl --json stats | sed "s/.*\"jobs_open\":\([0-9]*\).*/\1/")" = 0 ]' || return 1

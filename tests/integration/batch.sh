@@ -44,7 +44,8 @@ beside_killed_executors() {
     "$MAPPED" $((${WSD_THOROUGH:+10}100000)) echo &
     pid=$!
     while kill -0 "$pid" 2>/dev/null; do
-        pkill -KILL -P "$WSD_PID" && n=$((n + 1)) # its executor
+        wait_until moved_on 100 "$pid"
+        kill_executor && n=$((n + 1))
         read -rt 0.15 <> <(:)
     done
     wait "$pid" && [ "$n" -ge 1 ]

@@ -5,19 +5,12 @@
 # measures is nobody's promise.
 . "$(dirname "$0")/../support/lib.sh"
 
-stat() { # COUNTER
-  wsctl --json stats | sed 's/.*"'"$1"'":\([0-9]*\).*/\1/'
-}
-has() { # COUNTER VALUE
-  [ "$(stat "$1")" = "$2" ]
-}
-
 check "no daemon: 69" expect_exit 69 wsctl --socket "$WORK/nobody.sock" bench
 start_wsd --workers 2 --plugin-dir "$TEST_PLUGINS" || exit 1
 
 counts() {
   local before after
-  before=$(stat jobs_succeeded) && wsctl --json bench -n 203 -c 3 -f 4 >"$WORK/out" && after=$(stat jobs_succeeded) || return 1
+  before=$(counter jobs_succeeded) && wsctl --json bench -n 203 -c 3 -f 4 >"$WORK/out" && after=$(counter jobs_succeeded) || return 1
   cat "$WORK/out"
   [ $((after - before)) = 206 ] && python3 - "$WORK/out" <<'END' # one more for each connection, before the clock starts
 import json, sys
@@ -39,13 +32,13 @@ check "in words, with input" words
 in_flight() {
   local most=0 n
   background wsctl --json bench --seconds 1h --connections 2 --in-flight 3 sleep:sleep 20 >"$WORK/out"
-  wait_until has jobs_open 6 || return 1
+  wait_until counter_is jobs_open 6 || return 1
   for _ in $(seq 20); do
-    n=$(stat jobs_open)
+    n=$(counter jobs_open)
     [ "$n" -le "$most" ] || most=$n
   done
   kill -TERM "$BACKGROUND_PID" && wait "$BACKGROUND_PID" && echo "at most $most" && [ "$most" -le 6 ] && cat "$WORK/out" &&
-    grep -q '"jobs":[1-9]' "$WORK/out" && has jobs_open 0
+    grep -q '"jobs":[1-9]' "$WORK/out" && counter_is jobs_open 0
 }
 check "so many in flight and no more; a signal ends it, and it still says" in_flight
 

@@ -17,19 +17,15 @@ descriptors() {
     echo ${#all[@]}
 }
 
-one_counter() { # NAME
-    wsctl --json stats | grep -o "\"$1\":[0-9]*\|\"name\":\"$1\",\"value\":[0-9]*" | grep -o '[0-9]*$'
-}
-
 all_zero() {
     local name
     for name in jobs_open jobs_queued jobs_handed_over results_kept results_being_read bytes_charged traces; do
-        [ "$(one_counter "$name")" = 0 ] || { echo "$name is $(one_counter "$name")"; return 1; }
+        [ "$(counter "$name")" = 0 ] || { echo "$name is $(counter "$name")"; return 1; }
     done
 }
 
 as_before() {
-    all_zero && [ "$(one_counter executors)" = 0 ] && [ "$(descriptors)" -le "$before" ]
+    all_zero && [ "$(counter executors)" = 0 ] && [ "$(descriptors)" -le "$before" ]
 }
 
 # Detached jobs go on without their clients, some for ever.

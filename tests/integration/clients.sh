@@ -9,13 +9,6 @@ CROWD=$BUILD/tests/support/crowd
 LOAD=$BUILD/tests/support/load
 NOW=()
 
-counter() { # NAME
-  wsctl --json stats | grep -o "\"$1\":[0-9]*" | grep -o '[0-9]*$'
-}
-counter_is() { # NAME VALUE
-  [ "$(counter "$1")" = "$2" ]
-}
-
 one() { # CASE WORDS
   WSD_PID=$WSD_PID check "$2" "$CROWD" "$1"
 }

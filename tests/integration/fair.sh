@@ -23,9 +23,6 @@ as() { # UID COMMAND...
   setpriv --reuid="$uid" --regid="$uid" --clear-groups --inh-caps=-all -- env LD_LIBRARY_PATH="$WORK/inst" "$@"
 }
 
-counter() { # NAME
-  wsctl --json stats | sed "s/.*\"$1\":\\([0-9]*\\).*/\\1/"
-}
 many_wait() {
   [ "$(counter jobs_submitted)" -ge $MANY ]
 }

@@ -18,10 +18,6 @@ if [ -n "${WSD_SANITIZE:-}" ]; then
   exit 0
 fi
 
-counter() { # NAME
-  wsctl --json stats | grep -o "\"$1\":[0-9]*" | grep -o '[0-9]*$'
-}
-
 nothing_is_left() {
   local name
   for name in jobs_open jobs_queued jobs_handed_over results_kept results_being_read bytes_charged traces; do

@@ -9,12 +9,6 @@ LOAD=$BUILD/tests/support/load
 ROUNDS=${WSD_ROUNDS:-12}
 [ -z "${WSD_THOROUGH:-}" ] || ROUNDS=300
 
-counter() { # NAME
-  wsctl --json stats | grep -o "\"$1\":[0-9]*" | grep -o '[0-9]*$'
-}
-counter_is() { # NAME VALUE
-  [ "$(counter "$1")" = "$2" ]
-}
 at_least() { # NAME VALUE
   [ "$(counter "$1")" -ge "$2" ]
 }

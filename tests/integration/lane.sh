@@ -20,12 +20,6 @@ direct() { # WORDS OPTION...
     grep -qF " $word " <<<" ${said//$'\n'/ } " || { echo "not there: $word"; return 1; }
   done
 }
-counter() { # NAME
-  wsctl --json stats | sed "s/.*\"$1\":\\([0-9]*\\).*/\\1/"
-}
-counter_is() { # NAME VALUE
-  [ "$(counter "$1")" = "$2" ]
-}
 counter_above() { # NAME VALUE
   [ "$(counter "$1")" -gt "$2" ]
 }

@@ -14,10 +14,6 @@ descriptors() {
     echo ${#all[@]}
 }
 
-counter() { # NAME
-    wsctl --json stats | grep -o "\"$1\":[0-9]*" | grep -o '[0-9]*$'
-}
-
 all_is_gone() {
     local name
     wsctl --json list | grep -E '"(held|queued|running)"' | grep -o '"id":"[0-9a-f]*"' | cut -d '"' -f 4 |

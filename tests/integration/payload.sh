@@ -12,8 +12,6 @@ descriptors() { # of wsd
   echo ${#all[@]}
 }
 
-counter() { wsctl --json stats | grep -o "\"$1\":[0-9]*" | cut -d: -f2; } # NAME
-is() { [ "$(counter "$1")" = "$2" ]; }                                   # COUNTER VALUE
 
 sum() { sha256sum | cut -d' ' -f1; }
 
@@ -67,7 +65,7 @@ is_cut() { # FUNCTION SIZE
   truncate -s "$2" "$WORK/file"
   touch "$WORK/go"
   expect_exit 63 wait "$READER" && grep -q 'its input was cut while it ran' "$WORK/err" &&
-    wait "$other" && cmp "$WORK/other.out" "$WORK/mid" && is executors_died "$died" || return 1
+    wait "$other" && cmp "$WORK/other.out" "$WORK/mid" && counter_is executors_died "$died" || return 1
   rm "$WORK/begun.too"
 }
 
@@ -92,7 +90,7 @@ killed() { # the executor, while the file is mapped: idempotent, so it runs agai
   rm "$WORK/begun"
   pkill -KILL -P "$WSD_PID" # its executor
   wait_until test -e "$WORK/begun" && touch "$WORK/go" && wait "$READER" && cmp "$WORK/out" "$WORK/mid" &&
-    is executors_died $((died + 1))
+    counter_is executors_died $((died + 1))
 }
 
 killed_gathered() { # the same where the input came by a pipe, and went through the ring
@@ -121,12 +119,12 @@ no_more_descriptors_than() { # N
 
 gone_with_its_client() {
   local before
-  wait_until is jobs_open 0 || return 1
+  wait_until counter_is jobs_open 0 || return 1
   before=$(descriptors)
   reader once || return 1
   kill -KILL "$READER"
   wait "$READER"
-  wait_until is jobs_open 0 && wait_until no_more_descriptors_than "$before"
+  wait_until counter_is jobs_open 0 && wait_until no_more_descriptors_than "$before"
 }
 
 durable() { # its bytes go to the store
@@ -165,7 +163,7 @@ check "by an arena: its executor is killed" killed_in_arena
 check "the client is killed" gone_with_its_client
 left() {
   echo "descriptors: $(descriptors), where there were $before; bytes: $(counter bytes_charged)"
-  [ "$(descriptors)" -le "$before" ] && is bytes_charged 0 && is jobs_open 0
+  [ "$(descriptors)" -le "$before" ] && counter_is bytes_charged 0 && counter_is jobs_open 0
 }
 check "nothing is left open, nor charged" wait_until -t 5 left # wsd hears of the end of a wsctl a moment after us
 stop_wsd

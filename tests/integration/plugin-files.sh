@@ -25,10 +25,6 @@ put_byte() { # FILE OFFSET BYTE
     printf "\\x$3" | dd of="$1" bs=1 seek="$2" conv=notrunc status=none
 }
 
-counter() { # NAME
-    wsctl --json stats | grep -o "\"$1\":[0-9]*" | grep -o '[0-9]*$'
-}
-
 # A job of ./mine.so that has begun and waits for the file `go`; its output comes to `said`.
 begin() {
     rm -f go said

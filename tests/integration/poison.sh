@@ -96,9 +96,6 @@ flood() {
 
 # Others meanwhile: how many jobs a second, in turns without and with 10,000 submissions of a function that crashes or is refused,
 # while a hundred thousand of theirs are done, which is about a second.
-counter() { # NAME
-    wsctl --json stats | grep -o "\"$1\":[0-9]*" | grep -o '[0-9]*$'
-}
 succeeded() {
     counter jobs_succeeded
 }

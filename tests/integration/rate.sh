@@ -304,9 +304,6 @@ own() { # LINE...: of [limits]
   printf '[plugin sleep]\nisolation = own\n[plugin spin]\nisolation = own\n' >>"$WSD_CONFIG"
   start_wsd --workers 2 --plugin-dir "$TEST_PLUGINS"
 }
-counter() { # NAME
-  wsctl --json stats | sed "s/.*\"$1\":\\([0-9]*\\).*/\\1/"
-}
 flood() { # N MILLISECONDS [OPTION...]
   local n=$1 nap=$2
   shift 2

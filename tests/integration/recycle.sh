@@ -10,16 +10,12 @@ numbers() { # NUMBER TIMES
     done
 }
 
-stat() { # NAME
-    wsctl --json stats | sed -n "s/.*\"$1\":\([0-9]*\).*/\1/p"
-}
-
 took_over() { # at least N times
     [ "$(grep -c 'takes the place of executor' "$WSD_LOG")" -ge "$1" ]
 }
 
 one_left() {
-    [ "$(stat executors)" = 1 ]
+    [ "$(counter executors)" = 1 ]
 }
 
 # One that may not run twice goes on, where it began, while executors come and go.
@@ -42,7 +38,7 @@ many_go_well() {
     local before
     before=$(grep -c 'takes the place of executor' "$WSD_LOG")
     numbers 15 3000 | wsctl map -j 64 fib >"$WORK/out" || return 1
-    [ "$(sort "$WORK/out" | uniq -c | tr -s ' ')" = " 3000 610" ] && took_over $((before + 2)) && [ "$(stat executors_died)" = 0 ]
+    [ "$(sort "$WORK/out" | uniq -c | tr -s ' ')" = " 3000 610" ] && took_over $((before + 2)) && [ "$(counter executors_died)" = 0 ]
 }
 
 # Output, input and a file of the submitter's go with the job, whichever executor it is at.
@@ -117,5 +113,5 @@ stop_wsd
 printf '[executor]\nrecycle-growth = 64M\n' >"$WSD_CONFIG"
 start_wsd --log-level debug --workers 2 --plugin-dir "$TEST_PLUGINS" || exit 1
 check "an executor that has grown makes room" grown
-check "nothing has died" [ "$(stat executors_died)" = 0 ]
+check "nothing has died" [ "$(counter executors_died)" = 0 ]
 stop_wsd

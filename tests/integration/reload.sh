@@ -13,10 +13,6 @@ put() { # FILE-OF-A-PLUGIN NAME
     cp "$1" fresh && mv fresh "dir/$2.so"
 }
 
-counter() { # NAME
-    wsctl --json stats | grep -o "\"$1\":[0-9]*" | grep -o '[0-9]*$'
-}
-
 # One of the strings that `plugin reload` said about the first executor.
 said() { # KEY
     sed -n "1s/.*\"$1\":\"\{0,1\}\([^\",}]*\).*/\1/p" reloaded

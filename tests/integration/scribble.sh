@@ -37,10 +37,6 @@ install_for_all() {
     chmod 1777 "$WORK/tmp"
 }
 
-counter() { # NAME
-    wsctl --json stats | grep -o "\"$1\":[0-9]*" | grep -o '[0-9]*$'
-}
-
 descriptors() {
     local all=(/proc/"$WSD_PID"/fd/*)
     echo ${#all[@]}

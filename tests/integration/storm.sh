@@ -14,10 +14,6 @@ LARGE=large # a frame larger than the stack: what a sanitizer makes of it need n
 [ -z "${WSD_SANITIZE:-}" ] || LARGE=segv
 cd "$WORK" || exit 1
 
-stat_of() { # NAME
-    wsctl --json stats | grep -o "\"$1\":[0-9]*" | grep -o '[0-9]*$'
-}
-
 pick() { # WORD...: one of them
     shift $((RANDOM % $#))
     echo "$1"
@@ -126,9 +122,9 @@ each_kind_had_its_rounds() {
     done
     # and it was a storm
     sort codes-crash | uniq -c
-    echo "$(stat_of executors_died) executors died"
+    echo "$(counter executors_died) executors died"
     [ "$(grep -c 70 codes-crash)" -ge $((ROUNDS / 2)) ] && [ "$(grep -c 124 codes-hang)" -ge $((ROUNDS / 2)) ] &&
-        [ "$(grep -cx 0 codes-leak)" -ge $((ROUNDS / 4)) ] && [ "$(stat_of executors_died)" -ge $((ROUNDS / 2)) ]
+        [ "$(grep -cx 0 codes-leak)" -ge $((ROUNDS / 4)) ] && [ "$(counter executors_died)" -ge $((ROUNDS / 2)) ]
 }
 
 # In the log the dynamic loader of an executor may say that its assertions failed: what wsd says is its exit code.
@@ -137,7 +133,7 @@ ends_in_order() {
 }
 
 no_job_is_left() {
-    [ "$(stat_of jobs_open)" = 0 ] && [ "$(stat_of jobs_handed_over)" = 0 ]
+    [ "$(counter jobs_open)" = 0 ] && [ "$(counter jobs_handed_over)" = 0 ]
 }
 
 mkdir -p inst/plugins

@@ -78,9 +78,6 @@ says() { # CODE WORDS COMMAND...
     cat "$WORK/err"
     [ "$(wc -l <"$WORK/err")" = 1 ] && grep -qE -e "$words" "$WORK/err"
 }
-counter() { # NAME
-    "$WSCTL" --json stats | grep -o "\"$1\":[0-9]*" | grep -o '[0-9]*$'
-}
 n_connections() { # N, beside the one that asks
     [ "$(counter connections)" = $(($1 + 1)) ]
 }

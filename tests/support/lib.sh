@@ -210,6 +210,31 @@ start_wsd() { # [OPTION...]
   fi
 }
 
+counter() { # NAME: one of wsd's
+  wsctl --json stats | grep -o "\"$1\":[0-9]*" | grep -o '[0-9]*$'
+}
+
+counter_is() { # NAME VALUE
+  [ "$(counter "$1")" = "$2" ]
+}
+
+# kill -9 for the executor of our wsd; returns when wsd has counted that, and with it what was done.
+kill_executor() {
+  local deaths
+  deaths=$(counter executors_died)
+  pkill -KILL -P "$WSD_PID" || return 1
+  wait_until another_died || return 1
+  done_at_kill=$(counter jobs_succeeded)
+}
+another_died() {
+  [ "$(counter executors_died)" -gt "$deaths" ]
+}
+
+# That many jobs have succeeded since kill_executor, or who has them run is gone.
+moved_on() { # N PID
+  [ "$(counter jobs_succeeded)" -ge $((${done_at_kill:-0} + $1)) ] || gone "$2"
+}
+
 # Waits for a process of ours and gives its exit status; 124 when it does not end in time (60 s).
 wait_for_exit() { # PID
   wait_until -t 60 gone "$1" || return 124
