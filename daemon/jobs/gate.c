@@ -421,7 +421,7 @@ static void log_gate(const struct jobs_gate_request *r)
 
     if (r->uid != JOBS_BY_CONFIGURATION)
         snprintf(who, sizeof(who), "user %u", r->uid);
-    if (r->limit)
+    if (r->action == JOBS_GATE_LIMIT && r->limit)
         snprintf(limit, sizeof(limit), " %u", r->limit);
     const struct log_about about = {.plugin = *r->plugin ? r->plugin : NULL,
                                     .function = r->function,

@@ -194,6 +194,8 @@ static void put_frame(struct conn *c, const struct msg *m, uint32_t tag)
         for (uint64_t n = 1 + dice(3); n > 0 && size > 0; n--)
             size = damage(p, size, OUT_MAX - c->out_size);
         counts.damaged++;
+        if (size >= FRAME_HEADER_SIZE && (p[2] | p[3] << 8) == FRAME_GATE) /* frame.h: the type */
+            return; /* it may say to pause everything, or to drain: that would be done */
     }
     c->out_size += size;
 }
