@@ -21,6 +21,7 @@
 #include "executor/fault.h"
 #include "executor/process.h"
 #include "executor/sandbox.h"
+#include "executor/slice.h"
 #include "executor/work.h"
 #include "host/loader.h"
 #include "host/note.h"
@@ -77,6 +78,7 @@ static void worker_start(struct wsd_worker *self, uint32_t index, void *context)
 
     snprintf(name, sizeof(name), "wsd-worker-%u", index % 10000);
     pthread_setname_np(pthread_self(), name);
+    slice_shorten();
     fault_thread_begin(index);
 }
 
