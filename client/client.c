@@ -325,7 +325,7 @@ static void keep_received(struct wsd_client *client, struct msghdr *header)
     }
 }
 
-static ssize_t receive_with_fds(struct wsd_client *client, void *room, int flags)
+static ssize_t receive_with_fds(struct wsd_client *client, void *room)
 {
     union {
         char bytes[CMSG_SPACE(8 * sizeof(int))];
@@ -334,7 +334,7 @@ static ssize_t receive_with_fds(struct wsd_client *client, void *room, int flags
     struct iovec iov = {.iov_base = room, .iov_len = READ_SIZE};
     struct msghdr header = {
         .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof(control)};
-    ssize_t n = recvmsg(client->fd, &header, flags | MSG_CMSG_CLOEXEC);
+    ssize_t n = recvmsg(client->fd, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 
     if (n > 0)
         keep_received(client, &header);
@@ -342,15 +342,15 @@ static ssize_t receive_with_fds(struct wsd_client *client, void *room, int flags
 }
 
 /* wsd has no descriptors for us but those of a lane; what comes all the same the kernel closes. */
-static ssize_t receive_bytes(struct wsd_client *client, void *room, int flags)
+static ssize_t receive_bytes(struct wsd_client *client, void *room)
 {
     if (client->tls)
         return remote_receive(client, room, READ_SIZE);
-    return lane_awaits(client) ? receive_with_fds(client, room, flags) : recv(client->fd, room, READ_SIZE, flags);
+    return lane_awaits(client) ? receive_with_fds(client, room) : recv(client->fd, room, READ_SIZE, MSG_DONTWAIT);
 }
 
 /* One receive. Returns the bytes, 0 where there are none now; breaks the connection at its end. */
-static size_t receive_once(struct wsd_client *client, int flags)
+static size_t receive_once(struct wsd_client *client)
 {
     uint8_t *room = buffer_reserve(&client->in, READ_SIZE);
     ssize_t n;
@@ -359,7 +359,7 @@ static size_t receive_once(struct wsd_client *client, int flags)
         client_break(client, -ECONNRESET, 74, "out of memory");
         return 0;
     }
-    n = receive_bytes(client, room, flags);
+    n = receive_bytes(client, room);
     if (n > 0) {
         buffer_commit(&client->in, (size_t)n);
         return (size_t)n;
@@ -389,25 +389,18 @@ static bool process_rest(struct wsd_client *client)
     return client->broken || client->n_frames != before;
 }
 
-/* flags: of the first receive; without MSG_DONTWAIT it waits. Returns whether anything came, or the connection has broken. */
-static bool receive_first(struct wsd_client *client, int flags)
-{
-    size_t n = READ_SIZE;
-
-    for (int i = 0; i < READ_MAX && n == READ_SIZE && !client->broken; i++) {
-        if (client->busy && pin_storage(client) < 0)
-            return true;
-        n = receive_once(client, i == 0 ? flags : MSG_DONTWAIT);
-        client_process_frames(client);
-        if (i == 0 && n == 0)
-            return client->broken;
-    }
-    return true;
-}
-
 static void receive(struct wsd_client *client)
 {
-    receive_first(client, MSG_DONTWAIT);
+    for (int i = 0; i < READ_MAX && !client->broken; i++) {
+        size_t n;
+
+        if (client->busy && pin_storage(client) < 0)
+            return;
+        n = receive_once(client);
+        client_process_frames(client);
+        if (n < READ_SIZE)
+            return;
+    }
 }
 
 /* --- bytes out ------------------------------------------------------------------------------------------------------
@@ -599,13 +592,18 @@ uint64_t client_deadline(uint64_t timeout_usec)
     return timeout_usec > UINT64_MAX - now ? UINT64_MAX : now + timeout_usec;
 }
 
-/* Waits until wsd has sent something or takes something, and takes what it has sent. */
-static int await_wsd(struct wsd_client *client, uint64_t deadline_usec)
+int client_step(struct wsd_client *client, uint64_t deadline_usec)
 {
-    struct pollfd poll_fd = {.fd = client->fd, .events = wsd_client_events(client)};
+    struct pollfd poll_fd = {.fd = client->fd};
     struct timespec timeout = {0};
     int r;
 
+    if (client->broken)
+        return broken_error(client);
+    if (process_rest(client))
+        return client->broken ? broken_error(client) : 0;
+    flush_and_pump(client);
+    poll_fd.events = wsd_client_events(client);
     if (deadline_usec != UINT64_MAX) {
         uint64_t now = clock_monotonic_usec(), left = deadline_usec > now ? deadline_usec - now : 0;
 
@@ -618,23 +616,6 @@ static int await_wsd(struct wsd_client *client, uint64_t deadline_usec)
         return client_error(client, -ETIMEDOUT, exit_of_error(-ETIMEDOUT), "no answer from wsd in time");
     if (poll_fd.revents & ~POLLOUT || (client->tls && client->tls_ops->recv_waits_to_write(client->tls)))
         receive(client);
-    return 0;
-}
-
-/* tells_of_signals: a handler is to be told of by returning, also one with SA_RESTART; a receive would go on. */
-static int step(struct wsd_client *client, uint64_t deadline_usec, bool tells_of_signals)
-{
-    if (client->broken)
-        return broken_error(client);
-    if (process_rest(client))
-        return client->broken ? broken_error(client) : 0;
-    flush_and_pump(client);
-    /* the receive waits itself, a system call less, unless somebody has made the descriptor non-blocking */
-    bool received = !tells_of_signals && deadline_usec == UINT64_MAX && !client->tls && wsd_client_events(client) == POLLIN &&
-                    receive_first(client, 0);
-    int r = received ? 0 : await_wsd(client, deadline_usec);
-    if (r < 0)
-        return r;
     flush_and_pump(client);
     if (client->send_failed)
         receive(client);
@@ -642,14 +623,9 @@ static int step(struct wsd_client *client, uint64_t deadline_usec, bool tells_of
     return client->broken ? broken_error(client) : 0;
 }
 
-int client_step(struct wsd_client *client, uint64_t deadline_usec)
-{
-    return step(client, deadline_usec, false);
-}
-
 int wsd_client_wait(struct wsd_client *client, uint64_t timeout_usec)
 {
-    return step(client, client_deadline(timeout_usec), true);
+    return client_step(client, client_deadline(timeout_usec));
 }
 
 void client_reap(struct wsd_client *client)

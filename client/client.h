@@ -198,7 +198,7 @@ int client_request_open(struct wsd_client *client, struct request *request);
 void client_request_unlist(struct wsd_client *client, struct request *request);
 /* Unlists it, and the end of the connection does not reach it either. */
 void client_request_close(struct wsd_client *client, struct request *request);
-/* Sends, waits until the deadline (CLOCK_MONOTONIC; UINT64_MAX: none), receives. 0 (perhaps for a signal), -ETIMEDOUT,
+/* Sends, waits until the deadline (CLOCK_MONOTONIC; UINT64_MAX: none), receives. 0 (also after a signal), -ETIMEDOUT,
  * or what ended the connection. */
 int client_step(struct wsd_client *client, uint64_t deadline_usec);
 uint64_t client_deadline(uint64_t timeout_usec);

@@ -6,8 +6,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 
 #define SECOND 1000000u
 #define WINDOW 100000u /* of input, that the peer grants */
@@ -527,6 +529,77 @@ START_TEST(wait_gives_up_after_its_time)
     ck_assert_uint_eq(seen.done, 0);
     peer_send_done(&peer, peer.frame.tag, 5, 0, "");
     ck_assert_int_eq(wsd_call_wait(call, 5 * SECOND, NULL), 0);
+}
+END_TEST
+
+static struct {
+    uint8_t bytes[4096];
+    size_t size;
+} answer;
+
+/* The frame DONE, for a signal handler to send. */
+static void put_answer(uint32_t tag)
+{
+    struct msg m = {.type = FRAME_DONE,
+                    .job = {.plugin = {"fib", 3},
+                            .function = {"fib", 3},
+                            .error = {"", 0},
+                            .status = {"", 0},
+                            .worker = {"", 0},
+                            .state = 5}};
+
+    answer.size = codec_encode(&m, tag, 0, answer.bytes, sizeof(answer.bytes));
+    ck_assert_uint_gt(answer.size, 0);
+}
+
+static volatile sig_atomic_t n_signals, may_answer;
+
+static void on_alarm(int number)
+{
+    if (++n_signals >= 3 && may_answer)
+        (void)!write(peer.fd, answer.bytes, answer.size);
+    may_answer = may_answer && n_signals < 3;
+}
+
+/* SIGALRM every 10 ms; the third, or the first that may, sends the answer. */
+static void alarms(int flags)
+{
+    struct sigaction a = {.sa_handler = on_alarm, .sa_flags = flags};
+    struct itimerval t = {.it_interval.tv_usec = 10000, .it_value.tv_usec = 10000};
+
+    ck_assert_int_eq(sigaction(SIGALRM, &a, NULL), 0);
+    ck_assert_int_eq(setitimer(ITIMER_REAL, &t, NULL), 0);
+}
+
+/* Bit 0: somebody has made the descriptor blocking. Bit 1: signals restart system calls. */
+START_TEST(who_waits_without_end_gets_the_answer_whatever_interrupts)
+{
+    struct seen seen = {0};
+    struct wsd_call *call = submit(&seen, true);
+
+    if (_i & 1)
+        ck_assert_int_eq(fcntl(wsd_client_fd(client), F_SETFL, 0), 0);
+    put_answer(peer.frame.tag);
+    may_answer = true;
+    alarms(_i & 2 ? SA_RESTART : 0);
+    ck_assert_int_eq(wsd_call_wait(call, UINT64_MAX, NULL), 0);
+    ck_assert_int_ge(n_signals, 3);
+    ck_assert_uint_eq(seen.done, 1);
+}
+END_TEST
+
+START_TEST(a_signal_ends_the_wait_of_a_loop)
+{
+    struct seen seen = {0};
+    struct wsd_call *call = submit(&seen, true);
+
+    put_answer(peer.frame.tag);
+    alarms(_i & 2 ? SA_RESTART : 0);
+    ck_assert_int_eq(wsd_client_wait(client, UINT64_MAX), 0);
+    ck_assert_int_ge(n_signals, 1);
+    ck_assert_uint_eq(seen.done, 0);
+    may_answer = true;
+    ck_assert_int_eq(wsd_call_wait(call, UINT64_MAX, NULL), 0);
 }
 END_TEST
 
@@ -1423,6 +1496,8 @@ int main(void)
     tcase_add_test(tcase, many_calls_end_in_any_order);
     tcase_add_test(tcase, attached_call_gets_output_and_end);
     tcase_add_test(tcase, wait_gives_up_after_its_time);
+    tcase_add_loop_test(tcase, who_waits_without_end_gets_the_answer_whatever_interrupts, 0, 4);
+    tcase_add_loop_test(tcase, a_signal_ends_the_wait_of_a_loop, 0, 4);
     tcase_add_loop_test(tcase, refusal_is_told_with_its_code, 0, (int)ARRAY_SIZE(refusals));
     tcase_add_test(tcase, limits_are_held_before_anything_is_sent);
     tcase_add_loop_test(tcase, every_open_call_ends_once_however_it_breaks, 0, N_BREAKAGES);
