@@ -132,7 +132,7 @@ static bool comes_twice(const struct zone *z, int64_t a, int64_t b)
 
 /* Asked for a second before it, systemd finds it: so it has passed over it before. It does (252), where a repetition goes beyond
  * the end of an hour, a day, a month or a year: the search goes on behind the beginning of the next. */
-static bool was_passed_over(const char *zone, const struct zone *z, const char *text, int64_t at)
+static bool was_passed_over(const char *zone, const struct zone *z, const char *text, int64_t at, int64_t wanted)
 {
     int64_t days = zone_local(z, at) / 86400;
     struct answer answer;
@@ -144,6 +144,10 @@ static bool was_passed_over(const char *zone, const struct zone *z, const char *
     const char *seconds = strrchr(text, ':');
     if (zone_local(z, at) % 3600 == 0 && seconds && strchr(seconds, '/'))
         return true; /* and of seconds where an hour ends: the base may be the second before it */
+    if (zone_local(z, at) - zone_local(z, at - 1) > 1) { /* behind a jump ahead: in Dublin, whose DST is in winter, it goes on with the next day */
+        ask(zone, at, &text, 1, &answer);
+        return answer.n > 0 && answer.times[0] < wanted; /* asked there, it finds some of that day */
+    }
     ask(zone, at - 1, &text, 1, &answer);
     return answer.n > 0 && answer.times[0] == at;
 }
@@ -172,7 +176,7 @@ static void compare(const char *zone, int64_t base, const char *text, const stru
             break;
         }
         ck_assert_msg(r == 0, "%s: [%s] from %" PRId64 ": never comes", zone, text, base);
-        if ((int64_t)(got / 1000000) < wanted->times[i] && was_passed_over(zone, z, text, (int64_t)(got / 1000000)))
+        if ((int64_t)(got / 1000000) < wanted->times[i] && was_passed_over(zone, z, text, (int64_t)(got / 1000000), wanted->times[i]))
             break;
         ck_assert_msg((int64_t)(got / 1000000) == wanted->times[i] || comes_twice(z, (int64_t)(got / 1000000), wanted->times[i]),
                       "%s: [%s] from %" PRId64 ", %d: %" PRIu64 " where %" PRId64 " was expected", zone, text, base, i, got / 1000000,
@@ -208,6 +212,7 @@ START_TEST(documented_ones_are_as_systemd_says)
     for (size_t i = 0; i < ARRAY_SIZE(zones); i++)
         compare_all(zones[i], bases[i], documented, ARRAY_SIZE(documented));
     compare_all("America/New_York", 1798761599, (const char *const[]){"*:*:0/9"}, 1); /* a second before an hour ends: see was_passed_over() */
+    compare_all("Europe/Dublin", 1774735200, (const char *const[]){"1..14:*"}, 1);        /* before an hour that is left out: the same */
 }
 END_TEST
 
@@ -318,6 +323,8 @@ START_TEST(an_hour_that_is_left_out_is_passed_over)
     ck_assert_uint_eq(next("Europe/Berlin", "02:30", 1774735200), 1774830600000000u);     /* the day after */
     ck_assert_uint_eq(next("Europe/Berlin", "02..03:30", 1774735200), 1774747800000000u); /* 03:30 */
     ck_assert_uint_eq(next("Europe/Berlin", "*:0/20", 1774745940), 1774746000000000u);    /* 03:00 follows 01:59 */
+    ck_assert_uint_eq(next("Europe/London", "1..14:*", 1774735200), 1774746000000000u);   /* 02:00 follows 00:59 */
+    ck_assert_uint_eq(next("Europe/Dublin", "1..14:*", 1774735200), 1774746000000000u);
 }
 END_TEST
 
