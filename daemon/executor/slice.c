@@ -21,6 +21,8 @@ void slice_shorten(void)
 
     if (syscall(SYS_sched_getattr, 0, &a, sizeof(a), 0) < 0 || a.sched_policy != SCHED_NORMAL)
         return;
+    if (a.sched_runtime == 0) /* this kernel knows no slices */
+        return;
     if (a.sched_nice < 0) /* what resets the slice on fork resets that, too */
         return;
     a.sched_runtime = SLICE_NSEC;
