@@ -134,7 +134,7 @@ int map_part(struct map *m, int fd, uint64_t at, uint64_t size)
     return r;
 }
 
-bool map_drop(struct map *m, uint32_t slot)
+bool map_drop(struct map *m, uint32_t slot, struct map_rest *ret_rest)
 {
     bool whole = !atomic_load_explicit(&m->cut, memory_order_relaxed);
 
@@ -142,11 +142,16 @@ bool map_drop(struct map *m, uint32_t slot)
     if (m->base && m->fd >= 0 && reaches(m->fd, m->end) != 1)
         whole = false;
     atomic_store_explicit(&files[slot], NULL, memory_order_release);
-    if (m->base)
-        munmap(m->base, m->room);
+    *ret_rest = (struct map_rest){.base = m->base, .room = m->room};
     close_fd(m->fd);
     map_init(m);
     return whole;
+}
+
+void map_unmap(const struct map_rest *rest)
+{
+    if (rest->base)
+        munmap(rest->base, rest->room);
 }
 
 bool map_mend(const void *address)

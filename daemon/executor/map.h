@@ -33,8 +33,16 @@ int map_file(struct map *m, uint32_t slot, int fd, uint64_t at, uint64_t size, b
  * begins at `input`. */
 int map_part(struct map *m, int fd, uint64_t at, uint64_t size);
 
-/* The job is over: false where its input was cut while it ran, so that it may have seen zeros in its place. */
-bool map_drop(struct map *m, uint32_t slot);
+/* What is left of one whose job is over. */
+struct map_rest {
+    void *base; /* NULL: nothing */
+    size_t room;
+};
+
+/* The job is over: false where its input was cut while it ran, so that it may have seen zeros in its place. The rest is to be unmapped, when
+ * there is time for that: it takes 4 to 5 ms for 64 MiB. */
+bool map_drop(struct map *m, uint32_t slot, struct map_rest *ret_rest);
+void map_unmap(const struct map_rest *rest);
 
 /* SIGBUS: where the address is in a map_file() whose file was cut, or cannot be read, there are zeros from that page on: true, and
  * the thread can go on. [any thread, in a signal handler] */

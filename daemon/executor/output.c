@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/copy.h"
 #include "executor/work.h"
 
 #define SCRATCH     (256u * 1024u)
@@ -61,7 +62,7 @@ static void *place_reserve(struct output *o, size_t min, size_t *ret_size)
 static void place_commit(struct output *o, size_t size)
 {
     if (!o->direct)
-        memcpy(o->place + o->used, o->scratch, size);
+        copy_away(o->place + o->used, o->scratch, size);
     o->used += size;
 }
 

@@ -224,6 +224,7 @@ static void transport_finished(struct host_job *job, struct wsd_worker *self)
     struct work *w = s->work;
     uint32_t number = s->number, generation = s->generation;
     struct up_slot *u = back_answer(&w->back, number);
+    struct map_rest input, place;
 
     if (turn_over(s, self))
         return;
@@ -231,12 +232,12 @@ static void transport_finished(struct host_job *job, struct wsd_worker *self)
         back_hold(&w->back);
     output_end(s, &u->output_size, &u->small_size);
     u->small_at = s->output.small_at;
-    map_drop(&s->place, number);
+    map_drop(&s->place, number, &place);
     if (s->output.overflow) {
         job->exit = WSD_STATUS_MAX;
         snprintf(job->error, sizeof(job->error), "its output is larger than its part of the arena");
     }
-    if (!map_drop(&s->map, number)) {
+    if (!map_drop(&s->map, number, &input)) {
         job->exit = WSD_STATUS_MAX;
         snprintf(job->error, sizeof(job->error), "its input was cut while it ran, or could not be read to its end");
     }
@@ -257,6 +258,8 @@ static void transport_finished(struct host_job *job, struct wsd_worker *self)
      * one lets wsd use the slot again. */
     atomic_store_explicit(&s->busy, false, memory_order_release);
     back_done(&w->back, number, generation);
+    map_unmap(&input);
+    map_unmap(&place);
 }
 
 static const struct host_transport transport = {

@@ -17,6 +17,7 @@
 #include <wsd/task.h>
 
 #include "base/clock.h"
+#include "base/copy.h"
 #include "host/cputime.h"
 #include "host/hooks.h"
 
@@ -245,7 +246,7 @@ static int service_write(struct wsd_job *public, const void *data, size_t size)
             break;
         }
         n = MIN(n, size);
-        memcpy(room, from, n);
+        copy_away(room, from, n);
         job->transport->commit(job, n);
         from += n;
         size -= n;

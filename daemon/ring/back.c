@@ -301,16 +301,12 @@ void back_done(struct back *b, uint32_t slot, uint32_t generation)
 
 /* --- chunks ------------------------------------------------------------------------------------------------------- */
 
-/* Next fit from the hint; [lock chunk_lock]. */
+/* The lowest: what was used before has its pages on both sides. [lock chunk_lock] */
 static uint32_t find_run(struct back *b, uint32_t n)
 {
     uint32_t run = 0;
 
-    for (uint32_t i = 0, at = b->chunk_hint; i < RING_CHUNKS + n; i++, at++) {
-        if (at >= RING_CHUNKS) {
-            at = 0;
-            run = 0;
-        }
+    for (uint32_t at = 0; at < RING_CHUNKS; at++) {
         /* acquire: partner is the release store in front_release(), after the bytes were read, and in back_unalloc() */
         run = atomic_load_explicit(&b->up->chunks[at].used, memory_order_acquire) ? 0 : run + 1;
         if (run == n)
@@ -325,7 +321,6 @@ uint32_t back_alloc(struct back *b, uint32_t n, uint64_t *ret_serial)
     uint32_t first = find_run(b, n);
     if (first != RING_NONE) {
         *ret_serial = ++b->last_serial;
-        b->chunk_hint = (first + n) % RING_CHUNKS;
         for (uint32_t i = 0; i < n; i++) {
             atomic_store_explicit(&b->serial[first + i], b->last_serial, memory_order_relaxed);
             /* release: partner is the acquire load in back_held(): who sees this allocation sees its serial */
@@ -360,9 +355,12 @@ void back_output(struct back *b, uint32_t slot, uint32_t generation, uint32_t ch
 {
     struct up_chunk *c = &b->up->chunks[chunk];
 
+    /* wsd alone lies between this and whoever has the chunk next; the lock makes that order one of ours */
+    pthread_mutex_lock(&b->chunk_lock);
     c->slot = slot;
     c->size = size;
     c->run = n;
+    pthread_mutex_unlock(&b->chunk_lock);
     push(b, completion_word(COMPLETION_OUTPUT, chunk, generation));
 }
 

@@ -73,23 +73,16 @@ void front_deinit(struct front *f)
     f->bell_fd = close_fd(f->bell_fd);
 }
 
-/* A run of n chunks of the down arena, next fit. RING_NONE where there is none. */
+/* The lowest run of n chunks of the down arena: what was used before has its pages on both sides. RING_NONE where there is none. */
 static uint32_t chunks_take(struct front *f, uint32_t n)
 {
     uint32_t run = 0;
 
-    for (uint32_t i = 0, at = f->chunk_hint; i < RING_CHUNKS + n; i++, at++) {
-        if (at >= RING_CHUNKS) {
-            at = 0;
-            run = 0;
-        }
+    for (uint32_t at = 0; at < RING_CHUNKS; at++) {
         run = f->chunk_used[at] ? 0 : run + 1;
         if (run == n) {
-            uint32_t first = at + 1 - n;
-
-            memset(f->chunk_used + first, 1, n);
-            f->chunk_hint = first; /* a released run is warm: look there first */
-            return first;
+            memset(f->chunk_used + at + 1 - n, 1, n);
+            return at + 1 - n;
         }
     }
     return RING_NONE;
@@ -98,8 +91,6 @@ static uint32_t chunks_take(struct front *f, uint32_t n)
 static void chunks_give(struct front *f, uint32_t slot)
 {
     memset(f->chunk_used + f->first_chunk[slot], 0, f->n_chunks[slot]);
-    if (f->n_chunks[slot])
-        f->chunk_hint = f->first_chunk[slot];
     f->n_chunks[slot] = 0;
 }
 

@@ -38,6 +38,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/copy.h"
 #include "base/event.h"
 
 #define RING_MAGIC   0x31647377u /* "wsd1" */
@@ -140,7 +141,7 @@ static inline void ring_put(void *at, const void *data, size_t size)
     if (size == 0)
         return;
     memset((char *)at + ring_aligned(size) - RING_ALIGN, 0, RING_ALIGN);
-    memcpy(at, data, size);
+    copy_away(at, data, size);
 }
 
 struct down {

@@ -34,7 +34,6 @@ struct front {
     uint8_t closed[RING_SLOTS];      /* 1: the bundle is, and this is the one that has its turn: */
     uint8_t turn[RING_SLOTS];
     uint16_t first_chunk[RING_SLOTS], n_chunks[RING_SLOTS]; /* of the down arena, held by the slot */
-    uint32_t chunk_hint;
     uint8_t chunk_used[RING_CHUNKS]; /* private map of the down arena */
 };
 
@@ -150,7 +149,6 @@ struct back {
     int bell_fd;
     _Atomic uint64_t head __attribute__((aligned(64))); /* [atomic: acq_rel, among workers] next entry of down->ring */
     pthread_mutex_t chunk_lock __attribute__((aligned(64)));
-    uint32_t chunk_hint;  /* [lock chunk_lock] */
     uint64_t last_serial; /* [lock chunk_lock] */
     _Atomic uint64_t serial[RING_CHUNKS]; /* [atomic: relaxed, ordered by up->chunks[].used] of the last allocation */
 };

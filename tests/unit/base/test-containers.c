@@ -7,6 +7,7 @@
 
 #include "base/buffer.h"
 #include "base/cleanup.h"
+#include "base/copy.h"
 #include "base/hash.h"
 #include "base/heap.h"
 #include "base/list.h"
@@ -71,6 +72,32 @@ START_TEST(hash_forgets_what_is_removed_while_it_grows)
         ck_assert_ptr_eq(hash_first(&h, i), links[i].next == (struct hash_link *)1 ? NULL : &links[i]);
     hash_deinit(&h);
     free(links);
+}
+END_TEST
+
+/* Below, at and above what goes past the caches, from and to any place in a line, and not a byte beside it. */
+START_TEST(copy_away_copies_what_memcpy_does)
+{
+    static const size_t sizes[] = {0, 1, 63, 64, COPY_AWAY_LEAST - 1, COPY_AWAY_LEAST, COPY_AWAY_LEAST + 1, COPY_AWAY_LEAST + 63,
+                                   2 * COPY_AWAY_LEAST + 100};
+    enum { ROOM = 3 * COPY_AWAY_LEAST };
+    uint8_t *from = malloc(ROOM), *to = malloc(ROOM), *wanted = malloc(ROOM);
+
+    for (size_t i = 0; i < ROOM; i++)
+        from[i] = (uint8_t)(i * 2654435761u >> 13);
+    for (size_t i = 0; i < ARRAY_SIZE(sizes); i++)
+        for (size_t at = 0; at < 2 * COPY_LINE; at += 7) {
+            size_t source = at * 5 % 64;
+
+            memset(to, 0xee, ROOM);
+            memset(wanted, 0xee, ROOM);
+            copy_away(to + at, from + source, sizes[i]);
+            memcpy(wanted + at, from + source, sizes[i]);
+            ck_assert_mem_eq(to, wanted, ROOM);
+        }
+    free(from);
+    free(to);
+    free(wanted);
 }
 END_TEST
 
@@ -207,6 +234,7 @@ int main(void)
     tcase_add_test(tc, hash_walk_meets_each_once_while_the_table_grows);
     tcase_add_test(tc, hash_forgets_what_is_removed_while_it_grows);
     tcase_add_test(tc, hash_holds_equal_keys_beside_each_other);
+    tcase_add_test(tc, copy_away_copies_what_memcpy_does);
     tcase_add_test(tc, heap_gives_the_smallest_whatever_is_put_in_and_taken);
     tcase_add_test(tc, buffer_gives_back_what_was_put_in_however_it_is_cut);
     suite_add_tcase(s, tc);
