@@ -201,6 +201,13 @@ static int control_loop(struct loader *loader, struct pool *pool)
             inputs_put(&work.inputs, c.slot, c.generation, TAKE_FD(fd));
             event_notify(&work.back.up->space, UINT32_MAX, true); /* partner: slot_wait() */
             break;
+        case CONTROL_ARENA:
+            r = arenas_put(&work.arenas, c.number, TAKE_FD(fd));
+            event_notify(&work.back.up->space, UINT32_MAX, true); /* partner: slot_wait() */
+            break;
+        case CONTROL_ARENA_DROP:
+            r = arenas_drop(&work.arenas, c.number);
+            break;
         case CONTROL_OPENED:
             opens_answer(&work.opens, c.slot, c.generation, c.number, c.error, TAKE_FD(fd));
             event_notify(&work.back.up->space, UINT32_MAX, true); /* partner: slot_wait() */

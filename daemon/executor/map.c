@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * map.c: inputs by descriptor, where jobs read them: a sealed memfd, a file in place, or a copy of it; and parts of arenas,
- * where they write.
+ * map.c: inputs by descriptor, where jobs read them: a sealed memfd, a file in place, or a copy of it.
  * Owns the mappings, and the descriptor of a file until its job is over. map_mend() in the handler of SIGBUS; everything else
  * [worker].
  * Keeps: a file that is cut while a job reads it costs that job, and nobody else: the rest becomes zeros, and the job fails.
@@ -10,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -73,10 +73,18 @@ static int reaches(int fd, uint64_t end)
     return st.st_size >= 0 && (uint64_t)st.st_size >= end;
 }
 
-/* Shared and anonymous: as the memfd that it stands for, it does not count as the process's data. */
+/* Shared and anonymous: as the memfd that it stands for, it does not count as the process's data. Populated, since all of it is written. */
+static int place_copy(struct map *m, size_t size)
+{
+    int r = place(m, size, MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, PROT_READ | PROT_WRITE, -1, 0);
+
+    m->input = m->base;
+    return r;
+}
+
 static int copy_in(struct map *m, uint64_t at, size_t size)
 {
-    int r = place(m, size, MAP_SHARED | MAP_ANONYMOUS, PROT_READ | PROT_WRITE, -1, 0);
+    int r = place_copy(m, size);
 
     for (size_t n = 0; r == 0 && n < size;) {
         ssize_t got = pread(m->fd, (char *)m->base + n, size - n, (off_t)(at + n));
@@ -88,7 +96,6 @@ static int copy_in(struct map *m, uint64_t at, size_t size)
         n += got > 0 ? (size_t)got : 0;
     }
     m->fd = close_fd(m->fd); /* what happens to it now is nobody's business */
-    m->input = m->base;
     return r;
 }
 
@@ -118,19 +125,12 @@ int map_file(struct map *m, uint32_t slot, int fd, uint64_t at, uint64_t size, b
     return 0;
 }
 
-int map_part(struct map *m, int fd, uint64_t at, uint64_t size)
+int map_copy(struct map *m, const void *from, size_t size)
 {
-    int seals = fcntl(fd, F_GET_SEALS), r;
-    uint64_t skip = at % page();
+    int r = place_copy(m, size);
 
-    if (seals < 0 || !(seals & F_SEAL_SHRINK) || at > INT64_MAX || size > INT64_MAX - at || size > SIZE_MAX - skip)
-        return -EBADMSG;
-    r = reaches(fd, at + size);
-    if (r <= 0)
-        return r < 0 ? r : -EBADMSG;
-    /* populated: all of it is there, and a fault a page is most of what a job costs */
-    r = place(m, size + skip, MAP_SHARED | MAP_POPULATE, PROT_READ | PROT_WRITE, fd, at - skip);
-    m->input = r < 0 ? NULL : (const char *)m->base + skip;
+    if (r == 0)
+        memcpy(m->base, from, size);
     return r;
 }
 

@@ -29,9 +29,8 @@ int map_sealed(struct map *m, int fd, uint64_t size);
  * errno. slot: below RING_SLOTS, one map each at a time. */
 int map_file(struct map *m, uint32_t slot, int fd, uint64_t at, uint64_t size, bool copy);
 
-/* A part of an arena, whose size must be sealed, to be written. fd stays the caller's. 0, -EBADMSG, or a negative errno. The part
- * begins at `input`. */
-int map_part(struct map *m, int fd, uint64_t at, uint64_t size);
+/* A copy of what others may change. 0 or a negative errno. */
+int map_copy(struct map *m, const void *from, size_t size);
 
 /* What is left of one whose job is over. */
 struct map_rest {

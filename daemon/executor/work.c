@@ -23,7 +23,7 @@
 #include "pool/park.h"
 #include "ring/control.h"
 
-#define DOWN_DESCRIPTOR (DOWN_INPUT_FD | DOWN_INPUT_PIPE | DOWN_OUTPUT_PLACE)
+#define DOWN_DESCRIPTOR (DOWN_INPUT_FD | DOWN_INPUT_PIPE)
 _Static_assert(RING_RUNG == PARK_RUNG, "the pool's word");
 #define PIPE_LOOK_MSEC 20 /* how often a wait for streamed input looks at the cancel flag */
 
@@ -224,7 +224,7 @@ static void transport_finished(struct host_job *job, struct wsd_worker *self)
     struct work *w = s->work;
     uint32_t number = s->number, generation = s->generation;
     struct up_slot *u = back_answer(&w->back, number);
-    struct map_rest input, place;
+    struct map_rest input;
 
     if (turn_over(s, self))
         return;
@@ -232,7 +232,6 @@ static void transport_finished(struct host_job *job, struct wsd_worker *self)
         back_hold(&w->back);
     output_end(s, &u->output_size, &u->small_size);
     u->small_at = s->output.small_at;
-    map_drop(&s->place, number, &place);
     if (s->output.overflow) {
         job->exit = WSD_STATUS_MAX;
         snprintf(job->error, sizeof(job->error), "its output is larger than its part of the arena");
@@ -242,6 +241,8 @@ static void transport_finished(struct host_job *job, struct wsd_worker *self)
         snprintf(job->error, sizeof(job->error), "its input was cut while it ran, or could not be read to its end");
     }
     close_fd(s->input_pipe);
+    if (s->arena)
+        arenas_leave(&w->arenas, s->arena);
     if (s->request.flags & DOWN_DESCRIPTOR)
         inputs_drop(&w->inputs, number, generation);
     u->ended_usec = job->ended_usec;
@@ -259,7 +260,6 @@ static void transport_finished(struct host_job *job, struct wsd_worker *self)
     atomic_store_explicit(&s->busy, false, memory_order_release);
     back_done(&w->back, number, generation);
     map_unmap(&input);
-    map_unmap(&place);
 }
 
 static const struct host_transport transport = {
@@ -305,18 +305,40 @@ static const char *get_input(struct slot *s, const struct plugin_function *funct
 
     if (!slot_wait(s, input_there, &fd))
         return "cancelled before its input came";
-    if (s->request.flags & DOWN_OUTPUT_PLACE && map_part(&s->place, fd, s->request.output_at, s->request.output_size) < 0)
-        return "its part of the arena cannot be mapped";
-    if (s->place.base)
-        output_place(&s->output, (void *)(uintptr_t)s->place.input, s->request.output_size, function->flags & WSD_FN_SHARED);
     if (s->request.flags & DOWN_INPUT_FD)
         return map_input(s, TAKE_FD(fd), function->flags & WSD_FN_STREAMING);
-    if (!(s->request.flags & DOWN_INPUT_PIPE))
-        return NULL;
     if (!(function->flags & WSD_FN_STREAMING))
         return "its input came as a stream, which this function does not take";
     s->input_pipe = TAKE_FD(fd);
     return NULL;
+}
+
+static bool arena_there(struct slot *s, void *unused)
+{
+    s->arena = arenas_use(&s->work->arenas, s->request.arena);
+    return s->arena;
+}
+
+/* What lies in an arena. NULL, or why it is not there. */
+static const char *get_parts(struct slot *s, const struct plugin_function *function)
+{
+    struct back_request *q = &s->request;
+
+    if (!slot_wait(s, arena_there, NULL))
+        return "cancelled before its arena came";
+    void *output = arena_part(s->arena, q->output_at, q->output_size), *input = arena_part(s->arena, q->input_at, q->input_size);
+    if ((q->flags & DOWN_OUTPUT_PART && !output) || (q->flags & DOWN_INPUT_PART && !input))
+        return "its part of the arena cannot be mapped";
+    if (q->flags & DOWN_OUTPUT_PART)
+        output_place(&s->output, output, q->output_size, function->flags & WSD_FN_SHARED);
+    if (!(q->flags & DOWN_INPUT_PART))
+        return NULL;
+    q->input = input;
+    if (!(q->flags & DOWN_INPUT_COPY) || function->flags & WSD_FN_STREAMING)
+        return NULL; /* streaming, it sees only copies anyway */
+    int r = map_copy(&s->map, input, q->input_size);
+    q->input = s->map.input;
+    return r == 0 ? NULL : "there is no memory for a copy of its input";
 }
 
 const struct plugin_function *work_function(struct work *w, uint64_t target)
@@ -338,8 +360,8 @@ static void run_request(struct slot *s, struct wsd_worker *self, const char *why
 
     if (!why && !function)
         why = "wsd handed over a job of an unknown function";
-    if (!why && q->flags & DOWN_DESCRIPTOR) {
-        why = get_input(s, function);
+    if (!why && q->flags & (DOWN_DESCRIPTOR | DOWN_ARENA)) {
+        why = q->flags & DOWN_ARENA ? get_parts(s, function) : get_input(s, function);
         cputime_stale(); /* that may have waited */
     }
     const struct host_request request = {.id = q->id,
@@ -432,7 +454,7 @@ static struct pool_node *take_job(struct work *w, uint32_t *ret_usec)
         s->number = number;
         s->generation = generation;
         map_init(&s->map);
-        map_init(&s->place);
+        s->arena = NULL;
         s->input_pipe = -1;
         atomic_store_explicit(&s->messages, 0, memory_order_relaxed);
         output_init(&s->output, 0);
@@ -489,5 +511,6 @@ void work_init(struct work *w, int control_fd)
     w->control_fd = control_fd;
     inputs_init(&w->inputs);
     opens_init(&w->opens);
+    arenas_init(&w->arenas);
     lanes_init(w);
 }

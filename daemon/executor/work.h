@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "executor/arenas.h"
 #include "executor/inputs.h"
 #include "executor/lane.h"
 #include "executor/map.h"
@@ -33,7 +34,7 @@ struct slot {
     struct back_request request;
     struct output output;      /* [job's output_lock] */
     struct map map;            /* of the input, where it came by descriptor */
-    struct map place;          /* of the output, where it goes to an arena */
+    struct arena *arena;       /* where its input or output lies; NULL */
     int input_pipe;            /* -1: none */
     _Atomic uint32_t messages; /* sent by this job [atomic: relaxed; counted by its tasks, read after their joins] */
 };
@@ -43,6 +44,7 @@ struct work {
     int control_fd;
     struct inputs inputs;
     struct opens opens;
+    struct arenas arenas;
     _Atomic(struct plugin *) plugins[WORK_PLUGINS]; /* [atomic: release by the control thread, acquire by workers] */
     struct lanes lanes;
     struct slot slots[RING_SLOTS];                  /* zero until first used, so that idle executors stay small */

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * arena.c: memory that a client shares with the jobs of its connection: inputs lie there, and outputs go there.
- * Owns each arena's descriptor, and which parts of it are in use. [loop]
+ * Owns each arena's descriptor, which parts of it are in use, and which executors have it mapped. [loop]
  * Keeps: an arena cannot shrink nor grow; no two jobs write the same bytes, and none writes what another reads; a part is in use until
  * its job has ended; one that an executor wrote to when it died is written to no more, since threads of the dying process may still
- * be at it.
+ * be at it. An executor has an arena until its client has closed it, or another one takes its number; never while a job is handed over that
+ * uses it.
  * Does not map anything: what a client writes, wsd never looks at. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
@@ -26,14 +28,24 @@ struct arena {
     uint32_t n_refs; /* its connection, and each job that uses it */
     int fd;
     uint64_t size;
-    struct list uses;
+    struct list uses, shown;
     uint32_t n_uses;
     bool lost; /* written to by an executor that died */
+};
+
+/* An executor has it. */
+struct arena_shown {
+    struct list link, of_domain;
+    struct arena *arena;
+    struct domain *domain;
+    uint32_t number;   /* it is called that there */
+    uint32_t n_handed; /* jobs */
 };
 
 struct arena_use {
     struct list link;
     struct arena *arena;
+    struct arena_shown *shown; /* its job is handed over: to whom; NULL */
     struct job_part input, output;
     uint64_t placed; /* bytes of output */
 };
@@ -57,10 +69,32 @@ static const char *problem(int fd, uint64_t *ret_size)
     return NULL;
 }
 
+static struct arena_shown *shown_free(struct arena_shown *s)
+{
+    s->domain->arenas_used[s->number / 64] &= ~(UINT64_C(1) << s->number % 64);
+    list_remove(&s->link);
+    list_remove(&s->of_domain);
+    free(s);
+    return NULL;
+}
+
+/* No job uses it there. */
+static void withdraw(struct arena_shown *s)
+{
+    struct executor *e = s->domain->executor;
+
+    /* where it cannot be told it stays, and so the number would mean two */
+    if (executor_send(e, &(struct control){.kind = CONTROL_ARENA_DROP, .number = s->number}, -1) < 0)
+        executor_kill(e);
+    shown_free(s);
+}
+
 static struct arena *unref(struct arena *a)
 {
     if (--a->n_refs > 0)
         return NULL;
+    while (!list_empty(&a->shown))
+        withdraw(container_of(a->shown.next, struct arena_shown, link));
     user_refund(a->jobs, a->user, a->size);
     a->user->n_fds--;
     close_fd(a->fd);
@@ -97,6 +131,7 @@ int jobs_arena_new(struct jobs *jobs, uint32_t uid, int *fd, struct arena **ret_
     }
     *a = (struct arena){.jobs = jobs, .user = user, .n_refs = 1, .fd = TAKE_FD(*fd), .size = size};
     list_init(&a->uses);
+    list_init(&a->shown);
     user->n_fds++;
     *ret_arena = a;
     return 0;
@@ -158,8 +193,148 @@ int arena_hold(struct job *job, const struct job_parts *p)
     return 0;
 }
 
+/* --- executors ---------------------------------------------------------------------------------------------------------- */
+
+void arenas_init(struct domain *d)
+{
+    list_init(&d->arenas);
+}
+
+/* RING_ARENAS: there is none. */
+static uint32_t free_number(const struct domain *d)
+{
+    for (uint32_t i = 0; i < ARRAY_SIZE(d->arenas_used); i++)
+        if (~d->arenas_used[i])
+            return i * 64 + (uint32_t)__builtin_ctzll(~d->arenas_used[i]);
+    return RING_ARENAS;
+}
+
+/* The one that was used least of late, and by nobody now. There is one: who wants its number is no more than one of RING_SLOTS jobs. */
+static void make_room(struct domain *d)
+{
+    list_for_each(l, &d->arenas)
+    {
+        struct arena_shown *s = container_of(l, struct arena_shown, of_domain);
+
+        if (s->n_handed == 0) {
+            withdraw(s);
+            return;
+        }
+    }
+}
+
+/* 0, FRONT_E_FULL, or a negative errno where the executor is dying. */
+static int show(struct domain *d, struct arena *a, struct arena_shown **ret)
+{
+    struct control c = {.kind = CONTROL_ARENA};
+    int r;
+
+    list_for_each(l, &a->shown)
+    {
+        *ret = container_of(l, struct arena_shown, link);
+        if ((*ret)->domain == d)
+            return 0;
+    }
+    c.number = free_number(d);
+    if (c.number == RING_ARENAS) {
+        make_room(d);
+        c.number = free_number(d);
+    }
+    struct arena_shown *s = c.number == RING_ARENAS ? NULL : malloc(sizeof(*s));
+    if (!s)
+        return FRONT_E_FULL;
+    r = executor_send(d->executor, &c, a->fd);
+    if (r < 0) {
+        free(s);
+        return r;
+    }
+    *s = (struct arena_shown){.arena = a, .domain = d, .number = c.number};
+    list_init(&s->link);
+    list_init(&s->of_domain);
+    list_push_back(&a->shown, &s->link);
+    list_push_back(&d->arenas, &s->of_domain);
+    d->arenas_used[s->number / 64] |= UINT64_C(1) << s->number % 64;
+    *ret = s;
+    return 0;
+}
+
+int arena_describe(struct domain *d, const struct job *job, struct front_job *ret)
+{
+    const struct arena_use *u = job->more->arena;
+    struct arena_shown *s;
+
+    if (!u)
+        return 0;
+    int r = show(d, u->arena, &s);
+    if (r != 0)
+        return r;
+    ret->arena = s->number;
+    if (u->input.size) {
+        ret->flags |= DOWN_INPUT_PART | (job_function(job)->flags & WSD_FN_SHARED ? 0 : DOWN_INPUT_COPY);
+        ret->input = NULL;
+        ret->input_at = u->input.at;
+        ret->input_size = u->input.size;
+    }
+    if (u->output.size) {
+        ret->flags |= DOWN_OUTPUT_PART;
+        ret->output_at = u->output.at;
+        ret->output_size = u->output.size;
+    }
+    return 0;
+}
+
+void arena_handed(struct job *job)
+{
+    struct arena_use *u = job->more->arena;
+
+    if (!u || show(job->domain, u->arena, &u->shown) != 0) /* which arena_describe() has found */
+        return;
+    u->shown->n_handed++;
+    list_remove(&u->shown->of_domain);
+    list_push_back(&job->domain->arenas, &u->shown->of_domain);
+}
+
+void arena_returned(struct job *job)
+{
+    struct arena_use *u = job->more ? job->more->arena : NULL;
+    struct arena_shown *s = u ? TAKE(u->shown) : NULL;
+
+    if (s)
+        s->n_handed--;
+}
+
+void arenas_swap(struct domain *d, struct domain *fresh)
+{
+    while (!list_empty(&d->arenas)) {
+        struct arena_shown *s = container_of(list_pop_front(&d->arenas), struct arena_shown, of_domain);
+
+        s->domain = fresh;
+        list_push_back(&fresh->arenas, &s->of_domain);
+    }
+    memcpy(fresh->arenas_used, d->arenas_used, sizeof(d->arenas_used));
+    memset(d->arenas_used, 0, sizeof(d->arenas_used));
+}
+
+void arenas_gone(struct domain *d)
+{
+    while (!list_empty(&d->arenas)) {
+        struct arena_shown *s = container_of(d->arenas.next, struct arena_shown, of_domain);
+
+        list_for_each(l, &s->arena->uses)
+        {
+            struct arena_use *u = container_of(l, struct arena_use, link);
+
+            u->shown = u->shown == s ? NULL : u->shown;
+        }
+        shown_free(s);
+    }
+}
+
+/* --- jobs ------------------------------------------------------------------------------------------------------------------ */
+
 void arena_free(struct job *job)
 {
+    arena_returned(job);
     struct arena_use *u = TAKE(job->more->arena);
 
     if (!u)
@@ -168,30 +343,6 @@ void arena_free(struct job *job)
     u->arena->n_uses--;
     unref(u->arena);
     free(u);
-}
-
-int arena_fd(const struct job *job)
-{
-    return job->more->arena->arena->fd;
-}
-
-void arena_describe(const struct job *job, struct front_job *ret)
-{
-    const struct arena_use *u = job->more ? job->more->arena : NULL;
-
-    if (!u)
-        return;
-    if (u->input.size) {
-        ret->flags |= DOWN_INPUT_FD | DOWN_INPUT_FILE | (job_function(job)->flags & WSD_FN_SHARED ? 0 : DOWN_INPUT_COPY);
-        ret->input = NULL;
-        ret->input_at = u->input.at;
-        ret->input_size = u->input.size;
-    }
-    if (u->output.size) {
-        ret->flags |= DOWN_OUTPUT_PLACE;
-        ret->output_at = u->output.at;
-        ret->output_size = u->output.size;
-    }
 }
 
 bool arena_writes(const struct job *job)

@@ -492,6 +492,7 @@ struct domain *domain_new(struct jobs *jobs, uint64_t owner)
     list_init(&d->handed);
     list_init(&d->waiting);
     list_init(&d->link);
+    arenas_init(d);
     ask_init(d);
     queue_init(&d->queue, &jobs->lanes, &jobs->counters.n_queued);
     d->pause_timer = evtimer_new(jobs->options.base, on_pause_over, d);
@@ -567,7 +568,7 @@ static int send_input(struct domain *d, struct job *job, uint32_t slot, uint32_t
 {
     struct control c = {.kind = CONTROL_INPUT, .slot = slot, .generation = generation};
     struct job_more *m = job->more;
-    int r = executor_send(d->executor, &c, job->flags & JOB_PIPE ? m->pipe_fd : m->arena ? arena_fd(job) : m->input_fd);
+    int r = executor_send(d->executor, &c, job->flags & JOB_PIPE ? m->pipe_fd : m->input_fd);
 
     /* our copy of the pipe's end stays open: a job that was not begun goes to the next executor with it */
     if (r >= 0 && job->flags & JOB_PIPE)
@@ -583,17 +584,17 @@ static uint32_t file_flags(const struct domain *d, const struct job *job)
     return !job->more->by_file ? 0 : others ? DOWN_INPUT_FILE | DOWN_INPUT_COPY : DOWN_INPUT_FILE;
 }
 
-/* What only some jobs have. */
-static void describe_more(const struct domain *d, const struct job *job, struct front_job *f)
+/* What only some jobs have. As hand_over(). */
+static int describe_more(struct domain *d, const struct job *job, struct front_job *f)
 {
-    bool by_descriptor = job_by_descriptor(job) && !job->more->arena;
+    bool by_descriptor = job_by_descriptor(job);
 
     f->flags |= (job->flags & JOB_PIPE ? DOWN_INPUT_PIPE : by_descriptor ? DOWN_INPUT_FD : 0u) | file_flags(d, job);
     f->input = by_descriptor ? NULL : job_input(job);
     f->input_size = job->flags & JOB_PIPE ? 0 : job_input_size(job);
     f->input_at = job->more->input_at;
     f->timeout_usec = job->more->timeout_usec;
-    arena_describe(job, f);
+    return arena_describe(d, job, f);
 }
 
 /* 0, or FRONT_E_FULL, or a negative errno where the executor is dying. */
@@ -616,13 +617,15 @@ static int hand_over(struct domain *d, struct job *job)
     };
     uint64_t alone = (job->plugin->load_order << 8 | job_function(job)->index) + 1;
     uint32_t slot, generation, n = job_count(job);
-    if (job->more)
-        describe_more(d, job, &f);
-    if (job->bundled)
-        bundle_describe(job, &f);
+    int r;
+
     if (d->n_handed + n > RING_SLOTS)
         return FRONT_E_FULL;
-    int r = front_prepare(&d->executor->front, &f, &slot, &generation);
+    if (job->more && (r = describe_more(d, job, &f)) != 0)
+        return r;
+    if (job->bundled)
+        bundle_describe(job, &f);
+    r = front_prepare(&d->executor->front, &f, &slot, &generation);
 
     if (r == FRONT_E_LARGE)
         return ERROR_UNEXPECTED(r); /* what comes inline is smaller than a frame */
@@ -652,8 +655,10 @@ static int hand_over(struct domain *d, struct job *job)
     d->n_handed += n;
     d->jobs->counters.n_handed += n;
     front_submit(&d->executor->front, slot, bundle_usec(job));
-    if (job->more)
+    if (job->more) {
+        arena_handed(job);
         job_arm(job);
+    }
     if (job->bundled)
         bundles_watch(d);
     return 0;
@@ -661,6 +666,7 @@ static int hand_over(struct domain *d, struct job *job)
 
 void domain_requeue(struct job *job)
 {
+    arena_returned(job);
     list_remove(&job->link);
     if (job->more && job->more->timer)
         evtimer_del(job->more->timer);
@@ -844,6 +850,7 @@ void domain_complete(struct domain *d, const struct front_completion *c)
     d->n_handed -= n;
     d->jobs->counters.n_handed -= n;
     if (job) {
+        arena_returned(job);
         d->useful = true;
         d->n_deaths = 0;
     }
@@ -893,6 +900,7 @@ void domain_free(struct domain *d)
         hash_remove(&d->jobs->by_key, &d->by_key);
     ask_executor_gone(d);
     lanes_gone(d, &(struct lanes_death){.how = "wsd was ended before it was done"});
+    arenas_gone(d);
     d->executor = executor_free(d->executor);
     while (!list_empty(&d->plugins))
         plugin_free(container_of(d->plugins.next, struct plugin, link));

@@ -388,6 +388,8 @@ struct domain {
     uint32_t traced, traced_by;  /* number of the trace, 0: none; uid */
     uint32_t n_trace_ended;      /* executors that ended while they were traced */
     uint32_t n_reports;          /* of a trace, not read yet */
+    struct list arenas; /* that the executor has (arena.c), the one that was used last at the end */
+    uint64_t arenas_used[RING_ARENAS / 64]; /* their numbers */
     struct list directs;         /* direct lanes into the executor */
     struct event *direct_timer;  /* while something runs in one of them */
     bool direct_armed;
@@ -621,8 +623,13 @@ void input_free(struct job *job);
 const char *arena_refuses(const struct job_parts *parts, int *ret_code); /* NULL: nothing against it */
 int arena_hold(struct job *job, const struct job_parts *parts); /* 0 or -ENOMEM */
 void arena_free(struct job *job); /* it has ended: its parts are free */
-int arena_fd(const struct job *job); /* of the one that it uses */
-void arena_describe(const struct job *job, struct front_job *ret); /* where it uses one */
+/* Where it uses one: the executor has it then. 0, or FRONT_E_FULL, or a negative errno where the executor is dying. */
+int arena_describe(struct domain *d, const struct job *job, struct front_job *ret);
+void arena_handed(struct job *job);   /* the job is with its domain's executor */
+void arena_returned(struct job *job); /* it is no more, whatever became of it */
+void arenas_init(struct domain *d);
+void arenas_swap(struct domain *d, struct domain *fresh); /* the executor of d is that of fresh, which has shown nothing */
+void arenas_gone(struct domain *d); /* the executor is */
 bool arena_writes(const struct job *job); /* its output goes there */
 void arena_died(struct job *job); /* so did its executor, while it ran */
 bool arena_placed(struct job *job, uint64_t size); /* so much output is there now; false: that cannot be */
@@ -631,7 +638,7 @@ uint64_t arena_output(const struct job *job);
 /* Descriptors of its go to the executor with it. */
 static inline bool job_by_descriptor(const struct job *job)
 {
-    return job->more && (job->more->input_fd >= 0 || job->more->pipe_fd >= 0 || job->more->arena);
+    return job->more && (job->more->input_fd >= 0 || job->more->pipe_fd >= 0);
 }
 
 /* What goes with it through the ring; NULL: nothing. */

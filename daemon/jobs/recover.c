@@ -286,6 +286,7 @@ void recover(struct domain *d, int code, int status)
     d->n_handed = 0;
     memset(d->slots, 0, sizeof(d->slots));
     ask_executor_gone(d);
+    arenas_gone(d);
     d->executor = NULL;
     d->jobs->counters.n_executors--;
     /* one after the other that dies and changes nothing: not without pauses, and not for ever. The suspicion of a

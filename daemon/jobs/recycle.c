@@ -230,6 +230,7 @@ static void take_over(struct domain *d, struct domain *n)
     ask_swap(d, n);
     SWAP(d->alone, n->alone);
     lanes_swap(d, n);
+    arenas_swap(d, n);
     n->useful = d->useful;
     d->useful = false;
     d->n_ended = 0;

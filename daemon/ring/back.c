@@ -187,7 +187,7 @@ int back_read(struct back *b, uint32_t slot, uint32_t generation, struct back_re
     *ret = (struct back_request){.cancel = q.cancel};
     memcpy(ret->id, q.id, sizeof(q.id));
     uint64_t head = ring_aligned((uint64_t)directory_size + args_size);
-    bool by_fd = q.flags & (DOWN_INPUT_FD | DOWN_INPUT_PIPE), tiny = blob == ring_tiny(slot);
+    bool by_fd = q.flags & (DOWN_INPUT_FD | DOWN_INPUT_PIPE | DOWN_INPUT_PART), tiny = blob == ring_tiny(slot);
     uint64_t end = tiny ? blob + RING_TINY : b->down_size;
     if (d->generation != generation || (blob < b->down_arena && !tiny) || blob > end || head > end - blob ||
         (!by_fd && input_size > end - blob - head))
@@ -203,10 +203,11 @@ int back_read(struct back *b, uint32_t slot, uint32_t generation, struct back_re
     q.n_items = d->n_items;
     q.items = q.input;
     q.items_size = q.input ? input_size : 0;
-    if (q.flags & (DOWN_INPUT_FILE | DOWN_OUTPUT_PLACE)) {
+    if (q.flags & DOWN_ELSEWHERE) {
         q.input_at = d->input_at;
         q.output_at = d->output_at;
         q.output_size = d->output_size;
+        q.arena = d->arena;
     }
     *ret = q;
     return 0;

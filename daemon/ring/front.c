@@ -105,7 +105,7 @@ int front_prepare(struct front *f, const struct front_job *job, uint32_t *ret_sl
     if (f->n_free == 0)
         return FRONT_E_FULL;
     uint32_t slot = f->free_slots[f->n_free - 1];
-    bool tiny = size <= RING_TINY && !(job->flags & (DOWN_INPUT_FILE | DOWN_OUTPUT_PLACE));
+    bool tiny = size <= RING_TINY && !(job->flags & DOWN_ELSEWHERE);
     uint64_t blob = tiny ? ring_tiny(slot) : ring_small(f->down->arena, slot);
     f->n_chunks[slot] = 0;
     if (size > RING_SMALL) {
@@ -133,10 +133,11 @@ int front_prepare(struct front *f, const struct front_job *job, uint32_t *ret_sl
     d->directory_size = (uint32_t)directory_size;
     d->args_size = (uint32_t)job->args_size;
     d->input_size = job->input_size;
-    if (job->flags & (DOWN_INPUT_FILE | DOWN_OUTPUT_PLACE)) {
+    if (job->flags & DOWN_ELSEWHERE) {
         d->input_at = job->input_at;
         d->output_at = job->output_at;
         d->output_size = job->output_size;
+        d->arena = job->arena;
     }
     d->blob = (uint32_t)blob;
     d->timeout_usec = job->timeout_usec;

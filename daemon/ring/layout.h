@@ -42,7 +42,7 @@
 #include "base/event.h"
 
 #define RING_MAGIC   0x31647377u /* "wsd1" */
-#define RING_VERSION 10u
+#define RING_VERSION 11u
 
 #define RING_SLOTS       1024u                  /* jobs handed ahead; bounds what a dying executor can hurt */
 #define RING_TINY        192u                   /* bytes in each slot itself: what most jobs are given */
@@ -60,6 +60,7 @@
 #define RING_NONE        UINT32_MAX
 #define RING_LANES       64u                    /* direct lanes of one executor (lane.h); a sleeper waits on them all */
 #define RING_LANE_SLOTS  64u                    /* calls under way in one of them */
+#define RING_ARENAS      RING_SLOTS             /* that one executor has mapped: as many as jobs can use at once */
 
 enum ring_state { RING_FREE = 0, RING_QUEUED = 1, RING_RUNNING = 2, RING_DONE = 3, RING_RECALLED = 4 };
 
@@ -90,8 +91,11 @@ enum down_flags {
     DOWN_INPUT_FD = 1u << 1,    /* the input is a sealed memfd that came over the control socket */
     DOWN_INPUT_PIPE = 1u << 2,  /* the input is streamed through a pipe that came over the control socket */
     DOWN_INPUT_FILE = 1u << 3,  /* with FD: it is no memfd of wsd's but somebody's file, which may be changed and cut */
-    DOWN_INPUT_COPY = 1u << 4,  /* with FILE: a function that gets it whole gets a copy */
-    DOWN_OUTPUT_PLACE = 1u << 5, /* the output goes to a part of the descriptor that came (with FILE: the same one), an arena */
+    DOWN_INPUT_COPY = 1u << 4,  /* with FILE or PART: a function that gets it whole gets a copy */
+    DOWN_INPUT_PART = 1u << 5,  /* the input is a part of an arena */
+    DOWN_OUTPUT_PART = 1u << 6, /* the output goes to a part of it */
+    DOWN_ARENA = DOWN_INPUT_PART | DOWN_OUTPUT_PART,
+    DOWN_ELSEWHERE = DOWN_INPUT_FILE | DOWN_ARENA, /* something lies where the slot says, and not in it */
 };
 
 /* The request half. [wsd writes before QUEUED; executor reads after its CAS] */
@@ -114,8 +118,9 @@ struct down_slot {
     union {
         uint8_t tiny[RING_TINY];
         struct {
-            uint64_t input_at;               /* DOWN_INPUT_FILE: where in the file it begins */
-            uint64_t output_at, output_size; /* DOWN_OUTPUT_PLACE */
+            uint64_t input_at;               /* DOWN_INPUT_FILE, DOWN_INPUT_PART: where in there it begins */
+            uint64_t output_at, output_size; /* DOWN_OUTPUT_PART */
+            uint32_t arena;                  /* DOWN_ARENA: its number, as CONTROL_ARENA said */
         };
     };
 } __attribute__((aligned(64)));

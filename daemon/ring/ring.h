@@ -44,10 +44,11 @@ struct front_job {
     const char *directory; /* NULL: none */
     const char *args;
     size_t args_size;
-    const void *input;   /* NULL where it has a descriptor */
-    uint64_t input_size; /* also of the descriptor; 0 for a pipe */
-    uint64_t input_at;   /* in a file */
+    const void *input;   /* NULL where it lies elsewhere */
+    uint64_t input_size; /* also of what does; 0 for a pipe */
+    uint64_t input_at;   /* in a file, or an arena */
     uint64_t output_at, output_size; /* in an arena */
+    uint32_t arena;      /* its number */
     uint64_t timeout_usec;
     uint32_t n_items; /* 0: it is one job; else a bundle of so many, and `input` is their list */
 };
@@ -160,8 +161,9 @@ struct back_request {
     const char *directory; /* NULL: none */
     const char *args;      /* ends in NUL where args_size > 0 */
     size_t args_size;
-    const void *input; /* NULL: none, or by descriptor */
+    const void *input; /* NULL: none, or it lies elsewhere */
     uint64_t input_size, input_at, output_at, output_size;
+    uint32_t arena;
     uint64_t timeout_usec;
     const _Atomic uint32_t *cancel;
     uint32_t n_items;  /* of a bundle, whose list the input is; 0: it is one job */

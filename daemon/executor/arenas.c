@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * arenas.c: arenas of clients in this process.
+ * Owns the mappings, under one lock, held for moments. [control thread, workers]
+ * Keeps: an arena is mapped whole, once, so that its pages are faulted in by the first job that touches them and by no other; what a job uses
+ * stays; nothing is mapped that could be cut.
+ * Does not decide when one goes: wsd does, which knows the clients. */
+#include "executor/arenas.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "base/cleanup.h"
+
+void arenas_init(struct arenas *a)
+{
+    pthread_mutex_init(&a->lock, NULL);
+}
+
+/* NULL where it cannot be, or must not. */
+static void *map(int fd, uint64_t *ret_size)
+{
+    int seals = fcntl(fd, F_GET_SEALS);
+    struct stat st;
+
+    if (seals < 0 || !(seals & F_SEAL_SHRINK) || fstat(fd, &st) < 0 || st.st_size <= 0)
+        return NULL;
+    void *base = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (base == MAP_FAILED)
+        return NULL;
+    (void)madvise(base, (size_t)st.st_size, MADV_DONTDUMP); /* a core would have those of all clients */
+    *ret_size = (uint64_t)st.st_size;
+    return base;
+}
+
+int arenas_put(struct arenas *a, uint32_t number, int fd)
+{
+    _cleanup_(close_fdp) int mine = fd;
+    uint64_t size = 0;
+    void *base;
+
+    if (number >= RING_ARENAS)
+        return -EBADMSG;
+    base = map(fd, &size);
+    pthread_mutex_lock(&a->lock);
+    bool there = a->at[number].there;
+    if (!there)
+        a->at[number] = (struct arena){.there = true, .base = base, .size = size};
+    pthread_mutex_unlock(&a->lock);
+    if (there && base)
+        munmap(base, size);
+    return there ? -EBADMSG : 0;
+}
+
+int arenas_drop(struct arenas *a, uint32_t number)
+{
+    struct arena gone = {0};
+    int r = -EBADMSG;
+
+    if (number >= RING_ARENAS)
+        return r;
+    pthread_mutex_lock(&a->lock);
+    if (a->at[number].there && a->at[number].n_users == 0) {
+        gone = a->at[number];
+        a->at[number] = (struct arena){0};
+        r = 0;
+    }
+    pthread_mutex_unlock(&a->lock);
+    if (gone.base)
+        munmap(gone.base, gone.size); /* which takes long where it is large: nobody waits for it */
+    return r;
+}
+
+struct arena *arenas_use(struct arenas *a, uint32_t number)
+{
+    struct arena *arena = number < RING_ARENAS ? &a->at[number] : NULL;
+
+    if (!arena)
+        return NULL;
+    pthread_mutex_lock(&a->lock);
+    if (arena->there)
+        arena->n_users++;
+    else
+        arena = NULL;
+    pthread_mutex_unlock(&a->lock);
+    return arena;
+}
+
+void arenas_leave(struct arenas *a, struct arena *arena)
+{
+    pthread_mutex_lock(&a->lock);
+    arena->n_users--;
+    pthread_mutex_unlock(&a->lock);
+}
+
+void *arena_part(const struct arena *arena, uint64_t at, uint64_t size)
+{
+    if (!arena->base || at > arena->size || size > arena->size - at)
+        return NULL;
+    return (char *)arena->base + at;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * arenas.h: arenas of clients, mapped for as long as wsd says.
+ */
+#pragma once
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "ring/layout.h"
+
+struct arena {
+    bool there;
+    void *base; /* NULL: it cannot be mapped */
+    uint64_t size;
+    uint32_t n_users; /* jobs */
+};
+
+struct arenas {
+    pthread_mutex_t lock;
+    struct arena at[RING_ARENAS]; /* [lock]; base and size are const while there are users */
+};
+
+void arenas_init(struct arenas *a);
+
+/* Maps one, whose descriptor is taken. 0; -EBADMSG: the number is none, or is in use. [control thread] */
+int arenas_put(struct arenas *a, uint32_t number, int fd);
+
+/* Unmaps it. 0; -EBADMSG: there is none, or a job uses it. [control thread] */
+int arenas_drop(struct arenas *a, uint32_t number);
+
+/* That one, which stays until arenas_leave(); NULL: it has not come yet. [worker] */
+struct arena *arenas_use(struct arenas *a, uint32_t number);
+void arenas_leave(struct arenas *a, struct arena *arena);
+
+/* So much of it from there on; NULL: there is no such part. [who uses it] */
+void *arena_part(const struct arena *arena, uint64_t at, uint64_t size);
