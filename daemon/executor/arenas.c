@@ -38,16 +38,14 @@ static void *map(int fd, uint64_t *ret_size)
 int arenas_put(struct arenas *a, uint32_t number, int fd)
 {
     _cleanup_(close_fdp) int mine = fd;
+    struct arena *arena = &a->at[ring_arena_place(number)];
     uint64_t size = 0;
-    void *base;
+    void *base = map(fd, &size);
 
-    if (number >= RING_ARENAS)
-        return -EBADMSG;
-    base = map(fd, &size);
     pthread_mutex_lock(&a->lock);
-    bool there = a->at[number].there;
+    bool there = arena->there;
     if (!there)
-        a->at[number] = (struct arena){.there = true, .base = base, .size = size};
+        *arena = (struct arena){.there = true, .number = number, .base = base, .size = size};
     pthread_mutex_unlock(&a->lock);
     if (there && base)
         munmap(base, size);
@@ -56,15 +54,13 @@ int arenas_put(struct arenas *a, uint32_t number, int fd)
 
 int arenas_drop(struct arenas *a, uint32_t number)
 {
-    struct arena gone = {0};
+    struct arena *arena = &a->at[ring_arena_place(number)], gone = {0};
     int r = -EBADMSG;
 
-    if (number >= RING_ARENAS)
-        return r;
     pthread_mutex_lock(&a->lock);
-    if (a->at[number].there && a->at[number].n_users == 0) {
-        gone = a->at[number];
-        a->at[number] = (struct arena){0};
+    if (arena->there && arena->number == number && arena->n_users == 0) {
+        gone = *arena;
+        *arena = (struct arena){0};
         r = 0;
     }
     pthread_mutex_unlock(&a->lock);
@@ -75,12 +71,10 @@ int arenas_drop(struct arenas *a, uint32_t number)
 
 struct arena *arenas_use(struct arenas *a, uint32_t number)
 {
-    struct arena *arena = number < RING_ARENAS ? &a->at[number] : NULL;
+    struct arena *arena = &a->at[ring_arena_place(number)];
 
-    if (!arena)
-        return NULL;
     pthread_mutex_lock(&a->lock);
-    if (arena->there)
+    if (arena->there && arena->number == number)
         arena->n_users++;
     else
         arena = NULL;

@@ -12,6 +12,7 @@
 
 struct arena {
     bool there;
+    uint32_t number;
     void *base; /* NULL: it cannot be mapped */
     uint64_t size;
     uint32_t n_users; /* jobs */
@@ -19,18 +20,18 @@ struct arena {
 
 struct arenas {
     pthread_mutex_t lock;
-    struct arena at[RING_ARENAS]; /* [lock]; base and size are const while there are users */
+    struct arena at[RING_ARENAS]; /* [lock]; by ring_arena_place(); base and size are const while there are users */
 };
 
 void arenas_init(struct arenas *a);
 
-/* Maps one, whose descriptor is taken. 0; -EBADMSG: the number is none, or is in use. [control thread] */
+/* Maps one, whose descriptor is taken. 0; -EBADMSG: its place is another's, or its own. [control thread] */
 int arenas_put(struct arenas *a, uint32_t number, int fd);
 
 /* Unmaps it. 0; -EBADMSG: there is none, or a job uses it. [control thread] */
 int arenas_drop(struct arenas *a, uint32_t number);
 
-/* That one, which stays until arenas_leave(); NULL: it has not come yet. [worker] */
+/* That one, which stays until arenas_leave(); NULL: it has not come yet, though an older one may be in its place. [worker] */
 struct arena *arenas_use(struct arenas *a, uint32_t number);
 void arenas_leave(struct arenas *a, struct arena *arena);
 

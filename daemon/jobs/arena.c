@@ -4,7 +4,7 @@
  * Owns each arena's descriptor, which parts of it are in use, and which executors have it mapped. [loop]
  * Keeps: an arena cannot shrink nor grow; no two jobs write the same bytes, and none writes what another reads; a part is in use until
  * its job has ended; one that an executor wrote to when it died is written to no more, since threads of the dying process may still
- * be at it. An executor has an arena until its client has closed it, or another one takes its number; never while a job is handed over that
+ * be at it. An executor has an arena until its client has closed it, or another one takes its place; never while a job is handed over that
  * uses it.
  * Does not map anything: what a client writes, wsd never looks at. */
 #include <errno.h>
@@ -71,7 +71,9 @@ static const char *problem(int fd, uint64_t *ret_size)
 
 static struct arena_shown *shown_free(struct arena_shown *s)
 {
-    s->domain->arenas_used[s->number / 64] &= ~(UINT64_C(1) << s->number % 64);
+    uint32_t place = ring_arena_place(s->number);
+
+    s->domain->arenas_used[place / 64] &= ~(UINT64_C(1) << place % 64);
     list_remove(&s->link);
     list_remove(&s->of_domain);
     free(s);
@@ -83,7 +85,7 @@ static void withdraw(struct arena_shown *s)
 {
     struct executor *e = s->domain->executor;
 
-    /* where it cannot be told it stays, and so the number would mean two */
+    /* where it cannot be told it stays, and its place is not free */
     if (executor_send(e, &(struct control){.kind = CONTROL_ARENA_DROP, .number = s->number}, -1) < 0)
         executor_kill(e);
     shown_free(s);
@@ -201,7 +203,7 @@ void arenas_init(struct domain *d)
 }
 
 /* RING_ARENAS: there is none. */
-static uint32_t free_number(const struct domain *d)
+static uint32_t free_place(const struct domain *d)
 {
     for (uint32_t i = 0; i < ARRAY_SIZE(d->arenas_used); i++)
         if (~d->arenas_used[i])
@@ -209,7 +211,7 @@ static uint32_t free_number(const struct domain *d)
     return RING_ARENAS;
 }
 
-/* The one that was used least of late, and by nobody now. There is one: who wants its number is no more than one of RING_SLOTS jobs. */
+/* The one that was used least of late, and by nobody now. There is one: who wants its place is no more than one of RING_SLOTS jobs. */
 static void make_room(struct domain *d)
 {
     list_for_each(l, &d->arenas)
@@ -227,6 +229,7 @@ static void make_room(struct domain *d)
 static int show(struct domain *d, struct arena *a, struct arena_shown **ret)
 {
     struct control c = {.kind = CONTROL_ARENA};
+    uint32_t place;
     int r;
 
     list_for_each(l, &a->shown)
@@ -235,14 +238,15 @@ static int show(struct domain *d, struct arena *a, struct arena_shown **ret)
         if ((*ret)->domain == d)
             return 0;
     }
-    c.number = free_number(d);
-    if (c.number == RING_ARENAS) {
+    place = free_place(d);
+    if (place == RING_ARENAS) {
         make_room(d);
-        c.number = free_number(d);
+        place = free_place(d);
     }
-    struct arena_shown *s = c.number == RING_ARENAS ? NULL : malloc(sizeof(*s));
+    struct arena_shown *s = place == RING_ARENAS ? NULL : malloc(sizeof(*s));
     if (!s)
         return FRONT_E_FULL;
+    c.number = d->n_arenas_shown++ * RING_ARENAS + place;
     r = executor_send(d->executor, &c, a->fd);
     if (r < 0) {
         free(s);
@@ -253,7 +257,7 @@ static int show(struct domain *d, struct arena *a, struct arena_shown **ret)
     list_init(&s->of_domain);
     list_push_back(&a->shown, &s->link);
     list_push_back(&d->arenas, &s->of_domain);
-    d->arenas_used[s->number / 64] |= UINT64_C(1) << s->number % 64;
+    d->arenas_used[place / 64] |= UINT64_C(1) << place % 64;
     *ret = s;
     return 0;
 }

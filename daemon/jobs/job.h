@@ -389,7 +389,8 @@ struct domain {
     uint32_t n_trace_ended;      /* executors that ended while they were traced */
     uint32_t n_reports;          /* of a trace, not read yet */
     struct list arenas; /* that the executor has (arena.c), the one that was used last at the end */
-    uint64_t arenas_used[RING_ARENAS / 64]; /* their numbers */
+    uint64_t arenas_used[RING_ARENAS / 64]; /* their places there */
+    uint32_t n_arenas_shown; /* so far: no two of one executor have the same number */
     struct list directs;         /* direct lanes into the executor */
     struct event *direct_timer;  /* while something runs in one of them */
     bool direct_armed;

@@ -31,7 +31,7 @@ enum control_kind {
     CONTROL_FINISH = 4, /* no more work will come: run fini and exit 0 */
     CONTROL_ASK = 5,    /* number: serial; functions: enum control_ask; flags: its argument; perhaps a descriptor, a
                            memfd of fixed size that the answer is written to -> ASKED */
-    CONTROL_ARENA = 6,      /* number: below RING_ARENAS, not in use; descriptor of an arena, which is mapped until */
+    CONTROL_ARENA = 6,      /* number, whose place is free (layout.h); descriptor of an arena, which is mapped until */
     CONTROL_ARENA_DROP = 7, /* number: of one that no job uses, nor will use */
     CONTROL_LANE_GRANT = 40, /* descriptor of a lane's grant (lane.h): LANE follows at once */
     CONTROL_LANE = 41,       /* number: of the lane; descriptor of its memory; flags: DOWN_SAME_USER or 0; text: the client's

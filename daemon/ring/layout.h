@@ -86,6 +86,13 @@ static inline uint32_t ring_entry_usec(uint64_t entry)
     return (uint32_t)entry >> 16;
 }
 
+/* Where an executor has the arena of a number. The next one there is called RING_ARENAS more: a job may be taken before the control thread
+ * has heard that the one before is gone. */
+static inline uint32_t ring_arena_place(uint32_t number)
+{
+    return number % RING_ARENAS;
+}
+
 enum down_flags {
     DOWN_SAME_USER = 1u << 0,   /* the executor runs with the submitter's rights: it opens files itself */
     DOWN_INPUT_FD = 1u << 1,    /* the input is a sealed memfd that came over the control socket */

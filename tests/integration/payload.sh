@@ -27,7 +27,7 @@ same_by_each_way() { # SIZE
   [ "$(wsctl submit --input "$file" checksum | cut -d' ' -f1)" = "$wanted" ] || return 1
   [ "$("$PAYLOAD" file "$file" 0 "$1" echo | sum)" = "$wanted" ] || { echo "by library"; return 1; }
   for f in echo echo:stream echo:shared; do
-    [ "$("$PAYLOAD" arena "$file" $f | sum)" = "$wanted" ] || { echo "$f by arena"; return 1; }
+    [ "$("$PAYLOAD" arena "$file" $f 2 | sum)" = "$wanted" ] || { echo "$f by arena"; return 1; }
   done
   rm "$file"
 }
@@ -113,6 +113,63 @@ killed_in_arena() {
   wait "$pid"
 }
 
+executor() { pgrep -P "$WSD_PID" | head -1; }
+
+faults() { # PID: page faults so far
+  cut -d' ' -f10 "/proc/$1/stat"
+}
+
+arenas_mapped_are() { # N: by the executor
+  [ "$(grep -c wsd-arena "/proc/$(executor)/maps")" = "$1" ]
+}
+
+# What one job has touched the next one finds: without that it is 430 faults a job here, and 4,300 there.
+few_faults() {
+  local pid before after n=20
+  head -c 900000 "$WORK/mid" >"$WORK/part"
+  for i in 1 2; do
+    pid=$WSD_PID before=$(faults "$WSD_PID")
+    for ((i = 0; i < n; i++)); do
+      wsctl submit --input - echo < <(cat "$WORK/part") | cmp - "$WORK/part" || return 1
+    done
+    after=$(faults "$pid")
+  done
+  echo "wsd: $(((after - before) / n)) faults a job"
+  [ $((after - before)) -lt $((n * 60)) ]
+}
+few_faults_in_arena() {
+  local pid before few many
+  head -c $((8 * MIB)) "$WORK/big" >"$WORK/eight"
+  pid=$(executor) before=$(faults "$pid")
+  "$PAYLOAD" arena "$WORK/eight" echo:shared 1 >/dev/null || return 1
+  few=$(($(faults "$pid") - before)) before=$(faults "$pid")
+  "$PAYLOAD" arena "$WORK/eight" echo:shared 21 >/dev/null || return 1
+  many=$(($(faults "$pid") - before))
+  echo "the executor: $few faults of one job, $many of 21"
+  [ "$many" -lt $((2 * few + 1000)) ]
+}
+
+# More than an executor keeps: whose number was taken is shown anew. Gone are they with their client.
+as_many_arenas() { # N MAPPED
+  local client
+  rm -f "$WORK/begun" "$WORK/go"
+  "$PAYLOAD" arenas "$1" "$WORK/begun" "$WORK/go" &
+  client=$!
+  wait_until -t 60 test -e "$WORK/begun" && arenas_mapped_are "$2" || return 1
+  touch "$WORK/go"
+  wait "$client" && wait_until arenas_mapped_are 0
+}
+arena_of_the_killed() {
+  local client
+  rm -f "$WORK/begun" "$WORK/go"
+  "$PAYLOAD" arenas 3 "$WORK/begun" "$WORK/go" &
+  client=$!
+  wait_until test -e "$WORK/begun" && arenas_mapped_are 3 || return 1
+  kill -KILL "$client"
+  wait "$client"
+  wait_until arenas_mapped_are 0
+}
+
 no_more_descriptors_than() { # N
   [ "$(descriptors)" -le "$1" ]
 }
@@ -141,7 +198,7 @@ for size in 0 1 61440 61441 65535 65536 65537 $((ring - 1)) $ring $((ring + 1)) 
   check "$size bytes are the same by each way" same_by_each_way "$size"
 done
 large() { [ "$(wsctl submit --input "$WORK/big" checksum)" = "$(wsctl submit checksum "$WORK/big" | cut -d' ' -f1)  -" ]; }
-large_in_arena() { "$PAYLOAD" arena "$WORK/big" echo:shared | cmp - "$WORK/big"; }
+large_in_arena() { "$PAYLOAD" arena "$WORK/big" echo:shared 2 | cmp - "$WORK/big"; }
 check "64 MiB too" large
 check "64 MiB too, by an arena" large_in_arena
 check "a part of a file, from within a page" bare
@@ -161,6 +218,12 @@ while read -r case; do
 done < <("$PAYLOAD" cases)
 check "by an arena: its executor is killed" killed_in_arena
 check "the client is killed" gone_with_its_client
+check "pages stay where they are in wsd" few_faults
+check "pages stay where they are in an arena" few_faults_in_arena
+check "few arenas" as_many_arenas 9 9
+check "as many arenas as an executor keeps" as_many_arenas 1024 1024
+check "more arenas than an executor keeps" as_many_arenas 1030 1024
+check "arenas of a client that is killed" arena_of_the_killed
 left() {
   echo "descriptors: $(descriptors), where there were $before; bytes: $(counter bytes_charged)"
   [ "$(descriptors)" -le "$before" ] && counter_is bytes_charged 0 && counter_is jobs_open 0
@@ -191,9 +254,22 @@ start_wsd --workers 2 --plugin-dir "$TEST_PLUGINS" || exit 1
 arena_quota() { # a file of N bytes makes an arena of 2 * N + 1000
   truncate -s $(((3 * MIB - 1000) / 2)) "$WORK/fits"
   truncate -s $(((3 * MIB - 1000) / 2 + 1)) "$WORK/does-not"
-  "$PAYLOAD" arena "$WORK/one" echo >/dev/null && "$PAYLOAD" arena "$WORK/fits" echo:shared | cmp - "$WORK/fits" || return 1
-  expect_exit 75 "$PAYLOAD" arena "$WORK/does-not" echo:shared 2>"$WORK/err" && grep -q max-bytes-per-user "$WORK/err"
+  "$PAYLOAD" arena "$WORK/one" echo 2 >/dev/null && "$PAYLOAD" arena "$WORK/fits" echo:shared 2 | cmp - "$WORK/fits" || return 1
+  expect_exit 75 "$PAYLOAD" arena "$WORK/does-not" echo:shared 2 2>"$WORK/err" && grep -q max-bytes-per-user "$WORK/err"
 }
 check "max-input and max-bytes-per-user: below, at and above" quota
 check "max-bytes-per-user of an arena: below, at and above" arena_quota
+stop_wsd
+
+# --- executors come and go ----------------------------------------------------------------------------------------------
+
+printf '[executor]\nrecycle-jobs = 3\n' >"$WSD_CONFIG"
+start_wsd --workers 2 --plugin-dir "$TEST_PLUGINS" || exit 1
+one_arena_many_executors() {
+  local started
+  started=$(counter executors_started)
+  "$PAYLOAD" arena "$WORK/mid" echo:shared 100 | cmp - "$WORK/mid" && "$PAYLOAD" arena "$WORK/mid" echo 30 | cmp - "$WORK/mid" &&
+    [ $(($(counter executors_started) - started)) -ge 10 ]
+}
+check "one arena, and many executors" one_arena_many_executors
 stop_wsd

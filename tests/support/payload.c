@@ -4,11 +4,13 @@
  *
  *     payload CASE                             hand-written frames; `FAIL CASE: why` and 1 where it went wrong
  *     payload file FILE OFFSET SIZE PLUGIN     by libwsclient: the job's output on stdout, its exit code, its error on stderr
- *     payload arena FILE PLUGIN                the same by an arena, twice in the same one
+ *     payload arena FILE PLUGIN TIMES          the same by an arena, so often in the same one
+ *     payload arenas N BEGUN GO                a job in each of N arenas, and in each once more; BEGUN is made then, and GO waited for
  *     payload killed BEGUN GO                  a job in an arena, whose executor is killed when BEGUN is there; as a case
  *     payload cases                            the names of all cases, one a line */
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <wsd/client.h>
@@ -58,7 +60,7 @@ static int by_library(char **argv)
     return fflush(stdout) ? 74 : code;
 }
 
-static int by_arena(const char *file, char *plugin)
+static int by_arena(const char *file, char *plugin, int times)
 {
     struct wsd_callbacks callbacks = {.size = sizeof(callbacks), .output = on_output};
     const struct wsd_job_info *info;
@@ -81,7 +83,7 @@ static int by_arena(const char *file, char *plugin)
     s.arena = arena;
     if (wsd_arena_size(arena) != 2 * size + 1000 || read(fd, data + 100, size) != st.st_size)
         return 74;
-    for (int i = 0; i < 2 && !code; i++) {
+    for (int i = 0; i < times && !code; i++) {
         memset(data + s.output_offset, 0, size + 1);
         code = wsd_client_submit(client, &s, &callbacks, &call) < 0 || wsd_call_wait(call, UINT64_MAX, &info) < 0
                    ? wsd_client_exit(client)
@@ -95,6 +97,63 @@ static int by_arena(const char *file, char *plugin)
     data[0] = 1; /* still ours */
     wsd_arena_free(arena);
     return fflush(stdout) ? 74 : code;
+}
+
+#define ARENAS 8u /* of one connection: daemon/frontend/peer.h */
+
+static bool echoes(struct wsd_client *client, struct wsd_arena *arena, uint32_t number)
+{
+    struct wsd_submit s = {.size = sizeof(s), .plugin = "echo", .function = "shared", .flags = WSD_SUBMIT_ARENA, .arena = arena,
+                           .input_size = 4, .output_offset = 4096, .output_size = 4};
+    const struct wsd_job_info *info;
+    struct wsd_call *call;
+    uint8_t *data = wsd_arena_data(arena);
+
+    memcpy(data, &number, 4);
+    memset(data + 4096, 0, 4);
+    if (wsd_client_submit(client, &s, NULL, &call) < 0 || wsd_call_wait(call, UINT64_MAX, &info) < 0 || info->exit) {
+        fprintf(stderr, "arena %u: %s\n", number, wsd_client_error(client));
+        return false;
+    }
+    wsd_call_free(call);
+    if (memcmp(data + 4096, &number, 4) == 0)
+        return true;
+    fprintf(stderr, "arena %u: its output is another's\n", number);
+    return false;
+}
+
+static void await_file(const char *path);
+
+static int by_arenas(uint32_t n, const char *begun, const char *go)
+{
+    struct wsd_client **clients = calloc(n, sizeof(*clients));
+    struct wsd_arena **arenas = calloc(n, sizeof(*arenas));
+    struct rlimit l;
+
+    getrlimit(RLIMIT_NOFILE, &l);
+    l.rlim_cur = l.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &l);
+    for (uint32_t i = 0; i < n; i++) {
+        if (i % ARENAS)
+            clients[i] = clients[i - 1];
+        else if (wsd_client_open(&clients[i], NULL, 0) < 0)
+            return refused(clients[i]);
+        if (wsd_arena_new(clients[i], 8192, &arenas[i]) < 0)
+            return refused(clients[i]);
+    }
+    for (uint32_t i = 0; i < 2 * n; i++)
+        if (!echoes(clients[i % n], arenas[i % n], i))
+            return 1;
+    close(open(begun, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+    await_file(go);
+    for (uint32_t i = 0; i < n; i++) {
+        if (i % ARENAS == 0)
+            wsd_client_free(clients[i]);
+        wsd_arena_free(arenas[i]);
+    }
+    free(clients);
+    free(arenas);
+    return 0;
 }
 
 /* --- by hand ------------------------------------------------------------------------------------------------------- */
@@ -666,8 +725,10 @@ int main(int argc, char **argv)
     name = argc > 1 ? argv[1] : "";
     if (strcmp(name, "file") == 0 && argc == 6)
         return by_library(argv + 2);
-    if (strcmp(name, "arena") == 0 && argc == 4)
-        return by_arena(argv[2], argv[3]);
+    if (strcmp(name, "arena") == 0 && argc == 5)
+        return by_arena(argv[2], argv[3], atoi(argv[4]));
+    if (strcmp(name, "arenas") == 0 && argc == 5)
+        return by_arenas((uint32_t)atoi(argv[2]), argv[3], argv[4]);
     if (strcmp(name, "killed") == 0 && argc == 4)
         return killed(argv + 2), 0;
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {

@@ -146,6 +146,8 @@ struct call {
     const void *input;
     uint64_t input_size, timeout_usec;
     const char *directory;
+    uint32_t arena; /* with DOWN_ARENA: both its parts are there, output_at behind the input */
+    uint64_t output_size;
 };
 
 static uint32_t find(uint32_t plugin, const char *name)
@@ -173,6 +175,9 @@ static uint32_t prepare(const struct call *call, uint32_t *ret_generation)
                             .args_size = call->args_size,
                             .input = call->input,
                             .input_size = call->input_size,
+                            .arena = call->arena,
+                            .output_at = call->input_size,
+                            .output_size = call->output_size,
                             .timeout_usec = call->timeout_usec};
     uint32_t slot;
 
@@ -223,11 +228,11 @@ static bool next(struct front_completion *c)
     }
 }
 
-/* Runs to DONE; output is gathered in out (of room bytes, may be NULL). The slot is retired. */
-static struct front_completion wait_done(uint32_t slot, char *out, size_t room)
+/* Runs to DONE; output is gathered in out (of room bytes, may be NULL), all but what is in an arena. The slot is retired. */
+static struct front_completion wait_end(uint32_t slot, char *out, size_t room, uint64_t in_arena)
 {
     struct front_completion c;
-    uint64_t got = 0;
+    uint64_t got = in_arena;
 
     for (;;) {
         ck_assert_msg(next(&c), "the executor died");
@@ -245,6 +250,11 @@ static struct front_completion wait_done(uint32_t slot, char *out, size_t room)
         out[got] = 0;
     front_retire(&front, slot);
     return c;
+}
+
+static struct front_completion wait_done(uint32_t slot, char *out, size_t room)
+{
+    return wait_end(slot, out, room, 0);
 }
 
 static struct front_completion run(const struct call *call, char *out, size_t room)
@@ -727,6 +737,139 @@ START_TEST(job_that_waits_for_its_input_can_be_cancelled)
 }
 END_TEST
 
+/* --- arenas ------------------------------------------------------------------------------------------------------- */
+
+#define PARTS(n, a) CALL(n, "shared", .flags = DOWN_ARENA, .arena = (a), .input_size = 4096, .output_size = 4096)
+
+static struct front_completion run_parts(uint32_t plugin, uint32_t arena)
+{
+    return wait_end(submit(&PARTS(plugin, arena)), NULL, 0, 4096);
+}
+
+static int arena_memfd(const char *text)
+{
+    int fd = memfd_create("arena", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+    ck_assert_int_eq(ftruncate(fd, 8192), 0);
+    ck_assert_int_eq(pwrite(fd, text, strlen(text), 0), (ssize_t)strlen(text));
+    ck_assert_int_eq(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW), 0);
+    return fd;
+}
+
+/* A job waits for what the control thread has to bring. */
+static void wait_waiting(void)
+{
+    uint64_t end = clock_monotonic_usec() + WAIT_USEC;
+
+    while (atomic_load(&front.up->space.waiters) == 0) {
+        ck_assert_msg(clock_monotonic_usec() < end, "no job waits");
+        usleep(1000);
+    }
+}
+
+static void expect_output(int fd, const char *text)
+{
+    char out[4096] = "";
+
+    ck_assert_int_eq(pread(fd, out, sizeof(out), 4096), (ssize_t)sizeof(out));
+    ck_assert_str_eq(out, text);
+}
+
+START_TEST(arena_is_waited_for_and_stays)
+{
+    int mine = arena_memfd("mine"), other = arena_memfd("other");
+    uint32_t generation, slot;
+
+    start_ready("1", "any");
+    uint32_t n = load("echo");
+    slot = prepare(&PARTS(n, 7), &generation);
+    front_submit(&front, slot, UINT32_MAX);
+    front_ring(&front);
+    wait_waiting();
+    send_fd(CONTROL_ARENA, 0, 0, 8, 0, other);
+    send_fd(CONTROL_ARENA, 0, 0, 7, 0, mine);
+    struct front_completion c = wait_end(slot, NULL, 0, 4096);
+    ck_assert_msg(c.exit == 0, "%s", c.error);
+    expect_output(mine, "mine");
+    expect_output(other, "");
+    ck_assert_int_eq(pwrite(mine, "more", 4, 0), 4);
+    for (int i = 0; i < 2; i++) { /* nothing more has to come */
+        c = run_parts(n, 7 + (uint32_t)i);
+        ck_assert_int_eq(c.exit, 0);
+    }
+    expect_output(mine, "more");
+    expect_output(other, "other");
+    /* another one in its place, whose job is taken before the executor hears of that */
+    slot = prepare(&PARTS(n, 7 + RING_ARENAS), &generation);
+    front_submit(&front, slot, UINT32_MAX);
+    front_ring(&front);
+    wait_waiting();
+    ck_assert_int_eq(pwrite(other, "third", 5, 0), 5);
+    send_fd(CONTROL_ARENA_DROP, 0, 0, 7, 0, -1);
+    send_fd(CONTROL_ARENA, 0, 0, 7 + RING_ARENAS, 0, other);
+    c = wait_end(slot, NULL, 0, 4096);
+    ck_assert_int_eq(c.exit, 0);
+    expect_output(other, "third");
+    expect_output(mine, "more");
+    close(mine);
+    close(other);
+    finish();
+}
+END_TEST
+
+START_TEST(arena_without_such_a_part_fails_its_job)
+{
+    int fd = arena_memfd("text");
+    struct front_completion c;
+
+    start_ready("1", "any");
+    uint32_t n = load("echo");
+    send_fd(CONTROL_ARENA, 0, 0, 0, 0, fd);
+    for (int i = 0; i < 2; i++) {
+        c = run(&CALL(n, "shared", .flags = DOWN_ARENA, .input_size = i ? 4096 : 8193, .output_size = i ? 4097 : 0), NULL, 0);
+        ck_assert_int_eq(c.exit, 63);
+        ck_assert_str_eq(c.error, "its part of the arena cannot be mapped");
+    }
+    c = run_parts(n, 0);
+    ck_assert_int_eq(c.exit, 0);
+    close(fd);
+    finish();
+}
+END_TEST
+
+START_TEST(job_that_waits_for_its_arena_can_be_cancelled)
+{
+    uint32_t generation, slot;
+
+    start_ready("1", "any");
+    slot = prepare(&PARTS(load("echo"), 7), &generation);
+    front_submit(&front, slot, UINT32_MAX);
+    front_ring(&front);
+    wait_waiting();
+    front_cancel(&front, slot);
+    struct front_completion c = wait_done(slot, NULL, 0);
+    ck_assert_int_eq(c.exit, 63);
+    ck_assert_str_eq(c.error, "cancelled before its arena came");
+    finish();
+}
+END_TEST
+
+START_TEST(executor_that_is_told_nonsense_of_arenas_ends)
+{
+    static const struct {
+        enum control_kind kind;
+        uint32_t number;
+    } nonsense[] = {{CONTROL_ARENA, 3 + RING_ARENAS}, {CONTROL_ARENA, 3}, {CONTROL_ARENA_DROP, 4}, {CONTROL_ARENA_DROP, UINT32_MAX}};
+    int fd = arena_memfd("text");
+
+    start_ready("1", "any");
+    send_fd(CONTROL_ARENA, 0, 0, 3, 0, fd);
+    send_fd(nonsense[_i].kind, 0, 0, nonsense[_i].number, 0, nonsense[_i].kind == CONTROL_ARENA ? fd : -1);
+    ck_assert_int_eq(reap(), 1);
+    close(fd);
+}
+END_TEST
+
 START_TEST(input_is_streamed_through_a_pipe)
 {
     char out[64];
@@ -1181,6 +1324,10 @@ int main(void)
     tcase_add_test(t, input_by_descriptor_is_mapped_whenever_it_comes);
     tcase_add_test(t, input_that_could_change_is_refused);
     tcase_add_test(t, job_that_waits_for_its_input_can_be_cancelled);
+    tcase_add_test(t, arena_is_waited_for_and_stays);
+    tcase_add_test(t, arena_without_such_a_part_fails_its_job);
+    tcase_add_test(t, job_that_waits_for_its_arena_can_be_cancelled);
+    tcase_add_loop_test(t, executor_that_is_told_nonsense_of_arenas_ends, 0, 4);
     tcase_add_test(t, input_is_streamed_through_a_pipe);
     tcase_add_test(t, files_are_opened_by_the_submitter_where_the_rights_are_his);
     tcase_add_test(t, files_are_opened_here_where_the_executor_has_the_rights);
