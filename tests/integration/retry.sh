@@ -99,15 +99,19 @@ no_other_try() { # EXIT STATUS OPTION...
   echo "$status" >"$WORK/go.new" && mv "$WORK/go.new" "$WORK/go"
   wait_until has "$id" '"state":"\(cancelled\|crashed\)".*"attempts":1' && expect_exit "$code" wsctl await "$id"
 }
-a_pause_survives() {
+a_pause_survives() { # beside the others: the pause is long enough for a slow disk
   local id
-  rm -f "$WORK/ledger"
-  id=$(wsctl submit --durable --detach --retries 3 --retry-delay 700ms ledger:nth "$WORK/ledger" x 2) || return 1
+  serve || return 1
+  id=$(wsctl submit --durable --detach --retries 3 --retry-delay 4s ledger:nth "$WORK/ledger" x 2) || return 1
   wait_until has "$id" '"state":"delayed"' || return 1
+  # it can be seen before it is on disk; the store keeps the order, so it is there when what comes after it has been taken on
+  wsctl submit --durable --detach echo || return 1
+  has "$id" '"state":"delayed".*"attempts":1' || { wsctl --json status "$id"; return 1; }
   kill -KILL "$WSD_PID"
   wait "$WSD_PID" 2>/dev/null
   serve || return 1
-  expect_output "try 2" wsctl await "$id" && has "$id" '"attempts":2'
+  expect_output "try 2" wsctl await "$id" && has "$id" '"attempts":2' || return 1
+  kill -TERM "$WSD_PID" && wait_for_exit "$WSD_PID" && clean_log "$WORK/log"
 }
 interrupted_ones() { # wsd dies while it may be running: that counts, too
   local id
@@ -166,11 +170,11 @@ check "a pause can be seen and cancelled" waits
 check "also of a durable one" waits --durable
 check "pauses differ" pauses_differ
 beside "and grow" grows
+beside "a pause survives wsd" a_pause_survives
 check "cancelled when its time was up already: no other try" no_other_try 130 9 --timeout 20ms
 check "a durable one that was cancelled then" no_other_try 130 9 --timeout 20ms --durable
 check "a crash of one that was cancelled: no other try" no_other_try 70 -1
 wsctl plugin release puppet
-check "a pause survives wsd" a_pause_survives
 check "the death of wsd counts where it may have been running" interrupted_ones
 check "out of retries: kept, queued again, dropped" dead
 check "a pause holds no drain" drains
