@@ -281,7 +281,7 @@ static uint64_t switches(bool *ret_asleep)
             if (sscanf(line, "voluntary_ctxt_switches: %llu", &n) == 1 ||
                 sscanf(line, "nonvoluntary_ctxt_switches: %llu", &n) == 1)
                 sum += n;
-            if (strncmp(line, "State:", 6) == 0 && !strchr(line, 'S'))
+            if (strncmp(line, "State:\t", 7) == 0 && line[7] != 'S')
                 *ret_asleep = false;
         }
         if (f)
@@ -335,17 +335,20 @@ START_TEST(nobody_is_woken_for_what_is_not_worth_it)
     struct pool_options o = {.workers = 2, .event = &pair.event, .event_shared = true,
                              .source = {.take = pair_take, .ready = pair_ready, .worth = pair_worth}};
     struct pool *pool;
-    bool asleep;
+    bool asleep = false;
 
     memset(&pair, 0, sizeof(pair));
     event_init(&pair.event);
     pair.nodes[0].run = pair.nodes[1].run = pair_run;
     atomic_store(&pair.worth, _i);
     ck_assert_int_eq(pool_new(&pool, &o), 0);
-    do { /* who has looked, but does not sleep yet, need not be woken */
+    /* Who has looked, but does not sleep yet, need not be woken. Both have announced it first, and have nothing else to do: who is seen
+     * asleep before that may wait for something else, and be awake when the work comes. */
+    while (!asleep) {
         sched_yield();
-        switches(&asleep);
-    } while (!asleep || atomic_load(&pair.event.waiters) < 2 || atomic_load(&pool->busy) > 0);
+        if (atomic_load(&pair.event.waiters) == 2 && atomic_load(&pool->busy) == 0)
+            switches(&asleep);
+    }
     uint32_t epoch = atomic_load(&pair.event.epoch);
     atomic_store(&pair.limit, 2);
     event_notify(&pair.event, 1, true);
