@@ -18,6 +18,7 @@
 #include <wsd/plugin.h>
 
 #include "base/cleanup.h"
+#include "base/foreign.h"
 #include "jobs/job.h"
 
 #define ARENA_USES 1024u /* jobs at once that use one */
@@ -99,7 +100,7 @@ static struct arena *unref(struct arena *a)
         withdraw(container_of(a->shown.next, struct arena_shown, link));
     user_refund(a->jobs, a->user, a->size);
     a->user->n_fds--;
-    close_fd(a->fd);
+    close_foreign(a->fd);
     free(a);
     return NULL;
 }

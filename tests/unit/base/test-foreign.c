@@ -2,12 +2,71 @@
 #include <arpa/inet.h>
 #include <check.h>
 #include <fcntl.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/foreign.h"
+
+#define NUMBERS 2048
+
+/* --- close() of this program: knows who closes what, and can hold up threads --- */
+
+static _Atomic pid_t closes[NUMBERS]; /* who closes it, or has */
+static _Atomic unsigned n_closing;    /* calls that have not returned */
+static _Atomic bool held;             /* threads wait in their close() */
+
+int close(int fd)
+{
+    if (fd >= 0 && fd < NUMBERS)
+        atomic_store(&closes[fd], gettid());
+    atomic_fetch_add(&n_closing, 1);
+    while (gettid() != getpid() && atomic_load(&held))
+        usleep(1000);
+    int r = (int)syscall(SYS_close, fd);
+    atomic_fetch_sub(&n_closing, 1);
+    return r;
+}
+
+static pid_t until_begun(int fd)
+{
+    pid_t who;
+
+    while ((who = atomic_load(&closes[fd])) == 0)
+        usleep(1000);
+    return who;
+}
+
+static bool is_open(int fd)
+{
+    return fcntl(fd, F_GETFD) >= 0;
+}
+
+static void until_closed(int fd)
+{
+    while (is_open(fd))
+        usleep(1000);
+}
+
+/* Its number is a new one for `closes`. */
+static int memory_file(off_t size, off_t in_pages)
+{
+    int fd = memfd_create("foreign", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_lt(fd, NUMBERS);
+    ck_assert_int_eq(ftruncate(fd, size), 0);
+    if (in_pages)
+        ck_assert_int_eq(fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, in_pages), 0);
+    atomic_store(&closes[fd], 0);
+    return fd;
+}
+
+/* --- what blocks --- */
 
 /* Of buffers: hundreds of sockets with all that they may have are a gigabyte of the kernel's, and once took 20 seconds. */
 static const int small = 4096;
@@ -44,12 +103,6 @@ static int listener_new(void)
     return fd;
 }
 
-static void until_closed(int fd)
-{
-    while (fcntl(fd, F_GETFD) >= 0)
-        usleep(1000);
-}
-
 /* With close() in the same thread this would take five minutes. */
 START_TEST(a_close_that_blocks_holds_up_nobody)
 {
@@ -65,15 +118,23 @@ START_TEST(a_close_that_blocks_holds_up_nobody)
 }
 END_TEST
 
-START_TEST(more_than_there_may_be_threads_are_closed_when_one_is_free)
+/* As many closes that block as there may be threads for them. */
+static void all_block(int listener, int slow[static FOREIGN_CLOSERS], int peers[static FOREIGN_CLOSERS])
 {
-    int listener = listener_new(), pipes[2], slow[FOREIGN_CLOSERS], peers[FOREIGN_CLOSERS];
-
     for (unsigned i = 0; i < FOREIGN_CLOSERS; i++) {
         slow[i] = lingering(listener);
         peers[i] = accept(listener, NULL, NULL);
         close_foreign(slow[i]);
     }
+    while (atomic_load(&n_closing) < FOREIGN_CLOSERS)
+        usleep(1000);
+}
+
+START_TEST(more_than_there_may_be_threads_are_closed_when_one_is_free)
+{
+    int listener = listener_new(), pipes[2], slow[FOREIGN_CLOSERS], peers[FOREIGN_CLOSERS];
+
+    all_block(listener, slow, peers);
     ck_assert_int_eq(pipe2(pipes, O_CLOEXEC), 0);
     close_foreign(pipes[0]);
     for (unsigned i = 0; i < FOREIGN_CLOSERS; i++)
@@ -84,14 +145,76 @@ START_TEST(more_than_there_may_be_threads_are_closed_when_one_is_free)
 }
 END_TEST
 
-START_TEST(memory_files_are_closed_at_once)
-{
-    int fd = memfd_create("foreign", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+/* --- memory --- */
 
-    ck_assert_int_ge(fd, 0);
-    ck_assert_int_eq(close_foreign(fd), -1);
-    ck_assert_int_lt(fcntl(fd, F_GETFD), 0);
+START_TEST(small_memory_files_are_closed_at_once)
+{
+    int empty = memory_file(0, 0), full = memory_file(FOREIGN_AT_ONCE, FOREIGN_AT_ONCE);
+
+    atomic_store(&held, true);
+    ck_assert_int_eq(close_foreign(empty), -1);
+    ck_assert_int_eq(close_foreign(full), -1);
+    ck_assert(!is_open(empty) && !is_open(full));
+    ck_assert_int_eq(closes[full], getpid());
     ck_assert_int_eq(close_foreign(-1), -1);
+}
+END_TEST
+
+static const struct {
+    off_t size, in_pages;
+} large[] = {
+    {FOREIGN_AT_ONCE + 1, 0},
+    {FOREIGN_AT_ONCE + 1, FOREIGN_AT_ONCE + 1},
+    {0, FOREIGN_AT_ONCE + 1}, /* all of it beyond its end */
+    {(off_t)1 << 40, 0},
+};
+
+START_TEST(large_memory_files_are_closed_by_a_thread)
+{
+    int fd = memory_file(large[_i].size, large[_i].in_pages);
+
+    atomic_store(&held, true);
+    ck_assert_int_eq(close_foreign(fd), -1); /* and goes on, though the close does not */
+    ck_assert_int_ne(until_begun(fd), getpid());
+    ck_assert(is_open(fd));
+    atomic_store(&held, false);
+    until_closed(fd);
+}
+END_TEST
+
+START_TEST(a_flood_of_memory_has_one_thread)
+{
+    int fds[64];
+
+    atomic_store(&held, true);
+    for (unsigned i = 0; i < 64; i++)
+        fds[i] = memory_file(FOREIGN_AT_ONCE + 1, 0);
+    for (unsigned i = 0; i < 64; i++)
+        close_foreign(fds[i]);
+    for (unsigned i = 0; i < 64; i++)
+        ck_assert(is_open(fds[i]));
+    atomic_store(&held, false);
+    for (unsigned i = 0; i < 64; i++)
+        until_closed(fds[i]);
+    for (unsigned i = 0; i < 64; i++) {
+        ck_assert_int_eq(closes[fds[i]], closes[fds[0]]);
+        ck_assert_int_ne(closes[fds[i]], getpid());
+    }
+}
+END_TEST
+
+START_TEST(memory_does_not_wait_for_what_blocks)
+{
+    int listener = listener_new(), slow[FOREIGN_CLOSERS], peers[FOREIGN_CLOSERS], fd;
+
+    all_block(listener, slow, peers);
+    for (int i = 0; i < 2; i++) { /* by a thread that ends, and by another one */
+        fd = memory_file(FOREIGN_AT_ONCE + 1, 0);
+        close_foreign(fd);
+        until_closed(fd);
+        ck_assert_int_ne(closes[fd], getpid());
+    }
+    ck_assert_uint_ge(n_closing, FOREIGN_CLOSERS); /* they still do */
 }
 END_TEST
 
@@ -103,7 +226,10 @@ int main(void)
 
     tcase_add_test(tc, a_close_that_blocks_holds_up_nobody);
     tcase_add_test(tc, more_than_there_may_be_threads_are_closed_when_one_is_free);
-    tcase_add_test(tc, memory_files_are_closed_at_once);
+    tcase_add_test(tc, small_memory_files_are_closed_at_once);
+    tcase_add_loop_test(tc, large_memory_files_are_closed_by_a_thread, 0, sizeof(large) / sizeof(*large));
+    tcase_add_test(tc, a_flood_of_memory_has_one_thread);
+    tcase_add_test(tc, memory_does_not_wait_for_what_blocks);
     suite_add_tcase(s, tc);
     srunner_run_all(r, CK_ENV);
     int failed = srunner_ntests_failed(r);
