@@ -5,13 +5,22 @@
  * Keeps: done is told exactly once and last; output is told in order, never more than was granted is accepted, and none
  * while the user holds it; input never exceeds what wsd granted.
  * A call that the user has freed lives on unseen until wsd ends it, so that its output is granted away and does not
- * hold up a detached job. */
+ * hold up a detached job.
+ * The room of a large output that is over stays with the handle for the next one: malloc has it from the kernel each time, and
+ * the kernel clears each page (64 MiB: a third of the call). It goes as soon as a call ends that needed none. */
 #include "client.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h> /* is to see what is used after its end */
+#else
+#define ASAN_POISON_MEMORY_REGION(data, size)   ((void)(data), (void)(size))
+#define ASAN_UNPOISON_MEMORY_REGION(data, size) ((void)(data), (void)(size))
+#endif
 
 static uint32_t call_tag(struct wsd_call *call)
 {
@@ -23,21 +32,71 @@ static struct wsd_call *call_of(struct request *request)
     return container_of(request, struct wsd_call, request);
 }
 
+/* --- room of large outputs -------------------------------------------------------------------------------------------
+ */
+
+static struct buffer spare_take(struct wsd_client *client)
+{
+    struct buffer spare = client->spare_output;
+
+    client->spare_output = (struct buffer){0};
+    ASAN_UNPOISON_MEMORY_REGION(spare.data, spare.room);
+    return spare;
+}
+
+void call_drop_spare(struct wsd_client *client)
+{
+    if (!client->spare_output.room)
+        return;
+    struct buffer spare = spare_take(client);
+    buffer_deinit(&spare);
+}
+
+/* What was in it is nobody's any more. The larger one is kept. */
+static void room_give(struct wsd_call *call, struct buffer *b)
+{
+    struct wsd_client *client = call->client;
+
+    if (!call->large || b->room < LARGE_OUTPUT || b->room > SPARE_OUTPUT_MAX || b->room <= client->spare_output.room) {
+        buffer_deinit(b);
+        return;
+    }
+    call_drop_spare(client);
+    client->spare_output = (struct buffer){.data = b->data, .room = b->room};
+    *b = (struct buffer){0};
+    ASAN_POISON_MEMORY_REGION(client->spare_output.data, client->spare_output.room);
+}
+
+/* The output has become a large one. */
+static void room_take(struct wsd_call *call)
+{
+    struct buffer room = spare_take(call->client);
+
+    call->large = true;
+    if (!room.room)
+        return;
+    buffer_put(&room, buffer_data(&call->output), buffer_size(&call->output)); /* fits: it was not large before */
+    buffer_deinit(&call->output);
+    call->output = room;
+}
+
+/* --- the end of a call ----------------------------------------------------------------------------------------------
+ */
+
 void call_destroy(struct wsd_call *call)
 {
     list_remove(&call->link);
     list_remove(&call->feeding);
     client_request_close(call->client, &call->request);
-    buffer_deinit(&call->output);
+    room_give(call, &call->output);
+    if (!call->large)
+        call_drop_spare(call->client);
     if (call->args != call->args_room)
         free((char *)(uintptr_t)call->args);
     free(call->info_texts);
     free(call->text);
     spares_give(&call->client->spare_calls, call);
 }
-
-/* --- the end of a call ----------------------------------------------------------------------------------------------
- */
 
 static void call_bury(struct wsd_call *call)
 {
@@ -140,17 +199,21 @@ static size_t waiting_size(const struct wsd_call *call)
 static void waiting_drop(struct wsd_call *call)
 {
     call->small_output = 0;
-    buffer_deinit(&call->output);
+    room_give(call, &call->output);
 }
 
 /* Behind what waits already. 0, or -1 where there is no memory. */
 static int waiting_put(struct wsd_call *call, const void *data, size_t size)
 {
+    size_t before = waiting_size(call);
+
     if (!buffer_size(&call->output) && size <= sizeof(call->output_room) - call->small_output) {
         memcpy(call->output_room + call->small_output, data, size);
         call->small_output += size;
         return 0;
     }
+    if (before < LARGE_OUTPUT && size >= LARGE_OUTPUT - before)
+        room_take(call);
     if (buffer_put(&call->output, call->output_room, call->small_output) < 0)
         return -1;
     call->small_output = 0;
@@ -180,7 +243,7 @@ static void deliver_waiting(struct wsd_call *call)
     call->output = (struct buffer){0};
     call->small_output = 0;
     call_deliver(call, n ? (const void *)small : buffer_data(&waiting), n ? n : buffer_size(&waiting));
-    buffer_deinit(&waiting);
+    room_give(call, &waiting);
 }
 
 /* Gives out what waited, and ends the call if that was all that its end waited for. */

@@ -601,6 +601,7 @@ int wsd_calls(struct wsd_client *client, const struct wsd_call_request *requests
     c.words = NULL;
     c.error = 0;
     list_init(&c.sent);
+    call_drop_spare(client); /* output goes to the caller's room */
     run(&c);
     lane_words_free(l);
     l->words = c.words;

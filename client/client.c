@@ -842,6 +842,7 @@ struct wsd_client *wsd_client_free(struct wsd_client *client)
     codec_free(client->codec);
     free(client->job_texts);
     arrays_forget(client);
+    call_drop_spare(client);
     spares_deinit(&client->spare_calls);
     free(client);
     return NULL;

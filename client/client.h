@@ -29,6 +29,8 @@
 #define PROTOCOL_VERSION_MAX 1u
 #define OUTPUT_WINDOW        (1024u * 1024u)     /* bytes of output that wsd may send ahead, a call */
 #define OUTPUT_CREDIT        (OUTPUT_WINDOW / 4) /* granted in pieces of at least this */
+#define LARGE_OUTPUT         (256u * 1024u)      /* gathered at once: its room is kept for the next such one, */
+#define SPARE_OUTPUT_MAX     (64u << 20)         /* where it is no more than this */
 #define OUT_HIGH             (1024u * 1024u)     /* bytes waiting to be sent above which no input is taken */
 #define OPENED_MAX           64u                 /* descriptors waiting to be sent */
 #define OPENED_ANSWERS_MAX   4096u /* unsent answers to OPEN: a wsd that asks on without reading is broken */
@@ -97,6 +99,7 @@ struct wsd_client {
     struct gathering plain; /* of wsd_client_submit() */
     char *plain_texts;      /* that it points to */
     struct spares spare_calls;
+    struct buffer spare_output; /* room of a large output, without bytes, until a call ends that had no use for it */
     struct array *spare_array; /* with its room; NULL */
     struct list graveyard; /* calls to be destroyed when nobody looks */
     unsigned depth;        /* callbacks under way, and waits that look at a call */
@@ -135,6 +138,7 @@ struct wsd_call {
     bool has_job;    /* DONE has come; info is set */
     bool ending;     /* its last output is told, and then its end */
     bool done, freed;
+    bool large;     /* LARGE_OUTPUT or more was gathered, or waited while held */
     bool forgotten; /* wsd was told: END is the last frame */
     bool quiet;     /* wsd was asked for no ACCEPTED */
     bool leaves;    /* WSD_SUBMIT_LEAVE: it ends when the job is accepted */
@@ -210,6 +214,8 @@ void client_reap(struct wsd_client *client);
 /* Sends input of calls as far as windows and buffer allow. */
 void call_pump(struct wsd_client *client);
 void call_destroy(struct wsd_call *call);
+/* The spare room goes: what was called had no use for it, or the handle goes. */
+void call_drop_spare(struct wsd_client *client);
 /* The whole of wsd_client_submit(), as the job of a batch: batch->tag 0: of none that wsd knows. */
 int call_submit(struct wsd_client *client, const struct wsd_submit *submit, const struct wsd_callbacks *callbacks,
                 struct wsd_batch *batch, struct wsd_call **ret_call);

@@ -116,6 +116,7 @@ static bool is_retried(const struct map *m, int error)
 void map_ended(struct map *m, size_t index, const struct wsd_job_info *info, const void *output, size_t size)
 {
     m->n_under_way--;
+    call_drop_spare(m->client);
     tell(m, index, 0, 0, info, output, size, "");
     ended(m, true);
 }

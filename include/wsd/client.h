@@ -303,12 +303,14 @@ WSD_EXPORT int wsd_call_cancel(struct wsd_call *call);
  * done was given. A call whose output is held does not end. -EDEADLK in the call's own output callback. Since 0.1. */
 WSD_EXPORT int wsd_call_wait(struct wsd_call *call, uint64_t timeout_usec, const struct wsd_job_info **ret_info);
 
-/* The output gathered so far; valid until the next call on the handle or wsd_call_free(). Since 0.1. */
+/* The output gathered so far; valid until the next call on the handle or wsd_call_free(). Of an output of 256 KiB or more the memory
+ * stays with the handle when the call is freed, for the next one that large: that of one call a handle, the largest, and at most 64 MiB.
+ * It goes with the next call that gathers less, whichever way that is made, or with the handle. Since 0.1. */
 WSD_EXPORT const void *wsd_call_output(const struct wsd_call *call, size_t *ret_size);
 
 /* Forgets a call: no more callbacks. One that is not done is cancelled (an attached one, or a detached one whose input
  * has been sent, just goes on). NULL is fine; returns NULL; allowed in any callback, its own too. wsd_client_free()
- * frees the rest. Since 0.1. */
+ * frees the rest. What stays of a large output: see wsd_call_output(). Since 0.1. */
 WSD_EXPORT struct wsd_call *wsd_call_free(struct wsd_call *call);
 
 /* --- arenas: memory shared with jobs ----------------------------------------------------------------------------- */

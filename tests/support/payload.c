@@ -6,6 +6,9 @@
  *     payload file FILE OFFSET SIZE PLUGIN     by libwsclient: the job's output on stdout, its exit code, its error on stderr
  *     payload arena FILE PLUGIN TIMES          the same by an arena, so often in the same one
  *     payload arenas N BEGUN GO                a job in each of N arenas, and in each once more; BEGUN is made then, and GO waited for
+ *     payload again SIZE CALLS PLUGIN          by the socket, gathered: `FAULTS USEC KIB KIB KIB`: page faults of one of those calls
+ *                                              (mean, but for the first two), its time (median), and what a small call after one gave
+ *                                              back: submitted, mapped, by a direct lane
  *     payload killed BEGUN GO                  a job in an arena, whose executor is killed when BEGUN is there; as a case
  *     payload cases                            the names of all cases, one a line */
 #include <fcntl.h>
@@ -16,6 +19,7 @@
 #include <wsd/client.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "conn.h"
 
 #define SIZE 100000
@@ -154,6 +158,104 @@ static int by_arenas(uint32_t n, const char *begun, const char *go)
     free(clients);
     free(arenas);
     return 0;
+}
+
+/* What the job gives back is what it was given. 0, or an exit code. */
+static int gathered(struct wsd_client *client, const char *plugin, const char *function, const uint8_t *input, size_t input_size)
+{
+    struct wsd_submit s = {.size = sizeof(s), .plugin = plugin, .function = function, .input = input, .input_size = input_size};
+    const struct wsd_job_info *info;
+    struct wsd_call *call;
+    size_t size;
+
+    if (wsd_client_submit(client, &s, NULL, &call) < 0 || wsd_call_wait(call, UINT64_MAX, &info) < 0)
+        return wsd_client_exit(client);
+    const void *output = wsd_call_output(call, &size);
+    int code = info->exit ? info->exit : size == input_size && memcmp(output, input, size) == 0 ? 0 : 1;
+    wsd_call_free(call);
+    return code;
+}
+
+static long page_faults(void)
+{
+    struct rusage usage;
+
+    getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_minflt;
+}
+
+static long resident_kib(void)
+{
+    FILE *f = fopen("/proc/self/statm", "re");
+    long pages = 0;
+
+    if (!f || fscanf(f, "%*d %ld", &pages) != 1)
+        fail("statm: %s", strerror(errno));
+    fclose(f);
+    return pages * (sysconf(_SC_PAGESIZE) / 1024);
+}
+
+static int by_number(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* A small call: submitted, mapped, by a direct lane. 0, or an exit code. */
+static int small(struct wsd_client *client, int way, const char *plugin, const char *function)
+{
+    const struct wsd_submit s = {.size = sizeof(s), .plugin = plugin, .function = function};
+    const struct wsd_item item = {.size = sizeof(item), .input = "small", .input_size = 5};
+    const struct wsd_call_request q = {.size = sizeof(q), .plugin = plugin, .function = function, .output = (char[16]){0}, .output_room = 16};
+    struct wsd_call_result result = {.size = sizeof(result)};
+
+    if (way == 0)
+        return gathered(client, plugin, function, (const uint8_t *)"small", 5);
+    if (way == 1)
+        return wsd_map(client, &s, 0, &item, 1, NULL, NULL) < 0 ? wsd_client_exit(client) : 0;
+    return wsd_call(client, &q, &result) < 0 ? wsd_client_exit(client) : result.exit ? result.exit : result.direct ? 0 : 1;
+}
+
+static int again(size_t size, size_t n, char *names)
+{
+    const char *plugin = strtok(names, ":"), *function = strtok(NULL, ":");
+    uint8_t *input = malloc(size);
+    uint64_t usec[64];
+    struct wsd_client *client;
+    long faults = 0, kib[3];
+    int code = 0;
+
+    if (!input || n < 3 || n > ARRAY_SIZE(usec))
+        return 64;
+    for (size_t i = 0; i < size; i++)
+        input[i] = (uint8_t)(i * 2654435761u >> 13);
+    if (wsd_client_open(&client, NULL, 0) < 0)
+        return refused(client);
+    for (int i = 0; i < 100 && small(client, 2, plugin, function); i++) /* until there is a lane */
+        usleep(1000);
+    for (size_t i = 0; i < n && !code; i++) {
+        long before = page_faults();
+
+        usec[i] = clock_monotonic_usec();
+        code = gathered(client, plugin, function, input, size);
+        usec[i] = clock_monotonic_usec() - usec[i];
+        faults += i < 2 ? 0 : page_faults() - before;
+        input[i]++; /* no call has the bytes of another */
+    }
+    for (int way = 0; way < 3 && !code; way++) {
+        code = gathered(client, plugin, function, input, size);
+        kib[way] = resident_kib();
+        code = code ? code : small(client, way, plugin, function);
+        kib[way] -= resident_kib();
+    }
+    if (code)
+        return refused(client), code;
+    qsort(usec + 2, n - 2, sizeof(usec[0]), by_number);
+    printf("%ld %llu %ld %ld %ld\n", faults / (long)(n - 2), (unsigned long long)usec[2 + (n - 2) / 2], kib[0], kib[1], kib[2]);
+    wsd_client_free(client);
+    free(input);
+    return fflush(stdout) ? 74 : 0;
 }
 
 /* --- by hand ------------------------------------------------------------------------------------------------------- */
@@ -729,6 +831,8 @@ int main(int argc, char **argv)
         return by_arena(argv[2], argv[3], atoi(argv[4]));
     if (strcmp(name, "arenas") == 0 && argc == 5)
         return by_arenas((uint32_t)atoi(argv[2]), argv[3], argv[4]);
+    if (strcmp(name, "again") == 0 && argc == 5)
+        return again(strtoul(argv[2], NULL, 10), strtoul(argv[3], NULL, 10), argv[4]);
     if (strcmp(name, "killed") == 0 && argc == 4)
         return killed(argv + 2), 0;
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {

@@ -11,6 +11,8 @@
 #include <sys/stat.h>
 #include <sys/time.h>
 
+#include "client/client.h"
+
 #define SECOND 1000000u
 #define WINDOW 100000u /* of input, that the peer grants */
 
@@ -1068,6 +1070,231 @@ START_TEST(resumed_output_is_granted_again)
 }
 END_TEST
 
+/* --- output: the room of large ones
+ * --------------------------------------------------------------------------------------- */
+
+static uint8_t byte_of(uint64_t at, uint8_t seed)
+{
+    return (uint8_t)((at * 2654435761u >> 13) + seed);
+}
+
+/* Output of that tag from *at up to `until`. */
+static void send_until(uint32_t tag, uint64_t *at, uint64_t until, uint8_t seed)
+{
+    static uint8_t chunk[FRAME_BODY_CHUNK];
+
+    while (*at < until) {
+        size_t n = MIN(sizeof(chunk), until - *at);
+
+        for (size_t i = 0; i < n; i++)
+            chunk[i] = byte_of(*at + i, seed);
+        peer_send_output(&peer, tag, *at, chunk, n);
+        wsd_client_process(client);
+        *at += n;
+    }
+    while (!peer_quiet(&peer, client)) /* CREDIT */
+        ;
+}
+
+static void check_bytes(const uint8_t *data, size_t size, uint8_t seed)
+{
+    size_t i = 0;
+
+    while (i < size && data[i] == byte_of(i, seed))
+        i++;
+    ck_assert_uint_eq(i, size);
+}
+
+/* A call whose output has come, all of it, and was looked at. */
+static struct wsd_call *gather(uint64_t size, uint8_t seed)
+{
+    static struct seen seen;
+    struct wsd_call *call = submit(&seen, false);
+    uint32_t tag = peer.frame.tag;
+    uint64_t at = 0;
+    size_t got;
+
+    send_until(tag, &at, size, seed);
+    peer_send_done(&peer, tag, 5, 0, "");
+    ck_assert_int_eq(wsd_call_wait(call, 60 * SECOND, NULL), 0);
+    const uint8_t *data = wsd_call_output(call, &got);
+    ck_assert_uint_eq(got, size);
+    check_bytes(data, got, seed);
+    return call;
+}
+
+static const struct {
+    uint64_t size;
+    bool kept;
+} rooms[] = {{LARGE_OUTPUT - 1, false}, {LARGE_OUTPUT, true}, {SPARE_OUTPUT_MAX, true}, {SPARE_OUTPUT_MAX + 1, false}};
+
+START_TEST(room_of_a_large_output_is_kept_below_a_limit)
+{
+    wsd_call_free(gather(rooms[_i].size, 1));
+    ck_assert_int_eq(client->spare_output.room >= rooms[_i].size, rooms[_i].kept);
+    ck_assert_int_eq(client->spare_output.data != NULL, rooms[_i].kept);
+    ck_assert_uint_eq(buffer_size(&client->spare_output), 0);
+}
+END_TEST
+
+START_TEST(next_large_output_lies_in_the_room_of_the_last)
+{
+    static const uint64_t sizes[] = {3000000, 300000, 2999999, LARGE_OUTPUT, 4 << 20};
+    const uint8_t *room;
+    size_t size;
+
+    wsd_call_free(gather(4 << 20, 1));
+    room = client->spare_output.data;
+    for (uint8_t i = 0; i < ARRAY_SIZE(sizes); i++) {
+        struct wsd_call *call = gather(sizes[i], (uint8_t)(7 * i));
+
+        ck_assert_ptr_eq(wsd_call_output(call, &size), room);
+        ck_assert_uint_eq(client->spare_output.room, 0);
+        wsd_call_free(call);
+        ck_assert_ptr_eq(client->spare_output.data, room);
+        ck_assert_uint_eq(client->spare_output.room, 4 << 20);
+    }
+}
+END_TEST
+
+/* Where it is too small it grows, and the larger one is kept. */
+START_TEST(room_that_is_kept_grows)
+{
+    wsd_call_free(gather(LARGE_OUTPUT, 1));
+    ck_assert_uint_eq(client->spare_output.room, LARGE_OUTPUT);
+    wsd_call_free(gather(3 * LARGE_OUTPUT, 2));
+    ck_assert_uint_eq(client->spare_output.room, 4 * LARGE_OUTPUT);
+    wsd_call_free(gather(LARGE_OUTPUT, 3));
+    ck_assert_uint_eq(client->spare_output.room, 4 * LARGE_OUTPUT);
+}
+END_TEST
+
+static const uint64_t small_sizes[] = {0, 5, 5000, LARGE_OUTPUT - 1};
+
+START_TEST(room_goes_with_a_call_that_has_no_use_for_it)
+{
+    struct wsd_call *call;
+
+    wsd_call_free(gather(1 << 20, 1));
+    call = gather(small_sizes[_i], 2);
+    ck_assert_uint_eq(client->spare_output.room, 1 << 20); /* it may still become large, for all that is known */
+    wsd_call_free(call);
+    ck_assert_uint_eq(client->spare_output.room, 0);
+    ck_assert_ptr_null(client->spare_output.data);
+    wsd_call_free(gather(1 << 20, 3));
+    ck_assert_uint_eq(client->spare_output.room, 1 << 20);
+}
+END_TEST
+
+START_TEST(small_calls_take_no_room_that_is_in_use)
+{
+    struct wsd_call *large;
+    const uint8_t *room;
+
+    wsd_call_free(gather(1 << 20, 1));
+    room = client->spare_output.data;
+    large = gather(1 << 20, 2);
+    wsd_call_free(gather(5, 3));
+    wsd_call_free(large);
+    ck_assert_ptr_eq(client->spare_output.data, room);
+}
+END_TEST
+
+START_TEST(calls_at_once_share_no_room)
+{
+    struct seen seen[3] = {{0}};
+    struct wsd_call *calls[3];
+    uint32_t tags[3];
+    uint64_t at[3] = {0};
+    const uint8_t *room, *data[3];
+    size_t size;
+
+    wsd_call_free(gather(1 << 20, 1));
+    room = client->spare_output.data;
+    for (int i = 0; i < 3; i++) {
+        calls[i] = submit(&seen[i], false);
+        tags[i] = peer.frame.tag;
+    }
+    for (uint64_t n = 100000; n <= 1500000; n += 100000)
+        for (uint8_t i = 0; i < 3; i++)
+            send_until(tags[i], &at[i], n + i, i);
+    for (uint8_t i = 0; i < 3; i++) {
+        peer_send_done(&peer, tags[i], 5, 0, "");
+        process_until(&seen[i].done, 1);
+        data[i] = wsd_call_output(calls[i], &size);
+        ck_assert_uint_eq(size, 1500000 + i);
+        check_bytes(data[i], size, i);
+    }
+    ck_assert(room && data[0] != data[1] && data[1] != data[2] && data[0] != data[2]);
+    for (int i = 0; i < 3; i++) {
+        wsd_call_free(calls[i]);
+        ck_assert_ptr_eq(client->spare_output.data, data[0]); /* one of them */
+    }
+    ck_assert_uint_eq(client->spare_output.room, 2 << 20);
+}
+END_TEST
+
+START_TEST(call_that_is_freed_half_way_leaves_its_room)
+{
+    struct seen seen = {0};
+    struct wsd_call *call;
+    const uint8_t *room;
+    uint64_t at = 0;
+    uint32_t tag;
+
+    wsd_call_free(gather(1 << 20, 1));
+    room = client->spare_output.data;
+    call = submit(&seen, false);
+    tag = peer.frame.tag;
+    send_until(tag, &at, 500000, 2);
+    ck_assert_uint_eq(client->spare_output.room, 0);
+    wsd_call_free(call);
+    ck_assert_ptr_eq(client->spare_output.data, room);
+    peer_expect(&peer, client, FRAME_CANCEL);
+    call = gather(1 << 20, 3); /* while wsd goes on with the other */
+    send_until(tag, &at, 900000, 4);
+    peer_send_done(&peer, tag, 7, 130, "");
+    ck_assert_int_eq(wsd_client_process(client), 0);
+    check_bytes(wsd_call_output(call, &(size_t){0}), 1 << 20, 3);
+    wsd_call_free(call);
+    ck_assert_ptr_eq(client->spare_output.data, room);
+}
+END_TEST
+
+/* Takes the room while it waits, and gives it back when it was told. */
+START_TEST(held_output_waits_in_the_room)
+{
+    struct seen seen = {.hold = 1};
+    struct wsd_call *held, *other;
+    uint64_t at = 0;
+    uint32_t tag;
+
+    wsd_call_free(gather(1 << 20, 1));
+    const uint8_t *room = client->spare_output.data;
+    held = submit(&seen, true);
+    tag = peer.frame.tag;
+    for (uint64_t until = 600000; until <= 1200000; until += 600000) {
+        seen.hold = 1;
+        send_until(tag, &at, until, 2);
+        ck_assert_ptr_eq(held->output.data, room);
+        other = gather(1 << 20, 3);
+        seen.hold = 0;
+        ck_assert_int_eq(wsd_call_resume(held), 0);
+        ck_assert_ptr_eq(client->spare_output.data, room);
+        check_bytes(wsd_call_output(other, &(size_t){0}), 1 << 20, 3);
+        wsd_call_free(other);
+        ck_assert_ptr_eq(client->spare_output.data, room);
+    }
+    peer_send_done(&peer, tag, 5, 0, "");
+    process_until(&seen.done, 1);
+    ck_assert_uint_eq(buffer_size(&seen.output), 1200000);
+    check_bytes(buffer_data(&seen.output), 1200000, 2);
+    buffer_deinit(&seen.output);
+    wsd_call_free(held);
+    ck_assert_ptr_eq(client->spare_output.data, room);
+}
+END_TEST
+
 /* --- input: flow
  * ------------------------------------------------------------------------------------------------------------ */
 
@@ -1514,6 +1741,14 @@ int main(void)
     tcase_add_test(tcase, output_is_granted_as_it_is_taken);
     tcase_add_test(tcase, held_output_is_neither_told_nor_granted);
     tcase_add_test(tcase, resumed_output_is_granted_again);
+    tcase_add_loop_test(tcase, room_of_a_large_output_is_kept_below_a_limit, 0, (int)ARRAY_SIZE(rooms));
+    tcase_add_test(tcase, next_large_output_lies_in_the_room_of_the_last);
+    tcase_add_test(tcase, room_that_is_kept_grows);
+    tcase_add_loop_test(tcase, room_goes_with_a_call_that_has_no_use_for_it, 0, (int)ARRAY_SIZE(small_sizes));
+    tcase_add_test(tcase, small_calls_take_no_room_that_is_in_use);
+    tcase_add_test(tcase, calls_at_once_share_no_room);
+    tcase_add_test(tcase, call_that_is_freed_half_way_leaves_its_room);
+    tcase_add_test(tcase, held_output_waits_in_the_room);
     tcase_add_test(tcase, large_input_keeps_to_the_window);
     tcase_add_test(tcase, refusal_stops_the_input);
     tcase_add_test(tcase, streamed_input_keeps_to_the_window);
