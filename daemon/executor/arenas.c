@@ -54,13 +54,13 @@ int arenas_put(struct arenas *a, uint32_t number, int fd)
 
 int arenas_drop(struct arenas *a, uint32_t number)
 {
-    struct arena *arena = &a->at[ring_arena_place(number)], gone = {0};
+    struct arena *arena = &a->at[ring_arena_place(number)], gone = {.there = false};
     int r = -EBADMSG;
 
     pthread_mutex_lock(&a->lock);
     if (arena->there && arena->number == number && arena->n_users == 0) {
         gone = *arena;
-        *arena = (struct arena){0};
+        *arena = (struct arena){.there = false};
         r = 0;
     }
     pthread_mutex_unlock(&a->lock);
