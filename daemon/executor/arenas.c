@@ -40,7 +40,7 @@ int arenas_put(struct arenas *a, uint32_t number, int fd)
     _cleanup_(close_fdp) int mine = fd;
     struct arena *arena = &a->at[ring_arena_place(number)];
     uint64_t size = 0;
-    void *base = map(fd, &size);
+    void *base = map(mine, &size);
 
     pthread_mutex_lock(&a->lock);
     bool there = arena->there;
