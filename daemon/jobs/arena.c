@@ -46,7 +46,7 @@ struct arena_shown {
 struct arena_use {
     struct list link;
     struct arena *arena;
-    struct arena_shown *shown; /* its job is handed over: to whom; NULL */
+    struct arena_shown *shown; /* its job is with an executor: with which; NULL */
     struct job_part input, output;
     uint64_t placed; /* bytes of output */
 };
@@ -86,8 +86,8 @@ static void withdraw(struct arena_shown *s)
 {
     struct executor *e = s->domain->executor;
 
-    /* where it cannot be told it stays, and its place is not free */
-    if (executor_send(e, &(struct control){.kind = CONTROL_ARENA_DROP, .number = s->number}, -1) < 0)
+    /* where it cannot be told, it would stay, and another one come into its place; who is dying anyway dies of what he does */
+    if (executor_send(e, &(struct control){.kind = CONTROL_ARENA_DROP, .number = s->number}, -1) == -ENOMEM)
         executor_kill(e);
     shown_free(s);
 }
@@ -226,7 +226,7 @@ static void make_room(struct domain *d)
     }
 }
 
-/* 0, FRONT_E_FULL, or a negative errno where the executor is dying. */
+/* 0 or a negative errno. */
 static int show(struct domain *d, struct arena *a, struct arena_shown **ret)
 {
     struct control c = {.kind = CONTROL_ARENA};
@@ -244,9 +244,11 @@ static int show(struct domain *d, struct arena *a, struct arena_shown **ret)
         make_room(d);
         place = free_place(d);
     }
-    struct arena_shown *s = place == RING_ARENAS ? NULL : malloc(sizeof(*s));
+    if (place == RING_ARENAS)
+        return ERROR_UNEXPECTED(-ENOSPC);
+    struct arena_shown *s = malloc(sizeof(*s));
     if (!s)
-        return FRONT_E_FULL;
+        return -ENOMEM;
     c.number = d->n_arenas_shown++ * RING_ARENAS + place;
     r = executor_send(d->executor, &c, a->fd);
     if (r < 0) {
@@ -265,7 +267,7 @@ static int show(struct domain *d, struct arena *a, struct arena_shown **ret)
 
 int arena_describe(struct domain *d, const struct job *job, struct front_job *ret)
 {
-    const struct arena_use *u = job->more->arena;
+    struct arena_use *u = job->more->arena;
     struct arena_shown *s;
 
     if (!u)
@@ -273,6 +275,10 @@ int arena_describe(struct domain *d, const struct job *job, struct front_job *re
     int r = show(d, u->arena, &s);
     if (r != 0)
         return r;
+    u->shown = s;
+    s->n_handed++;
+    list_remove(&s->of_domain);
+    list_push_back(&d->arenas, &s->of_domain);
     ret->arena = s->number;
     if (u->input.size) {
         ret->flags |= DOWN_INPUT_PART | (job_function(job)->flags & WSD_FN_SHARED ? 0 : DOWN_INPUT_COPY);
@@ -286,17 +292,6 @@ int arena_describe(struct domain *d, const struct job *job, struct front_job *re
         ret->output_size = u->output.size;
     }
     return 0;
-}
-
-void arena_handed(struct job *job)
-{
-    struct arena_use *u = job->more->arena;
-
-    if (!u || show(job->domain, u->arena, &u->shown) != 0) /* which arena_describe() has found */
-        return;
-    u->shown->n_handed++;
-    list_remove(&u->shown->of_domain);
-    list_push_back(&job->domain->arenas, &u->shown->of_domain);
 }
 
 void arena_returned(struct job *job)

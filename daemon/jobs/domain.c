@@ -597,7 +597,7 @@ static int describe_more(struct domain *d, const struct job *job, struct front_j
     return arena_describe(d, job, f);
 }
 
-/* 0, or FRONT_E_FULL, or a negative errno where the executor is dying. */
+/* 0, or FRONT_E_FULL, or a negative errno: the executor is dying, or there is no memory, or no descriptor. */
 static int hand_over(struct domain *d, struct job *job)
 {
     bool by_descriptor = job_by_descriptor(job);
@@ -626,7 +626,8 @@ static int hand_over(struct domain *d, struct job *job)
     if (job->bundled)
         bundle_describe(job, &f);
     r = front_prepare(&d->executor->front, &f, &slot, &generation);
-
+    if (r != 0)
+        arena_returned(job);
     if (r == FRONT_E_LARGE)
         return ERROR_UNEXPECTED(r); /* what comes inline is smaller than a frame */
     if (r != 0)
@@ -655,10 +656,8 @@ static int hand_over(struct domain *d, struct job *job)
     d->n_handed += n;
     d->jobs->counters.n_handed += n;
     front_submit(&d->executor->front, slot, bundle_usec(job));
-    if (job->more) {
-        arena_handed(job);
+    if (job->more)
         job_arm(job);
-    }
     if (job->bundled)
         bundles_watch(d);
     return 0;
@@ -776,8 +775,10 @@ void domain_pump(struct domain *d)
             continue;
         uint32_t n_jobs = job_count(job);
         int r = step == STEP_ON ? hand_over(d, job) : FRONT_E_FULL;
-        if (r != 0)
+        if (r != 0) {
+            d->unpumped = r == -ENOMEM || r == -EMFILE; /* nobody tells when there is: the loop stays awake until then */
             break;
+        }
         n += n_jobs;
         d->n_unrung += n_jobs;
         if (d->n_unrung >= RING_EARLY && d->n_unrung - n_jobs < RING_EARLY && !bundles_brief(d)) /* and again at the end of the turn */

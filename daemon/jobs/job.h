@@ -624,10 +624,9 @@ void input_free(struct job *job);
 const char *arena_refuses(const struct job_parts *parts, int *ret_code); /* NULL: nothing against it */
 int arena_hold(struct job *job, const struct job_parts *parts); /* 0 or -ENOMEM */
 void arena_free(struct job *job); /* it has ended: its parts are free */
-/* Where it uses one: the executor has it then. 0, or FRONT_E_FULL, or a negative errno where the executor is dying. */
+/* Where it uses one: the executor has it then, and keeps it until arena_returned(). 0 or a negative errno. */
 int arena_describe(struct domain *d, const struct job *job, struct front_job *ret);
-void arena_handed(struct job *job);   /* the job is with its domain's executor */
-void arena_returned(struct job *job); /* it is no more, whatever became of it */
+void arena_returned(struct job *job); /* the job is not with the executor, or no more, whatever became of it */
 void arenas_init(struct domain *d);
 void arenas_swap(struct domain *d, struct domain *fresh); /* the executor of d is that of fresh, which has shown nothing */
 void arenas_gone(struct domain *d); /* the executor is */

@@ -86,6 +86,8 @@ static inline uint32_t ring_entry_usec(uint64_t entry)
     return (uint32_t)entry >> 16;
 }
 
+_Static_assert((RING_ARENAS & (RING_ARENAS - 1)) == 0, "numbers may begin anew");
+
 /* Where an executor has the arena of a number. The next one there is called RING_ARENAS more: a job may be taken before the control thread
  * has heard that the one before is gone. */
 static inline uint32_t ring_arena_place(uint32_t number)

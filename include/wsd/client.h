@@ -325,9 +325,9 @@ WSD_EXPORT struct wsd_call *wsd_call_free(struct wsd_call *call);
  * overlaps with the output of one; inputs may overlap. Where an executor dies while a job writes to an arena, that job is not
  * run again, its part may change for a moment yet, and no job may write to that arena any more (-EAGAIN): make a new one.
  *
- * size bytes are charged to the user as long as wsd knows the arena, 8 at a time a connection. The memory is the caller's, all of it
- * from the beginning, and stays until wsd_arena_free(), also after the end of the connection; no job can be given it then. On
- * the handle's thread; the memory may be used by any. Blocks for as long as wsd takes to answer. 0; -EOPNOTSUPP: wsd is too old, or on
+ * size bytes are charged to the user as long as wsd knows the arena, 8 at a time a connection; so long an executor that has run a job
+ * there has it mapped, too. The memory is the caller's, all of it from the beginning, and stays until wsd_arena_free(), also after
+ * the end of the connection; no job can be given it then. On the handle's thread; the memory may be used by any. Blocks for as long as wsd takes to answer. 0; -EOPNOTSUPP: wsd is too old, or on
  * another machine (input goes by the connection then); -EINVAL; -ENOMEM; -ENOSPC; -EAGAIN: quota, or too many; -ETIMEDOUT;
  * -ECONNRESET. Since 0.1. */
 WSD_EXPORT int wsd_arena_new(struct wsd_client *client, size_t size, struct wsd_arena **ret_arena);

@@ -8,6 +8,7 @@
 . "$(dirname "$0")/../support/lib.sh"
 
 LOAD=$BUILD/tests/support/load
+PAYLOAD=$BUILD/tests/support/payload
 SHIM=$BUILD/tests/support/faults.so
 SEED=${WSD_SEED:-$((RANDOM + 1))}
 ROUNDS=${WSD_ROUNDS:-2}
@@ -35,7 +36,7 @@ injected() {
 
 # What comes under it: jobs with small and large inputs and outputs, questions, connections, reloads.
 under_faults() {
-  local loads=() pid status=0
+  local loads=() pid i status=0
   timeout $((60 * TIME_SCALE)) "$LOAD" -f -p 4 -w 32 -n 4000 echo >"$WORK/small" 2>&1 &
   loads+=($!)
   timeout $((60 * TIME_SCALE)) "$LOAD" -f -p 2 -w 4 -n 200 -b 300000 echo >"$WORK/large" 2>&1 &
@@ -55,6 +56,12 @@ under_faults() {
     wait "$pid" || { status=1; echo "exit $?"; }
   done
   cat "$WORK/small" "$WORK/large" "$WORK/streams"
+  # Arenas, with nothing beside them that would have wsd look again. Each may be refused, or lose its connection: none waits for ever.
+  head -c 10000 /dev/zero >"$WORK/input"
+  for ((i = 0; i < 60; i++)); do
+    timeout $((20 * TIME_SCALE)) "$PAYLOAD" arena "$WORK/input" echo:shared 2 >/dev/null 2>&1
+    [ $? != 124 ] || { echo "a job in an arena waits for ever"; return 1; }
+  done
   return $status
 }
 
