@@ -74,7 +74,7 @@ cp "$PLUGINS/fib.so" "$PLUGINS/count.so" "$TEST_PLUGINS/echo.so" "$TEST_PLUGINS/
 PLUGINS=$WORK/plugins start_wsd --workers 1 || exit 1
 standing() { # an executor that says nothing: whoever waits for it, waits until wsd replaces it
   local executor status=0
-  wsctl submit fib 2 && executor=$(pgrep -P "$WSD_PID") && kill -STOP "$executor" || return 1
+  wsctl submit fib 2 && executor=$(pgrep -P "$WSD_PID") && stop_process "$executor" || return 1
   wsctl complete -- submit f || status=$?
   [ "$(pgrep -P "$WSD_PID")" = "$executor" ] && kill -CONT "$executor" && return $status
 }

@@ -105,7 +105,7 @@ written_is_kept() { # FUNCTION CODE: of what takes it down
     first=$(wsctl submit --detach "$TEST_PLUGINS/hostile/file-one.so:when" "$WORK/go") && wait_until sh -c "wsctl --json list | grep -q '\"running\"'" &&
         second=$(wsctl submit --detach echo:echo hello) && third=$(wsctl submit --detach "crash:$1") &&
         wait_until sh -c "wsctl --json stats | grep -q '\"jobs_handed_over\":3'" && executor=$(pgrep -P "$WSD_PID" -f wsd-executor) || return 1
-    kill -STOP "$WSD_PID"
+    stop_process "$WSD_PID"
     touch "$WORK/go"
     wait_until zombie "$executor" || status=1
     kill -CONT "$WSD_PID"

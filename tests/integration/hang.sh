@@ -35,7 +35,7 @@ stopped_executor() {
     wsctl --json submit sleep:again $((300 * TIME_SCALE)) >"$WORK/again" 2>&1 &
     job=$!
     wait_until running || return 1
-    kill -STOP "$executor"
+    stop_process "$executor"
     wait "$job" || status=$?
     cat "$WORK/again" "$WSD_LOG"
     [ "$status" = 0 ] && grep -q '"attempts":2' "$WORK/again" && grep -q "hangs: it did not answer for $answer ms" "$WSD_LOG" &&
@@ -47,7 +47,7 @@ stopped_before() {
     local executor
     # there is one: on a slow machine the last one may not have answered in time
     expect_output 6765 wsctl submit fib 20 && executor=$(executor_of) || return 1
-    kill -STOP "$executor"
+    stop_process "$executor"
     expect_output 6765 wsctl submit fib 20 && wait_until gone "$executor" && return
     ps -o pid,ppid,stat,args "$executor"
     cat "$WSD_LOG"
@@ -59,7 +59,7 @@ interrupted_tells_why() {
     wsctl submit sleep:sleep 20000 >"$WORK/once" 2>&1 &
     job=$!
     wait_until running || return 1
-    kill -STOP "$(executor_of)"
+    stop_process "$(executor_of)"
     wait "$job" || status=$?
     cat "$WORK/once"
     [ "$status" = 125 ] && grep -q "it did not answer for $answer ms" "$WORK/once"

@@ -160,7 +160,7 @@ stopped() {
   : >"$WORK/held"
   "$D" -w -h "$WORK/go" direct:again >"$WORK/stopped" &
   wait_until held "$WORK/stopped" || return 1
-  kill -STOP "$(executor)"
+  stop_process "$(executor)"
   touch "$WORK/go"
   wait $! || return 1
   rm "$WORK/go"

@@ -132,7 +132,7 @@ wait_until sh -c 'wsctl list | grep -q running'
 background wsctl trace --quiet --seconds 1h -o "$FILE"
 trace=$BACKGROUND_PID
 wait_until traces 1
-kill -STOP "$(pgrep -P "$WSD_PID")"
+stop_process "$(pgrep -P "$WSD_PID")"
 kill -TERM "$trace"
 pkill -KILL -P "$WSD_PID"
 check "an executor that dies while it is asked: a clear end" wait_for_exit "$trace"

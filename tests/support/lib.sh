@@ -166,6 +166,15 @@ gone() { # PID
   ! kill -0 "$1" 2>/dev/null
 }
 
+is_stopped() { # PID: each of its threads
+  ! sed 's/^.*) //' "/proc/$1"/task/*/stat 2>/dev/null | grep -qv '^[TZX]'
+}
+
+# kill -STOP returns before the process has stopped, which may do what it is asked next.
+stop_process() { # PID
+  kill -STOP "$1" && wait_until is_stopped "$1"
+}
+
 # --- processes -----------------------------------------------------------------------------------------------------------
 
 note_started() { # PID

@@ -621,7 +621,7 @@ check "an idle wsd pings its watchdog" wait_until pinged_for 5000000
 check "and is not killed" expect_output "$pid" main_pid
 busy() { # with all that it can do, and an executor that stands still
   local executor stands
-  expect_output 6765 as bob wsctl submit fib 20 && executor=$(executor_of bob) && kill -STOP "$executor" || return 1
+  expect_output 6765 as bob wsctl submit fib 20 && executor=$(executor_of bob) && stop_process "$executor" || return 1
   as bob wsctl submit fib 20 >"$WORK/stands" 2>&1 &
   stands=$!
   began=$(show_property WatchdogTimestampMonotonic)
@@ -631,7 +631,7 @@ busy() { # with all that it can do, and an executor that stands still
 }
 check "nor does a busy one miss a ping, nor one whose executor hangs" busy
 check "it is the same" expect_output "$pid" main_pid
-kill -STOP "$pid"
+stop_process "$pid"
 check "one that hangs is replaced" wait_until another_pid
 check "and the new one works" expect_output 6765 wsctl submit fib 20
 rm -r /run/systemd/system/wsd.service.d
