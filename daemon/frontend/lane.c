@@ -63,16 +63,16 @@ static struct call *make(struct peer *p, uint32_t tag, enum call_kind kind)
 void lane_open(struct peer *p, uint32_t tag)
 {
     struct call *c = make(p, tag, CALL_LANE);
-    const char *why = "out of memory";
+    bool agreed = p->features & FEATURE_LANE;
 
     if (!c)
         return;
     c->lane->user.ops = &ops;
-    if (!(p->features & FEATURE_LANE))
-        why = "direct lanes were not agreed upon";
-    else if (jobs_lane_open(p->frontend->options.jobs, p->uid, p->directory, &c->lane->user, &why) == 0 && !why)
+    const char *why = agreed ? jobs_lane_open(p->frontend->options.jobs, p->uid, p->directory, &c->lane->user) :
+                               "direct lanes were not agreed upon";
+    if (!why)
         return;
-    peer_error(p, tag, p->features & FEATURE_LANE ? 75 : 64, why);
+    peer_error(p, tag, agreed ? 75 : 64, why);
     call_free(c);
 }
 

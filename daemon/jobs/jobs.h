@@ -656,9 +656,8 @@ struct lane_bind {
 
 /* Whether this kernel can do it. */
 bool jobs_lanes_available(void);
-/* 0: opened or gone is called later; or *ret_refusal says why not, and nothing is. -ENOMEM, .. */
-int jobs_lane_open(struct jobs *jobs, uint32_t uid, struct directory *directory, struct lane_user *u,
-                   const char **ret_refusal);
+/* NULL: opened or gone is called later; or why not, and nothing is. */
+const char *jobs_lane_open(struct jobs *jobs, uint32_t uid, struct directory *directory, struct lane_user *u);
 /* 0: answer is called, now or later. -EINVAL (no open lane, a name that is too long), -EACCES, -ENAMETOOLONG, -ENOMEM. */
 int jobs_lane_bind(struct lane_user *u, const char *plugin, const char *function, struct lane_bind *b);
 void jobs_lane_forget(struct lane_bind *b); /* the asker goes */

@@ -218,7 +218,7 @@ static const char *refusal(const struct jobs *jobs, struct domain *d, const stru
     return credit_of(jobs, user) ? NULL : "too many calls of this user (max-jobs-per-user in wsd.conf)";
 }
 
-/* To the executor. */
+/* To the executor. -ENAMETOOLONG, or it is dying. */
 static int hand_over(struct direct *l)
 {
     bool same_user = l->user->uid == l->domain->jobs->options.own_uid;
@@ -227,39 +227,37 @@ static int hand_over(struct direct *l)
     struct up_lane *up = up_of(l);
     size_t size = l->directory ? strlen(l->directory->path) + 1 : 0;
 
+    /* the last one of this number has gone, by the executor's word */
+    atomic_store_explicit(&up->begun, 0, memory_order_relaxed);
+    atomic_store_explicit(&up->cpu_usec, 0, memory_order_relaxed);
     if (size > CONTROL_TEXT)
         return -ENAMETOOLONG;
     if (size)
         memcpy(lane.text, l->directory->path, size);
     lane.text_size = (uint32_t)size;
-    /* the last one of this number has gone, by the executor's word */
-    atomic_store_explicit(&up->begun, 0, memory_order_relaxed);
-    atomic_store_explicit(&up->cpu_usec, 0, memory_order_relaxed);
     int r = executor_send(l->domain->executor, &grant, l->front.grant_fd);
     return r < 0 ? r : executor_send(l->domain->executor, &lane, l->front.memory_fd);
 }
 
-int jobs_lane_open(struct jobs *jobs, uint32_t uid, struct directory *directory, struct lane_user *u,
-                   const char **ret_refusal)
+const char *jobs_lane_open(struct jobs *jobs, uint32_t uid, struct directory *directory, struct lane_user *u)
 {
     struct user *user = user_get(jobs, uid);
     struct domain *d = user ? domain_get(jobs, uid) : NULL;
 
     if (!d)
-        return -ENOMEM;
+        return "out of memory";
     if (!d->executor)
         domain_start(d);
     uint32_t number = number_take(d, user);
-    *ret_refusal = refusal(jobs, d, user, number);
-    if (*ret_refusal)
-        return 0;
+    const char *why = refusal(jobs, d, user, number);
+    if (why)
+        return why;
     struct direct *l = calloc(1, sizeof(*l));
     if (!l)
-        return -ENOMEM;
-    int r = lane_front_init(&l->front);
-    if (r < 0) {
+        return "out of memory";
+    if (lane_front_init(&l->front) < 0) {
         free(l);
-        return r;
+        return "no memory or descriptors for a lane";
     }
     l->domain = d;
     l->user = user;
@@ -269,14 +267,14 @@ int jobs_lane_open(struct jobs *jobs, uint32_t uid, struct directory *directory,
     list_push_back(&d->directs, &l->link);
     jobs->counters.n_lanes++;
     set_credit(l, credit_of(jobs, user));
-    r = hand_over(l);
+    int r = hand_over(l);
     if (r < 0) {
         free_direct(l);
-        return r;
+        return r == -ENAMETOOLONG ? "the working directory's path is too long for a lane" : "no executor";
     }
     l->holder = u;
     u->lane = l;
-    return 0;
+    return NULL;
 }
 
 /* --- binding ------------------------------------------------------------------------------------------------------ */

@@ -9,6 +9,7 @@
 
 LOAD=$BUILD/tests/support/load
 PAYLOAD=$BUILD/tests/support/payload
+DIRECT=$BUILD/tests/support/direct
 SHIM=$BUILD/tests/support/faults.so
 SEED=${WSD_SEED:-$((RANDOM + 1))}
 ROUNDS=${WSD_ROUNDS:-2}
@@ -36,7 +37,7 @@ injected() {
 
 # What comes under it: jobs with small and large inputs and outputs, questions, connections, reloads.
 under_faults() {
-  local loads=() pid i status=0
+  local loads=() pid i status_of status=0
   timeout $((60 * TIME_SCALE)) "$LOAD" -f -p 4 -w 32 -n 4000 echo >"$WORK/small" 2>&1 &
   loads+=($!)
   timeout $((60 * TIME_SCALE)) "$LOAD" -f -p 2 -w 4 -n 200 -b 300000 echo >"$WORK/large" 2>&1 &
@@ -61,6 +62,16 @@ under_faults() {
   for ((i = 0; i < 60; i++)); do
     timeout $((20 * TIME_SCALE)) "$PAYLOAD" arena "$WORK/input" echo:shared 2 >/dev/null 2>&1
     [ $? != 124 ] || { echo "a job in an arena waits for ever"; return 1; }
+  done
+  # Direct lanes: a connection has one after some brief calls, and the next one when its executor has died.
+  for ((i = 0; i < 8; i++)); do
+    timeout $((20 * TIME_SCALE)) "$DIRECT" -p 2 -n 200 direct:again >"$WORK/direct" 2>/dev/null &
+    pid=$!
+    pkill -KILL -P "$WSD_PID"
+    status_of=0
+    wait "$pid" || status_of=$?
+    [ "$status_of" != 124 ] || { echo "a direct call waits for ever"; return 1; }
+    ! grep -E '(strange|wrong)=[1-9]' "$WORK/direct" || return 1
   done
   return $status
 }
