@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * local.h: what wsctl asks of the module that runs a plugin inside wsctl itself (`wsctl submit --local`). The module,
- * daemon/host/wsctl-local.so, is loaded on demand, so that a plain submit links only libwsclient. wsctl and module are
+ * daemon/host/wsctl-local.so, is loaded on demand, so that a plain submit does without. wsctl and module are
  * built and installed together; `size` tells a module that is not.
  */
 #pragma once

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * module.h: the parts of wsctl that are loaded on demand, so that a plain `wsctl submit` links only libwsclient.
+ * module.h: the parts of wsctl that are loaded on demand, so that a plain `wsctl submit` links none of them.
  */
 #pragma once
 

@@ -13,10 +13,10 @@
 #include "config.h"
 #include "tls/tls.h"
 
-/* Beside wsd, or beside libwsclient, where those run from where they were built. */
+/* Beside wsd, libwsclient or wsctl, where those run from where they were built. */
 static bool in_build_tree(char path[static PATH_MAX])
 {
-    static const char *const places[] = {"tls/" TLS_MODULE, "../daemon/tls/" TLS_MODULE};
+    static const char *const places[] = {"tls/" TLS_MODULE, "../daemon/tls/" TLS_MODULE, "../../daemon/tls/" TLS_MODULE};
     char *real, *slash;
     Dl_info info;
 
