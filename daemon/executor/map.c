@@ -148,10 +148,9 @@ bool map_drop(struct map *m, uint32_t slot, struct map_rest *ret_rest)
     return whole;
 }
 
-void map_unmap(const struct map_rest *rest)
+bool map_unmap(const struct map_rest *rest)
 {
-    if (rest->base)
-        munmap(rest->base, rest->room);
+    return rest->base && munmap(rest->base, rest->room) == 0;
 }
 
 bool map_mend(const void *address)

@@ -41,7 +41,7 @@ struct map_rest {
 /* The job is over: false where its input was cut while it ran, so that it may have seen zeros in its place. The rest is to be unmapped, when
  * there is time for that: it takes 4 to 5 ms for 64 MiB. */
 bool map_drop(struct map *m, uint32_t slot, struct map_rest *ret_rest);
-void map_unmap(const struct map_rest *rest);
+bool map_unmap(const struct map_rest *rest); /* false: there was nothing */
 
 /* SIGBUS: where the address is in a map_file() whose file was cut, or cannot be read, there are zeros from that page on: true, and
  * the thread can go on. [any thread, in a signal handler] */

@@ -259,7 +259,8 @@ static void transport_finished(struct host_job *job, struct wsd_worker *self)
      * one lets wsd use the slot again. */
     atomic_store_explicit(&s->busy, false, memory_order_release);
     back_done(&w->back, number, generation);
-    map_unmap(&input);
+    if (map_unmap(&input))
+        cputime_stale(); /* on the time of nobody: the next job has not begun */
 }
 
 static const struct host_transport transport = {

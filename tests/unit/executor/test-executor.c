@@ -854,6 +854,28 @@ START_TEST(job_that_waits_for_its_arena_can_be_cancelled)
 }
 END_TEST
 
+/* What was left of the one before is unmapped behind its answer, on the time of nobody. */
+START_TEST(job_does_not_pay_for_the_input_of_the_one_before)
+{
+    enum { SIZE = 64 << 20 };
+    struct front_completion large, small;
+    int fd = memfd_create("arena", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+    ck_assert_int_eq(ftruncate(fd, SIZE), 0);
+    ck_assert_int_eq(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW), 0);
+    start_ready("1", "any");
+    uint32_t n = load("echo"), before = submit(&CALL(n, "cat", .flags = DOWN_INPUT_PART | DOWN_INPUT_COPY, .input_size = SIZE)),
+             after = submit(&CALL(n, "cat", ));
+    send_fd(CONTROL_ARENA, 0, 0, 0, 0, fd); /* both are there before one runs */
+    large = wait_done(before, NULL, 0);
+    small = wait_done(after, NULL, 0);
+    ck_assert_msg(large.exit == 0 && small.exit == 0, "%s%s", large.error, small.error);
+    ck_assert_uint_gt(small.started_usec - large.ended_usec, 300); /* 4,000 and more to unmap it */
+    close(fd);
+    finish();
+}
+END_TEST
+
 START_TEST(executor_that_is_told_nonsense_of_arenas_ends)
 {
     static const struct {
@@ -1327,6 +1349,7 @@ int main(void)
     tcase_add_test(t, arena_is_waited_for_and_stays);
     tcase_add_test(t, arena_without_such_a_part_fails_its_job);
     tcase_add_test(t, job_that_waits_for_its_arena_can_be_cancelled);
+    tcase_add_test(t, job_does_not_pay_for_the_input_of_the_one_before);
     tcase_add_loop_test(t, executor_that_is_told_nonsense_of_arenas_ends, 0, 4);
     tcase_add_test(t, input_is_streamed_through_a_pipe);
     tcase_add_test(t, files_are_opened_by_the_submitter_where_the_rights_are_his);
