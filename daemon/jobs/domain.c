@@ -597,7 +597,7 @@ static int describe_more(struct domain *d, const struct job *job, struct front_j
     return arena_describe(d, job, f);
 }
 
-/* 0, or FRONT_E_FULL, or a negative errno: the executor is dying, or there is no memory, or no descriptor. */
+/* 0, or FRONT_E_FULL, or a negative errno: the executor is dying, or there is no memory, or a descriptor cannot be sent. */
 static int hand_over(struct domain *d, struct job *job)
 {
     bool by_descriptor = job_by_descriptor(job);
@@ -776,7 +776,8 @@ void domain_pump(struct domain *d)
         uint32_t n_jobs = job_count(job);
         int r = step == STEP_ON ? hand_over(d, job) : FRONT_E_FULL;
         if (r != 0) {
-            d->unpumped = r == -ENOMEM || r == -EMFILE; /* nobody tells when there is: the loop stays awake until then */
+            /* nobody tells when there is, or when fewer descriptors of this uid are on their way: the loop stays awake until then */
+            d->unpumped = r == -ENOMEM || r == -EMFILE || r == -ETOOMANYREFS;
             break;
         }
         n += n_jobs;

@@ -4,7 +4,8 @@
  * something. Executors do not get it: wsd hands LD_PRELOAD to nobody.
  *
  *     FAULTS=KIND[,KIND...]   memory       malloc, calloc, realloc, mmap, epoll_ctl: ENOMEM
- *                             descriptors  accept4, socketpair, memfd_create, eventfd, pidfd_open, fcntl(F_DUPFD): EMFILE, ENFILE
+ *                             descriptors  accept4, socketpair, memfd_create, eventfd, pidfd_open, fcntl(F_DUPFD): EMFILE, ENFILE;
+ *                                          sendmsg of one: ETOOMANYREFS
  *                             space        memfd_create, ftruncate, write and pwrite to files, mmap: ENOSPC, ENOMEM
  *                             spawn        posix_spawn, the first and then each N-th: EAGAIN, ENOMEM
  *                             short        send, recvmsg, read, write, epoll_wait: EINTR, or a part only
@@ -212,6 +213,16 @@ int eventfd(unsigned value, int flags)
 int pidfd_open(pid_t pid, unsigned flags)
 {
     return no_descriptor() ? -1 : REAL(pidfd_open)(pid, flags);
+}
+
+/* So many are on their way, sent by whomever of this uid, that no more are let in. */
+ssize_t sendmsg(int fd, const struct msghdr *h, int flags)
+{
+    if (h->msg_controllen && strikes(DESCRIPTORS)) {
+        errno = ETOOMANYREFS;
+        return -1;
+    }
+    return REAL(sendmsg)(fd, h, flags);
 }
 
 /* With _FILE_OFFSET_BITS=64, as wsd is built, the names of these are fcntl64, mmap64, ... */
