@@ -65,7 +65,7 @@ int arenas_drop(struct arenas *a, uint32_t number)
     }
     pthread_mutex_unlock(&a->lock);
     if (gone.base)
-        munmap(gone.base, gone.size); /* which takes long where it is large: nobody waits for it */
+        munmap(gone.base, gone.size); /* which takes long where it is large: no worker waits, but what else comes by the control socket does */
     return r;
 }
 
