@@ -85,9 +85,10 @@ static struct arena_shown *shown_free(struct arena_shown *s)
 static void withdraw(struct arena_shown *s)
 {
     struct executor *e = s->domain->executor;
+    int r = executor_send(e, &(struct control){.kind = CONTROL_ARENA_DROP, .number = s->number}, -1);
 
     /* where it cannot be told, it would stay, and another one come into its place; who is dying anyway dies of what he does */
-    if (executor_send(e, &(struct control){.kind = CONTROL_ARENA_DROP, .number = s->number}, -1) == -ENOMEM)
+    if (r == -ENOMEM || r == -ENOBUFS)
         executor_kill(e);
     shown_free(s);
 }
