@@ -2,11 +2,11 @@
  *
  * direct.c: calls by wsd_call(), from processes of their own, and counts how they ended.
  *
- *     direct [-p PROCESSES] [-n CALLS, each] [-c] [-m K] [-t TIMEOUT_MSEC] [-r ROOM] [-f FLAGS] [-w] [-o OTHER] [-h FILE]
+ *     direct [-p PROCESSES] [-n CALLS, each] [-u FILE] [-c] [-m K] [-t TIMEOUT_MSEC] [-r ROOM] [-f FLAGS] [-w] [-o OTHER] [-h FILE]
  *            PLUGIN:FUNCTION [ARG...]
  *
- * Without arguments each call sends bytes that no other call has, and wants them back. -c: all of them by one wsd_calls(). -m: only
- * each K-th one has the arguments. -w: first calls the function with
+ * Without arguments each call sends bytes that no other call has, and wants them back. -c: all of them by one wsd_calls(). -u: as many
+ * again and again, until FILE is there. -m: only each K-th one has the arguments. -w: first calls the function with
  * `ok` until such a call was direct (30 s at most), and often enough to be known for brief. -o: the same with another function of the plugin,
  * and, behind -h, again; then each of both is to say its name. -x: only says whether this kernel can have lanes. -h: says "held" and then waits until FILE is there, before it calls.
  * Prints one line of NAME=COUNT, and the last error. Exits 0 where each call had one end and each echo was right. */
@@ -45,7 +45,7 @@ struct shared {
 static unsigned long processes = 1, n_calls = 1, timeout_msec, room = 2048, flags;
 static unsigned long each = 1;
 static bool warm, at_once;
-static const char *hold, *other;
+static const char *hold, *other, *enough;
 static char plugin[256], *function;
 static char **arguments;
 static size_t n_arguments;
@@ -201,7 +201,10 @@ static int work(void)
         say_name(client, function);
         say_name(client, other);
     }
-    int r = at_once ? call_at_once(client) : call_one_by_one(client, output);
+    int r;
+    do
+        r = at_once ? call_at_once(client) : call_one_by_one(client, output);
+    while (r == 0 && enough && access(enough, F_OK) != 0 && !shared->counts[LOST]);
     if (r != 0)
         fprintf(stderr, "direct: returned something else than its results say\n");
     wsd_client_free(client);
@@ -213,10 +216,11 @@ int main(int argc, char **argv)
 {
     int o, status, bad = 0;
 
-    while ((o = getopt(argc, argv, "+p:n:t:r:f:m:o:cwxh:")) != -1)
+    while ((o = getopt(argc, argv, "+p:n:u:t:r:f:m:o:cwxh:")) != -1)
         switch (o) {
         case 'p': processes = strtoul(optarg, NULL, 10); break;
         case 'n': n_calls = strtoul(optarg, NULL, 10); break;
+        case 'u': enough = optarg; break;
         case 't': timeout_msec = strtoul(optarg, NULL, 10); break;
         case 'r': room = strtoul(optarg, NULL, 10); break;
         case 'f': flags = strtoul(optarg, NULL, 10); break;

@@ -26,6 +26,15 @@ static int nap(struct wsd_job *job, long msec)
     return wsd_job_print(job, "slept\n") < 0;
 }
 
+static int gate(struct wsd_job *job, const char *file)
+{
+    const struct timespec millisecond = {.tv_nsec = 1000000};
+
+    while (access(file, F_OK) != 0 && !wsd_job_cancelled(job))
+        nanosleep(&millisecond, NULL);
+    return wsd_job_print(job, "open\n") < 0;
+}
+
 static int big(struct wsd_job *job, size_t size)
 {
     size_t room;
@@ -56,7 +65,7 @@ static int meet(struct wsd_job *job, struct wsd_worker *self, int n)
     return wsd_job_cancelled(job);
 }
 
-/* echo | ok | fail STATUS TEXT | say TEXT | segv | exit | deaf | nap MSEC | meet N | big BYTES | open FILE | pid | name */
+/* echo | ok | fail STATUS TEXT | say TEXT | segv | exit | deaf | nap MSEC | gate FILE | meet N | big BYTES | open FILE | pid | name */
 static int run(struct wsd_job *job, struct wsd_worker *self)
 {
     const char *what = job->argc > 1 ? job->argv[1] : "echo", *arg = job->argc > 2 ? job->argv[2] : "0";
@@ -75,6 +84,8 @@ static int run(struct wsd_job *job, struct wsd_worker *self)
         ;
     if (strcmp(what, "nap") == 0)
         return nap(job, atol(arg));
+    if (strcmp(what, "gate") == 0)
+        return gate(job, arg);
     if (strcmp(what, "meet") == 0)
         return meet(job, self, atoi(arg));
     if (strcmp(what, "say") == 0) {
