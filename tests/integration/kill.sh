@@ -95,8 +95,11 @@ reader_stands() { # it has read what it wanted
 }
 stage_loading() { # the plugin's constructor hangs
   client "$WSCTL" submit "$TEST_PLUGINS/hostile/$1.so"
-  wait_until at_least executors 1 || return 1
+  wait_until is_loading "$1" || return 1
   kill_now && told 69 # it was not accepted yet
+}
+is_loading() { # PLUGIN: the executor that was there has it mapped
+  grep -q "$1.so" "/proc/$(pgrep -P "$WSD_PID")/maps"
 }
 stage_executor_starting() {
   client "$WSCTL" submit fib 20
