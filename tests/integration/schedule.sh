@@ -189,7 +189,7 @@ missed() { # N OPTION...: at the start there are N runs for all that was missed;
   local n=$1
   shift
   rm -f "$WORK/ledger"
-  wsctl schedule add rare --on "$(soon 2 3)" "$@" ledger:once "$WORK/ledger" x && killed && are_over 3 && serve || return 1
+  wsctl schedule add rare --on "$(soon 4 5)" "$@" ledger:once "$WORK/ledger" x && killed && are_over 5 && serve || return 1
   [ "$n" = 0 ] || wait_until of rare '"last":"succeeded"' || { wsctl --json schedule list; return 1; }
   on_disk && runs_of rare "$n" && wsctl schedule remove rare && { [ "$n" = 0 ] || [ "$(wc -l <"$WORK/ledger")" = "$n" ]; }
 }
