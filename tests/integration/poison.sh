@@ -185,10 +185,12 @@ neighbour_survives() { # FUNCTION
 # What was queued moves too: the shared executor dies of the first crash, and of no other.
 queue_moves() {
     local pid
-    wsctl --json submit sleep:again $((1000 * TIME_SCALE)) >"$WORK/again" 2>&1 &
+    rm -f "$WORK/gate"
+    wsctl --json submit ledger:gate "$WORK/gate" >"$WORK/again" 2>&1 &
     pid=$!
     wait_until sh -c "wsctl --json list | grep -q '\"running\"'" || return 1
     seq 200 | wsctl --json map --keep-going -j 200 crash:abort >"$WORK/flood" 2>&1
+    touch "$WORK/gate"
     wait "$pid"
     cat "$WORK/again" "$WSD_LOG"
     [ "$(grep -c '"state":"crashed"' "$WORK/flood")" -ge 3 ] && grep -q '"state":"succeeded".*"attempts":2' "$WORK/again"
