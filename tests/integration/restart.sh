@@ -135,7 +135,7 @@ cancelled() {
   wait_until shows queued 0 || return 1 # it has left
   # bash gives a background child SIGINT ignored, wsctl takes SIGTERM alike; the answer to a ping comes behind the cancel
   kill -TERM "$kept"
-  wsctl ping || return 1
+  wait_until has_heeded "$kept" 15 && wsctl ping || return 1
   : >"$WORK/gate"
   stayed "$plain" 0 open || return 1
   stayed "$kept" 130 || return 1

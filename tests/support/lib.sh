@@ -175,6 +175,11 @@ stop_process() { # PID
   kill -STOP "$1" && wait_until is_stopped "$1"
 }
 
+has_heeded() { # PID SIGNAL-NUMBER: it waits again, and the signal is no longer pending; what it does then, it has done
+  awk -v bit="$2" '/^State:/ { sleeps = $2 == "S" } /^(SigPnd|ShdPnd):/ { n = length($2) - int((bit - 1) / 4)
+    if (int((index("0123456789abcdef", substr($2, n, 1)) - 1) / 2 ^ ((bit - 1) % 4)) % 2) pending = 1 } END { exit !(sleeps && !pending) }' "/proc/$1/status"
+}
+
 # --- processes -----------------------------------------------------------------------------------------------------------
 
 note_started() { # PID
