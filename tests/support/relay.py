@@ -37,8 +37,9 @@ def accept(listener):
 
 def to_tls(path, where, *files):
     listener = socket.socket(socket.AF_UNIX)
-    listener.bind(path)
+    listener.bind(path + '.new')
     listener.listen(1)
+    os.rename(path + '.new', path)  # whoever sees it is heard
     host, port = where.rsplit(':', 1)
     client = accept(listener)
     return client, context(ssl.PROTOCOL_TLS_CLIENT, *files).wrap_socket(socket.create_connection((host, int(port))), server_hostname=host)
