@@ -84,10 +84,13 @@ after_a_restart() {
 expired() { # OPTION...: when its end is kept no longer, the same key is another job
   local first second
   rm -f "$WORK/ledger"
-  first=$(wsctl submit "$@" --detach --key "gone $*" ledger:once "$WORK/ledger" one) && expect_output one wsctl await "$first" || return 1
-  wait_until expect_exit 66 wsctl status "$first" || return 1
-  second=$(wsctl submit "$@" --detach --key "gone $*" ledger:once "$WORK/ledger" two) && [ "$first" != "$second" ] &&
-    expect_output two wsctl await "$second" && n_lines "$WORK/ledger" 2
+  first=$(id_and_output "$@" --key "gone $*" ledger:once "$WORK/ledger" one) && [ "${first#* }" = one ] || return 1
+  wait_until expect_exit 66 wsctl status "${first% *}" || return 1
+  second=$(id_and_output "$@" --key "gone $*" ledger:once "$WORK/ledger" two) && [ "${second#* }" = two ] &&
+    [ "${first% *}" != "${second% *}" ] && n_lines "$WORK/ledger" 2
+}
+id_and_output() { # ARGUMENT...: of one submit; when the next wsctl asks the job may be gone already
+  wsctl --json submit "$@" | python3 -c 'import base64, json, sys; j = json.load(sys.stdin); print(j["id"], base64.b64decode(j["output"]).decode().strip())'
 }
 briefly() { # from here on ends are kept for a second
   printf '[limits]\nkeep-results = 1s\n[store]\nkeep = 1s\n' >"$WSD_CONFIG"
