@@ -12,11 +12,18 @@ switches() { # of every thread of wsd and its executors, and how many threads th
     done | awk '/ctxt_switches/ {n += $2} /^Pid:/ {threads++} END {print threads, n}'
 }
 
+all_sleep() { # who waits for a CPU has something to do yet, however long nothing is seen of it
+    local pid
+    ! for pid in "$WSD_PID" $(pgrep -P "$WSD_PID"); do
+        cat /proc/"$pid"/task/*/status
+    done | grep '^State:' | grep -qv 'S (sleeping)'
+}
+
 settled() { # what a job has stirred up has come to rest
     local before
     before=$(switches)
     sleep 0.2
-    [ "$(switches)" = "$before" ]
+    all_sleep && [ "$(switches)" = "$before" ]
 }
 
 quiet_for_three_seconds() {
