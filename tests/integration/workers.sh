@@ -75,11 +75,12 @@ there_are() { # N STATE
 back_from_retirement() {
     local first second begin ran
     wsctl -q workers set 2 || return 1
-    wsctl submit sleep $((1000 * TIME_SCALE)) &
+    rm -f "$WORK/gate"
+    wsctl submit ledger:gate "$WORK/gate" &
     first=$!
-    wsctl submit sleep $((1500 * TIME_SCALE)) &
+    wsctl submit ledger:gate "$WORK/gate" &
     second=$!
-    wait_until there_are 2 running && wsctl -q workers set 1 && wait "$first" && wait "$second" && sleep 2 || return 1
+    wait_until there_are 2 running && wsctl -q workers set 1 && touch "$WORK/gate" && wait "$first" && wait "$second" && sleep 2 || return 1
     first=$(wsctl submit --detach sleep 600000)
     wait_until there_are 1 running || return 1
     begin=${EPOCHREALTIME//[^0-9]/}
