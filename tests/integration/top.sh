@@ -26,9 +26,12 @@ before_any_work() {
 }
 check "before there is any work" before_any_work
 
+is_running() { # ID
+  wsctl --json status "$1" | grep -q '"state":"running"'
+}
 everything_in_lines() {
   local running waiting
-  running=$(wsctl submit --detach sleep:sleep 600000) && wsctl pause echo && waiting=$(wsctl submit --detach echo:echo x) &&
+  running=$(wsctl submit --detach sleep:sleep 600000) && wait_until is_running "$running" && wsctl pause echo && waiting=$(wsctl submit --detach echo:echo x) &&
     wsctl limit sleep:sleep 3 && wsctl top --batch --iterations 2 --delay 10ms >"$WORK/out" || return 1
   cat "$WORK/out"
   grep -c '^[0-9.]* jobs/s  2 open: 1 handed to executors, 1 queued  0 refused$' "$WORK/out" | grep -qx 2 &&
@@ -177,7 +180,8 @@ def standing_daemon():
         try:
             while t.read(1):  # until nothing more is drawn
                 pass
-            t.send('\x03')
+            t.signal(signal.SIGINT)  # a Ctrl-C of which we know when it has come: two that it has not seen are one
+            t.until_heeded(signal.SIGINT)
             t.read(0.5)
             assert t.process.poll() is None  # or this shows nothing
             t.send('\x03')

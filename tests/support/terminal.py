@@ -113,6 +113,18 @@ class Terminal:
     def signal(self, number):
         os.kill(self.process.pid, number)
 
+    def until_heeded(self, number):
+        """Reads until the program has taken the signal that was sent, and waits again."""
+        end = time.monotonic() + LIMIT
+        while True:
+            with open('/proc/%d/status' % self.process.pid) as f:
+                status = dict(line.rstrip('\n').split(':\t', 1) for line in f if ':\t' in line)
+            pending = int(status['SigPnd'], 16) | int(status['ShdPnd'], 16)
+            if status['State'][0] == 'S' and not pending >> (number - 1) & 1:
+                return
+            assert time.monotonic() < end, 'it does not heed signal %d' % number
+            self.read(0.02)
+
     # --- the screen ---
 
     def _write(self, text):
