@@ -18,10 +18,12 @@
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -223,6 +225,7 @@ int main(int argc, char **argv)
                              .n = jobs / processes, .window = window, .bytes = bytes, .tolerant = tolerant,
                              .lied_to = lied_to, .faulty = faulty};
 
+            prctl(PR_SET_PDEATHSIG, SIGKILL); /* who kills us wants an end of it */
             _exit(faulty ? run_faulty(&l) : run(&l));
         }
     for (int status; wait(&status) > 0;)
