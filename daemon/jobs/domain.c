@@ -326,6 +326,8 @@ static void on_pause_over(evutil_socket_t fd, short what, void *userdata)
 {
     struct domain *d = userdata;
 
+    if (d->executor)
+        domain_pump(d);
     if (d->executor || !domain_wanted(d))
         return;
     start_now(d);
@@ -776,8 +778,9 @@ void domain_pump(struct domain *d)
         uint32_t n_jobs = job_count(job);
         int r = step == STEP_ON ? hand_over(d, job) : FRONT_E_FULL;
         if (r != 0) {
-            /* nobody tells when there is, or when fewer descriptors of this uid are on their way: the loop stays awake until then */
-            d->unpumped = r == -ENOMEM || r == -EMFILE || r == -ETOOMANYREFS;
+            /* nobody tells when there is, or when fewer descriptors of this uid are on their way */
+            if (r == -ENOMEM || r == -EMFILE || r == -ETOOMANYREFS)
+                jobs_timer(d->jobs, d->pause_timer, PAUSE_USEC);
             break;
         }
         n += n_jobs;

@@ -345,7 +345,7 @@ struct domain {
     char own_name[64];           /* of the plugin that it is for, as the configuration knows it; "" */
     char *own;    /* the request of the one plugin that it is for; NULL: all others */
     struct executor *executor; /* NULL: none runs */
-    struct event *pause_timer; /* before the next start */
+    struct event *pause_timer; /* before the next start, or the next try to hand a job over */
     struct event *idle_timer;  /* before an executor without work is ended */
     uint64_t idle_since_usec;
     struct list plugins;
