@@ -155,6 +155,7 @@ check "root always" "$WSCTL" submit echo x
 # an open connection, under rules that change
 mkfifo "$WORK/go"
 open_connection() { # REQUEST... stop REQUEST...: runs until it has stopped
+    rm -f "$WORK/said" # else it may still say of the last one that it has stopped
     as $BOB "$TRESPASS" "$id" "$@" <"$WORK/go" >"$WORK/said" 2>&1 &
     open=$!
     started+=("$open")
