@@ -231,10 +231,15 @@ dead_and_again() { # a dead one took those behind it along; queued again, it tak
 }
 end_is_met_once() { # who has met the end of a dead one does not wait for its next one, after a restart either; who came since does
   local a b c
-  a=$(later --durable --timeout 500ms --retries 1 --retry-on timed-out --retry-delay 5ms sleep:again 60000) &&
-    b=$(later --durable --after-any "$a" --delay 1h echo:echo b) && wait_until wsctl dead requeue "$a" &&
-    c=$(later --durable --after-any "$a" --delay 1h echo:echo c) && is delayed "$b" && is held "$c" && restart KILL || return 1
-  is delayed "$b" && is held "$c" && wait_until is delayed "$c" && is delayed "$b"
+  rm -f "$WORK/met"
+  a=$(later --durable --retries 1 --retry-delay 5ms ledger:fails "$WORK/met") &&
+    b=$(later --durable --after-any "$a" --delay 1h echo:echo b) && is held "$b" && open_gate met && wait_until is_dead "$a" || return 1
+  rm "$WORK/met"
+  wsctl dead requeue "$a" && c=$(later --durable --after-any "$a" --delay 1h echo:echo c) && is delayed "$b" && is held "$c" && restart KILL || return 1
+  is delayed "$b" && is held "$c" && open_gate met && wait_until is delayed "$c" && is delayed "$b"
+}
+is_dead() { # ID
+  wsctl --json dead list | grep -q "\"id\":\"$1\""
 }
 
 export WSD_SOCKET=$WORK/wsd.sock

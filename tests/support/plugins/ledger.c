@@ -39,6 +39,13 @@ static int gate(struct wsd_job *job, struct wsd_worker *self)
     return wsd_job_print(job, "open\n") < 0;
 }
 
+/* FILE: until that is there, and fails. */
+static int fails(struct wsd_job *job, struct wsd_worker *self)
+{
+    (void)gate(job, self);
+    return wsd_job_fail(job, 7, "failed, as it should");
+}
+
 /* GATE FILE NAME: waits for the gate, and enters the name. */
 static int after(struct wsd_job *job, struct wsd_worker *self)
 {
@@ -71,7 +78,8 @@ static const struct wsd_function functions[] = {
     {.name = "again", .help = "the same, and may run twice", .flags = WSD_FN_IDEMPOTENT, .run = once},
     {.name = "gate", .help = "FILE: waits for it", .flags = WSD_FN_IDEMPOTENT, .run = gate},
     {.name = "gate-once", .help = "the same, but may not run twice", .run = gate},
+    {.name = "fails", .help = "FILE: waits for it, and fails", .flags = WSD_FN_IDEMPOTENT, .run = fails},
     {.name = "after", .help = "GATE FILE NAME: waits for the gate, enters the name", .run = after},
     {.name = "nth", .help = "FILE NAME N: fails before the N-th time", .flags = WSD_FN_IDEMPOTENT, .run = nth},
 };
-WSD_PLUGIN(.n_functions = 6, .functions = functions, .name = "ledger", .version = "1", .help = "keeps a ledger");
+WSD_PLUGIN(.n_functions = 7, .functions = functions, .name = "ledger", .version = "1", .help = "keeps a ledger");
