@@ -61,8 +61,9 @@ check "no wsd: nothing, quietly" offers "" submit ""
 check "no wsd: no jobs" offers "" await ""
 silent() { # one that takes connections and says nothing
   background python3 -c '
-import socket, sys, time
-s = socket.socket(socket.AF_UNIX); s.bind(sys.argv[1]); s.listen(); time.sleep(600)' "$WORK/silent.sock"
+import os, socket, sys, time
+s = socket.socket(socket.AF_UNIX); s.bind(sys.argv[1] + ".new"); s.listen(); os.rename(sys.argv[1] + ".new", sys.argv[1])
+time.sleep(600)' "$WORK/silent.sock"
   wait_until test -S "$WORK/silent.sock" && offers "" --socket "$WORK/silent.sock" submit ""
 }
 check "a wsd that says nothing is not waited for" silent

@@ -24,10 +24,11 @@ def become(listener, command):
 def main(path, uid, *command):
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    listener.bind(path)
-    os.chmod(path, 0o600)
-    os.chown(path, int(uid), -1)
+    listener.bind(path + '.new')
+    os.chmod(path + '.new', 0o600)
+    os.chown(path + '.new', int(uid), -1)
     listener.listen(16)
+    os.rename(path + '.new', path)  # what bears the name is listening
     pid = 0
     try:
         for _ in range(STARTS_MAX):
