@@ -62,17 +62,20 @@ json_state() { # STATE EXIT COMMAND...
     [ "$status" = "$exit" ] && grep -q "\"state\":\"$state\"" "$WORK/json"
 }
 
-# While one job crashes, one that may run twice succeeds in the end, and one that may not is told.
+# While one job crashes, one that may run twice succeeds in the end, and one that may not is told. The first ends no sooner than
+# that: it waits for a file.
 neighbours() {
     local again once status=0 runs=0
     wsctl plugin release crash || return 1 # it has crashed before, so it has an executor of its own by now
-    wsctl --json submit sleep:again $((1500 * TIME_SCALE)) >"$WORK/again" 2>&1 &
+    rm -f "$WORK/go"
+    wsctl --json submit ledger:gate "$WORK/go" >"$WORK/again" 2>&1 &
     again=$!
-    wsctl --json submit sleep:sleep 20000 >"$WORK/once" 2>&1 &
+    wsctl --json submit sleep:sleep 600000 >"$WORK/once" 2>&1 &
     once=$!
     wait_until sh -c "[ \$(wsctl --json list | grep -c '\"running\"') = 2 ]" || return 1
     wsctl submit crash:segv
     [ $? = 70 ] || return 1
+    touch "$WORK/go"
     wait "$again" || status=$?
     cat "$WORK/again"
     [ "$status" = 0 ] && grep -q '"attempts":2' "$WORK/again" || runs=1
@@ -85,7 +88,7 @@ neighbours() {
 # The fault is on a worker that has the task of another's job: that job is named, and none that ran beside it.
 stolen_beside() {
     local once status=0
-    wsctl --json submit sleep:sleep 20000 >"$WORK/once" 2>&1 &
+    wsctl --json submit sleep:sleep 600000 >"$WORK/once" 2>&1 &
     once=$!
     wait_until sh -c "wsctl --json list | grep -q '\"running\"'" || return 1
     wsctl --json submit crash:stolen >"$WORK/json" 2>&1
