@@ -49,18 +49,21 @@ all_paused() {
 }
 check "all can be paused" all_paused
 
-# Each looks how many others are there: a file each, and a count of them.
+# Two of them run, for as long as the gate is shut; and no more than two when they follow each other.
 limited() {
-  local most
-  wsctl limit sleep:sleep 2 || return 1
+  local most n
+  rm -f "$WORK/go"
+  wsctl limit ledger:gate 2 || return 1
   # shellcheck disable=SC2046
-  background wsctl map --jobs 40 sleep:sleep ::: $(yes 20 | head -n 40) >/dev/null
-  most=0
+  background wsctl map --jobs 40 ledger:gate ::: $(yes "$WORK/go" | head -n 40) >/dev/null
+  wait_until has ledger:gate waiting 38 && has ledger:gate running 2 || return 1
+  most=2
+  touch "$WORK/go"
   while kill -0 "$BACKGROUND_PID" 2>/dev/null; do
-    n=$(gate sleep:sleep running)
+    n=$(gate ledger:gate running)
     [ "${n:-0}" -le "$most" ] || most=$n
   done
-  wait "$BACKGROUND_PID" && echo "at most $most" && [ "$most" = 2 ] && wsctl limit sleep:sleep none && ! has sleep:sleep limit 2
+  wait "$BACKGROUND_PID" && echo "at most $most" && [ "$most" = 2 ] && wsctl limit ledger:gate none && ! has ledger:gate limit 2
 }
 check "a limit holds, and all jobs run" limited
 
@@ -98,10 +101,12 @@ check "--no-wait returns at once; who waits is told that somebody resumed" no_wa
 
 survives() {
   local id
-  wsctl limit sleep 1 && id=$(wsctl submit --detach sleep:again 400) && wait_until has sleep: running 1 || return 1
+  rm -f "$WORK/go"
+  wsctl limit ledger 1 && id=$(wsctl submit --detach ledger:gate "$WORK/go") && wait_until has ledger: running 1 || return 1
   pkill -KILL -P "$WSD_PID" # its executor
-  [ "$(wsctl await "$id")" = slept ] && wait_until has sleep: running 0 && [ "$(wsctl submit sleep:sleep 1)" = slept ] &&
-    wsctl limit sleep none
+  touch "$WORK/go"
+  [ "$(wsctl await "$id")" = open ] && wait_until has ledger: running 0 && [ "$(wsctl submit ledger:gate "$WORK/go")" = open ] &&
+    wsctl limit ledger none
 }
 check "an executor's death gives its places back" survives
 
@@ -112,22 +117,24 @@ tag_has() { # NAME KEY VALUE
   [ "$(tag "$1" "$2")" = "$3" ]
 }
 tags() { # across plugins; a job waits at each of its tags, and others pass
-  local a b c
+  local a b
   wsctl pause --tag x && a=$(wsctl submit --detach --tag x echo:echo a) && b=$(wsctl submit --detach --tag y --tag x sleep:sleep 1) &&
     wait_until tag_has x waiting 2 && [ "$(wsctl submit --tag y echo:echo c)" = c ] && is queued "$a" || return 1
   wsctl status "$b" | grep -q '^tags      y,x$' && wsctl list | grep -q "^$b .*\[y,x\]" && wsctl --json status "$b" | grep -q '"tags":\["y","x"\]' || return 1
   wsctl limit | grep -q '^tag x .*paused' && wsctl pause --tag y && wsctl resume --tag x && [ "$(wsctl await "$a")" = a ] &&
     wait_until tag_has y waiting 1 && wsctl resume --tag y && [ "$(wsctl await "$b")" = slept ] && exits 66 wsctl resume --tag x || return 1
-  c=$(wsctl limit | grep -c tag)
-  [ "$c" = 0 ] # nothing is left of them
+  wait_until sh -c '! wsctl limit | grep tag' # nothing is left of them
 }
 tag_limit() {
-  local most=0 n pids=()
+  local most=2 n pids=()
+  rm -f "$WORK/go"
   wsctl limit --tag few 2 || return 1
   while [ ${#pids[@]} -lt 12 ]; do
-    background wsctl submit --tag few --tag few sleep:sleep 100 >/dev/null
+    background wsctl submit --tag few --tag few ledger:gate "$WORK/go" >/dev/null
     pids+=("$BACKGROUND_PID")
   done
+  wait_until tag_has few waiting 10 && tag_has few running 2 || return 1
+  touch "$WORK/go"
   while kill -0 "${pids[@]}" 2>/dev/null; do
     n=$(tag few running)
     [ "${n:-0}" -le "$most" ] || most=$n
