@@ -135,7 +135,7 @@ others_actions() { # each of them, by one who is not root
     local batch dead
     batch=$(as $ALICE "$CTL" map --detach spin:spin ::: 1 2) && bob cancel "$batch" && logged "batch $batch" cancelled || return 1
     read_again "[access]\ncancel = $BOB\nsee = $BOB\n"
-    id=$(as $ALICE "$CTL" submit --detach spin:spin) && by_hand cancel-by-tag=0 ping=0 && expect_exit 130 as $ALICE "$CTL" await "$id" &&
+    id=$(as $ALICE "$CTL" submit --detach spin:spin) && by_hand cancel-followed=130 ping=0 && expect_exit 130 as $ALICE "$CTL" await "$id" &&
         logged "job $id" cancelled || return 1
     dead=$(as $ALICE "$CTL" submit --detach --durable --retries 1 --retry-delay 1ms echo:status 3)
     expect_exit 3 as $ALICE "$CTL" await "$dead" 2>/dev/null && wait_until bob dead requeue "$dead" && logged "job $dead" "queued again" || return 1

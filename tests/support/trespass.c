@@ -8,6 +8,7 @@
  * question that is answered with nothing (no job, no executor) counts as 66; who is given that very job by a submit, 1. `stop` in
  * the place of a request prints a line and goes on when it has read one. Prints `FAIL REQUEST: why` for each that was
  * answered otherwise. */
+#include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -71,6 +72,8 @@ static bool get(struct frame *f, struct msg *m)
     used = 0;
     while (frame_parse(in, size, f, &used) != 0) {
         n = recv(fd, in + size, sizeof(in) - size, 0);
+        if (n < 0 && errno == EINTR) /* it was stopped, and goes on: with a time limit that is told */
+            continue;
         if (n <= 0) {
             used = 0;
             return false;
@@ -172,8 +175,9 @@ static const struct {
 };
 #define N_REQUESTS (sizeof(requests) / sizeof(requests[0]))
 
-/* AWAIT by one who may see the job, then CANCEL by the tag of that: nothing answers that, so PING tells when it has been. */
-static int cancel_by_tag(const uint8_t id[16])
+/* AWAIT by one who may see the job, then CANCEL by the tag of that: nothing answers that, so PING tells when it has been. patient: it
+ * is cancelled, and what is told is its end. */
+static int cancel_by_tag(const uint8_t id[16], bool patient)
 {
     struct msg await = {.type = FRAME_AWAIT, .id = {.has_id = true}}, cancel = {.type = FRAME_CANCEL};
     struct frame f;
@@ -184,7 +188,7 @@ static int cancel_by_tag(const uint8_t id[16])
     put(&cancel, tag);
     put(&(struct msg){.type = FRAME_PING}, tag + 1);
     while (get(&f, &m))
-        if (f.tag == tag + 1 || m.type == FRAME_DONE)
+        if ((f.tag == tag + 1 && !patient) || m.type == FRAME_DONE)
             return m.type == FRAME_DONE ? (int)m.job.exit : 0;
     return -1;
 }
@@ -258,7 +262,9 @@ static int run(const char *name, size_t n, const uint8_t id[16])
 {
     tag += 2;
     if (n == 13 && strncmp(name, "cancel-by-tag", n) == 0)
-        return cancel_by_tag(id);
+        return cancel_by_tag(id, false);
+    if (n == 15 && strncmp(name, "cancel-followed", n) == 0)
+        return cancel_by_tag(id, true);
     if (n == 10 && strncmp(name, "into-batch", n) == 0)
         return into_batch(id);
     for (size_t i = 0; i < N_REQUESTS; i++) {
