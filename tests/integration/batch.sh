@@ -31,7 +31,7 @@ printf '[limits]\nmax-bytes-per-user = 1000\n' >"$WSD_CONFIG"
 start_wsd --workers 1 --plugin-dir "$TEST_PLUGINS" || exit 1
 one bytes_in_the_middle "the quota of bytes in the middle of a frame"
 stop_wsd
-printf '[limits]\nmax-rate-per-user = 5\n' >"$WSD_CONFIG"
+printf '[limits]\nmax-rate-per-user = 1\nrate-burst = 5\n' >"$WSD_CONFIG"
 start_wsd --workers 1 --plugin-dir "$TEST_PLUGINS" || exit 1
 one rate_in_the_middle "the rate in the middle of a frame, and when to try again"
 stop_wsd

@@ -239,7 +239,7 @@ static void bytes_in_the_middle(void)
     hang_up(c);
 }
 
-/* max-rate-per-user = 5. */
+/* max-rate-per-user = 1, rate-burst = 5: another one a second later, however long wsd waits for a CPU in the middle. */
 static void rate_in_the_middle(void)
 {
     struct conn *c = open_array(WINDOW);
