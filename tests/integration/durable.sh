@@ -100,7 +100,7 @@ drained() {
   wait_until sh -c '[ "$(wsctl --json list | grep -c "\"state\":\"queued\"")" = 21 ]' || { wsctl list; return 1; }
   : >"$WORK/log"
   kill -TERM "$WSD_PID"
-  wait_until grep -q draining "$WORK/log" || return 1
+  wait_until grep -q draining "$WORK/log" && wsctl ping || return 1 # it says so first: who is answered then, sees it done
   : >"$WORK/gate"
   wait_for_exit "$WSD_PID" || { echo "no end in order"; return 1; }
   [ ! -s "$WORK/drained.ledger" ] || { echo "jobs that could wait were run"; return 1; }
@@ -115,11 +115,13 @@ drained() {
 connects_again() { # killed while the client's durable job runs; it tries until the next one is there
   local pid
   a_new_store again
+  rm -f "$WORK/gate"
   serve || return 1
-  background "$BUILD/tests/support/reconnect" >"$WORK/again"
+  background "$BUILD/tests/support/reconnect" "$WORK/gate" >"$WORK/again"
   pid=$BACKGROUND_PID
   wait_until grep -q accepted "$WORK/again" || { cat "$WORK/again"; return 1; }
   kill_now
+  : >"$WORK/gate"
   serve || return 1
   wait_until grep -q mapping "$WORK/again" || { cat "$WORK/again"; return 1; }
   wait_until sh -c 'wsctl --json list --state running --plugin sleep | grep -q id' || { cat "$WORK/again"; return 1; }
@@ -236,7 +238,8 @@ limited() {
     wsctl await "$id" >/dev/null 2>&1
     case $? in 0 | 130) ;; *) wsctl status "$id"; return 1 ;; esac
   done <"$WORK/limited"
-  wsctl --json limit | grep '"plugin":"ledger"' | grep -q '"running":0,"waiting":0' || { wsctl --json limit; return 1; }
+  wait_until sh -c 'wsctl --json limit | grep "\"plugin\":\"ledger\"" | grep -q "\"running\":0,\"waiting\":0"' ||
+    { wsctl --json limit; return 1; }
   expect_output free wsctl submit --durable ledger:once "$WORK/limited.ledger" free && wsctl limit ledger none
 }
 
@@ -247,7 +250,7 @@ expired() {
   printf '[store]\nkeep = 1s\nmax-size = 300K\n' >"$WSD_CONFIG"
   a_new_store expired
   serve || return 1
-  first=$(wsctl submit --durable --detach echo first) && wsctl await "$first" >/dev/null || return 1
+  first=$(wsctl --json submit --durable echo first | sed 's/.*"id":"\([0-9a-f]*\)".*/\1/') && [ ${#first} = 32 ] || return 1
   wait_until expect_exit 66 wsctl status "$first" || { echo "nothing expires"; return 1; }
   printf '[store]\nmax-size = 300K\n' >"$WSD_CONFIG"
   kill -HUP "$WSD_PID"

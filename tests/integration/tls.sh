@@ -347,7 +347,7 @@ check "after a restart the next wsd has the durable job, for the same certificat
 reconnects() { # the handle, and what was open on its old connection, as on this machine
     local pid state=$WORK/again-state kills
     mkdir "$state" && stop_wsd && start_wsd --workers 2 --state-dir "$state" --plugin-dir "$TEST_PLUGINS" || return 1
-    (become alice && exec "$BUILD/tests/support/reconnect") >"$WORK/again" 2>&1 &
+    (become alice && exec "$BUILD/tests/support/reconnect" "$WORK/again-gate") >"$WORK/again" 2>&1 &
     pid=$!
     started+=("$pid")
     for kills in accepted mapping; do
@@ -357,6 +357,7 @@ reconnects() { # the handle, and what was open on its old connection, as on this
         fi
         kill -KILL "$WSD_PID"
         wait "$WSD_PID" 2>/dev/null
+        : >"$WORK/again-gate"
         start_wsd --workers 2 --state-dir "$state" --plugin-dir "$TEST_PLUGINS" || return 1
     done
     wait_for_exit "$pid"

@@ -2,7 +2,7 @@
  *
  * reconnect.c: a client whose wsd is killed while its durable job runs, and once more in a wsd_map(). Says "accepted" and "mapping" when
  * that may be done, connects again with the same handle when there is a wsd again, and does there all that a new one can; what was opened
- * before is over, and says so. Exits with 0, or says what went wrong. */
+ * before is over, and says so. Exits with 0, or says what went wrong. Argument: a file, for which its job waits. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -182,10 +182,10 @@ static void maps(void)
         fail("reconnect behind wsd_map");
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-    const char *args[] = {"300"};
-    const struct wsd_submit submit = {.size = sizeof(submit), .plugin = "sleep", .function = "again", .args = args, .n_args = 1,
+    const char *args[] = {argc > 1 ? argv[1] : ""};
+    const struct wsd_submit submit = {.size = sizeof(submit), .plugin = "ledger", .function = "gate", .args = args, .n_args = 1,
                                       .flags = WSD_SUBMIT_DURABLE | WSD_SUBMIT_DETACH};
     const struct wsd_callbacks callbacks = {.size = sizeof(callbacks), .accepted = on_accepted, .done = on_done};
     struct wsd_call *call;
