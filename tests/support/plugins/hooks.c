@@ -37,7 +37,7 @@ static void worker_stop(uint32_t worker)
     atomic_fetch_add(&n_stops, 1);
     if (fd < 0)
         return;
-    snprintf(line, sizeof(line), "stop %u\n", worker);
+    snprintf(line, sizeof(line), "stop %u of %d\n", worker, (int)getpid());
     if (write(fd, line, strlen(line)) != (ssize_t)strlen(line))
         abort();
     close(fd);
@@ -69,8 +69,8 @@ static int run(struct wsd_job *job, struct wsd_worker *self)
     if (job->argc > 1)
         snprintf(file, sizeof(file), "%s", job->argv[1]);
     WSD_CALL(tree, 12);
-    return wsd_job_print(job, "%u strangers, started %u, stopped %u\n", atomic_load(&n_strangers),
-                         atomic_load(&n_starts), atomic_load(&n_stops)) < 0;
+    return wsd_job_print(job, "%u strangers, started %u, stopped %u, process %d\n", atomic_load(&n_strangers),
+                         atomic_load(&n_starts), atomic_load(&n_stops), (int)getpid()) < 0;
 }
 
 static const struct wsd_function functions[] = {
