@@ -21,11 +21,17 @@ refused() {
   expect_exit 75 wsctl submit --durable echo "$1" >"$WORK/out" 2>"$WORK/err" || { cat "$WORK/err"; return 1; }
   grep -q '^wsctl: echo: .*the file system is full' "$WORK/err" || { cat "$WORK/err"; return 1; }
 }
-is_sound() {
+# The disk as it is at one moment: files that are copied one after the other while wsd writes are of several.
+copy() {
+  local status=0
   rm -rf "$WORK/copy"
-  mkdir "$WORK/copy"
-  cp "$STATE"/jobs.db* "$WORK/copy"
-  expect_output ok sqlite3 "$WORK/copy/jobs.db" 'PRAGMA integrity_check'
+  mkdir -m 700 "$WORK/copy"
+  stop_process "$WSD_PID" && cp "$STATE"/jobs.db* "$WORK/copy" || status=1
+  kill -CONT "$WSD_PID"
+  return $status
+}
+is_sound() {
+  copy && expect_output ok sqlite3 "$WORK/copy/jobs.db" 'PRAGMA integrity_check'
 }
 state_is() { # ID STATE
   wsctl --json status "$1" | grep -q "\"state\":\"$2\""
@@ -57,9 +63,7 @@ refuses_and_recovers() {
 # By what another wsd reads from a copy of the disk.
 saved() { # ID
   local socket=$WSD_SOCKET pid=$WSD_PID log=$WSD_LOG status=0
-  rm -rf "$WORK/copy"
-  mkdir -m 700 "$WORK/copy"
-  cp "$STATE"/jobs.db* "$WORK/copy"
+  copy || return 1
   start_wsd --state-dir "$WORK/copy" && state_is "$1" succeeded || status=1
   stop_wsd || status=1
   WSD_SOCKET=$socket WSD_PID=$pid WSD_LOG=$log
