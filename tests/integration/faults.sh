@@ -127,8 +127,10 @@ no_executor() {
 
 # The times that wsd sets for itself: where there is no memory for one it is set when there is again.
 idle_time() {
-  shimmed timers 1 && wsctl submit --detach sleep:sleep 300 || return 1
+  rm -f "$WORK/go"
+  shimmed timers 1 && wsctl submit --detach ledger:gate "$WORK/go" && wait_until counter_is jobs_handed_over 1 || return 1
   faults 1
+  touch "$WORK/go"
   wait_until injected_are 3 || return 1 # for the result, and for the executor that has nothing to do now
   faults 0
   wait_until no_executor && stop_wsd
@@ -166,7 +168,7 @@ trial_time() {
 description() {
   local pid status=0
   shimmed texts 1 || return 1
-  wsctl submit sleep:sleep 3000 &
+  wsctl submit sleep:sleep 600000 &
   pid=$!
   started+=("$pid")
   wait_until sh -c "wsctl --json list | grep -q '\"running\"'" || return 1
