@@ -20,7 +20,7 @@ with_workers() { # N
 
 # Nothing is open, nothing is charged, and no executor has died.
 counters_are_back() {
-    wait_until sh -c "wsctl --json stats | grep -q '\"jobs_open\":0,'" && wsctl --json stats | grep -q '"bytes_charged":0,' &&
+    wait_until counter_is jobs_open 0 && wait_until counter_is bytes_charged 0 &&
         wsctl --json stats | grep -q '"executors_died":0,'
 }
 

@@ -138,7 +138,7 @@ one_input() { # LIMIT
   head -c $(($1 + 1)) /dev/zero >"$WORK/input"
   # of a file it is known before the job is accepted
   too_much 75 "(max-input in wsd.conf)" wsctl submit --input "$WORK/input" echo &&
-    too_much 63 "(max-input in wsd.conf)" piped "$WORK/input" wsctl submit --input - echo && counter_is bytes_charged 0
+    too_much 63 "(max-input in wsd.conf)" piped "$WORK/input" wsctl submit --input - echo && wait_until counter_is bytes_charged 0
 }
 
 # max-result is 100000.
@@ -156,7 +156,7 @@ one_result() {
 bytes_piped() { # KEY: it is 40000
   head -c 40000 /dev/zero >"$WORK/input"
   piped "$WORK/input" wsctl submit --input - checksum >/dev/null && head -c 40001 /dev/zero >"$WORK/input" &&
-    too_much 63 "($1 in wsd.conf)" piped "$WORK/input" wsctl submit --input - echo && counter_is bytes_charged 0
+    too_much 63 "($1 in wsd.conf)" piped "$WORK/input" wsctl submit --input - echo && wait_until counter_is bytes_charged 0
 }
 
 # max-bytes is 40000, and one has 30000 of it: whoever waits for as much gets in when that goes, one after the other.
