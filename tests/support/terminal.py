@@ -99,6 +99,15 @@ class Terminal:
                 assert bool(re.search(pattern, self.text(), re.M)) != gone, 'it has ended without %r' % pattern
                 break
 
+    def comes(self, pattern, seconds):
+        """Whether the pattern is on the screen within so many seconds."""
+        end = time.monotonic() + seconds
+        while not re.search(pattern, self.text(), re.M):
+            if time.monotonic() >= end:
+                return False
+            self.read(0.05)
+        return True
+
     def end(self):
         """Its exit status. The terminal has to be as it was."""
         end = time.monotonic() + LIMIT
