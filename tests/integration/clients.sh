@@ -292,7 +292,8 @@ one readers_of_single_bytes "readers of a byte at a time"
 one floods "floods of those who do not read: wsd reads no more of them"
 one comings_and_goings "thousands of connections that vanish"
 stop_wsd
-limits 'max-bytes-per-user = 32M\n' || exit 1
+# one that is told to stop is given time to hear of it: else the others of its executor go with it
+limits 'max-bytes-per-user = 32M\ncancel-grace = 30s\n' || exit 1
 one results_that_nobody_reads "results that nobody reads are charged to their user"
 stop_wsd
 
