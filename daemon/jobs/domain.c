@@ -33,8 +33,6 @@ static void on_dead(struct executor *e, int code, int status, void *context)
     recover(context, code, status);
 }
 
-static void idle_begins(struct domain *d);
-
 static void on_ready(struct executor *e, void *context)
 {
     struct domain *d = context;
@@ -44,8 +42,7 @@ static void on_ready(struct executor *e, void *context)
         return;
     }
     domain_pump(d);
-    if (!d->n_handed && !d->queue.n)
-        idle_begins(d); /* it may have been started for a question only */
+    domain_rest(d);
 }
 
 static void on_bell(struct executor *e, void *context)
@@ -396,9 +393,10 @@ static void on_idle(evutil_socket_t fd, short what, void *userdata)
     }
 }
 
-static void idle_begins(struct domain *d)
+void domain_rest(struct domain *d)
 {
-    pulse_idle(d);
+    if (!d->n_handed && !d->queue.n)
+        pulse_idle(d);
     d->idle_since_usec = clock_monotonic_usec();
     if (!evtimer_pending(d->idle_timer, NULL))
         idle_timer_set(d, d->jobs->options.limits.idle_usec);
@@ -413,7 +411,7 @@ void domain_rearm(struct domain *d)
     else if (d->executor && d->finishing && !evtimer_pending(d->idle_timer, NULL))
         idle_timer_set(d, FINISH_USEC);
     else if (rests && !evtimer_pending(d->idle_timer, NULL))
-        idle_begins(d);
+        domain_rest(d);
     else if (d->executor && !rests)
         pulse_busy(d);
     if (d->n_handed)
@@ -452,12 +450,6 @@ static uint32_t count_own(const struct jobs *jobs, uint64_t owner)
         n += d->key == owner && d->own;
     }
     return n;
-}
-
-void domain_rest(struct domain *d)
-{
-    if (!d->n_handed && !d->queue.n)
-        idle_begins(d);
 }
 
 static struct domain *unmake(struct domain *d)
@@ -869,7 +861,7 @@ void domain_complete(struct domain *d, const struct front_completion *c)
     if (d->heir && !d->n_handed && !lanes_running(d))
         domain_finish(d);
     else if (!d->n_handed && !d->queue.n)
-        idle_begins(d);
+        domain_rest(d);
     if (done)
         recycle_look(d, n);
 }

@@ -728,7 +728,9 @@ void domain_finish(struct domain *d); /* tells the executor to end, and ends it 
 void domain_free(struct domain *d);
 struct domain *domain_new(struct jobs *jobs, uint64_t owner); /* in no table; NULL: no memory */
 void domain_start_executor(struct domain *d); /* at once; d->executor stays NULL where it fails */
-void domain_rest(struct domain *d); /* where it has no work, it is idle from now on */
+/* If it has no work, it is idle from now on. Looked at from time to time as long as there is an executor, from when that is ready: it may have
+ * been started for a question only, or what it was started for may be cancelled. */
+void domain_rest(struct domain *d);
 bool domain_poll(struct domain *d); /* takes a batch of completions; true: there may be more */
 void domain_complete(struct domain *d, const struct front_completion *c);
 void domain_done(struct job *job, const struct front_completion *c); /* the slot is the job's no more */
