@@ -429,12 +429,12 @@ static void on_drain(void *context)
     struct timeval t = {.tv_sec = (time_t)(d->config.drain_usec / 1000000),
                         .tv_usec = (suseconds_t)(d->config.drain_usec % 1000000)};
 
-    log_info("draining: running and queued jobs end, new ones are refused");
     d->draining = true;
     service_stopping(d->service, d->config.drain_usec + FLUSH_MAX_USEC + FINISH_MAX_USEC + END_MAX_USEC);
     jobs_drain(d->jobs);
     frontend_goodbye(d->frontend);
     evtimer_add(d->drain_timer, &t);
+    log_info("draining: running and queued jobs end, new ones are refused"); /* when it is so */
 }
 
 /* --- the loop ------------------------------------------------------------------------------------------------------ */

@@ -404,15 +404,15 @@ void domain_rest(struct domain *d)
 
 void domain_rearm(struct domain *d)
 {
-    bool rests = d->executor && d->executor->ready && !d->in_nursery && !d->heir && !d->n_handed && !d->queue.n;
+    bool there = d->executor && d->executor->ready && !d->in_nursery && !d->heir;
 
     if (!d->executor && !d->in_nursery && domain_wanted(d))
         (void)domain_start(d);
     else if (d->executor && d->finishing && !evtimer_pending(d->idle_timer, NULL))
         idle_timer_set(d, FINISH_USEC);
-    else if (rests && !evtimer_pending(d->idle_timer, NULL))
+    else if (there && !evtimer_pending(d->idle_timer, NULL))
         domain_rest(d);
-    else if (d->executor && !rests)
+    if (d->executor && (!there || d->n_handed || d->queue.n))
         pulse_busy(d);
     if (d->n_handed)
         bundles_watch(d);
