@@ -771,7 +771,7 @@ void domain_pump(struct domain *d)
         int r = step == STEP_ON ? hand_over(d, job) : FRONT_E_FULL;
         if (r != 0) {
             /* nobody tells when there is, or when fewer descriptors of this uid are on their way */
-            if (r == -ENOMEM || r == -EMFILE || r == -ETOOMANYREFS)
+            if (r == -ENOMEM || r == -ENOBUFS || r == -EMFILE || r == -ETOOMANYREFS)
                 jobs_timer(d->jobs, d->pause_timer, PAUSE_USEC);
             break;
         }

