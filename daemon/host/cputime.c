@@ -21,6 +21,7 @@ static _Thread_local struct {
     uint64_t base_wall, base_ticks; /* the one that the rate is counted from */
     uint64_t rate;                  /* of a tick, by the last two of those; 0: they did not go together */
     uint64_t span;                  /* so many ticks it is good for, after a reading */
+    uint64_t owed;                  /* of those, what went by before the last sleep */
     uint64_t last, last_wall;       /* the last that were told */
     uint64_t untold;                /* of the kernel's: what cputime_slept() has left out */
     bool slept, woken;              /* since the last reading; since the last real one */
@@ -45,7 +46,7 @@ static void set_rate(uint64_t nsec, uint64_t ticks)
     anchor.span = anchor.rate && rate - before + before / 8 <= before / 4 ? RATE(CPUTIME_DRIFT_NSEC) / rate : 0;
 }
 
-/* What there is beyond the time since it woke is of the sleep, before which there was a reading: some microseconds. */
+/* What there is beyond the time since it woke is of the sleeps since the last real reading: some microseconds each. */
 static uint64_t read_cpu(uint64_t wall)
 {
     uint64_t cpu = read_nsec(CLOCK_THREAD_CPUTIME_ID) - anchor.untold, most = anchor.cpu + (wall - anchor.wall);
@@ -79,6 +80,7 @@ static void read_all(void)
     anchor.wall = wall;
     anchor.ticks = ticks;
     anchor.cpu = cpu;
+    anchor.owed = 0;
 }
 
 uint64_t cputime_at(uint64_t wall_nsec)
@@ -96,7 +98,7 @@ uint64_t cputime_nsec(uint64_t *ret_wall_nsec)
         wake();
     uint64_t ticks = ticks_now() - anchor.ticks, wall = anchor.wall + (ticks * anchor.rate >> RATE_SHIFT);
 
-    if (ticks >= anchor.span) {
+    if (anchor.owed + ticks >= anchor.span) {
         read_all();
         wall = anchor.wall;
     }
@@ -123,7 +125,15 @@ void cputime_stale(void)
 void cputime_sleeps(void)
 {
     cputime_stale();
-    read_all();
+    if (anchor.slept)
+        return; /* nothing has been told since the sleep before */
+    uint64_t ticks = ticks_now() - anchor.ticks;
+    if (anchor.owed + ticks >= anchor.span) {
+        read_all();
+        return;
+    }
+    anchor.owed += ticks;
+    anchor.cpu += ticks * anchor.rate >> RATE_SHIFT;
 }
 
 void cputime_slept(void)

@@ -25,7 +25,7 @@ uint64_t cputime_nsec(uint64_t *ret_wall_nsec);
 uint64_t cputime_recent_nsec(void);
 uint64_t cputime_at(uint64_t wall_nsec);
 void cputime_stale(void);
-/* The calling thread is going to sleep; it has slept, or decided not to, and has done nothing meanwhile that anybody pays for. The kernel is
- * asked before the sleep, so that whoever is woken need not. In pairs. [any thread, its own] */
+/* The calling thread is going to sleep; it has slept, or decided not to, and has done nothing meanwhile that anybody pays for. Where the
+ * kernel is to be asked, it is before the sleep, so that whoever is woken need not. In pairs. [any thread, its own] */
 void cputime_sleeps(void);
 void cputime_slept(void);

@@ -196,6 +196,38 @@ START_TEST(what_is_told_after_many_sleeps_is_as_right_as_after_one)
 }
 END_TEST
 
+START_TEST(short_jobs_between_sleeps_share_a_reading)
+{
+    uint64_t wall, told = 0, begin;
+
+    glass = virtual_ticks;
+    virtual_wall = virtual_cpu = 1000000000;
+    for (int i = 0; i < 100; i++, compute(15))
+        cputime_nsec(&wall);
+    cputime_sleeps();
+    cputime_slept();
+    begin = virtual_cpu;
+    n_readings = 0;
+    for (int i = 0; i < 1000; i++)
+        told += told_usec(3, 0);
+    ck_assert_uint_eq(told, 3000);
+    ck_assert_uint_eq(virtual_cpu - begin, 13000000);
+    ck_assert_uint_ge(n_readings, 1000 / 8); /* the eighth is beyond the drift */
+    ck_assert_uint_le(n_readings, 1000 / 4);
+    n_readings = 0;
+    for (int i = 0; i < 100; i++) { /* it was woken for nothing */
+        cputime_sleeps();
+        blocked(2000);
+        compute(30);
+        cputime_slept();
+    }
+    ck_assert_uint_eq(n_readings, 0);
+    for (int i = 0; i < 100; i++) /* as long as the drift */
+        told_usec(25, 0);
+    ck_assert_uint_ge(n_readings, 100);
+}
+END_TEST
+
 /* Each quarter of a millisecond or two something else: faster, half as fast, ahead by a second or by little, behind. */
 static uint64_t odd(uint64_t ticks)
 {
@@ -237,6 +269,7 @@ int main(void)
     tcase_add_test(t, the_recent_one_is_kept_until_it_is_stale);
     tcase_add_test(t, after_a_sleep_no_reading_is_the_kernels_own);
     tcase_add_test(t, what_is_told_after_many_sleeps_is_as_right_as_after_one);
+    tcase_add_test(t, short_jobs_between_sleeps_share_a_reading);
     tcase_add_test(t, odd_ticks_lead_astray_by_twice_the_drift_at_most);
     suite_add_tcase(s, t);
     SRunner *r = srunner_create(s);
