@@ -372,7 +372,7 @@ int jobs_batch_open(struct jobs *jobs, uint32_t uid, bool keep_going, bool detac
     b->keep_going = keep_going;
     b->detached = detached;
     b->doomed_from = UINT64_MAX;
-    b->submitted_usec = clock_monotonic_usec() + jobs->realtime_usec;
+    b->submitted_usec = jobs_realtime(jobs, clock_monotonic_usec());
     list_init(&b->due);
     list_init(&b->kept);
     list_init(&b->open);

@@ -312,12 +312,13 @@ static uint32_t let_go_on(struct gate *g, uint32_t most, uint64_t before_usec)
 
 void gates_turn(struct jobs *jobs)
 {
-    uint64_t now = clock_monotonic_usec(), ageing = jobs->options.limits.ageing_usec;
-    uint64_t before_usec = now > ageing ? now - ageing : 0; /* who was accepted then has waited for long */
+    uint64_t now, ageing = jobs->options.limits.ageing_usec, before_usec;
     uint32_t left = MOVES_A_TURN;
 
     if (!jobs->gates_due)
         return;
+    now = clock_monotonic_usec();
+    before_usec = now > ageing ? now - ageing : 0; /* who was accepted then has waited for long */
     jobs->gates_due = false;
     for (size_t i = 0; i < jobs->gates.n_buckets; i++)
         for (struct hash_link *l = jobs->gates.buckets[i], *next; l; l = next) {

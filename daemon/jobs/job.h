@@ -437,7 +437,8 @@ struct jobs {
     uint64_t n_configured;       /* how often the configuration was read */
     uint64_t last_number;        /* of a job on disk */
     uint64_t seed[2], n_ids;     /* of ids */
-    uint64_t realtime_usec;      /* CLOCK_REALTIME less CLOCK_MONOTONIC, looked at once a turn */
+    uint64_t realtime_usec;      /* CLOCK_REALTIME less CLOCK_MONOTONIC, as it was */
+    uint64_t realtime_at_usec;   /* by the latter; 0: never looked at. See jobs_realtime(). */
     uint32_t next_executor, next_ask, next_trace;
     uint32_t traced, traced_by; /* all domains, also those to come: number of the trace, 0: none; uid */
     uint32_t max_fd; /* the highest descriptor that an input may have */
@@ -519,6 +520,8 @@ uint64_t time_due(const struct job *job); /* CLOCK_REALTIME, for the disk; 0: it
 
 void job_id_of(uint8_t ret[16], const uint8_t first[16], uint32_t i); /* of an array's i-th job, by that of the first */
 void id_make(struct jobs *jobs, uint64_t now_usec, uint8_t ret[16]); /* a new one; CLOCK_REALTIME */
+/* What it is by CLOCK_REALTIME, at this time of CLOCK_MONOTONIC, which is now. A clock that is set is noticed within REALTIME_USEC. */
+uint64_t jobs_realtime(struct jobs *jobs, uint64_t now_usec);
 
 /* batch.c */
 const char *batch_refuses(const struct batch_watch *owner); /* nothing is added to it: why; NULL */

@@ -31,7 +31,17 @@ static uint64_t id_key(const uint8_t id[16])
 #define NOT_TAKEN 1 /* of submit() */
 #define ARRIVE_BATCH 64u /* jobs of an array, after which the executor gets some */
 
+#define REALTIME_USEC 1000u /* so long a clock that was set may go unnoticed */
 #define ID_TIME 6 /* bytes of milliseconds; 10 bits of microseconds follow */
+
+uint64_t jobs_realtime(struct jobs *jobs, uint64_t now_usec)
+{
+    if (now_usec - jobs->realtime_at_usec >= REALTIME_USEC) {
+        jobs->realtime_at_usec = now_usec;
+        jobs->realtime_usec = clock_realtime_usec() - clock_monotonic_usec();
+    }
+    return now_usec + jobs->realtime_usec;
+}
 
 /* 58 bits of time, so that ids sort by age, and 70 of chance, so that machines need not agree (as UUID version 7). Not a
  * secret: who asks by id is asked who he is. The last 64 count up from where chance has begun: jobs that come one behind the
@@ -217,7 +227,6 @@ int jobs_new(struct jobs **ret_jobs, const struct jobs_options *options)
         free(jobs);
         return -EIO;
     }
-    jobs->realtime_usec = clock_realtime_usec() - clock_monotonic_usec();
     jobs->max_fd = max_fd();
     list_init(&jobs->domains);
     list_init(&jobs->waiting);
@@ -430,7 +439,7 @@ static struct job *job_new(struct jobs *jobs, const struct job_request *r, struc
     if (r->id)
         memcpy(job->id, r->id, sizeof(job->id));
     else
-        id_make(jobs, job->accepted_usec + jobs->realtime_usec, job->id);
+        id_make(jobs, jobs_realtime(jobs, job->accepted_usec), job->id);
     if (job_name(jobs, job) < 0) {
         job_drop_given(job);
         free(job);
@@ -663,7 +672,7 @@ uint32_t jobs_submit_array(struct jobs *jobs, struct job_request *r, uint32_t n,
     int answer = 0;
     uint32_t i = 0, n_pumped = 0;
 
-    id_make(jobs, place.now_usec + jobs->realtime_usec, id);
+    id_make(jobs, jobs_realtime(jobs, place.now_usec), id);
     jobs->n_ids += n - 1;
     memcpy(ret_id, id, sizeof(id));
     r->id = id;
@@ -807,7 +816,6 @@ bool jobs_poll(struct jobs *jobs)
     batches_turn(jobs);
     gates_turn(jobs);
     places_turn(jobs);
-    jobs->realtime_usec = clock_realtime_usec() - clock_monotonic_usec();
     list_for_each(l, &jobs->domains)
     {
         struct domain *d = container_of(l, struct domain, link);
