@@ -38,6 +38,7 @@
 #define FLUSH_MAX_USEC  1000000u /* for the last answers to be read, at the end */
 #define FINISH_MAX_USEC 2000000u /* for executors to end in order */
 #define END_MAX_USEC    10000000u /* for all else at the end */
+#define READS_A_TURN    16       /* of a client that is alone, before the kernel is asked for others */
 #define TICK_USEC       50000u
 #define LANDLOCK_LEAST  2 /* as executor/landlock.c */
 #define HEAP_BLOCK     (16 << 20) /* bytes; what is larger comes from the kernel, and goes back to it at once */
@@ -471,13 +472,22 @@ static bool work(struct daemon *d)
 
 static void turn(struct daemon *d)
 {
-    bool more = work(d), sleep = !more && jobs_asleep(d->jobs);
+    bool sleep = false, again = false;
+    uint32_t n_reads = 0;
 
-    /* What has come since then, mostly from a worker that had this CPU as soon as it was rung, is taken before the kernel is asked. */
-    if (!more && !sleep) {
+    for (;;) {
+        bool more = work(d);
+
+        if (n_reads < READS_A_TURN && frontend_read_on(d->frontend)) {
+            n_reads++;
+            again = false;
+            continue;
+        }
+        /* What has come since then, mostly from a worker that had this CPU as soon as it was rung, is taken before the kernel is asked. */
+        if (more || (sleep = jobs_asleep(d->jobs)) || again)
+            break;
         jobs_awake(d->jobs);
-        more = work(d);
-        sleep = !more && jobs_asleep(d->jobs);
+        again = true;
     }
     if (finished(d))
         return;

@@ -81,6 +81,9 @@ int frontend_bind(const char *path, uint32_t group, int *ret_fd);
 /* Once a loop turn: writes what was gathered, lets go of connections that have ended. True where there is more to write
  * at once: the loop must not sleep. */
 bool frontend_flush(struct frontend *f);
+/* After it: reads from a client that was answered, alone in this turn, and has nothing else open. False: there was nothing to read, or no
+ * such client. The turn goes on as if that had come before. */
+bool frontend_read_on(struct frontend *f);
 /* Tells every client that wsd is draining. */
 void frontend_goodbye(struct frontend *f);
 /* At the end, where options.keeps says so: answers what only this wsd can, and gives what the next one needs to go on with the

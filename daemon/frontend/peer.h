@@ -23,6 +23,8 @@ struct frontend {
     struct list peers, dirty, listeners;
     struct list later; /* calls that go on in another turn */
     uint32_t looks;    /* left to them in this one */
+    struct peer *answered; /* the only one that was written to, all that there was, and it has nothing open; NULL: none since */
+    uint32_t calm, n_calm; /* frontend_read_on(): so often it was left out after the last miss; so often it still is */
     uint32_t n_peers;
     struct hash users;   /* quota.c: those that have a connection */
     uint64_t n_admitted; /* peers that are counted there; the others are about to be told that they are too many */
