@@ -38,7 +38,7 @@
 #define FLUSH_MAX_USEC  1000000u /* for the last answers to be read, at the end */
 #define FINISH_MAX_USEC 2000000u /* for executors to end in order */
 #define END_MAX_USEC    10000000u /* for all else at the end */
-#define READS_A_TURN    16       /* of a client that is alone, before the kernel is asked for others */
+#define READS_A_TURN    32       /* of a client that is alone, before the kernel is asked for others */
 #define TICK_USEC       50000u
 #define LANDLOCK_LEAST  2 /* as executor/landlock.c */
 #define HEAP_BLOCK     (16 << 20) /* bytes; what is larger comes from the kernel, and goes back to it at once */

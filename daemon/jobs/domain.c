@@ -383,7 +383,7 @@ static void on_idle(evutil_socket_t fd, short what, void *userdata)
         executor_kill(d->executor);
         return;
     }
-    if (d->n_handed || domain_wanted(d) || plugin_loading(d) || d->traced || d->direct_armed) {
+    if (d->n_handed || domain_wanted(d) || plugin_loading(d) || d->traced || d->direct_armed || d->has_ended) {
         d->idle_since_usec = clock_monotonic_usec();
         idle_timer_set(d, limit);
     } else if (idle >= limit) {
@@ -391,6 +391,13 @@ static void on_idle(evutil_socket_t fd, short what, void *userdata)
     } else {
         idle_timer_set(d, limit - idle);
     }
+}
+
+void domain_settle(struct domain *d)
+{
+    if (d->has_ended && d->executor && !d->n_handed && !d->queue.n)
+        domain_rest(d);
+    d->has_ended = false;
 }
 
 void domain_rest(struct domain *d)
@@ -861,7 +868,7 @@ void domain_complete(struct domain *d, const struct front_completion *c)
     if (d->heir && !d->n_handed && !lanes_running(d))
         domain_finish(d);
     else if (!d->n_handed && !d->queue.n)
-        domain_rest(d);
+        d->has_ended = true;
     if (done)
         recycle_look(d, n);
 }

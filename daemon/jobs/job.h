@@ -348,6 +348,7 @@ struct domain {
     struct event *pause_timer; /* before the next start, or the next try to hand a job over */
     struct event *idle_timer;  /* before an executor without work is ended */
     uint64_t idle_since_usec;
+    bool has_ended; /* the last job that it had; until domain_settle() */
     struct list plugins;
     uint64_t n_loads; /* sent so far */
     struct queue queue;
@@ -734,6 +735,9 @@ void domain_start_executor(struct domain *d); /* at once; d->executor stays NULL
 /* If it has no work, it is idle from now on. Looked at from time to time as long as there is an executor, from when that is ready: it may have
  * been started for a question only, or what it was started for may be cancelled. */
 void domain_rest(struct domain *d);
+/* The same where the last job has ended: before wsd sleeps, by when a client that awaited it has sent the next one, and no timer has to be moved
+ * for that. */
+void domain_settle(struct domain *d);
 bool domain_poll(struct domain *d); /* takes a batch of completions; true: there may be more */
 void domain_complete(struct domain *d, const struct front_completion *c);
 void domain_done(struct job *job, const struct front_completion *c); /* the slot is the job's no more */

@@ -837,6 +837,7 @@ bool jobs_asleep(struct jobs *jobs)
     {
         struct domain *d = container_of(l, struct domain, link);
 
+        domain_settle(d);
         if (d->n_unrung || d->unpumped) /* since jobs_poll(), for a connection whose frames had been held back */
             return false;
         if (d->executor && !d->distrusted && front_asleep(&d->executor->front))
