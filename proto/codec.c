@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "proto/flat.h"
 #include "proto/wsd.pb-c.h"
 
 #define OFFSET_MAX ((uint64_t)INT64_MAX) /* of chunks: an offset fits off_t */
@@ -29,67 +30,18 @@ struct codec {
     uint8_t *arena;
 };
 
-/* --- the arena -------------------------------------------------------------------------------------------------- */
-
-/* Every piece gets a NUL behind it, so that the `bytes` that protobuf-c copies out are C strings with no second copy.
- */
-static void *arena_alloc(void *data, size_t size)
-{
-    struct codec *codec = data;
-    size_t at = (codec->used + 15) & ~(size_t)15;
-
-    if (at >= CODEC_ARENA || size >= CODEC_ARENA - at)
-        return NULL;
-    codec->used = at + size + 1;
-    codec->arena[at + size] = 0;
-    return codec->arena + at;
-}
-
-static void arena_free(void *data, void *pointer)
-{
-    /* All at once, by the next decode. */
-}
-
-int codec_new(struct codec **ret_codec)
-{
-    struct codec *codec = calloc(1, sizeof(*codec));
-
-    if (!codec)
-        return -ENOMEM;
-    codec->arena = malloc(CODEC_ARENA);
-    if (!codec->arena) {
-        free(codec);
-        return -ENOMEM;
-    }
-    codec->allocator = (ProtobufCAllocator){.alloc = arena_alloc, .free = arena_free, .allocator_data = codec};
-    *ret_codec = codec;
-    return 0;
-}
-
-struct codec *codec_free(struct codec *codec)
-{
-    if (codec)
-        free(codec->arena);
-    free(codec);
-    return NULL;
-}
-
-const char *codec_strerror(const struct codec *codec)
-{
-    return codec->error;
-}
-
 /* --- the types of frames ---------------------------------------------------------------------------------------- */
 
 struct type_info {
     const char *name;
     const ProtobufCMessageDescriptor *descriptor;
     bool body;
+    bool flat; /* one a job: flat.h */
 };
 
 static const struct type_info types[] = {
     [FRAME_HELLO] = {"HELLO", &wsd__pb__hello__descriptor},
-    [FRAME_SUBMIT] = {"SUBMIT", &wsd__pb__submit__descriptor, .body = true},
+    [FRAME_SUBMIT] = {"SUBMIT", &wsd__pb__submit__descriptor, .body = true, .flat = true},
     [FRAME_INPUT] = {"INPUT", &wsd__pb__chunk__descriptor, .body = true},
     [FRAME_CREDIT] = {"CREDIT", &wsd__pb__credit__descriptor},
     [FRAME_CANCEL] = {"CANCEL", &wsd__pb__id__descriptor},
@@ -130,7 +82,7 @@ static const struct type_info types[] = {
     [FRAME_ARENA] = {"ARENA", &wsd__pb__empty__descriptor},
     [FRAME_LANE_BOUND] = {"LANE_BOUND", &wsd__pb__lane_bound__descriptor},
     [FRAME_LANE_LOST] = {"LANE_LOST", &wsd__pb__error__descriptor},
-    [FRAME_FINISHED] = {"FINISHED", &wsd__pb__finished__descriptor, .body = true},
+    [FRAME_FINISHED] = {"FINISHED", &wsd__pb__finished__descriptor, .body = true, .flat = true},
     [FRAME_WELCOME] = {"WELCOME", &wsd__pb__welcome__descriptor},
     [FRAME_ACCEPTED] = {"ACCEPTED", &wsd__pb__accepted__descriptor},
     [FRAME_OUTPUT] = {"OUTPUT", &wsd__pb__chunk__descriptor, .body = true},
@@ -153,6 +105,58 @@ static const struct type_info types[] = {
 static const struct type_info *type_find(uint16_t type)
 {
     return type < sizeof(types) / sizeof(*types) && types[type].name ? &types[type] : NULL;
+}
+
+/* --- the arena -------------------------------------------------------------------------------------------------- */
+
+/* Every piece gets a NUL behind it, so that the `bytes` that protobuf-c copies out are C strings with no second copy.
+ */
+static void *arena_alloc(void *data, size_t size)
+{
+    struct codec *codec = data;
+    size_t at = (codec->used + 15) & ~(size_t)15;
+
+    if (at >= CODEC_ARENA || size >= CODEC_ARENA - at)
+        return NULL;
+    codec->used = at + size + 1;
+    codec->arena[at + size] = 0;
+    return codec->arena + at;
+}
+
+static void arena_free(void *data, void *pointer)
+{
+    /* All at once, by the next decode. */
+}
+
+int codec_new(struct codec **ret_codec)
+{
+    struct codec *codec = calloc(1, sizeof(*codec));
+
+    if (!codec)
+        return -ENOMEM;
+    codec->arena = malloc(CODEC_ARENA);
+    if (!codec->arena) {
+        free(codec);
+        return -ENOMEM;
+    }
+    for (size_t i = 0; i < sizeof(types) / sizeof(*types); i++)
+        assert(!types[i].flat || flat_fits(types[i].descriptor));
+    codec->allocator = (ProtobufCAllocator){.alloc = arena_alloc, .free = arena_free, .allocator_data = codec};
+    *ret_codec = codec;
+    return 0;
+}
+
+struct codec *codec_free(struct codec *codec)
+{
+    if (codec)
+        free(codec->arena);
+    free(codec);
+    return NULL;
+}
+
+const char *codec_strerror(const struct codec *codec)
+{
+    return codec->error;
 }
 
 /* --- limits: each returns the field that is out of range, or NULL ------------------------------------------------ */
@@ -1221,7 +1225,8 @@ int codec_decode(struct codec *codec, const struct frame *frame, struct msg *ret
         return CODEC_E_TYPE;
     }
     codec->used = 0;
-    pb = protobuf_c_message_unpack(type->descriptor, &codec->allocator, frame->header_size, frame->header);
+    pb = type->flat ? flat_unpack(type->descriptor, &codec->allocator, frame->header_size, frame->header)
+                    : protobuf_c_message_unpack(type->descriptor, &codec->allocator, frame->header_size, frame->header);
     if (!pb) {
         snprintf(codec->error, sizeof(codec->error), "%s: cannot be read", type->name);
         return CODEC_E_BYTES;
@@ -1731,7 +1736,7 @@ static size_t put_message(const struct msg *msg, uint8_t *ret)
     if (msg->type == FRAME_WORKER)
         return put_worker(&msg->worker, ret);
     put_flat(msg, &pb);
-    n = pack(&pb.base, ret);
+    n = ret && types[msg->type].flat ? flat_pack(&pb.base, ret) : pack(&pb.base, ret);
     if (msg->type == FRAME_SUBMIT || msg->type == FRAME_SCHEDULE) /* the same field of both */
         n += put_args(msg->type == FRAME_SUBMIT ? msg->submit.args : msg->schedule.job.args, ret ? ret + n : NULL);
     return n;

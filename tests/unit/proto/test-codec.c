@@ -1029,8 +1029,13 @@ START_TEST(flood_of_fields_ends_at_the_arena)
         put_bytes(9, "", 0); /* unknown to Empty: each is kept by protobuf-c */
     ck_assert_int_eq(answer(FRAME_PING), CODEC_E_BYTES);
     while (wire.size + 2 <= FRAME_PAYLOAD_MAX)
-        put_bytes(3, "", 0);
-    ck_assert_int_eq(answer(FRAME_SUBMIT), CODEC_E_BYTES);
+        put_bytes(9, "", 0); /* not by flat.c: there is nothing in it then */
+    ck_assert_int_eq(answer(FRAME_SUBMIT), 0);
+    for (size_t size = 0; size <= 17; size++) { /* arguments, as small as they take the most room: there is room for all, and too many */
+        while (wire.size + 2 + size <= FRAME_PAYLOAD_MAX)
+            put_bytes(3, "0123456789abcdefg", size);
+        ck_assert_int_eq(answer(FRAME_SUBMIT), CODEC_E_LIMIT);
+    }
     ck_assert_int_eq(answer(FRAME_SUBMIT), 0); /* and the codec goes on */
 }
 END_TEST
