@@ -38,6 +38,7 @@ if grep -qa __tsan_init "$WSD"; then
     skip "idle" "ThreadSanitizer has a thread of its own that runs all the time"
     exit 0
 fi
+printf '[limits]\nexecutor-answer = 4s\n' >"$WSD_CONFIG" # looked at every two seconds, where there is work
 start_wsd --workers 2 --plugin-dir "$TEST_PLUGINS" || exit 1
 check "a job, so that an executor is there" expect_output 6765 wsctl submit fib 20
 background "$BUILD/tests/support/load" -c 100 >"$WORK/held"
@@ -70,4 +71,20 @@ is() { # STATE ID
 printf '[limits]\nexecutor-idle = 1ms\nquarantine-after = 1000\n' >"$WSD_CONFIG"
 start_wsd --workers 1 --plugin-dir "$TEST_PLUGINS" || exit 1
 check "an executor that never had anything to do ends, too" cancelled_at_its_start
+stop_wsd
+
+stays_while_it_is_used() {
+    local executor end
+    expect_output 55 wsctl submit fib 10 && executor=$(pgrep -P "$WSD_PID") && end=$((SECONDS + 5)) || return 1
+    while [ "$SECONDS" -lt "$end" ]; do
+        expect_output 55 wsctl submit fib 10 || return 1
+        sleep 0.2
+    done
+    echo "$executor before, $(pgrep -P "$WSD_PID") after"
+    [ "$(pgrep -P "$WSD_PID")" = "$executor" ]
+}
+printf '[limits]\nexecutor-idle = 3s\n' >"$WSD_CONFIG"
+start_wsd --workers 1 --plugin-dir "$TEST_PLUGINS" || exit 1
+check "an executor that has something to do now and then stays" stays_while_it_is_used
+check "and ends when it has not" wait_until counter_is executors 0
 stop_wsd
