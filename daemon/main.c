@@ -472,23 +472,11 @@ static bool work(struct daemon *d)
 
 static void turn(struct daemon *d)
 {
-    bool sleep = false, again = false;
-    uint32_t n_reads = 0;
+    bool more = work(d), sleep;
 
-    for (;;) {
-        bool more = work(d);
-
-        if (n_reads < READS_A_TURN && frontend_read_on(d->frontend)) {
-            n_reads++;
-            again = false;
-            continue;
-        }
-        /* What has come since then, mostly from a worker that had this CPU as soon as it was rung, is taken before the kernel is asked. */
-        if (more || (sleep = jobs_asleep(d->jobs)) || again)
-            break;
-        jobs_awake(d->jobs);
-        again = true;
-    }
+    for (uint32_t i = 0; i < READS_A_TURN && frontend_read_on(d->frontend); i++)
+        more = work(d);
+    sleep = !more && jobs_asleep(d->jobs);
     if (finished(d))
         return;
     event_base_loop(d->base, EVLOOP_ONCE | (sleep ? 0 : EVLOOP_NONBLOCK));

@@ -791,11 +791,12 @@ void domain_pump(struct domain *d)
         pulse_busy(d);
 }
 
-void domain_ring(struct domain *d)
+bool domain_ring(struct domain *d)
 {
-    if (d->n_unrung && d->executor && !bundles_brief(d))
-        front_ring(&d->executor->front);
+    bool woken = d->n_unrung && d->executor && !bundles_brief(d) && front_ring(&d->executor->front);
+
     d->n_unrung = 0;
+    return woken;
 }
 
 void domain_done(struct job *job, const struct front_completion *c)

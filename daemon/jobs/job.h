@@ -723,7 +723,7 @@ struct domain *domain_for_owner(struct jobs *jobs, uint64_t owner, const char *r
 int domain_start(struct domain *d);
 void domain_pump(struct domain *d); /* hands over what fits */
 /* Once a turn of the loop, for all that was handed over in it: a wake-up costs more than many jobs. */
-void domain_ring(struct domain *d);
+bool domain_ring(struct domain *d); /* true: a worker was woken */
 void domain_requeue(struct job *job); /* RUNNING, and with no executor any more: to the head of its queue */
 /* The same where no worker has begun it, nor will, in an executor that is there. recalled: its slot was. */
 void domain_take_back(struct job *job, bool recalled);

@@ -821,7 +821,11 @@ bool jobs_poll(struct jobs *jobs)
         struct domain *d = container_of(l, struct domain, link);
 
         more |= domain_poll(d);
-        domain_ring(d);
+        if (!domain_ring(d))
+            continue;
+        /* mostly the worker that was woken had this CPU, and is done */
+        more |= domain_poll(d);
+        (void)domain_ring(d);
     }
     if (jobs->store)
         store_ring(jobs->store);

@@ -177,7 +177,7 @@ void front_abandon(struct front *f, uint32_t slot)
     f->free_slots[f->n_free++] = slot;
 }
 
-void front_ring(struct front *f)
+bool front_ring(struct front *f)
 {
     uint32_t nobody = 0;
 
@@ -185,9 +185,9 @@ void front_ring(struct front *f)
      * sees the tail then, or we see that it has stopped. Who is being woken has that look before him, and who came since then, too. */
     if (atomic_fetch_add_explicit(&f->up->seek, 0, memory_order_acq_rel) != 0 ||
         !atomic_compare_exchange_strong_explicit(&f->up->seek, &nobody, RING_RUNG, memory_order_acq_rel, memory_order_relaxed))
-        return;
+        return false;
     /* One sleeper: it wakes the next itself while there is more. Where there is none each will search, which clears the bit, before it sleeps. */
-    event_notify(&f->up->doorbell, 1, true);
+    return event_notify(&f->up->doorbell, 1, true);
 }
 
 void front_submitted(struct front *f)

@@ -97,7 +97,7 @@ int front_prepare(struct front *f, const struct front_job *job, uint32_t *ret_sl
 void front_submit(struct front *f, uint32_t slot, uint32_t expected_usec);
 /* Gives a prepared slot back unpublished. */
 void front_abandon(struct front *f, uint32_t slot);
-void front_ring(struct front *f);
+bool front_ring(struct front *f); /* true: somebody was woken */
 /* A slot that front_running() says runs after this has a worker that takes, before it sleeps, what was submitted before this. */
 void front_submitted(struct front *f);
 /* True: recalled before it started, with all that is in it; its completion RECALLED will still come. False: it runs or
