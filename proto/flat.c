@@ -40,11 +40,6 @@ bool flat_fits(const ProtobufCMessageDescriptor *descriptor)
     return true;
 }
 
-static void *member(ProtobufCMessage *message, const ProtobufCFieldDescriptor *f)
-{
-    return (char *)message + f->offset;
-}
-
 /* --- unpacking --------------------------------------------------------------------------------------------------- */
 
 static bool get_varint(struct input *in, unsigned bytes, uint64_t *ret)
@@ -109,19 +104,23 @@ static bool get_field(struct input *in, struct field *ret)
     }
 }
 
-static bool copy(const struct field *f, ProtobufCAllocator *a, ProtobufCBinaryData *ret)
+/* What is read, and a copy of it in which the bytes of fields stay: a NUL goes behind each, where the copy has the next field's number. */
+struct source {
+    const uint8_t *data;
+    uint8_t *copy;
+    ProtobufCAllocator *allocator;
+};
+
+static void place(const struct field *f, const struct source *from, ProtobufCBinaryData *ret)
 {
-    *ret = (ProtobufCBinaryData){.len = f->value};
-    if (f->value == 0)
-        return true;
-    ret->data = a->alloc(a->allocator_data, f->value);
-    if (ret->data)
-        memcpy(ret->data, f->bytes, f->value);
-    return ret->data;
+    uint8_t *at = from->copy + (f->bytes - from->data);
+
+    at[f->value] = 0;
+    *ret = (ProtobufCBinaryData){.len = f->value, .data = at};
 }
 
 /* One more, with room from the first on for all that are still to come. */
-static bool append(const struct field *f, struct input rest, ProtobufCAllocator *a, size_t *n, ProtobufCBinaryData **places)
+static bool append(const struct field *f, struct input rest, const struct source *from, size_t *n, ProtobufCBinaryData **places)
 {
     if (*n == 0) {
         struct field g;
@@ -129,17 +128,18 @@ static bool append(const struct field *f, struct input rest, ProtobufCAllocator 
 
         while (rest.at < rest.end && get_field(&rest, &g))
             all += g.number == f->number;
-        *places = a->alloc(a->allocator_data, all * sizeof(**places));
+        *places = from->allocator->alloc(from->allocator->allocator_data, all * sizeof(**places));
         if (!*places)
             return false;
     }
-    return copy(f, a, &(*places)[(*n)++]);
+    place(f, from, &(*places)[(*n)++]);
+    return true;
 }
 
 static bool set(ProtobufCMessage *message, const ProtobufCFieldDescriptor *known, const struct field *f, struct input rest,
-                ProtobufCAllocator *a)
+                const struct source *from)
 {
-    void *to = member(message, known);
+    void *to = (char *)message + known->offset;
     bool bytes = known->type == PROTOBUF_C_TYPE_BYTES;
     uint32_t word = (uint32_t)f->value;
 
@@ -160,8 +160,9 @@ static bool set(ProtobufCMessage *message, const ProtobufCFieldDescriptor *known
         return true;
     default:
         if (known->label == PROTOBUF_C_LABEL_REPEATED)
-            return append(f, rest, a, (size_t *)((char *)message + known->quantifier_offset), (ProtobufCBinaryData **)to);
-        return copy(f, a, to);
+            return append(f, rest, from, (size_t *)((char *)message + known->quantifier_offset), (ProtobufCBinaryData **)to);
+        place(f, from, to);
+        return true;
     }
 }
 
@@ -169,11 +170,14 @@ ProtobufCMessage *flat_unpack(const ProtobufCMessageDescriptor *descriptor, Prot
 {
     ProtobufCMessage *message = allocator->alloc(allocator->allocator_data, descriptor->sizeof_message);
     const ProtobufCFieldDescriptor *known = descriptor->fields, *end = known + descriptor->n_fields;
+    struct source from = {data, allocator->alloc(allocator->allocator_data, size + 1), allocator};
     struct input in = {data, data + size};
     struct field f = {0};
 
-    if (!message)
+    if (!message || !from.copy)
         return NULL;
+    if (size)
+        memcpy(from.copy, data, size);
     descriptor->message_init(message);
     while (in.at < in.end) {
         if (!get_field(&in, &f))
@@ -183,7 +187,7 @@ ProtobufCMessage *flat_unpack(const ProtobufCMessageDescriptor *descriptor, Prot
             known++;
         const ProtobufCFieldDescriptor *to =
             known < end && known->id == f.number ? known : protobuf_c_message_descriptor_get_field(descriptor, f.number);
-        if (to && !set(message, to, &f, in, allocator))
+        if (to && !set(message, to, &f, in, &from))
             return NULL;
     }
     return message;
@@ -204,47 +208,36 @@ static uint8_t *put_tag(uint8_t *to, const ProtobufCFieldDescriptor *f, Protobuf
     return put_varint(to, (uint64_t)f->id << 3 | wire);
 }
 
-static uint64_t value_of(const ProtobufCFieldDescriptor *f, const void *from)
+/* What is 0 where there is nothing to pack; of bytes their number. */
+static uint64_t raw(const ProtobufCFieldDescriptor *f, const void *from)
 {
-    int32_t number;
-
-    switch (f->type) {
-    case PROTOBUF_C_TYPE_UINT32:
-        return *(const uint32_t *)from;
-    case PROTOBUF_C_TYPE_UINT64:
-        return *(const uint64_t *)from;
-    case PROTOBUF_C_TYPE_SINT32:
-        number = *(const int32_t *)from;
-        return (uint32_t)number << 1 ^ (number < 0 ? UINT32_MAX : 0);
-    default:
-        return *(const protobuf_c_boolean *)from != 0;
-    }
+    if (f->type == PROTOBUF_C_TYPE_BYTES)
+        return ((const ProtobufCBinaryData *)from)->len;
+    return f->type == PROTOBUF_C_TYPE_UINT64 ? *(const uint64_t *)from : *(const uint32_t *)from;
 }
 
 size_t flat_pack(const ProtobufCMessage *message, uint8_t *ret)
 {
-    const ProtobufCMessageDescriptor *descriptor = message->descriptor;
+    const ProtobufCFieldDescriptor *f = message->descriptor->fields, *end = f + message->descriptor->n_fields;
     uint8_t *to = ret;
 
-    for (unsigned i = 0; i < descriptor->n_fields; i++) {
-        const ProtobufCFieldDescriptor *f = &descriptor->fields[i];
+    for (; f < end; f++) {
         const void *from = (const char *)message + f->offset;
+        uint64_t value = f->label == PROTOBUF_C_LABEL_REPEATED ? 0 : raw(f, from);
 
-        if (f->label == PROTOBUF_C_LABEL_REPEATED)
+        if (value == 0)
             continue;
         if (f->type == PROTOBUF_C_TYPE_BYTES) {
-            const ProtobufCBinaryData *bytes = from;
-
-            if (bytes->len == 0)
-                continue;
-            to = put_varint(put_tag(to, f, PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED), bytes->len);
-            memcpy(to, bytes->data, bytes->len);
-            to += bytes->len;
+            to = put_varint(put_tag(to, f, PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED), value);
+            memcpy(to, ((const ProtobufCBinaryData *)from)->data, value);
+            to += value;
             continue;
         }
-        uint64_t value = value_of(f, from);
-        if (value)
-            to = put_varint(put_tag(to, f, PROTOBUF_C_WIRE_TYPE_VARINT), value);
+        if (f->type == PROTOBUF_C_TYPE_SINT32) /* zigzag */
+            value = (uint32_t)value << 1 ^ (value >> 31 ? UINT32_MAX : 0);
+        else if (f->type == PROTOBUF_C_TYPE_BOOL)
+            value = 1;
+        to = put_varint(put_tag(to, f, PROTOBUF_C_WIRE_TYPE_VARINT), value);
     }
     return (size_t)(to - ret);
 }

@@ -17,7 +17,8 @@
 /* uint32, uint64, sint32, bool and bytes without presence, and repeated bytes. */
 bool flat_fits(const ProtobufCMessageDescriptor *descriptor);
 
-/* The message with its bytes, all from the allocator; unknown fields are left out. NULL: it cannot be read, or there is no room. */
+/* The message with its bytes, behind each of which there is a NUL; all from the allocator, and once the bytes of the whole. Unknown fields
+ * are left out. NULL: it cannot be read, or there is no room. */
 ProtobufCMessage *flat_unpack(const ProtobufCMessageDescriptor *descriptor, ProtobufCAllocator *allocator, size_t size, const uint8_t *data);
 
 /* How much it takes: as many bytes as protobuf_c_message_get_packed_size() says. Repeated fields have to be empty. */

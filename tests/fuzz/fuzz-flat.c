@@ -36,9 +36,10 @@ static void give(void *userdata, void *pointer)
 
 static ProtobufCAllocator bounded = {.alloc = take, .free = give};
 
-static bool same_bytes(const ProtobufCBinaryData *a, const ProtobufCBinaryData *b)
+static bool same_bytes(const ProtobufCBinaryData *ours, const ProtobufCBinaryData *theirs)
 {
-    return a->len == b->len && (a->len == 0 || memcmp(a->data, b->data, a->len) == 0);
+    FUZZ_CHECK(ours->len == 0 || ours->data[ours->len] == 0);
+    return ours->len == theirs->len && (ours->len == 0 || memcmp(ours->data, theirs->data, ours->len) == 0);
 }
 
 static void check_same(const ProtobufCMessage *a, const ProtobufCMessage *b)
