@@ -587,6 +587,8 @@ int wsd_client_flush(struct wsd_client *client)
 
 uint64_t client_deadline(uint64_t timeout_usec)
 {
+    if (timeout_usec == UINT64_MAX)
+        return UINT64_MAX;
     uint64_t now = clock_monotonic_usec();
 
     return timeout_usec > UINT64_MAX - now ? UINT64_MAX : now + timeout_usec;
