@@ -40,6 +40,11 @@ bool flat_fits(const ProtobufCMessageDescriptor *descriptor)
     return true;
 }
 
+static void *member(ProtobufCMessage *message, size_t offset)
+{
+    return (char *)message + offset;
+}
+
 /* --- unpacking --------------------------------------------------------------------------------------------------- */
 
 static bool get_varint(struct input *in, unsigned bytes, uint64_t *ret)
@@ -139,7 +144,7 @@ static bool append(const struct field *f, struct input rest, const struct source
 static bool set(ProtobufCMessage *message, const ProtobufCFieldDescriptor *known, const struct field *f, struct input rest,
                 const struct source *from)
 {
-    void *to = (char *)message + known->offset;
+    void *to = member(message, known->offset);
     bool bytes = known->type == PROTOBUF_C_TYPE_BYTES;
     uint32_t word = (uint32_t)f->value;
 
@@ -160,7 +165,7 @@ static bool set(ProtobufCMessage *message, const ProtobufCFieldDescriptor *known
         return true;
     default:
         if (known->label == PROTOBUF_C_LABEL_REPEATED)
-            return append(f, rest, from, (size_t *)((char *)message + known->quantifier_offset), (ProtobufCBinaryData **)to);
+            return append(f, rest, from, member(message, known->quantifier_offset), to);
         place(f, from, to);
         return true;
     }

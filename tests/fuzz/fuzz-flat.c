@@ -42,6 +42,11 @@ static bool same_bytes(const ProtobufCBinaryData *ours, const ProtobufCBinaryDat
     return ours->len == theirs->len && (ours->len == 0 || memcmp(ours->data, theirs->data, ours->len) == 0);
 }
 
+static const void *at(const ProtobufCMessage *m, size_t offset)
+{
+    return (const char *)m + offset;
+}
+
 static void check_same(const ProtobufCMessage *a, const ProtobufCMessage *b)
 {
     const ProtobufCMessageDescriptor *d = a->descriptor;
@@ -49,17 +54,17 @@ static void check_same(const ProtobufCMessage *a, const ProtobufCMessage *b)
     FUZZ_CHECK(d == b->descriptor);
     for (unsigned i = 0; i < d->n_fields; i++) {
         const ProtobufCFieldDescriptor *f = &d->fields[i];
-        const char *x = (const char *)a + f->offset, *y = (const char *)b + f->offset;
+        const void *x = at(a, f->offset), *y = at(b, f->offset);
 
         if (f->label == PROTOBUF_C_LABEL_REPEATED) {
-            size_t n = *(const size_t *)((const char *)a + f->quantifier_offset);
-            ProtobufCBinaryData *const *of_a = (const void *)x, *const *of_b = (const void *)y;
+            const size_t *n = at(a, f->quantifier_offset), *n_of_b = at(b, f->quantifier_offset);
+            ProtobufCBinaryData *const *of_a = x, *const *of_b = y;
 
-            FUZZ_CHECK(n == *(const size_t *)((const char *)b + f->quantifier_offset));
-            for (size_t k = 0; k < n; k++)
+            FUZZ_CHECK(*n == *n_of_b);
+            for (size_t k = 0; k < *n; k++)
                 FUZZ_CHECK(same_bytes(&(*of_a)[k], &(*of_b)[k]));
         } else if (f->type == PROTOBUF_C_TYPE_BYTES) {
-            FUZZ_CHECK(same_bytes((const void *)x, (const void *)y));
+            FUZZ_CHECK(same_bytes(x, y));
         } else if (f->type == PROTOBUF_C_TYPE_UINT64) {
             FUZZ_CHECK(memcmp(x, y, 8) == 0);
         } else {
@@ -77,7 +82,7 @@ static void check_packed(ProtobufCMessage *m)
     m->n_unknown_fields = 0;
     for (unsigned i = 0; i < d->n_fields; i++)
         if (d->fields[i].label == PROTOBUF_C_LABEL_REPEATED)
-            *(size_t *)((char *)m + d->fields[i].quantifier_offset) = 0;
+            memset((char *)m + d->fields[i].quantifier_offset, 0, sizeof(size_t));
     size_t n = protobuf_c_message_pack(m, theirs);
     FUZZ_CHECK(flat_pack(m, ours) == n && memcmp(ours, theirs, n) == 0);
 }
