@@ -22,6 +22,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/cpus.h"
+#include "base/hash.h"
 #include "base/journal.h"
 #include "base/log.h"
 #include "config.h"
@@ -700,6 +701,8 @@ static int build(struct daemon *d)
     _cleanup_(freep) char *path = socket_path(&d->config);
     int taken = service_take(&d->kept), r = prepare(d, path);
 
+    if (r >= 0 && (r = hash_seed()) < 0)
+        log_error("cannot start: the kernel gives no random bytes: %s", strerror(-r));
     if (r < 0)
         return r;
     d->keeps = service_keeps();

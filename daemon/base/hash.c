@@ -6,14 +6,86 @@
  * Does not compare members, order them or shrink. */
 #include "base/hash.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
 
 #include "base/cleanup.h"
 
 #define HASH_START 64u
 #define AHEAD      ARRAY_SIZE(((struct hash *)0)->ahead)
 #define HASH_LOAD  2u /* links a bucket: a longer walk now and then, and half the memory for tables of millions */
+
+/* --- keyed hashes -------------------------------------------------------------------------------------------------- */
+
+static uint64_t secret[2]; /* [const after hash_seed] */
+
+int hash_seed(void)
+{
+    ssize_t n = getrandom(secret, sizeof(secret), 0);
+
+    return n == (ssize_t)sizeof(secret) ? 0 : n < 0 ? -errno : -EIO;
+}
+
+struct sip {
+    uint64_t v0, v1, v2, v3;
+};
+
+static inline uint64_t rotated(uint64_t x, unsigned bits)
+{
+    return x << bits | x >> (64 - bits);
+}
+
+static inline void sip_round(struct sip *s)
+{
+    s->v0 += s->v1;
+    s->v1 = rotated(s->v1, 13) ^ s->v0;
+    s->v0 = rotated(s->v0, 32);
+    s->v2 += s->v3;
+    s->v3 = rotated(s->v3, 16) ^ s->v2;
+    s->v0 += s->v3;
+    s->v3 = rotated(s->v3, 21) ^ s->v0;
+    s->v2 += s->v1;
+    s->v1 = rotated(s->v1, 17) ^ s->v2;
+    s->v2 = rotated(s->v2, 32);
+}
+
+static inline void sip_word(struct sip *s, uint64_t word)
+{
+    s->v3 ^= word;
+    sip_round(s);
+    s->v0 ^= word;
+}
+
+uint64_t hash_text(uint64_t seed, const char *text, size_t n)
+{
+    struct sip s = {secret[0] ^ 0x736f6d6570736575u, secret[1] ^ 0x646f72616e646f6du, secret[0] ^ 0x6c7967656e657261u,
+                    secret[1] ^ 0x7465646279746573u};
+    size_t whole = n - n % sizeof(uint64_t);
+    uint64_t word = 0;
+
+    sip_word(&s, seed);
+    for (size_t i = 0; i < whole; i += sizeof(word)) {
+        memcpy(&word, text + i, sizeof(word));
+        sip_word(&s, le64toh(word));
+    }
+    word = 0;
+    memcpy(&word, text + whole, n - whole);
+    sip_word(&s, le64toh(word) | (uint64_t)(sizeof(seed) + n) << 56);
+    s.v2 ^= 0xff;
+    for (unsigned i = 0; i < 3; i++)
+        sip_round(&s);
+    return s.v0 ^ s.v1 ^ s.v2 ^ s.v3;
+}
+
+uint64_t hash_number(uint64_t x)
+{
+    return hash_text(x, "", 0);
+}
+
+/* --- the table ----------------------------------------------------------------------------------------------------- */
 
 /* Of the array: the power of two that the buckets fill or are about to fill. */
 static size_t mask_of(const struct hash *h)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * hash.h: an intrusive hash table: chained, grows by a bucket at a time, never shrinks. The user compares; the table knows only
- * 64-bit keys, which should be well mixed (hash_mix).
+ * 64-bit keys, which should be well mixed: hash_mix() for numbers that this process makes, hash_number() and hash_text() for all that
+ * others choose.
  */
 #pragma once
 
 #include <stddef.h>
 #include <stdint.h>
-#include <string.h>
 
 struct hash_link {
     uint64_t key; /* first: who has it in his own bytes, such as an id, may let the two lie over each other */
@@ -29,19 +29,15 @@ static inline uint64_t hash_mix(uint64_t x)
     return x ^ (x >> 31);
 }
 
-/* Of n bytes behind what `seed` is the hash of. */
-static inline uint64_t hash_text(uint64_t seed, const char *text, size_t n)
-{
-    uint64_t h = hash_mix(seed ^ 0x100 ^ n);
-
-    for (size_t i = 0; i < n; i += sizeof(uint64_t)) { /* the last word has zeros behind the text, whose length is in `h` */
-        uint64_t word = 0;
-
-        memcpy(&word, text + i, n - i < sizeof(word) ? n - i : sizeof(word));
-        h = hash_mix(h ^ word);
-    }
-    return h;
-}
+/* Keyed hashes, for every table whose keys a client or a plugin chooses: without the secret of this process nobody finds keys that
+ * fall into one bucket (SipHash-1-3: Aumasson and Bernstein 2012, fewer rounds as in Rust's and Python's tables).
+ * hash_seed() draws the secret from the kernel, once, before the first table; until then it is zero, as in unit tests.
+ * Returns 0 or a negative errno. [main, before threads] */
+int hash_seed(void);
+/* Of the eight bytes of `seed`, lowest first, and of the n bytes behind them; `seed` may be another hash. [any] */
+uint64_t hash_text(uint64_t seed, const char *text, size_t n);
+/* Of a number: hash_text(x, "", 0). [any] */
+uint64_t hash_number(uint64_t x);
 
 /* Puts a link in; equal keys may stand beside each other. 0 or -ENOMEM (only while it grows from nothing; a table that
  * cannot grow further just gets slower). */

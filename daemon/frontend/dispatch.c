@@ -30,7 +30,7 @@ static struct span line(const char *text)
 
 static uint64_t tag_key(const struct peer *p, uint32_t tag)
 {
-    return hash_mix(p->number << 32 ^ tag);
+    return hash_number(p->number << 32 ^ tag);
 }
 
 struct call *call_find(const struct peer *p, uint32_t tag)

@@ -21,7 +21,7 @@ struct frontend_user {
 
 static struct frontend_user *find(const struct frontend *f, uint32_t uid)
 {
-    for (struct hash_link *l = hash_first(&f->users, hash_mix(uid)); l; l = hash_next(l)) {
+    for (struct hash_link *l = hash_first(&f->users, hash_number(uid)); l; l = hash_next(l)) {
         struct frontend_user *u = container_of(l, struct frontend_user, by_uid);
 
         if (u->uid == uid)
@@ -54,7 +54,7 @@ int quota_take(struct peer *p, const char **ret_refusal)
         return 0;
     if (!u) {
         u = calloc(1, sizeof(*u));
-        if (!u || hash_insert(&f->users, &u->by_uid, hash_mix(p->uid)) < 0) {
+        if (!u || hash_insert(&f->users, &u->by_uid, hash_number(p->uid)) < 0) {
             free(u);
             return -ENOMEM;
         }

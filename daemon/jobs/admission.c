@@ -17,7 +17,7 @@
 
 struct user *user_get(struct jobs *jobs, uint32_t uid)
 {
-    uint64_t key = hash_mix(uid);
+    uint64_t key = hash_number(uid);
 
     for (struct hash_link *l = hash_first(&jobs->users, key); l; l = hash_next(l)) {
         struct user *u = container_of(l, struct user, by_uid);

@@ -509,7 +509,7 @@ struct domain *domain_find(const struct jobs *jobs, uint64_t owner, const char *
 {
     if (jobs->by_key.n == 0)
         return NULL;
-    for (struct hash_link *l = hash_first(&jobs->by_key, hash_mix(owner)); l; l = hash_next(l)) {
+    for (struct hash_link *l = hash_first(&jobs->by_key, hash_number(owner)); l; l = hash_next(l)) {
         struct domain *d = container_of(l, struct domain, by_key);
 
         if (d->key == owner && (own ? d->own && strcmp(d->own, own) == 0 : !d->own))
@@ -530,7 +530,7 @@ static struct domain *find_or_make(struct jobs *jobs, uint64_t domain_key, const
     if (!d)
         return NULL;
     d->own = own ? strdup(own) : NULL;
-    if ((own && !d->own) || hash_insert(&jobs->by_key, &d->by_key, hash_mix(domain_key)) < 0) {
+    if ((own && !d->own) || hash_insert(&jobs->by_key, &d->by_key, hash_number(domain_key)) < 0) {
         list_remove(&d->link);
         return unmake(d);
     }

@@ -36,7 +36,7 @@ void queue_init(struct queue *q, struct hash *others, uint64_t *n_all)
 
 static uint64_t key_of(const struct queue *q, const struct job *job)
 {
-    return hash_mix((uint64_t)(uintptr_t)q ^ hash_mix((uint64_t)job->user->uid << 8 | QUEUE_OF(job->priority)));
+    return hash_number((uint64_t)(uintptr_t)q ^ hash_number((uint64_t)job->user->uid << 8 | QUEUE_OF(job->priority)));
 }
 
 static struct lane *find(struct queue *q, const struct job *job)
