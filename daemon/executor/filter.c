@@ -5,7 +5,9 @@
  * Keeps: what is refused fails with EPERM and kills nobody; where a condition cannot be written exactly, more
  * is refused.
  * Does not list what is allowed: plugins are native code that calls what its libraries call. */
+#include <asm/sockios.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/ioprio.h>
 #include <sched.h>
 #include <seccomp.h>
@@ -107,6 +109,18 @@ static void refuse_reaching_out(struct filter *f)
     REFUSE(f, "prctl", SCMP_A0(SCMP_CMP_MASKED_EQ, MASK_INT, PR_SET_DUMPABLE), SCMP_A1(SCMP_CMP_NE, 0));
 }
 
+/* The kernel sends the signal of a descriptor to its owner, whichever process the owner is. Landlock keeps such signals inside from
+ * version 6 on only, so descriptors get neither an owner nor a signal at any version. */
+static void refuse_descriptor_owners(struct filter *f)
+{
+    static const int commands[] = {F_SETOWN, F_SETOWN_EX, F_SETSIG};
+
+    for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
+        REFUSE(f, "fcntl", SCMP_A1(SCMP_CMP_MASKED_EQ, MASK_INT, (scmp_datum_t)commands[i]));
+    REFUSE(f, "ioctl", SCMP_A1(SCMP_CMP_MASKED_EQ, MASK_INT, FIOSETOWN));
+    REFUSE(f, "ioctl", SCMP_A1(SCMP_CMP_MASKED_EQ, MASK_INT, SIOCSPGRP));
+}
+
 /* Where Landlock does not keep them inside: to this process only. A filter cannot tell children from others. */
 static void refuse_signals(struct filter *f)
 {
@@ -164,6 +178,7 @@ int filter_enter(const struct sandbox *s, bool signals)
         refuse_all(&f, refused[i]);
     refuse_namespaces(&f);
     refuse_reaching_out(&f);
+    refuse_descriptor_owners(&f);
     if (signals)
         refuse_signals(&f);
     if (!s->commands)

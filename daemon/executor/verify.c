@@ -54,6 +54,16 @@ static bool filter_holds(void)
     return syscall(SYS_kcmp, getpid(), getpid(), 1 /* KCMP_VM */, 0, 0) == -1 && errno == EPERM;
 }
 
+/* Without a filter the missing descriptor is what is wrong with it. */
+static bool descriptors_have_no_owner(void)
+{
+    errno = 0;
+    if (fcntl(-1, F_SETOWN, getpid()) != -1 || errno != EPERM)
+        return false;
+    errno = 0;
+    return fcntl(-1, F_SETSIG, SIGIO) == -1 && errno == EPERM;
+}
+
 static bool memory_is_closed(pid_t witness)
 {
     char path[32];
@@ -144,7 +154,7 @@ const char *verify(const struct sandbox *s, int landlock, pid_t witness)
         return "dumpable: is not as it was set";
     if (!field_is(status, "Seccomp:", 10, 2) || !filter_holds())
         return "seccomp: the filter is not in force";
-    if (!signals_stay_inside(s, landlock, witness))
+    if (!signals_stay_inside(s, landlock, witness) || !descriptors_have_no_owner())
         return "signals: are not kept inside";
     if (landlock && !memory_is_closed(witness))
         return "Landlock: the memory of other processes is open";

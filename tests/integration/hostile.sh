@@ -4,6 +4,7 @@
 # hostile.sh: a plugin that reaches for its wsd, for another executor, for clients and for what others left behind gets
 # nothing of it, and they go on. Without the sandbox each of its tries goes well: that is shown first.
 . "$(dirname "$0")/../support/lib.sh"
+. "$(dirname "$0")/../support/inject.sh"
 
 # What a wsd for all users needs lies where all can read it.
 mkdir -p "$WORK/inst/plugins"
@@ -38,13 +39,15 @@ alive() { # PID...
 }
 
 ATTACKS=19 # lines of hostile:attack
+OWNERS=5   # lines of hostile:async
 
 refused() { # WHO-PID COMMAND...: an attack on that process, by a job that the command submits
   local pid=$1 address
   shift
   address=$(address_in "$pid")
   "$@" hostile:attack "$pid" "${address:-1000}" >"$WORK/attack" || return 1
-  all_say refused "$ATTACKS" "$WORK/attack" && "$@" hostile:async "$pid" && alive "$pid"
+  all_say refused "$ATTACKS" "$WORK/attack" && "$@" hostile:async "$pid" >"$WORK/async" || return 1
+  all_say refused "$OWNERS" "$WORK/async" && alive "$pid"
 }
 
 # --- the tries are real ------------------------------------------------------------------------------------------------
@@ -61,7 +64,8 @@ works_unconfined() {
   all_say 'done' "$ATTACKS" "$WORK/attack" && wait_until gone "$victim" || return 1
   background sleep 1000
   wait_until is_sleep "$BACKGROUND_PID" || return 1
-  "$RUN" "$PLUGINS/hostile.so:async" "$BACKGROUND_PID" && wait_until gone "$BACKGROUND_PID"
+  "$RUN" "$PLUGINS/hostile.so:async" "$BACKGROUND_PID" >"$WORK/async" || return 1
+  all_say 'done' "$OWNERS" "$WORK/async" && wait_until gone "$BACKGROUND_PID"
 }
 calls_unconfined() {
   "$RUN" "$PLUGINS/hostile.so:calls" >"$WORK/calls"
@@ -130,6 +134,32 @@ check "wsd, the other one and the stranger live" alive "$WSD_PID" "$other_wsd" "
 check "the other wsd goes on" expect_output 6765 wsctl --socket "$other_socket" submit fib 20
 stop_wsd
 WSD_PID=$other_wsd WSD_SOCKET=$other_socket WSD_LOG=$WORK/wsd-1/log stop_wsd
+
+# --- older kernels --------------------------------------------------------------------------------------------------------
+
+# The executor asks for Landlock's version by its first call. Version 0 is a kernel without Landlock: there only wsd itself is out of
+# reach, since it makes itself so.
+attacked_at() { # VERSION
+  local wsd
+  wsd=$(pgrep -P "$WSD_PID" -x wsd)
+  refused "$wsd" wsctl submit && calls_refused wsctl submit
+}
+if can_inject; then
+  for version in 0 2 3 4 5; do
+    if [ "$version" = 0 ]; then
+      inject landlock_create_ruleset:error=ENOSYS
+      excepted='^mknod ' # devices are what Landlock refuses
+    else
+      inject "landlock_create_ruleset:retval=$version:when=1"
+      excepted='^$'
+    fi
+    start_wsd --workers 2 || exit 1
+    check "with Landlock's version $version wsd is out of reach" attacked_at "$version"
+    stop_traced
+  done
+else
+  skip "older versions of Landlock" "needs root and strace, and no sanitizer"
+fi
 
 # --- a wsd of all users -------------------------------------------------------------------------------------------------
 

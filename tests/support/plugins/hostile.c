@@ -2,6 +2,7 @@
  *
  * hostile.c: test plugin: reaches for what is not its own. Each try is a line of output: `NAME refused` where it was
  * not permitted, `NAME done`, or `NAME open: ERROR` where it failed, but not for want of permission. */
+#include <asm/sockios.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -123,14 +124,19 @@ static int attack(struct wsd_job *job, struct wsd_worker *self)
 static int async(struct wsd_job *job, struct wsd_worker *self)
 {
     pid_t pid = job->argc == 2 ? atoi(job->argv[1]) : 0;
+    struct f_owner_ex owner = {F_OWNER_PID, pid};
     int pair[2];
 
     if (pid <= 0)
         return wsd_job_fail(job, 2, "PID");
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
         return wsd_job_fail(job, 1, "no sockets");
-    int bad = fcntl(pair[0], F_SETOWN, pid) < 0 || fcntl(pair[0], F_SETSIG, SIGKILL) < 0 ||
-              fcntl(pair[0], F_SETFL, O_ASYNC | O_NONBLOCK) < 0 || write(pair[1], "x", 1) < 0;
+    tell(job, "setown", fcntl(pair[0], F_SETOWN, pid));
+    tell(job, "setown-ex", fcntl(pair[0], F_SETOWN_EX, &owner));
+    tell(job, "fiosetown", ioctl(pair[0], FIOSETOWN, &pid));
+    tell(job, "siocspgrp", ioctl(pair[0], SIOCSPGRP, &pid));
+    tell(job, "setsig", fcntl(pair[0], F_SETSIG, SIGKILL));
+    int bad = fcntl(pair[0], F_SETFL, O_ASYNC | O_NONBLOCK) < 0 || write(pair[1], "x", 1) < 0;
     close(pair[0]);
     close(pair[1]);
     return bad;
