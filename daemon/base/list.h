@@ -58,5 +58,17 @@ static inline struct list *list_pop_front(struct list *head)
     return l;
 }
 
+/* To the end of another list, in their order; `from` is empty then. */
+static inline void list_move_all(struct list *to, struct list *from)
+{
+    if (list_empty(from))
+        return;
+    from->next->prev = to->prev;
+    to->prev->next = from->next;
+    from->prev->next = to;
+    to->prev = from->prev;
+    list_init(from);
+}
+
 #define list_for_each(l, head)         for (struct list *l = (head)->next; l != (head); l = l->next)
 #define list_for_each_safe(l, n, head) for (struct list *l = (head)->next, *n = l->next; l != (head); l = n, n = l->next)

@@ -481,6 +481,11 @@ void array_room(struct call *c)
     array_ended(a, 1);
 }
 
+uint32_t array_items(const struct call *c)
+{
+    return c->array ? c->array->n : 0;
+}
+
 void array_forget(struct call *c)
 {
     struct call_array *a = c->array;

@@ -83,6 +83,7 @@ void array_cancel(struct call *c, uint32_t item);
 void array_credit(struct call *c, uint32_t item, uint64_t bytes);
 void array_room(struct call *c);   /* the output has room again; the call may go */
 void array_forget(struct call *c); /* the call goes */
+uint32_t array_items(const struct call *c); /* 0: it is no array */
 void call_batch(struct peer *p, uint32_t tag, const struct msg_batch *m);
 const char *call_in_batch(struct peer *p, uint32_t tag, struct job_request *r); /* of the open BATCH with this tag; NULL, or why not */
 void call_batch_cancel(struct call *c);

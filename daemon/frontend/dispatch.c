@@ -975,6 +975,7 @@ static void do_stats(struct peer *p, uint32_t tag)
         {span("direct_interrupted"), n.direct_interrupted},
         {span("direct_timed_out"), n.direct_timed_out},
         {span("connections"), p->frontend->n_peers},
+        {span("connections_closing"), p->frontend->n_closing},
         {span("bytes_unread"), p->frontend->n_unread},
     };
     struct msg m = {.type = FRAME_COUNTERS, .stats = {.counters = counters, .n_counters = ARRAY_SIZE(counters)}};
@@ -1197,13 +1198,17 @@ bool dispatch_later(struct frontend *f)
     return !list_empty(&f->later);
 }
 
-void dispatch_closed(struct peer *p)
+bool dispatch_closed(struct peer *p, uint32_t *budget)
 {
     while (!list_empty(&p->calls)) {
         struct call *c = container_of(p->calls.next, struct call, link);
 
+        if (!*budget)
+            return false;
+        *budget -= MIN(*budget, 1 + array_items(c));
         jobs_unwatch(&c->watch);
         call_free(c);
     }
     jobs_trace_drop(p->frontend->options.jobs, p->trace);
+    return true;
 }

@@ -33,6 +33,7 @@
 #define CALM_MAX       127u  /* and so many answers are left out at most where it had not sent anything by then */
 #define PAUSE_USEC     1000u   /* is looked after so often */
 #define PAUSE_MAX_USEC 100000u /* what its client asks besides should not wait for long; an array has thousands */
+#define CLOSES_A_TURN  4096u /* calls and items of arrays of connections that have gone: some 1 ms */
 #define FDS_SPARED     32      /* descriptors that connections leave free, for an executor to start */
 #define SCRATCH_SIZE   (FRAME_MAX + READ_SIZE)
 
@@ -46,7 +47,7 @@ bool peer_full(const struct peer *p)
 
 void peer_mark(struct peer *p)
 {
-    if (list_empty(&p->dirty))
+    if (list_empty(&p->dirty) && !p->closed)
         list_push_back(&p->frontend->dirty, &p->dirty);
 }
 
@@ -71,6 +72,8 @@ void peer_send(struct peer *p, const struct msg *msg, uint32_t tag, const void *
 {
     size_t size = codec_room(msg);
 
+    if (p->closed)
+        return;
     if (msg->type != FRAME_ENDS)
         arrays_flush(p); /* that a job is not known any more is not heard before its end */
     take_spare(p);
@@ -594,19 +597,20 @@ void peer_take_input(struct peer *p, const uint8_t *data, size_t size)
     parse(p, data, size);
 }
 
-struct peer *peer_free(struct peer *p)
+/* All but the calls and what they are counted by. */
+static void disconnect(struct peer *p)
 {
-    if (!p)
-        return NULL;
-    p->failed = true;
-    dispatch_closed(p);
+    if (p->closed)
+        return;
+    p->failed = p->closed = true;
     list_remove(&p->link);
     list_remove(&p->dirty);
     list_remove(&p->paused);
+    list_push_back(&p->frontend->closing, &p->link);
     p->frontend->n_peers--;
+    p->frontend->n_closing++;
     if (p->frontend->answered == p)
         p->frontend->answered = NULL;
-    quota_give_back(p);
     if (p->read_event)
         event_free(p->read_event);
     if (p->write_event)
@@ -621,9 +625,52 @@ struct peer *peer_free(struct peer *p)
     close_fd(p->fd);
     buffer_deinit(&p->in);
     buffer_deinit(&p->out);
+    quota_output(p);
+}
+
+static void bury(struct peer *p)
+{
+    list_remove(&p->link);
+    p->frontend->n_closing--;
+    quota_give_back(p);
     directory_unref(p->directory);
     free(p);
+}
+
+struct peer *peer_free(struct peer *p)
+{
+    uint32_t all = UINT32_MAX;
+
+    if (!p)
+        return NULL;
+    disconnect(p);
+    while (!dispatch_closed(p, &all))
+        all = UINT32_MAX;
+    bury(p);
     return NULL;
+}
+
+void peer_close(struct peer *p)
+{
+    disconnect(p);
+    if (dispatch_closed(p, &p->frontend->closes))
+        bury(p);
+}
+
+/* True: some have calls left. */
+static bool go_on_closing(struct frontend *f)
+{
+    f->closes = CLOSES_A_TURN;
+    list_for_each_safe(l, n, &f->closing)
+    {
+        struct peer *p = container_of(l, struct peer, link);
+
+        if (!f->closes)
+            break;
+        if (dispatch_closed(p, &f->closes))
+            bury(p);
+    }
+    return !list_empty(&f->closing);
 }
 
 int frontend_new(struct frontend **ret_frontend, const struct frontend_options *options)
@@ -637,6 +684,7 @@ int frontend_new(struct frontend **ret_frontend, const struct frontend_options *
     f->n_rules = 1;
     f->max_fd = getrlimit(RLIMIT_NOFILE, &l) == 0 ? (int)MIN(l.rlim_cur, (rlim_t)1 << 30) - FDS_SPARED : INT_MAX;
     list_init(&f->peers);
+    list_init(&f->closing);
     list_init(&f->dirty);
     list_init(&f->later);
     list_init(&f->paused);
@@ -658,6 +706,8 @@ struct frontend *frontend_free(struct frontend *f)
     listeners_close(f);
     while (!list_empty(&f->peers))
         peer_free(container_of(f->peers.next, struct peer, link));
+    while (!list_empty(&f->closing))
+        peer_free(container_of(f->closing.next, struct peer, link));
     remote_free(f->remote);
     calls_deinit(f);
     hash_deinit(&f->users);
@@ -676,6 +726,7 @@ bool frontend_flush(struct frontend *f)
 
     f->answered = NULL;
     bool more = dispatch_later(f);
+    more = go_on_closing(f) || more;
     if (list_empty(&f->dirty))
         return more;
     /* what gets dirty meanwhile has its own turn */
@@ -689,11 +740,11 @@ bool frontend_flush(struct frontend *f)
 
         flush(p);
         if (p->failed)
-            peer_free(p);
+            peer_close(p);
         else if (alone && p->sent != sent && list_empty(&p->calls) && !buffer_size(&p->out) && p->reading && !p->remote)
             f->answered = p;
     }
-    return more || !list_empty(&f->dirty);
+    return more || !list_empty(&f->dirty) || !list_empty(&f->closing);
 }
 
 /* Who waited for that answer, on this CPU, has sent its next request by the time that we go on: then the kernel need not be asked who has

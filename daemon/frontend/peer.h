@@ -21,6 +21,9 @@ struct frontend {
     struct frontend_options options;
     struct codec *codec;
     struct list peers, dirty, listeners;
+    struct list closing; /* peers whose connection has gone, while some of their calls are still open */
+    uint64_t n_closing;
+    uint32_t closes;     /* calls, or items of arrays, that may be closed in this turn */
     struct list later; /* calls that go on in another turn */
     uint32_t looks;    /* left to them in this one */
     struct peer *answered; /* the only one that was written to, all that there was, and it has nothing open; NULL: none since */
@@ -62,6 +65,7 @@ struct peer {
     int32_t pid;
     struct remote_peer *remote; /* NULL: of this machine */
     bool greeted, reading, failed, listing;
+    bool closed; /* in frontend->closing: nothing is sent */
     bool timed; /* half_timer runs */
     bool held; /* `in` begins with a frame that waits for room in `out`: nothing is read meanwhile */
     struct directory *directory;
@@ -88,6 +92,8 @@ struct peer {
 /* Its descriptor is the frontend's, also where that fails. remote: of another machine. ret_peer may be NULL. */
 int peer_new(struct frontend *f, int fd, bool remote, struct peer **ret_peer);
 struct peer *peer_free(struct peer *p);
+/* The connection ends now; the peer and its calls go in this turn of the loop and the next ones. */
+void peer_close(struct peer *p);
 /* Puts a frame into the output. */
 void peer_send(struct peer *p, const struct msg *msg, uint32_t tag, const void *body, size_t body_size);
 void peer_mark(struct peer *p); /* it is looked at before the end of the turn */
@@ -120,7 +126,8 @@ void arrays_flush(struct peer *p); /* array.c: puts into the output what was gat
 void dispatch(struct peer *p, const struct frame *frame);
 void dispatch_room(struct peer *p);   /* the output has room again */
 void calls_deinit(struct frontend *f); /* none is open */
-void dispatch_closed(struct peer *p); /* every call goes */
+/* Its calls go, *budget of them at most. True: none is left. */
+bool dispatch_closed(struct peer *p, uint32_t *budget);
 bool dispatch_later(struct frontend *f); /* once a turn: calls that have much to look at; true: there is more */
 /* A connection that another wsd has greeted, and a request of it that is open. False: it cannot go on, and is closed. */
 bool dispatch_take(struct peer *p, const struct kept_peer *k, const char *directory);

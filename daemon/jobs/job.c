@@ -41,8 +41,10 @@ struct job_more *job_more(struct job *job)
 
         if (!m)
             return NULL;
+        m->job = job;
         m->input_fd = m->pipe_fd = -1;
         list_init(&m->held);
+        list_init(&m->moved);
         job->more = m;
     }
     return job->more;
@@ -79,6 +81,7 @@ static void more_free(struct job *job)
     time_free(job);
     input_free(job);
     output_free(job);
+    list_remove(&m->moved);
     if (m->timer)
         event_free(m->timer);
     free(m->error);
@@ -208,12 +211,8 @@ static struct watch *watch_first(struct job *job)
 {
     struct watch *w = job->watches;
 
-    if (!w)
-        return NULL;
-    watch_late(w, false);
-    job->watches = w->next;
-    w->job = NULL;
-    list_remove(&w->progress);
+    if (w)
+        job_remove_watch(w);
     return w;
 }
 
@@ -553,14 +552,9 @@ void watch_late(struct watch *w, bool late)
     w->late = late;
 }
 
-static void watch_end(struct job *job, struct watch **at, const struct job_info *info)
+static void watch_end(struct watch *w, const struct job_info *info)
 {
-    struct watch *w = *at;
-
-    watch_late(w, false);
-    *at = w->next;
-    w->job = NULL;
-    list_remove(&w->progress);
+    job_remove_watch(w);
     w->ops->done(w, info);
 }
 
@@ -569,7 +563,7 @@ static bool tell_end(struct job *job, const struct job_info *info)
 {
     for (struct watch **at = &job->watches; *at;)
         if ((*at)->offset >= job_received(job))
-            watch_end(job, at, info);
+            watch_end(*at, info);
         else
             at = &(*at)->next;
     return !job->watches;
@@ -668,6 +662,16 @@ void job_ended(struct job *job, const struct job_info *info)
         keep_result(job);
 }
 
+static void settled(struct job *job)
+{
+    if (job->watches)
+        return;
+    if (job->flags & JOB_DETACHED)
+        durable_rest(job);
+    else
+        job_free(job);
+}
+
 void job_settle(struct job *job)
 {
     struct job_info info;
@@ -675,12 +679,21 @@ void job_settle(struct job *job)
     if (durable_fetch(job) || job_withheld(job))
         return;
     job_describe(job, &info);
-    if (!tell_end(job, &info))
+    tell_end(job, &info);
+    settled(job);
+}
+
+void job_settle_one(struct job *job, struct watch *w)
+{
+    struct job_info info;
+
+    if (durable_fetch(job) || job_withheld(job))
         return;
-    if (job->flags & JOB_DETACHED)
-        durable_rest(job);
-    else
-        job_free(job);
+    if (w && w->offset >= job_received(job)) {
+        job_describe(job, &info);
+        watch_end(w, &info);
+    }
+    settled(job);
 }
 
 static void stop_unbegun(struct job *job, enum job_stop why)

@@ -115,6 +115,7 @@ struct plugin {
 
 /* What only some jobs need. */
 struct job_more {
+    struct job *job; /* whose this is */
     struct event *timer; /* deadline, then grace, then expiry of a kept result */
     int input_fd;        /* memfd, or our end of the pipe */
     int pipe_fd;         /* the executor's end */
@@ -126,6 +127,7 @@ struct job_more {
     uint64_t input_size;  /* beyond what came inline: in input_fd, or on disk */
     uint64_t input_at;    /* by_file: where it begins */
     struct list held;     /* pieces still in the executor's memory */
+    struct list moved;    /* jobs->moved */
     uint32_t held_chunks;
     char *error, *status, *backtrace;
     struct awaiting *awaiting; /* it runs after others (after.h); NULL */
@@ -416,7 +418,9 @@ struct jobs {
     uint64_t n_placed;    /* so many were, while there was a limit; and modulo AGEING_TURNS */
     uint32_t place_turns;
     struct list after_due; /* struct awaited: have ended, and those that wait do not know yet */
-    struct list progress; /* watches that want progress */
+    struct list progress; /* watches that want progress, */
+    struct list progress_due; /* and those that are looked at in this round */
+    struct list moved;    /* jobs whose slowest reader has read or gone: output_turn() */
     struct event *progress_timer;
     struct child_program program; /* what executors are started with */
     struct helper *helper;        /* NULL: they run under wsd's uid */
@@ -478,6 +482,7 @@ int job_name(struct jobs *jobs, struct job *job); /* puts it under its id; 0 or 
 void job_unmake(struct job *job); /* in no list, nothing hangs on it any more: its memory, and its name */
 void jobs_close_accounts(struct jobs *jobs, struct user *user, uint32_t n); /* so many of his are open no more */
 void job_add_watch(struct job *job, struct watch *w);
+void job_remove_watch(struct watch *w); /* at a cost that does not grow with the job's other watches */
 /* The end as it is told, and kept where somebody will ask. c NULL: it has not run. */
 void job_describe_end(struct job *job, int exit, const char *error, const struct front_completion *c, char worker[static 24],
                       struct job_info *ret);
@@ -493,8 +498,10 @@ void job_arm(struct job *job);    /* it was handed over: its time may run */
 /* Sets one of the timers that jobs_rearm() knows, and sees to it that it is called where there was no memory for that. */
 void jobs_timer(struct jobs *jobs, struct event *timer, uint64_t usec);
 void jobs_rearm(struct jobs *jobs); /* tries again the timers that there was no memory for, by what each is there for */
-#define PROGRESS_USEC 100000u /* between two looks at the progress of followed jobs */
+#define PROGRESS_USEC  100000u /* between two looks at the progress of followed jobs */
+#define PROGRESS_LOOKS 4096u   /* at most, in one turn of the loop */
 void job_settle(struct job *job); /* final: tells the watches that have all output, frees what nobody wants */
+void job_settle_one(struct job *job, struct watch *w); /* the same, where only this watch may have got all of it; NULL: none has */
 void watch_late(struct watch *w, bool late); /* counted while its job has ended without it */
 void job_describe(const struct job *job, struct job_info *ret);
 
@@ -662,6 +669,13 @@ bool output_adds_up(struct job *job, const struct front_completion *c, size_t re
 void output_add_chunk(struct job *job, const struct front_completion *c);
 void output_absorb(struct job *job); /* takes over every held piece */
 void output_pump(struct job *job);
+/* What this watch can take now, at a cost that does not grow with the others. */
+void output_give(struct job *job, struct watch *w);
+/* Whether output is kept, or waits in the executor's memory, for the sake of this watch. */
+bool output_waits_for(const struct job *job, const struct watch *w);
+/* A watch of which that was so has read, or gone: output_pump(), at once for one reader, in output_turn() for many. */
+void output_moved(struct job *job);
+void output_turn(struct jobs *jobs); /* once a turn of the loop */
 void output_discard(struct job *job); /* before it runs again */
 void output_free(struct job *job);
 

@@ -98,12 +98,15 @@ struct job *job_find(struct jobs *jobs, const uint8_t id[16], uint32_t uid)
 static void on_progress(evutil_socket_t fd, short what, void *userdata)
 {
     struct jobs *jobs = userdata;
+    struct list *l;
 
-    list_for_each_safe(l, n, &jobs->progress)
-    {
+    if (list_empty(&jobs->progress_due))
+        list_move_all(&jobs->progress_due, &jobs->progress);
+    for (uint32_t i = 0; i < PROGRESS_LOOKS && (l = list_pop_front(&jobs->progress_due)); i++) {
         struct watch *w = container_of(l, struct watch, progress);
         uint64_t done, total;
 
+        list_push_back(&jobs->progress, l);
         if (w->job->state != JOB_RUNNING)
             continue;
         front_progress(&w->job->domain->executor->front, w->job->slot, &done, &total);
@@ -111,6 +114,10 @@ static void on_progress(evutil_socket_t fd, short what, void *userdata)
             w->last_done = done;
             w->ops->progress(w, done, total);
         }
+    }
+    if (!list_empty(&jobs->progress_due)) {
+        jobs_timer(jobs, jobs->progress_timer, 0);
+        return;
     }
     batches_progress(jobs);
     if (!list_empty(&jobs->progress) || !list_empty(&jobs->batch_progress))
@@ -123,6 +130,9 @@ void job_add_watch(struct job *job, struct watch *w)
 
     w->job = job;
     w->next = job->watches;
+    w->link = &job->watches;
+    if (w->next)
+        w->next->link = &w->next;
     job->watches = w;
     list_init(&w->progress);
     if (!w->wants_progress)
@@ -231,6 +241,8 @@ int jobs_new(struct jobs **ret_jobs, const struct jobs_options *options)
     list_init(&jobs->domains);
     list_init(&jobs->waiting);
     list_init(&jobs->progress);
+    list_init(&jobs->progress_due);
+    list_init(&jobs->moved);
     list_init(&jobs->user_gates);
     list_init(&jobs->after_due);
     list_init(&jobs->batches_due);
@@ -495,9 +507,9 @@ static void follow(struct job *job, struct watch *w)
     /* what others have had of a job that is not detached is gone */
     w->offset = job->flags & JOB_DETACHED ? 0 : job_received(job);
     watch_late(w, job_final(job));
-    output_pump(job);
+    output_give(job, w);
     if (job_final(job))
-        job_settle(job);
+        job_settle_one(job, w);
 }
 
 /* The same key again: the input that comes with it is not needed. */
@@ -727,22 +739,26 @@ int jobs_watch(struct jobs *jobs, const uint8_t id[16], uint32_t uid, struct wat
     return 0;
 }
 
+void job_remove_watch(struct watch *w)
+{
+    watch_late(w, false);
+    *w->link = w->next;
+    if (w->next)
+        w->next->link = w->link;
+    w->job = NULL;
+    list_remove(&w->progress);
+}
+
 void jobs_unwatch(struct watch *w)
 {
     struct job *job = w->job;
 
     if (!job)
         return;
-    for (struct watch **at = &job->watches; *at; at = &(*at)->next)
-        if (*at == w) {
-            *at = w->next;
-            break;
-        }
-    watch_late(w, false);
-    w->job = NULL;
-    list_remove(&w->progress);
+    bool waited = output_waits_for(job, w);
+    job_remove_watch(w);
     if (job_final(job)) {
-        job_settle(job);
+        job_settle_one(job, NULL);
         return;
     }
     bool cut = w->owner && job->flags & JOB_MORE_INPUT && !(job->more && job->more->input_last);
@@ -752,7 +768,8 @@ void jobs_unwatch(struct watch *w)
     }
     if (w->owner && job->state == JOB_RUNNING)
         domain_forget_opens(job);
-    output_pump(job);
+    if (waited)
+        output_moved(job);
 }
 
 void jobs_output_ready(struct watch *w)
@@ -761,9 +778,12 @@ void jobs_output_ready(struct watch *w)
 
     if (!job)
         return;
-    output_pump(job);
+    bool waited = output_waits_for(job, w);
+    output_give(job, w);
+    if (waited)
+        output_moved(job);
     if (job_final(job))
-        job_settle(job);
+        job_settle_one(job, w);
 }
 
 int jobs_info(struct jobs *jobs, const uint8_t id[16], uint32_t uid,
@@ -813,6 +833,7 @@ bool jobs_poll(struct jobs *jobs)
     if (jobs->untimed)
         jobs_rearm(jobs);
     after_turn(jobs);
+    output_turn(jobs);
     batches_turn(jobs);
     gates_turn(jobs);
     places_turn(jobs);
@@ -834,7 +855,7 @@ bool jobs_poll(struct jobs *jobs)
 
 bool jobs_asleep(struct jobs *jobs)
 {
-    if (jobs->untimed || jobs->gates_due || jobs->places_due || !list_empty(&jobs->after_due) || !list_empty(&jobs->batches_due) ||
+    if (jobs->untimed || jobs->gates_due || jobs->places_due || !list_empty(&jobs->after_due) || !list_empty(&jobs->batches_due) || !list_empty(&jobs->moved) ||
         (jobs->store && store_posted(jobs->store)))
         return false;
     list_for_each(l, &jobs->domains)

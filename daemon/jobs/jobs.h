@@ -201,7 +201,7 @@ struct watch_ops;
 struct watch {
     const struct watch_ops *ops;
     struct job *job;    /* NULL: none (yet, or any more) */
-    struct watch *next; /* of the job's */
+    struct watch *next, **link; /* of the job's; what points to this one */
     struct list progress;
     uint64_t offset;     /* of the next output byte that it wants */
     bool owner;          /* its end cancels a job that is not detached */

@@ -177,6 +177,35 @@ static void drop_read(struct job *job)
     buffer_drop(&job->more->output, least - base(job));
 }
 
+void output_give(struct job *job, struct watch *w)
+{
+    struct job_more *m = job->more;
+
+    if (!m || job_withheld(job))
+        return;
+    w->offset = MAX(w->offset, base(job));
+    offer(job, w, buffer_data(&m->output) + (w->offset - base(job)), m->received - w->offset);
+}
+
+bool output_waits_for(const struct job *job, const struct watch *w)
+{
+    return job->more && (buffered(job) || !list_empty(&job->more->held)) && w->offset <= base(job);
+}
+
+void output_moved(struct job *job)
+{
+    if (!job->watches || !job->watches->next)
+        output_pump(job);
+    else if (list_empty(&job->more->moved))
+        list_push_back(&job->domain->jobs->moved, &job->more->moved);
+}
+
+void output_turn(struct jobs *jobs)
+{
+    for (struct list *l; (l = list_pop_front(&jobs->moved));)
+        output_pump(container_of(l, struct job_more, moved)->job);
+}
+
 void output_pump(struct job *job)
 {
     struct job_more *m = job->more;

@@ -290,6 +290,7 @@ start_wsd --workers 2 --plugin-dir "$TEST_PLUGINS" || exit 1
 one writers_of_single_bytes "frames that come a byte at a time"
 one readers_of_single_bytes "readers of a byte at a time"
 one floods "floods of those who do not read: wsd reads no more of them"
+one followers "one who follows a job 100,000 times, and goes"
 one comings_and_goings "thousands of connections that vanish"
 stop_wsd
 # one that is told to stop is given time to hear of it: else the others of its executor go with it

@@ -383,6 +383,59 @@ static void comings_and_goings(void)
     hang_up(innocent);
 }
 
+/* CPU time of wsd's own threads so far. */
+static uint64_t cpu_of_wsd_usec(void)
+{
+    char path[64];
+    unsigned long long user = 0, kernel = 0;
+
+    snprintf(path, sizeof(path), "/proc/%d/stat", atoi(getenv("WSD_PID")));
+    FILE *f = fopen(path, "r");
+    int n = f ? fscanf(f, "%*d (%*[^)]) %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu", &user, &kernel) : 0;
+
+    if (n != 2)
+        fail("cannot see wsd's CPU time");
+    fclose(f);
+    return (user + kernel) * 1000000 / (uint64_t)sysconf(_SC_CLK_TCK);
+}
+
+/* One that follows the same job 100,000 times, and goes. The end of each costs the same, however many there are, and others are
+ * served between. The limit is 30 times what it takes, and a tenth of what it took when each cost a walk through all. */
+static void followers(void)
+{
+    enum { N = 100000, ROUNDS = 5 };
+    struct conn *innocent = open_conn(1 << 20);
+    struct msg m = job_of("echo", "x");
+    const char *scale = getenv("TIME_SCALE");
+    bool served = false;
+
+    m.submit.delay_usec = 3600ull * 1000000;
+    put(innocent, &m, 2, NULL, 0);
+    expect(innocent, FRAME_ACCEPTED, 2);
+    struct msg await = {.type = FRAME_AWAIT, .id = innocent->msg.id};
+    uint64_t before = cpu_of_wsd_usec();
+    for (int round = 0; round < ROUNDS && !served; round++) {
+        struct conn *c = open_conn(1 << 20);
+
+        for (uint32_t tag = 2; tag < N + 2; tag++)
+            put(c, &await, tag, NULL, 0);
+        (void)counter(c, "connections"); /* so they have been taken */
+        hang_up(c);
+        do
+            served |= counter(innocent, "connections_closing") > 0;
+        while (counter(innocent, "connections") > 1 || counter(innocent, "connections_closing") > 0);
+    }
+    if (!served)
+        fail("nobody is served while a connection's requests are closed");
+    uint64_t spent = cpu_of_wsd_usec() - before, most = 4000000;
+
+    if (scale)
+        most *= (uint64_t)atoi(scale);
+    if (spent > most)
+        fail("wsd spent %llu ms of CPU time", (unsigned long long)spent / 1000);
+    hang_up(innocent);
+}
+
 #define CASE(function) {#function, function}
 static const struct {
     const char *name;
@@ -390,6 +443,7 @@ static const struct {
 } cases[] = {
     CASE(writers_of_single_bytes), CASE(readers_of_single_bytes), CASE(results_that_nobody_reads),
     CASE(outputs_that_nobody_reads), CASE(questions_that_pile_up), CASE(floods), CASE(comings_and_goings),
+    CASE(followers),
 };
 
 int main(int argc, char **argv)
