@@ -34,7 +34,7 @@
 #define PAUSE_USEC     1000u   /* is looked after so often */
 #define PAUSE_MAX_USEC 100000u /* what its client asks besides should not wait for long; an array has thousands */
 #define CLOSES_A_TURN  4096u /* calls and items of arrays of connections that have gone: some 1 ms */
-#define FDS_SPARED     32      /* descriptors that connections leave free, for an executor to start */
+#define FDS_SPARED     (PEER_FDS_AT_ONCE + 32) /* descriptors that connections leave free: for one message, and for an executor to start */
 #define SCRATCH_SIZE   (FRAME_MAX + READ_SIZE)
 
 /* Where its user leaves too much unread, a connection that does read still goes on, a frame at a time. */
@@ -434,7 +434,7 @@ static void resume(struct peer *p)
 static ssize_t receive(struct peer *p, uint8_t *to, size_t size)
 {
     union {
-        char bytes[CMSG_SPACE(sizeof(int) * PEER_FDS)];
+        char bytes[CMSG_SPACE(sizeof(int) * PEER_FDS_AT_ONCE)];
         struct cmsghdr align;
     } control;
     struct iovec v = {.iov_base = to, .iov_len = size};
@@ -482,6 +482,7 @@ static bool read_once(struct peer *p, size_t most)
         return false;
     peer_mark(p);
     if (n <= 0) {
+        p->drained = n == 0;
         p->failed = true;
         return true;
     }
@@ -621,8 +622,10 @@ static void disconnect(struct peer *p)
         close_foreign(p->fds[i]);
     while (p->n_sending)
         drop_sending(p);
+    bool remote = p->remote;
     remote_close(p);
-    close_fd(p->fd);
+    /* what was not read may hold descriptors, whose last reference goes with the socket */
+    p->fd = remote || p->drained ? close_fd(p->fd) : close_foreign(p->fd);
     buffer_deinit(&p->in);
     buffer_deinit(&p->out);
     quota_output(p);
@@ -673,6 +676,12 @@ static bool go_on_closing(struct frontend *f)
     return !list_empty(&f->closing);
 }
 
+/* The highest that a connection may have. */
+static int connection_fds(int limit)
+{
+    return limit - MIN((int)FDS_SPARED, limit / 2);
+}
+
 int frontend_new(struct frontend **ret_frontend, const struct frontend_options *options)
 {
     struct frontend *f = calloc(1, sizeof(*f));
@@ -682,7 +691,7 @@ int frontend_new(struct frontend **ret_frontend, const struct frontend_options *
         return -ENOMEM;
     f->options = *options;
     f->n_rules = 1;
-    f->max_fd = getrlimit(RLIMIT_NOFILE, &l) == 0 ? (int)MIN(l.rlim_cur, (rlim_t)1 << 30) - FDS_SPARED : INT_MAX;
+    f->max_fd = getrlimit(RLIMIT_NOFILE, &l) == 0 ? connection_fds((int)MIN(l.rlim_cur, (rlim_t)1 << 30)) : INT_MAX;
     list_init(&f->peers);
     list_init(&f->closing);
     list_init(&f->dirty);

@@ -16,6 +16,7 @@
 #define PEER_OPENS 1024u /* OPEN sent and not answered */
 #define PEER_ARENAS 8u
 #define PEER_FDS 16u /* descriptors received and not yet claimed by their frames */
+#define PEER_FDS_AT_ONCE 253u /* SCM_MAX_FD: as many as come with one message, since the kernel would close those beyond on the loop */
 
 struct frontend {
     struct frontend_options options;
@@ -66,6 +67,7 @@ struct peer {
     struct remote_peer *remote; /* NULL: of this machine */
     bool greeted, reading, failed, listing;
     bool closed; /* in frontend->closing: nothing is sent */
+    bool drained; /* all that the client sent has been read, and no more can come */
     bool timed; /* half_timer runs */
     bool held; /* `in` begins with a frame that waits for room in `out`: nothing is read meanwhile */
     struct directory *directory;

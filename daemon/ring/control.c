@@ -14,8 +14,9 @@
 #include <sys/uio.h>
 
 #include "base/cleanup.h"
+#include "base/foreign.h"
 
-#define FDS_MAX 4 /* room for more than the one that is allowed, so that they can be closed */
+#define FDS_MAX 253 /* SCM_MAX_FD: as many as come with a packet, since the kernel would close those beyond here and now */
 
 int control_send(int socket, const struct control *c, int fd)
 {
@@ -57,7 +58,7 @@ static int take_descriptors(struct msghdr *m, bool *ret_more)
             if (first < 0) {
                 first = fd;
             } else {
-                close_fd(fd);
+                close_foreign(fd);
                 *ret_more = true;
             }
         }
@@ -89,7 +90,7 @@ int control_receive(int socket, struct control *ret, int *ret_fd)
     while (n < 0 && errno == EINTR);
     if (n < 0)
         return -errno;
-    _cleanup_(close_fdp) int fd = take_descriptors(&m, &more);
+    _cleanup_(close_foreignp) int fd = take_descriptors(&m, &more);
     if (n == 0)
         return -ECONNRESET;
     if (more || m.msg_flags & (MSG_TRUNC | MSG_CTRUNC) || !is_whole(&c, (size_t)n))

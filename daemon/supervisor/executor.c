@@ -231,7 +231,7 @@ struct executor *executor_free(struct executor *e)
     event_free_null(e->bell_event);
     event_free_null(e->control_event);
     event_free_null(e->control_write_event);
-    close_fd(e->control_fd);
+    close_foreign(e->control_fd); /* what it has sent, and nobody received, goes with it */
     if (e->front.up)
         front_deinit(&e->front);
     free(e);

@@ -277,7 +277,7 @@ descriptors_run_out() {
   wait_until grep -q "descriptors (LimitNOFILE" "$WORK/held.err" && wait_until wsctl submit fib 20
 }
 : >"$WSD_CONFIG"
-WSD_PREFIX=(prlimit --nofile=256:256)
+WSD_PREFIX=(prlimit --nofile=512:512)
 start_wsd --workers 2 || exit 1
 WSD_PREFIX=()
 check "connections leave descriptors for others, and say so" descriptors_run_out
@@ -291,6 +291,7 @@ one writers_of_single_bytes "frames that come a byte at a time"
 one readers_of_single_bytes "readers of a byte at a time"
 one floods "floods of those who do not read: wsd reads no more of them"
 one followers "one who follows a job 100,000 times, and goes"
+one descriptors_that_linger "descriptors whose last close waits: nobody else does"
 one comings_and_goings "thousands of connections that vanish"
 stop_wsd
 # one that is told to stop is given time to hear of it: else the others of its executor go with it

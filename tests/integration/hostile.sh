@@ -125,6 +125,18 @@ scribbled() {
 check "who writes to every descriptor hurts only himself" scribbled
 check "the executor that said nonsense is replaced" wait_until gone "$before"
 check "wsd goes on" expect_output 6765 wsctl submit fib 20
+lingers() {
+  background wsctl submit hostile:linger "$WORK/begin" "$WORK/end"
+  wait_until sh -c "'$WSCTL' --json list | grep '\"linger\"' | grep -q '\"running\"'" || return 1
+  # so that its own descriptors are closed before wsd looks
+  stop_process "$WSD_PID"
+  : >"$WORK/begin"
+  wait_until test -e "$WORK/end"
+  kill -CONT "$WSD_PID"
+  wait_until gone "$BACKGROUND_PID" # its executor is replaced for its nonsense
+  expect_output 6765 timeout 60 wsctl submit fib 20
+}
+check "wsd waits for no socket that an executor sent" lingers
 client_told() {
   wait_for_exit "$client"
   [ $? = 125 ]

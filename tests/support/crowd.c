@@ -5,6 +5,8 @@
  *
  *     crowd CASE        WSD_SOCKET: where; WSD_PID: of that wsd, whose memory is looked at */
 #include <errno.h>
+#include <netinet/in.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -436,6 +438,72 @@ static void followers(void)
     hang_up(innocent);
 }
 
+/* A socket that its last close waits for: what was sent is not read, and it lingers for longer than this test waits. */
+static int lingering(void)
+{
+    const struct linger l = {.l_onoff = 1, .l_linger = 300};
+    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof(a);
+    int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    static const char junk[65536];
+
+    if (bind(listener, (struct sockaddr *)&a, size) < 0 || listen(listener, 1) < 0 ||
+        getsockname(listener, (struct sockaddr *)&a, &size) < 0 || connect(fd, (struct sockaddr *)&a, size) < 0 ||
+        setsockopt(fd, SOL_SOCKET, SO_LINGER, &l, sizeof(l)) < 0)
+        fail("no socket that lingers: %s", strerror(errno));
+    /* the other end is left in the listener's queue, and open */
+    while (send(fd, junk, sizeof(junk), MSG_DONTWAIT) > 0)
+        ;
+    return fd;
+}
+
+/* The bytes, and n descriptors with them, of which no process but wsd has one afterwards. */
+static void give_lingering(struct conn *c, const void *bytes, size_t size, uint32_t n)
+{
+    union {
+        char bytes[CMSG_SPACE(sizeof(int) * 253)];
+        struct cmsghdr align;
+    } control = {.bytes = {0}};
+    struct iovec v = {.iov_base = (void *)(uintptr_t)bytes, .iov_len = size};
+    struct msghdr h = {.msg_iov = &v, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = CMSG_SPACE(sizeof(int) * n)};
+    int fds[253];
+
+    for (uint32_t i = 0; i < n; i++)
+        fds[i] = lingering();
+    control.align.cmsg_level = SOL_SOCKET;
+    control.align.cmsg_type = SCM_RIGHTS;
+    control.align.cmsg_len = CMSG_LEN(sizeof(int) * n);
+    memcpy(CMSG_DATA(&control.align), fds, sizeof(int) * n);
+    if (sendmsg(c->fd, &h, MSG_NOSIGNAL) < 0)
+        fail("sendmsg: %s", strerror(errno));
+    /* the last reference is to be wsd's; while another process has one, no close of it waits */
+    for (uint32_t i = 0; i < n; i++)
+        close(fds[i]);
+}
+
+/* wsd closes what a stranger has opened where nobody waits for it, whichever way it came. */
+static void descriptors_that_linger(void)
+{
+    struct conn *innocent = open_conn(1 << 20);
+    pid_t wsd = atoi(getenv("WSD_PID"));
+
+    innocent_jobs(innocent, 1);
+    for (uint32_t n = 1; n <= 40; n += 13) {
+        struct conn *c = open_conn(0);
+
+        /* it reads up to the first descriptor, which ends the connection: the rest is in the socket that it closes then */
+        kill(wsd, SIGSTOP);
+        for (int i = 0; i < 3; i++)
+            give_lingering(c, "x", 1, n);
+        kill(wsd, SIGCONT);
+        innocent_jobs(innocent, 10);
+        hang_up(c);
+        innocent_jobs(innocent, 10);
+    }
+    wait_for_counter(innocent, "connections", 1);
+    hang_up(innocent);
+}
+
 #define CASE(function) {#function, function}
 static const struct {
     const char *name;
@@ -443,7 +511,7 @@ static const struct {
 } cases[] = {
     CASE(writers_of_single_bytes), CASE(readers_of_single_bytes), CASE(results_that_nobody_reads),
     CASE(outputs_that_nobody_reads), CASE(questions_that_pile_up), CASE(floods), CASE(comings_and_goings),
-    CASE(followers),
+    CASE(followers), CASE(descriptors_that_linger),
 };
 
 int main(int argc, char **argv)

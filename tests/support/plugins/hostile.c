@@ -5,6 +5,7 @@
 #include <asm/sockios.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <signal.h>
 #include <spawn.h>
@@ -33,6 +34,8 @@
 #define PIECE   (64u * 1024)
 #define EAT     (1u << 20)
 #define HUNT    (1u << 30) /* bytes of a mapping */
+
+static char piece[PIECE]; /* what is looked at, copied by the kernel: that does not fault */
 
 static void tell(struct wsd_job *job, const char *name, long r)
 {
@@ -302,7 +305,66 @@ static int scribble(struct wsd_job *job, struct wsd_worker *self)
     return wsd_job_print(job, "%d took it\n", n) < 0;
 }
 
-static char piece[PIECE]; /* what is looked at, copied by the kernel: that does not fault */
+/* The executor's control socket, by which it speaks to wsd. */
+static int control_socket(void)
+{
+    struct sockaddr_storage a;
+    socklen_t size;
+
+    for (int fd = 3; fd < FDS_MAX; fd++) {
+        int type = 0;
+
+        size = sizeof(type);
+        if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) < 0 || type != SOCK_SEQPACKET)
+            continue;
+        size = sizeof(a);
+        if (getpeername(fd, (struct sockaddr *)&a, &size) == 0 && a.ss_family == AF_UNIX)
+            return fd;
+    }
+    return -1;
+}
+
+/* BEGIN END: when the file BEGIN is there, sends wsd two sockets whose last close waits for five minutes, keeps neither, and makes END. */
+static int linger(struct wsd_job *job, struct wsd_worker *self)
+{
+    const struct linger l = {.l_onoff = 1, .l_linger = 300};
+    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof(a);
+    union {
+        char bytes[CMSG_SPACE(2 * sizeof(int))];
+        struct cmsghdr align;
+    } control = {.bytes = {0}};
+    struct iovec v = {.iov_base = (char[]){"nonsense"}, .iov_len = 8};
+    struct msghdr h = {.msg_iov = &v, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof(control.bytes)};
+    int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), to = control_socket(), fds[2];
+
+    if (job->argc != 3)
+        return wsd_job_fail(job, 2, "BEGIN END");
+    if (to < 0 || bind(listener, (struct sockaddr *)&a, size) < 0 || listen(listener, 2) < 0 ||
+        getsockname(listener, (struct sockaddr *)&a, &size) < 0)
+        return wsd_job_fail(job, 1, "no sockets: %s", strerror(errno));
+    for (int i = 0; i < 2; i++) {
+        fds[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        if (connect(fds[i], (struct sockaddr *)&a, size) < 0 || setsockopt(fds[i], SOL_SOCKET, SO_LINGER, &l, sizeof(l)) < 0)
+            return wsd_job_fail(job, 1, "connect: %s", strerror(errno));
+        while (send(fds[i], piece, sizeof(piece), MSG_DONTWAIT) > 0)
+            ;
+    }
+    control.align.cmsg_level = SOL_SOCKET;
+    control.align.cmsg_type = SCM_RIGHTS;
+    control.align.cmsg_len = CMSG_LEN(2 * sizeof(int));
+    memcpy(CMSG_DATA(&control.align), fds, sizeof(fds));
+    while (access(job->argv[1], F_OK) < 0)
+        usleep(1000);
+    if (sendmsg(to, &h, MSG_NOSIGNAL) < 0)
+        return wsd_job_fail(job, 1, "sendmsg: %s", strerror(errno));
+    close(fds[0]);
+    close(fds[1]);
+    close(open(job->argv[2], O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+    for (;;)
+        pause(); /* the listener stays open until wsd ends this process */
+}
+
 
 /* How often backwards, read from its end, is there. */
 static unsigned count(const char *data, size_t size, const char *backwards)
@@ -412,6 +474,7 @@ static const struct wsd_function functions[] = {
     {.name = "files", .help = "DIRECTORY SOCKET: writes, starts, connects", .run = files},
     {.name = "fds", .help = "lists descriptors", .run = fds},
     {.name = "scribble", .help = "writes to every descriptor", .run = scribble},
+    {.name = "linger", .help = "BEGIN END: sends wsd sockets whose close waits", .run = linger},
     {.name = "hunt", .help = "SDRAWKCAB: looks for a word in memory", .run = hunt},
     {.name = "eat", .help = "takes all memory, and gives it back", .run = eat},
     {.name = "gorge", .help = "takes all memory, and trusts malloc()", .run = gorge},

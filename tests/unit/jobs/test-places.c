@@ -351,6 +351,7 @@ START_TEST(nobody_sleeps_over_what_is_due)
 {
     list_init(&jobs.after_due);
     list_init(&jobs.batches_due);
+    list_init(&jobs.moved);
     ck_assert(jobs_asleep(&jobs));
     jobs.places_due = true;
     ck_assert(!jobs_asleep(&jobs));

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <stddef.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -32,12 +33,13 @@ static int n_descriptors(void)
     return n;
 }
 
-/* Sends size bytes with n_fds copies of descriptor 0. */
+/* Sends size bytes with n_fds copies of a memory file, which close_foreign() closes at once. */
 static void send_raw(const void *data, size_t size, int n_fds)
 {
-    char room[CMSG_SPACE(16 * sizeof(int))] __attribute__((aligned(8))) = {0};
+    char room[CMSG_SPACE(253 * sizeof(int))] __attribute__((aligned(8))) = {0};
     struct iovec iov = {.iov_base = (void *)(uintptr_t)data, .iov_len = size};
     struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
+    int memory = memfd_create("test", MFD_CLOEXEC);
 
     if (n_fds) {
         m.msg_control = room;
@@ -45,9 +47,12 @@ static void send_raw(const void *data, size_t size, int n_fds)
         struct cmsghdr *h = CMSG_FIRSTHDR(&m);
         h->cmsg_level = SOL_SOCKET;
         h->cmsg_type = SCM_RIGHTS;
-        h->cmsg_len = CMSG_LEN((size_t)n_fds * sizeof(int)); /* all zero: descriptor 0 */
+        h->cmsg_len = CMSG_LEN((size_t)n_fds * sizeof(int));
+        for (int i = 0; i < n_fds; i++)
+            memcpy(CMSG_DATA(h) + (size_t)i * sizeof(int), &memory, sizeof(int));
     }
     ck_assert_int_eq(sendmsg(theirs, &m, 0), (ssize_t)size);
+    close(memory);
 }
 
 static int receive_bad(void)
@@ -160,6 +165,8 @@ START_TEST(descriptors_of_malformed_packets_are_closed)
     send_raw(&c, CONTROL_HEADER, 2);
     ck_assert_int_eq(receive_bad(), -EBADMSG);
     send_raw(&c, CONTROL_HEADER, 16);
+    ck_assert_int_eq(receive_bad(), -EBADMSG);
+    send_raw(&c, CONTROL_HEADER, 253); /* as many as the kernel lets pass */
     ck_assert_int_eq(receive_bad(), -EBADMSG);
     send_raw(&c, CONTROL_HEADER - 1, 1);
     ck_assert_int_eq(receive_bad(), -EBADMSG);
