@@ -53,7 +53,9 @@ static void begin(struct peer *p, uint32_t tag, enum call_kind kind, const struc
 
     if (!c)
         return;
-    if (p->listing || jobs_select(p->frontend->options.jobs, p->uid, kind == CALL_CANCEL ? access_cancels(p) : access_sees(p), filter, &c->selection) < 0) {
+    bool cancels = kind == CALL_CANCEL;
+    uint32_t reach = cancels ? access_cancels(p) : access_sees(p);
+    if (p->listing || jobs_select(p->frontend->options.jobs, p->uid, reach, filter, cancels, &c->selection) < 0) {
         peer_error(p, tag, 75, p->listing ? "another LIST of this connection is under way" : "out of memory");
         call_free(c);
         return;

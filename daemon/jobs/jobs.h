@@ -378,15 +378,17 @@ enum jobs_selected {
     JOBS_SELECTED_END = 2,
 };
 
-/* For this user, among the jobs of the user `reach`; 0: of all. The filter is copied. 0 or -ENOMEM. */
-int jobs_select(struct jobs *jobs, uint32_t uid, uint32_t reach, const struct jobs_filter *filter, struct selection **ret_selection);
-/* The next job, oldest first; each look costs one of *looks. An enum jobs_selected; -EDQUOT: the selections of this user are too
+/* For this user, among the jobs of the user `reach`; 0: of all. The filter is copied. newest_first: for what ends them, since an end
+ * may end newer ones; else the oldest comes first. 0 or -ENOMEM. */
+int jobs_select(struct jobs *jobs, uint32_t uid, uint32_t reach, const struct jobs_filter *filter, bool newest_first,
+                struct selection **ret_selection);
+/* The next job; each look costs one of *looks. An enum jobs_selected; -EDQUOT: the selections of this user are too
  * large together; -ENOMEM. */
 int jobs_select_next(struct selection *s, uint32_t *looks, uint8_t ret_id[16]);
 /* What is known of it, where it is still there and still matches. */
 void jobs_select_info(struct selection *s, const uint8_t id[16],
                       void (*each)(const struct job_info *info, void *userdata), void *userdata);
-/* Cancels it, where it still matches: true. */
+/* True: this order is what cancels it. False: it has ended, matches no more, or is being cancelled by another order. */
 bool jobs_select_cancel(struct selection *s, const uint8_t id[16]);
 /* NULL is fine; returns NULL. Says once in the log what was cancelled of other users. */
 struct selection *jobs_select_free(struct selection *s);

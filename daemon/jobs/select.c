@@ -4,6 +4,8 @@
  * Owns the ids that were found, charged to who asks. [loop]
  * The table is walked a piece a turn, while jobs come and go. What is found is sorted in runs of a bounded length, and the runs are
  * merged as the ids are taken; so no step takes longer because there are more jobs.
+ * A list goes from the oldest job to the newest. An order to cancel goes the other way: the end of a job takes newer ones with it
+ * (those behind it in its batch, those that wait for it), and what ends so would not be counted with the order.
  * Keeps: whoever is there all the time and matches is found once; an id is no promise: each is looked at anew when it is taken.
  * Does not send anything. */
 #include <errno.h>
@@ -17,7 +19,13 @@
 
 #define RUN 1024u /* ids that are sorted at once */
 
-typedef uint8_t job_id[16];
+/* An id in the order in which jobs came: the time in it, then its number. */
+struct place {
+    uint64_t time; /* and bits of chance */
+    uint64_t number; /* since the start of this wsd */
+};
+
+#define CHANCE_BITS 6 /* of an id's first half, see id_make() */
 
 struct run {
     size_t at, end;
@@ -33,15 +41,18 @@ struct selection {
     uint64_t after_usec, before_usec; /* CLOCK_REALTIME; 0: any */
     size_t cursor;
     bool begun, gathered;
-    job_id *ids;
+    struct place *ids;
     size_t n, room, n_sorted;
-    struct run *runs; /* a heap: the run with the oldest id is the first */
+    bool newest_first;
+    struct run *runs; /* a heap: the run with the id that is taken next is the first */
     size_t n_runs, runs_room;
-    size_t n_skip;    /* older than the limit lets through */
+    size_t n_skip;    /* older than the limit lets through, where the oldest comes first */
+    size_t n_more;    /* that the limit lets through, where the newest comes first */
     uint64_t n_of_others; /* cancelled */
 };
 
-int jobs_select(struct jobs *jobs, uint32_t uid, uint32_t reach, const struct jobs_filter *filter, struct selection **ret_selection)
+int jobs_select(struct jobs *jobs, uint32_t uid, uint32_t reach, const struct jobs_filter *filter, bool newest_first,
+                struct selection **ret_selection)
 {
     struct selection *s = calloc(1, sizeof(*s));
     uint64_t now = clock_realtime_usec();
@@ -57,6 +68,8 @@ int jobs_select(struct jobs *jobs, uint32_t uid, uint32_t reach, const struct jo
         jobs_select_free(s);
         return -ENOMEM;
     }
+    s->newest_first = newest_first;
+    s->n_more = SIZE_MAX;
     s->filter = *filter;
     s->filter.plugin = s->plugin;
     s->filter.function = s->function;
@@ -116,16 +129,43 @@ static bool matches(const struct selection *s, const struct job *job)
            (!f->states || f->states & 1u << job_told_state(job));
 }
 
-static int by_age(const void *a, const void *b)
+static struct place place_of(const struct selection *s, const uint8_t id[16])
 {
-    return memcmp(a, b, sizeof(job_id));
+    struct place p = {.time = job_id_half(id)};
+
+    memcpy(&p.number, id + 8, sizeof(p.number));
+    p.number = le64toh(p.number) - s->jobs->seed[0];
+    return p;
+}
+
+static void id_at(const struct selection *s, const struct place *p, uint8_t ret_id[16])
+{
+    uint64_t time = htobe64(p->time), number = htole64(p->number + s->jobs->seed[0]);
+
+    memcpy(ret_id, &time, sizeof(time));
+    memcpy(ret_id + 8, &number, sizeof(number));
+}
+
+static int oldest_first(const void *a, const void *b)
+{
+    const struct place *x = a, *y = b;
+    uint64_t tx = x->time >> CHANCE_BITS, ty = y->time >> CHANCE_BITS;
+
+    return tx != ty ? (tx > ty) - (tx < ty) : (x->number > y->number) - (x->number < y->number);
+}
+
+static int newest_first(const void *a, const void *b)
+{
+    return oldest_first(b, a);
 }
 
 /* --- the heap of runs ------------------------------------------------------------------------------------------------ */
 
-static bool is_older(const struct selection *s, size_t a, size_t b)
+static bool is_before(const struct selection *s, size_t a, size_t b)
 {
-    return by_age(s->ids[s->runs[a].at], s->ids[s->runs[b].at]) < 0;
+    int r = oldest_first(&s->ids[s->runs[a].at], &s->ids[s->runs[b].at]);
+
+    return s->newest_first ? r > 0 : r < 0;
 }
 
 static void swap(struct selection *s, size_t a, size_t b)
@@ -139,9 +179,9 @@ static void swap(struct selection *s, size_t a, size_t b)
 static void sift_down(struct selection *s)
 {
     for (size_t i = 0, child; (child = 2 * i + 1) < s->n_runs; i = child) {
-        if (child + 1 < s->n_runs && is_older(s, child + 1, child))
+        if (child + 1 < s->n_runs && is_before(s, child + 1, child))
             child++;
-        if (is_older(s, i, child))
+        if (is_before(s, i, child))
             return;
         swap(s, i, child);
     }
@@ -161,19 +201,19 @@ static int end_run(struct selection *s)
         s->runs = runs;
         s->runs_room = room;
     }
-    qsort(s->ids + s->n_sorted, s->n - s->n_sorted, sizeof(*s->ids), by_age);
+    qsort(s->ids + s->n_sorted, s->n - s->n_sorted, sizeof(*s->ids), s->newest_first ? newest_first : oldest_first);
     s->runs[s->n_runs] = (struct run){.at = s->n_sorted, .end = s->n};
-    for (size_t i = s->n_runs++; i > 0 && is_older(s, i, (i - 1) / 2); i = (i - 1) / 2)
+    for (size_t i = s->n_runs++; i > 0 && is_before(s, i, (i - 1) / 2); i = (i - 1) / 2)
         swap(s, i, (i - 1) / 2);
     s->n_sorted = s->n;
     return 0;
 }
 
-static void take_oldest(struct selection *s, uint8_t ret_id[16])
+static void take_first(struct selection *s, uint8_t ret_id[16])
 {
     struct run *first = &s->runs[0];
 
-    memcpy(ret_id, s->ids[first->at++], sizeof(job_id));
+    id_at(s, &s->ids[first->at++], ret_id);
     if (first->at == first->end)
         *first = s->runs[--s->n_runs];
     sift_down(s);
@@ -185,7 +225,7 @@ static int add(struct selection *s, const struct job *job)
 {
     if (s->n == s->room) {
         size_t room = s->room ? s->room * 2 : 64;
-        job_id *ids;
+        struct place *ids;
 
         if (s->asker->n_selected + (room - s->room) > JOBS_SELECTED)
             return -EDQUOT;
@@ -195,7 +235,7 @@ static int add(struct selection *s, const struct job *job)
         s->ids = ids;
         hold(s, room);
     }
-    memcpy(s->ids[s->n++], job->id, sizeof(job_id));
+    s->ids[s->n++] = place_of(s, job->id);
     return s->n - s->n_sorted >= RUN ? end_run(s) : 0;
 }
 
@@ -220,7 +260,9 @@ static int gather(struct selection *s, uint32_t *looks)
             return r;
     }
     s->gathered = true;
-    if (s->filter.limit && s->n > s->filter.limit)
+    if (s->filter.limit && s->newest_first)
+        s->n_more = s->filter.limit;
+    else if (s->filter.limit && s->n > s->filter.limit)
         s->n_skip = s->n - s->filter.limit;
     return end_run(s);
 }
@@ -231,13 +273,15 @@ int jobs_select_next(struct selection *s, uint32_t *looks, uint8_t ret_id[16])
 
     if (r != 0)
         return r;
-    for (; s->n_runs > 0; s->n_skip--) {
+    for (; s->n_runs > 0 && s->n_more > 0; s->n_skip--) {
         if (*looks == 0)
             return JOBS_SELECTED_LATER;
         --*looks;
-        take_oldest(s, ret_id);
-        if (s->n_skip == 0)
-            return JOBS_SELECTED_ONE;
+        take_first(s, ret_id);
+        if (s->n_skip > 0)
+            continue;
+        s->n_more--;
+        return JOBS_SELECTED_ONE;
     }
     return JOBS_SELECTED_END;
 }
@@ -263,13 +307,23 @@ void jobs_select_info(struct selection *s, const uint8_t id[16],
     each(&info, userdata);
 }
 
+/* A cancel of it is on its way. */
+static bool is_stopping(const struct job *job)
+{
+    return job->more && job->more->stop == STOP_CANCEL;
+}
+
 bool jobs_select_cancel(struct selection *s, const uint8_t id[16])
 {
     struct job *job = still(s, id);
 
-    if (!job || job_final(job))
+    if (!job || job_final(job) || is_stopping(job)) /* it has ended, or another order has it */
         return false;
-    s->n_of_others += job->user != s->asker;
+    bool of_other = job->user != s->asker;
     job_stop(job, STOP_CANCEL);
+    job = job_find(s->jobs, id, s->reach);
+    if (job && !job_final(job) && !is_stopping(job)) /* it was too late: its end was on its way */
+        return false;
+    s->n_of_others += of_other;
     return true;
 }

@@ -8,6 +8,13 @@ ids() { # ARGUMENT...: of `wsctl list`
   wsctl --json list "$@" | python3 -c 'import json, sys; [print(json.loads(line)["id"]) for line in sys.stdin]'
 }
 
+oldest_first() { # ids, by the time in them, then by their number
+  python3 -c '
+import sys
+key = lambda i: (int(i[:16], 16) >> 6, int.from_bytes(bytes.fromhex(i[16:32]), "little"))
+sys.stdout.writelines(sorted(sys.stdin, key=key))'
+}
+
 same() { # WANTED GOT
   [ "$1" = "$2" ] && return 0
   printf 'wanted:\n%s\ngot:\n%s\n' "$1" "$2"
@@ -186,7 +193,7 @@ many() {
   local id
   wsctl pause fib && "$BUILD/tests/support/many" "$N" || return 1
   id=$(wsctl submit --detach spin) || return 1
-  same "$N" "$(ids --plugin fib | wc -l)" && same "$(ids | sort)" "$(ids)" && same "$id" "$(ids --plugin spin)" &&
+  same "$N" "$(ids --plugin fib | wc -l)" && same "$(ids | oldest_first)" "$(ids)" && same "$id" "$(ids --plugin spin)" &&
     same "$(ids | tail -n 5000)" "$(ids -n 5000)" && same "cancelled $N jobs" "$(wsctl cancel --plugin fib)" &&
     same "$id" "$(ids --state running,queued)" && wsctl cancel "$id"
 }
