@@ -479,7 +479,13 @@ static void wall_of(int64_t local, int usec, int ret[N_FIELDS])
 
 int calendar_next(const struct calendar *c, uint64_t after_usec, uint64_t *ret_usec)
 {
+    return calendar_next_run(c, after_usec, 0, ret_usec);
+}
+
+int calendar_next_run(const struct calendar *c, uint64_t after_usec, uint64_t ran_usec, uint64_t *ret_usec)
+{
     uint64_t from = after_usec < UINT64_MAX ? after_usec + 1 : after_usec;
+    int64_t ran = (int64_t)(ran_usec / SECOND);
     int at[N_FIELDS];
 
     if (from / SECOND > (uint64_t)INT32_MAX * 4)
@@ -487,9 +493,15 @@ int calendar_next(const struct calendar *c, uint64_t after_usec, uint64_t *ret_u
     wall_of(zone_local(c->zone, (int64_t)(from / SECOND)), (int)(from % SECOND), at);
     while (find(c, at)) {
         int64_t local = date_days(at[YEAR], at[MONTH], at[DATE]) * DAY + at[HOUR] * 3600 + at[MINUTES] * 60 + at[USEC] / SECOND;
-        int64_t times[2], next;
+        int64_t times[2] = {0, 0}, next;
         int n = zone_find(c->zone, local, times, &next);
 
+        uint64_t first = (uint64_t)times[0] * SECOND + (uint64_t)(at[USEC] % SECOND);
+        if (n == 2 && first <= after_usec && first <= ran_usec && times[1] > ran && zone_local(c->zone, ran) >= local) {
+            wall_of(zone_local(c->zone, ran), (int)(ran_usec % SECOND), at);
+            at[USEC]++;
+            continue;
+        }
         for (int i = 0; i < n; i++) {
             uint64_t t = (uint64_t)times[i] * SECOND + (uint64_t)(at[USEC] % SECOND);
 

@@ -24,3 +24,6 @@ int calendar_parse(struct calendar **ret_calendar, const char *text);
 struct calendar *calendar_free(struct calendar *c);
 /* The first time after that one (microseconds since the epoch). 0 or -ENOENT: it never comes. */
 int calendar_next(const struct calendar *c, uint64_t after_usec, uint64_t *ret_usec);
+/* The same, where the last run was at ran_usec, not after after_usec. A local time that comes twice, since a clock is turned back, is
+ * over with its first coming: it and those before it are passed over where the last run was then. */
+int calendar_next_run(const struct calendar *c, uint64_t after_usec, uint64_t ran_usec, uint64_t *ret_usec);

@@ -251,7 +251,8 @@ static bool arm(struct schedule *s)
 
     if (s->jobs->draining || s->pending || s->removed || (s->configured && !s->claimed))
         return false;
-    if (calendar_next(s->calendar, again ? s->base_usec : now, &next) == 0)
+    uint64_t after = again ? s->base_usec : now, ran = s->base_usec <= after ? s->base_usec : 0;
+    if (calendar_next_run(s->calendar, after, ran, &next) == 0)
         due_set(&s->due, &s->jobs->wall, next);
     else
         due_cancel(&s->due);

@@ -15,10 +15,13 @@ clocks() { # REALTIME BOOTTIME: seconds ahead of the real ones
   python3 -c 'import struct, sys; open(sys.argv[1], "r+b").write(struct.pack("<qq", int(sys.argv[2]), int(sys.argv[3])))' "$WORK/clocks" "$1" "$2"
 }
 head -c 16 /dev/zero >"$WORK/clocks"
-background env LD_PRELOAD="$BUILD/tests/support/clocks.so" CLOCKS_FILE="$WORK/clocks" "$WSD" --socket "$WSD_SOCKET" --config "$WSD_CONFIG" \
-  --executor "$EXECUTOR" --plugin-dir "$PLUGINS" --plugin-dir "$TEST_PLUGINS" --workers 2 --state-dir "$WORK/store" >"$WORK/log" 2>&1 </dev/null
-WSD_PID=$BACKGROUND_PID
-wait_until answers "$WSD_PID" "$WSD_SOCKET" || exit 1
+start() {
+  background env LD_PRELOAD="$BUILD/tests/support/clocks.so" CLOCKS_FILE="$WORK/clocks" "$WSD" --socket "$WSD_SOCKET" --config "$WSD_CONFIG" \
+    --executor "$EXECUTOR" --plugin-dir "$PLUGINS" --plugin-dir "$TEST_PLUGINS" --workers 2 --state-dir "$WORK/store" >>"$WORK/log" 2>&1 </dev/null
+  WSD_PID=$BACKGROUND_PID
+  wait_until answers "$WSD_PID" "$WSD_SOCKET"
+}
+start || exit 1
 
 state() { # ID STATE
   wsctl --json status "$1" | grep -q "\"state\":\"$2\""
@@ -96,12 +99,31 @@ a_little_back() { # a run does not come again where the clock is put right by se
   wait_until sh -c "[ \$(wsctl --json schedule list | sed 's/.*\"runs\":\([0-9]*\).*/\1/') -gt $runs ]" && wsctl schedule remove often
 }
 
+repeated() { # 02:30 comes at 00:30 and at 01:30 of UTC, and runs at the first: not again where the clock is set, or wsd starts anew
+  local first after
+  first=$(date -u +%s --date='2027-10-31T00:30:00Z') && after=$(date -u +%s --date='2027-11-01T01:30:00Z') || return 1
+  clocks $((first - 2 - $(date +%s))) 0
+  wsctl schedule add night --on '02:30 Europe/Berlin' fib 5 && wait_until eval '[ "$(runs night)" = 1 ]' || return 1
+  [ "$(next night)" = "$after" ] || { next night; return 1; }
+  clocks $((first + 1800 + 600 - $(date +%s))) 0
+  wait_until eval '[ "$(next night)" = '"$after"' ]' || { next night; return 1; }
+  wsctl ping >/dev/null && [ "$(next night)" = "$after" ] || { next night; return 1; }
+  kill -TERM "$WSD_PID" && wait_for_exit "$WSD_PID" && start || return 1
+  [ "$(next night)" = "$after" ] && [ "$(runs night)" = 1 ] || { wsctl --json schedule list; return 1; }
+  clocks $((first + 3600 + 5 - $(date +%s))) 0
+  wsctl schedule add later --on '*:*:*' fib 5 && wait_until eval '[ "$(runs later)" -gt 1 ]' || return 1
+  [ "$(runs night)" = 1 ] || { wsctl --json schedule list; return 1; }
+  clocks 0 0
+  wsctl schedule remove later && wsctl schedule remove night
+}
+
 check "the clock is set forward: a time comes, a span does not" forward
 check "back: a time comes later, a span does not" back
 check "the machine has slept: both come" slept
 check "set back, a schedule has its next time by the new clock" schedule_back
 check "set forward over many of its times, it runs once" schedule_forward
 check "set back a little, no run comes twice" a_little_back
+check "in the night when a clock is turned back, a time that has run does not run again" repeated
 kill -TERM "$WSD_PID"
 check "wsd ends in order" wait_for_exit "$WSD_PID"
 clean_log "$WORK/log"

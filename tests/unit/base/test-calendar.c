@@ -337,6 +337,38 @@ START_TEST(an_hour_that_comes_twice_counts_once)
 }
 END_TEST
 
+static uint64_t next_run(const char *text, uint64_t after_usec, uint64_t ran_usec)
+{
+    struct calendar *c;
+    uint64_t t;
+
+    setenv("TZ", "Europe/Berlin", 1);
+    ck_assert_int_eq(calendar_parse(&c, text), 0);
+    ck_assert_int_eq(calendar_next_run(c, after_usec, ran_usec, &t), 0);
+    calendar_free(c);
+    return t;
+}
+
+#define AT(seconds) ((seconds) * UINT64_C(1000000))
+
+START_TEST(what_ran_before_the_clock_went_back_does_not_run_again)
+{
+    /* 02:30 came at 1792888200 for the first time, and at 1792891800 for the second; 02:00 came again at 1792890000 */
+    ck_assert_uint_eq(next_run("02:30", AT(1792890000), AT(1792888200)), AT(1792978200u)); /* the day after */
+    ck_assert_uint_eq(next_run("02:30", AT(1792888200), AT(1792888200)), AT(1792978200u));
+    ck_assert_uint_eq(next_run("02:30", AT(1792890000), AT(1792801800)), AT(1792891800u)); /* ran the day before */
+    ck_assert_uint_eq(next_run("02:30", AT(1792890000), 0), AT(1792891800u));
+    ck_assert_uint_eq(next_run("02:30", AT(1792890000), AT(1792886500)), AT(1792891800u)); /* it last ran at 02:01:40 */
+    ck_assert_uint_eq(next_run("02:20,30", AT(1792890000), AT(1792887600)), AT(1792891800u)); /* 02:20 did, 02:30 did not */
+    ck_assert_uint_eq(next_run("*:0/10", AT(1792890600), AT(1792890600)), AT(1792891200u)); /* begun in the second hour */
+    ck_assert_uint_eq(next_run("*:0/10", AT(1792890000), AT(1792889400)), AT(1792893600u)); /* 02:50 is followed by 03:00 */
+    ck_assert_uint_eq(next_run("*:*:0/0.25", AT(1792888200) + 250000, AT(1792888200) + 250000), AT(1792888200) + 500000u);
+    ck_assert_uint_eq(next_run("*:*:0/0.25", AT(1792891800), AT(1792888200) + 250000), AT(1792891800) + 500000u);
+    for (uint64_t after = AT(1792880000); after < AT(1792900000); after += AT(97)) /* the first time after it, whatever ran */
+        ck_assert_uint_eq(next_run("*:0/7", after, after), next("Europe/Berlin", "*:0/7", (int64_t)(after / AT(1))));
+}
+END_TEST
+
 START_TEST(fractions_of_seconds)
 {
     ck_assert_uint_eq(next("UTC", "*:*:0/0.25", 1000), 1000250000u);
@@ -377,6 +409,7 @@ int main(void)
     tcase_add_test(c, random_ones_are_as_systemd_says);
     tcase_add_test(c, an_hour_that_is_left_out_is_passed_over);
     tcase_add_test(c, an_hour_that_comes_twice_counts_once);
+    tcase_add_test(c, what_ran_before_the_clock_went_back_does_not_run_again);
     tcase_add_test(c, fractions_of_seconds);
     tcase_add_test(c, a_list_has_its_limit);
     suite_add_tcase(suite, c);
