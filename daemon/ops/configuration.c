@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * configuration.c: reads, checks and prints the configuration. inih splits the lines; the table below says what they mean.
+ * configuration.c: reads, checks and prints the configuration. syntax.c splits the lines; the table below says what they mean.
  * Owns the strings of a struct config. [loop]
  * Keeps: an unknown section, key or value is an error with file and line, never ignored.
  * Does not apply anything. */
@@ -8,19 +8,23 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <grp.h>
-#include <ini.h>
 #include <pwd.h>
 #include <seccomp.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
 
 #include "base/buffer.h"
 #include "base/calendar.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "config.h"
+#include "ops/syntax.h"
 
 enum kind {
     KIND_TEXT, KIND_COUNT, KIND_SIZE, KIND_TIME, KIND_WORKERS, KIND_LEVEL, KIND_BOOL, KIND_TRUST, KIND_STACK,
@@ -106,7 +110,6 @@ static const struct key keys[] = {
 
 #define WANTED_TIME "a time of at least 1, up to a year, such as 90s (ms, s, min, h, d)"
 #define TIME_MAX    (366ull * 24 * 3600 * 1000000)
-#define SECTION_MAX 49u /* of inih, which cuts off the rest */
 
 int config_init(struct config *c)
 {
@@ -339,8 +342,6 @@ static const char *set(struct config *c, const struct key *key, const char *valu
 
     switch (key->kind) {
     case KIND_TEXT:
-        if (*value == ';') /* with a blank before it, as it is printed, it would be a comment */
-            return "a text that does not begin with ;";
         copy = *value ? strdup(value) : NULL;
         if (!copy)
             return "a text";
@@ -727,46 +728,16 @@ static struct config_schedule *schedule_get(struct config *c, const char *name)
     return s;
 }
 
-/* The words of a line: blanks are between them, and within "..." part of one. The caller frees. NULL: a quote is open, or no
- * memory. */
-static char *split(const char *line, size_t *ret_size, uint32_t *ret_n)
-{
-    char *words = malloc(strlen(line) + 2), *to = words;
-    bool quoted = false, in = false;
-
-    *ret_n = 0;
-    for (const char *p = line; words && (*p || in); p++) {
-        if (*p && (quoted || !strchr(" \t", *p))) {
-            *ret_n += !in;
-            in = true;
-            if (*p == '"')
-                quoted = !quoted;
-            else
-                *to++ = *p;
-        } else if (in && !quoted) {
-            *to++ = 0;
-            in = false;
-        }
-        if (!*p)
-            break;
-    }
-    if (!words || quoted) {
-        free(words);
-        return NULL;
-    }
-    *ret_size = (size_t)(to - words);
-    return words;
-}
-
 /* PLUGIN[:FUNCTION] ARG... */
 static int set_job(struct config_schedule *s, const char *value)
 {
+    _cleanup_(freep) char *words = NULL;
     size_t size;
     uint32_t n;
-    _cleanup_(freep) char *words = split(value, &size, &n);
+    int r = syntax_words(value, &words, &size, &n);
 
-    if (!words || n == 0 || !*words)
-        return -EINVAL;
+    if (r < 0 || n == 0 || !*words)
+        return r < 0 ? r : -EINVAL;
     size_t first = strlen(words) + 1;
     char *colon = strrchr(words, ':');
     if (colon && !strchr(colon, '/'))
@@ -938,107 +909,54 @@ int config_set_limit(struct config *c, const struct config *from, const char *ke
     return -EINVAL;
 }
 
-struct reading {
-    struct config *config;
-    FILE *file;
-    const char *path;
-    unsigned line, failed_line;
-    bool failed;
-    bool indented; /* the line */
-    bool has_key;  /* there was one since the section began: to inih an indented line is more of its value */
-    char *error;
-};
-
-static char *refuse_line(struct reading *r, const char *why)
+static int on_key(void *userdata, const char *section, const char *key, char *value, char *why, size_t size)
 {
-    snprintf(r->error, CONFIG_ERROR, "%.300s:%u: %s", r->path, r->line, why);
-    r->failed_line = r->line;
-    r->failed = true;
-    return NULL;
+    bool is_command = strncmp(section, "schedule ", 9) == 0 && strcmp(key, "job") == 0;
+    char error[CONFIG_ERROR];
+    int r;
+
+    syntax_trim(value, is_command);
+    r = is_command ? 0 : syntax_unquote(value);
+    if (r == -EINVAL)
+        snprintf(error, sizeof(error), "%s = %s: the quote has no end, or something stands behind it", key, value);
+    if (r == 0)
+        r = config_set(userdata, section, key, value, error);
+    if (r < 0)
+        snprintf(why, size, "%s", r == -ENOMEM ? "out of memory" : error);
+    return r;
 }
 
-/* inih would take the beginning of it for the whole. */
-static bool section_is_long(const char *line)
+/* Does not wait, as the open of a FIFO does. 0 or a negative errno. */
+static int open_file(const char *path, FILE **ret)
 {
-    line += strspn(line, " \t\v\f\r\xef\xbb\xbf");
-    return *line == '[' && strcspn(line + 1, "]") > SECTION_MAX;
-}
+    _cleanup_(close_fdp) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    struct stat st;
 
-/* Counts the lines, and refuses those of which inih would see a part only. */
-static char *next_line(char *to, int size, void *stream)
-{
-    struct reading *r = stream;
-    char why[64];
-    int n = 0, c = 0;
-
-    while (!r->failed && n < size - 1 && c != '\n' && (c = getc(r->file)) != EOF)
-        to[n++] = (char)c;
-    if (n == 0)
-        return NULL;
-    to[n] = 0;
-    r->line++;
-    if (strlen(to) < (size_t)n)
-        return refuse_line(r, "the line has a NUL byte: a text is wanted");
-    if (n == size - 1 && c != '\n') {
-        snprintf(why, sizeof(why), "the line is longer than %d bytes", size - 2);
-        return refuse_line(r, why);
-    }
-    r->indented = strchr(" \t\v\f\r", to[0]) != NULL;
-    if (to[0] == '[')
-        r->has_key = false;
-    if (section_is_long(to)) {
-        snprintf(why, sizeof(why), "the name of the section is longer than %u bytes", SECTION_MAX);
-        return refuse_line(r, why);
-    }
-    return to;
-}
-
-static int on_key(void *user, const char *section, const char *key, const char *value)
-{
-    struct reading *r = user;
-    char why[CONFIG_ERROR];
-
-    if (r->failed)
-        return 0;
-    if (r->has_key && r->indented) {
-        refuse_line(r, "the line begins with a blank, as if it went on with the one before: remove the blank");
-        return 0;
-    }
-    r->has_key = true;
-    if (config_set(r->config, section, key, value, why) == 0)
-        return 1;
-    snprintf(r->error, CONFIG_ERROR, "%.200s:%u: %.290s", r->path, r->line, why);
-    r->failed_line = r->line;
-    r->failed = true;
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return -errno;
+    if (!S_ISREG(st.st_mode) && !(S_ISCHR(st.st_mode) && st.st_rdev == makedev(1, 3))) /* /dev/null */
+        return S_ISDIR(st.st_mode) ? -EISDIR : -EINVAL;
+    if (st.st_size > CONFIG_FILE_MAX)
+        return -EFBIG;
+    *ret = fdopen(fd, "r");
+    if (!*ret)
+        return -ENOMEM;
+    (void)TAKE_FD(fd);
     return 0;
 }
 
 int config_read(struct config *c, const char *path, char error[static CONFIG_ERROR])
 {
-    FILE *file = fopen(path, "re");
-    struct reading r = {.config = c, .file = file, .path = path, .error = error};
+    FILE *file;
+    int r = open_file(path, &file);
 
-    if (!file) {
-        int e = errno;
-
-        snprintf(error, CONFIG_ERROR, "%.300s: %s", path, strerror(e));
-        return -e;
+    if (r < 0) {
+        snprintf(error, CONFIG_ERROR, "%.300s: %s", path, r == -EINVAL ? "it is no regular file" : strerror(-r));
+        return r;
     }
-    int line = ini_parse_stream(next_line, &r, on_key, &r);
-    bool broken = ferror(file);
+    r = syntax_read(file, path, on_key, c, error, CONFIG_ERROR);
     fclose(file);
-    /* what inih itself could not read comes first where it stands first */
-    if (r.failed && (line == 0 || r.failed_line <= (unsigned)line))
-        return -EINVAL;
-    if (broken) {
-        snprintf(error, CONFIG_ERROR, "%.300s: cannot be read", path);
-        return -EIO;
-    }
-    if (line != 0) {
-        snprintf(error, CONFIG_ERROR, "%.300s:%d: neither a [section] nor a `key = value`", path, line);
-        return -EINVAL;
-    }
-    return 0;
+    return r;
 }
 
 static int is_conf(const struct dirent *entry)
@@ -1102,7 +1020,6 @@ static void print_value(const struct config *c, const struct key *key, FILE *to)
     const void *at = (const char *)c + key->at;
 
     switch (key->kind) {
-    case KIND_TEXT: fprintf(to, "%s", *(char *const *)at ? *(char *const *)at : ""); break;
     case KIND_COUNT:
     case KIND_STACK:
     case KIND_ID:
@@ -1115,8 +1032,9 @@ static void print_value(const struct config *c, const struct key *key, FILE *to)
     case KIND_TRUST: fprintf(to, "%s", *(const bool *)at ? "all" : "user"); break;
     case KIND_AUTO: fprintf(to, "%s", autos[*(const int *)at]); break;
     case KIND_PEOPLE: print_people(at, key->name, to); break;
+    case KIND_TEXT:
     case KIND_CALLS:
-    case KIND_WRITABLE: fprintf(to, "%s", *(char *const *)at ? *(char *const *)at : ""); break;
+    case KIND_WRITABLE: syntax_print_value(*(char *const *)at ? *(char *const *)at : "", to); break;
     case KIND_CORE:
     case KIND_MEMORY: print_bound(*(const uint64_t *)at, to); break;
     }
@@ -1188,22 +1106,26 @@ static void print_domain(const struct config_domain *d, FILE *to)
     print_share(&d->share, to);
 }
 
-static void print_word(const char *word, FILE *to)
+static void print_job(const struct config_schedule *s, FILE *to)
 {
-    const char *quote = !*word || strpbrk(word, " \t") ? "\"" : "";
+    _cleanup_(freep) char *name = NULL;
+    bool has_function = s->function && *s->function;
 
-    fprintf(to, "%s%s%s", quote, word, quote);
+    if (asprintf(&name, "%s%s%s", s->plugin ? s->plugin : "", has_function ? ":" : "", has_function ? s->function : "") < 0)
+        name = NULL;
+    syntax_print_word(name ? name : "", to);
+    for (size_t at = 0; at < s->args_size; at += strlen(s->args + at) + 1) {
+        fputc(' ', to);
+        syntax_print_word(s->args + at, to);
+    }
 }
 
 static void print_schedule(const struct config_schedule *s, FILE *to)
 {
-    fprintf(to, "\n[schedule %s]\non = %s\njob = ", s->name, s->on ? s->on : "");
-    print_word(s->plugin ? s->plugin : "", to);
-    fprintf(to, "%s%s", s->function && *s->function ? ":" : "", s->function ? s->function : "");
-    for (size_t at = 0; at < s->args_size; at += strlen(s->args + at) + 1) {
-        fputc(' ', to);
-        print_word(s->args + at, to);
-    }
+    fprintf(to, "\n[schedule %s]\non = ", s->name);
+    syntax_print_value(s->on ? s->on : "", to);
+    fputs("\njob = ", to);
+    print_job(s, to);
     fprintf(to, "\npersistent = %s\n", s->persistent ? "yes" : "no");
     if (s->has_uid)
         fprintf(to, "user = %u\n", s->uid);

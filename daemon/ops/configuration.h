@@ -13,6 +13,7 @@
 
 #define CONFIG_PLUGINS_MAX 256u
 #define CONFIG_ERROR       512u
+#define CONFIG_FILE_MAX    (16 << 20) /* bytes */
 #define CONFIG_MEMORY_MIN  (1ull << 20) /* of executor-memory */
 #define CONFIG_MEMORY_MAX  (1ull << 50)
 #define CONFIG_DENY_MAX    4096u

@@ -370,7 +370,10 @@ static const struct {
     {"[daemon]\nsocket = /x\n\n  workers = 3\n", ":4: the line begins with a blank"},
     {"[plugins]\ndirectories = /a\n\t:/b\n", ":3: the line begins with a blank"},
     {"[daemon]\n  socket = /x\n  [pool]\n", ":3: the line begins with a blank"},
-    {"[daemon]\nsocket=;x\n", ":2: socket = ;x: a text that does not begin with ; is wanted"},
+    {"[daemon]\nsocket=;x\n", ":2: socket = : a text is wanted"},
+    {"[daemon]\nsocket = \"/x\n", ":2: socket = \"/x: the quote has no end"},
+    {"[daemon]\nsocket = \"/x\" y\n", ":2: socket = \"/x\" y: the quote has no end, or something stands behind it"},
+    {"[daemon] x\n", ":1: something stands behind the ] of the section"},
     {"[daemon]\ndrain-timeout = 400d\n", ":2: drain-timeout = 400d: a time"},
     {"[limits]\nmax-input = 99999999999999999999\n", ":2: max-input"},
     {"[limits]\nmax-input = 17179869184T\n", ":2: max-input"},
@@ -413,7 +416,7 @@ START_TEST(the_name_of_a_section_is_taken_whole_or_not_at_all)
 {
     char name[64], text[128];
 
-    for (size_t n = 41; n <= 43; n++) { /* with "plugin " before it: 48 to 50 bytes, and inih keeps 49 */
+    for (size_t n = 41; n <= 43; n++) { /* with "plugin " before it: 48 to 50 bytes */
         memset(name, 'x', n);
         name[n] = 0;
         snprintf(text, sizeof(text), "[daemon]\n  [plugin %s]\nenabled = yes\n", name);
@@ -454,12 +457,32 @@ END_TEST
 
 START_TEST(a_line_that_is_too_long_is_refused_whole)
 {
-    char text[1000] = "[daemon]\nsocket = /";
+    size_t size = (1u << 20) + 2;
+    char *text = malloc(size + 32);
 
-    memset(text + strlen(text), 'x', 600);
-    strcat(text, "\n");
-    ck_assert_int_lt(read_text(text), 0);
-    ck_assert_msg(strstr(error, ":2: the line is longer") != NULL, "%s", error);
+    for (size_t more = 0; more < 2; more++) {
+        size_t n = (size_t)sprintf(text, "[pool]\n"), line = (1u << 20) + more;
+
+        memset(text + n, ' ', line);
+        memcpy(text + n, "pin = yes", 9);
+        text[n + line] = 0;
+        ck_assert_int_eq(read_text(text), more ? -EINVAL : 0);
+    }
+    free(text);
+    ck_assert_msg(strstr(error, ":2: the line is longer than 1048576 bytes"), "%s", error);
+}
+END_TEST
+
+START_TEST(what_is_no_regular_file_is_refused_and_not_waited_for)
+{
+    char path[256];
+
+    snprintf(path, sizeof(path), "%s/fifo", directory);
+    ck_assert_int_eq(mkfifo(path, 0600), 0);
+    ck_assert_int_eq(config_read(&config, path, error), -EINVAL);
+    ck_assert_msg(strstr(error, "it is no regular file"), "%s", error);
+    ck_assert_int_eq(config_read(&config, directory, error), -EISDIR);
+    ck_assert_int_eq(config_read(&config, "/dev/null", error), 0);
 }
 END_TEST
 
@@ -524,6 +547,196 @@ START_TEST(what_is_printed_reads_back_as_the_same)
 }
 END_TEST
 
+/* --- each key, printed and read again ---------------------------------------------------------------------------------- */
+
+static const char *const odd[] = {
+    "1", "7", "0", "64K", "3M", "1024T", "90s", "1ms", "366d", "yes", "no", "auto", "none", "unlimited", "debug", "all", "own", "user",
+    "/a b", "/a ;b", "/a;b", "/a\t;b", " /a", "/a ", "\"/q\"", "\"/q", "it's", "'", ";x", "; x", "#x", "/a\\b", "/a\\", "/a\nb", "\x01\x7f",
+    "/\xc3\xa9", "a=b:c", "[x]", "]", "*", "0", "1001", "0 1001 @77 @0", "Mon..Fri 08:00", "daily", "socket times", "/x:/y ;z", "100",
+    "echo", "echo:two words", "echo \";\"", "echo \"a ;b\" ;c", "echo ' ;' \"\" '' \\; \\x01 \\n", "./a:b/c", "\"a b\":c x",
+};
+
+static char *print_all(const struct config *c)
+{
+    char *text;
+    size_t size;
+    FILE *to = open_memstream(&text, &size);
+
+    config_print(c, to);
+    fclose(to);
+    return text;
+}
+
+struct key {
+    char section[64], name[64];
+};
+
+static size_t keys_of_printed(struct key *keys, size_t room)
+{
+    char *text = print_all(&config), *save, section[64] = "";
+    size_t n = 0;
+
+    for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+        line += strncmp(line, "# ", 2) == 0 ? 2 : 0;
+        if (sscanf(line, "[%63[^]]]", section) == 1)
+            continue;
+        ck_assert_uint_lt(n, room);
+        snprintf(keys[n].section, sizeof(keys[n].section), "%s", section);
+        ck_assert_int_eq(sscanf(line, "%63s = ", keys[n++].name), 1);
+    }
+    free(text);
+    return n;
+}
+
+/* Of a section with a name: as its error says. */
+static size_t keys_of_error(const char *section, struct key *keys, size_t room)
+{
+    char *save, *names;
+    size_t n = 0;
+
+    ck_assert_int_lt(config_set(&config, section, "nonsense", "", error), 0);
+    names = strstr(error, "it has: ");
+    ck_assert_ptr_nonnull(names);
+    for (char *name = strtok_r(names + 8, " ", &save); name; name = strtok_r(NULL, " ", &save)) {
+        ck_assert_uint_lt(n, room);
+        snprintf(keys[n].section, sizeof(keys[n].section), "%s", section);
+        snprintf(keys[n++].name, sizeof(keys[0].name), "%s", name);
+    }
+    return n;
+}
+
+static void same_schedules(const struct config *a, const struct config *b)
+{
+    ck_assert_uint_eq(a->n_schedules, b->n_schedules);
+    for (uint32_t i = 0; i < a->n_schedules; i++) {
+        const struct config_schedule *x = &a->schedules[i], *y = &b->schedules[i];
+
+        ck_assert_str_eq(x->on ? x->on : "", y->on ? y->on : "");
+        ck_assert_str_eq(x->plugin ? x->plugin : "", y->plugin ? y->plugin : "");
+        ck_assert_str_eq(x->function ? x->function : "", y->function ? y->function : "");
+        ck_assert_uint_eq(x->argc, y->argc);
+        ck_assert_uint_eq(x->args_size, y->args_size);
+        ck_assert(x->args_size == 0 || memcmp(x->args, y->args, x->args_size) == 0);
+    }
+}
+
+/* True: the value was taken. */
+static bool survives(const struct key *key, const char *value, char **ret_printed)
+{
+    struct config one, again;
+    char *first, *second, path[256];
+    FILE *f;
+
+    config_init(&one);
+    config_init(&again);
+    bool is_schedule = strncmp(key->section, "schedule ", 9) == 0;
+    if (is_schedule) { /* neither may be missing */
+        ck_assert_int_eq(config_set(&one, key->section, "on", "daily", error), 0);
+        ck_assert_int_eq(config_set(&one, key->section, "job", "echo", error), 0);
+    }
+    if (config_set(&one, key->section, key->name, value, error) < 0) {
+        config_deinit(&one);
+        config_deinit(&again);
+        return false;
+    }
+    first = print_all(&one);
+    snprintf(path, sizeof(path), "%s/again.conf", directory);
+    f = fopen(path, "w");
+    fputs(first, f);
+    fclose(f);
+    ck_assert_msg(config_read(&again, path, error) == 0, "[%s] %s = %s\n%s", key->section, key->name, value, error);
+    second = print_all(&again);
+    ck_assert_msg(strcmp(first, second) == 0, "[%s] %s = %s\n%s\nwas read again as\n%s", key->section, key->name, value, first, second);
+    same_schedules(&one, &again);
+    free(second);
+    config_deinit(&one);
+    config_deinit(&again);
+    *ret_printed = first;
+    return true;
+}
+
+START_TEST(each_key_survives_printing_and_reading)
+{
+    static const char *const named[] = {"plugin a b", "tag x", "domain d", "schedule s"};
+    char *printed[sizeof(odd) / sizeof(odd[0])];
+    struct key keys[256];
+    size_t n = keys_of_printed(keys, 256);
+
+    ck_assert_uint_gt(n, 60);
+    for (size_t i = 0; i < sizeof(named) / sizeof(named[0]); i++)
+        n += keys_of_error(named[i], keys + n, 256 - n);
+    for (size_t k = 0; k < n; k++) {
+        size_t n_taken = 0;
+
+        for (size_t i = 0; i < sizeof(odd) / sizeof(odd[0]); i++)
+            n_taken += survives(&keys[k], odd[i], &printed[n_taken]);
+        ck_assert_msg(n_taken > 0, "[%s] %s takes none of these values", keys[k].section, keys[k].name);
+        for (size_t i = 0; n_taken == sizeof(odd) / sizeof(odd[0]) && i < n_taken; i++) /* a text: other bytes are another text */
+            for (size_t j = 0; j < i; j++)
+                ck_assert_msg(strcmp(odd[i], odd[j]) == 0 || strcmp(printed[i], printed[j]) != 0, "%s: %s: as %s", keys[k].name, odd[i], odd[j]);
+        while (n_taken)
+            free(printed[--n_taken]);
+    }
+}
+END_TEST
+
+static const struct {
+    const char *line;
+    const char *args[6];
+} jobs[] = {
+    {"echo a b", {"a", "b"}},
+    {"echo\ta \t b ", {"a", "b"}},
+    {"echo a ;b c", {"a"}},
+    {"echo a;b #c", {"a;b", "#c"}},
+    {"echo \"a ;b\" ;c", {"a ;b"}},
+    {"echo 'a ;b' \";\" ';' c", {"a ;b", ";", ";", "c"}},
+    {"echo \"it's\" 'a \"b\"' \"\" ''", {"it's", "a \"b\"", "", ""}},
+    {"echo \"a\\\"b\" 'c\\'d' e\\ f", {"a\"b", "c'd", "e\\", "f"}}, /* a blank is \s */
+    {"echo a\\sb a\\tb \\x41\\101 \\\\n", {"a b", "a\tb", "AA", "\\n"}},
+    {"echo \\.c$ \\( \\x0g \\400", {"\\.c$", "\\(", "\\x0g", "\\400"}}, /* no escapes */
+    {"echo pre\"a b\"post", {"prea bpost"}},
+};
+
+START_TEST(a_command_has_systemds_quotes)
+{
+    char text[256], *printed;
+    struct key key = {.section = "schedule s", .name = "job"};
+
+    snprintf(text, sizeof(text), "[schedule s]\non = daily\njob = %s\n", jobs[_i].line);
+    ck_assert_msg(read_text(text) == 0, "%s", error);
+    const struct config_schedule *s = &config.schedules[0];
+    const char *at = s->args;
+    uint32_t n = 0;
+    for (; n < 6 && jobs[_i].args[n]; n++, at += strlen(at) + 1) {
+        ck_assert_uint_lt(n, s->argc);
+        ck_assert_str_eq(at, jobs[_i].args[n]);
+    }
+    ck_assert_uint_eq(n, s->argc);
+    ck_assert_str_eq(s->plugin, "echo");
+    ck_assert(survives(&key, jobs[_i].line, &printed));
+    free(printed);
+}
+END_TEST
+
+START_TEST(a_command_with_an_open_quote_is_refused)
+{
+    ck_assert_int_lt(read_text("[schedule s]\non = daily\njob = echo 'a ;b\n"), 0);
+    ck_assert_msg(strstr(error, ":3: job = echo 'a ;b: "), "%s", error);
+    ck_assert_int_lt(read_text("[schedule s]\non = daily\njob = echo a\\\n"), 0);
+}
+END_TEST
+
+START_TEST(a_value_may_stand_in_quotes)
+{
+    ck_assert_int_eq(read_text("\xef\xbb\xbf[daemon] ; a mark of byte order before it\nsocket = \"/a ;b\\x41 \" ;c\nworkers = '3'\n"
+                               "socket-group = it's ;c\nstate-dir: /x;y\n"), 0);
+    ck_assert_str_eq(config.socket, "/a ;bA ");
+    ck_assert_uint_eq(config.workers, 3);
+    ck_assert_str_eq(config.socket_group, "it's");
+    ck_assert_str_eq(config.state_dir, "/x;y");
+}
+END_TEST
+
 int main(void)
 {
     TCase *tc = tcase_create("configuration");
@@ -555,6 +768,11 @@ int main(void)
     tcase_add_test(tc, later_files_win_and_others_are_left_alone);
     tcase_add_test(tc, no_files_at_all_are_fine_but_a_named_one_must_be_there);
     tcase_add_test(tc, what_is_printed_reads_back_as_the_same);
+    tcase_add_test(tc, what_is_no_regular_file_is_refused_and_not_waited_for);
+    tcase_add_test(tc, each_key_survives_printing_and_reading);
+    tcase_add_loop_test(tc, a_command_has_systemds_quotes, 0, sizeof(jobs) / sizeof(jobs[0]));
+    tcase_add_test(tc, a_command_with_an_open_quote_is_refused);
+    tcase_add_test(tc, a_value_may_stand_in_quotes);
     suite_add_tcase(s, tc);
     srunner_run_all(r, CK_NORMAL);
     int failed = srunner_ntests_failed(r);
