@@ -9,6 +9,7 @@
 #include <getopt.h>
 #include <grp.h>
 #include <malloc.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,6 +30,7 @@
 #include "frontend/frontend.h"
 #include "jobs/jobs.h"
 #include "ops/awake.h"
+#include "ops/check.h"
 #include "ops/configuration.h"
 #include "ops/limits.h"
 #include "ops/service.h"
@@ -36,6 +38,7 @@
 #define SYSTEM_SOCKETS "/run/wsd/" /* where only root makes some: who listens there serves all users */
 #define SYSTEM_SOCKET  SYSTEM_SOCKETS "wsd.sock"
 #define SYSTEM_STATE   "/var/lib/wsd"
+#define SERVICE_USER   "wsd" /* of wsd.service */
 #define FLUSH_MAX_USEC  1000000u /* for the last answers to be read, at the end */
 #define FINISH_MAX_USEC 2000000u /* for executors to end in order */
 #define END_MAX_USEC    10000000u /* for all else at the end */
@@ -57,6 +60,8 @@ struct daemon {
     struct awake *awake; /* NULL: CPUs without work are left to the kernel */
     struct event *drain_timer;
     char *sandbox; /* as executors are told */
+    char *at_start;   /* what of the configuration takes effect with the next start only, as it is in force */
+    uint32_t workers; /* in force, but for what was moved by hand */
     struct jobs_domain *domains;
     uint32_t n_domains;
     char *state;   /* where durable jobs are */
@@ -336,6 +341,16 @@ static void configure_schedules(struct daemon *d, const struct config *c)
 
 /* --- signals ------------------------------------------------------------------------------------------------------- */
 
+static void log_fault(bool warning, const char *text, void *userdata)
+{
+    log_event(LOG_KIND_CONFIGURATION, warning ? LOG_WARNING : LOG_ERR, NULL, "%s", text);
+}
+
+static void tell_of_restart(const char *key, void *userdata)
+{
+    log_event(LOG_KIND_CONFIGURATION, LOG_NOTICE, NULL, "%s changes with the next start", key);
+}
+
 static void on_reload(void *context)
 {
     struct daemon *d = context;
@@ -353,29 +368,24 @@ static void on_reload(void *context)
         r = config_check(&fresh, error);
     if (r == 0 && apply_flags(&fresh, d->argc, d->argv, &file, &mode) != 0)
         r = -EINVAL;
+    if (r == 0 && config_examine(&fresh, log_fault, NULL))
+        r = -EINVAL;
     if (r == 0)
         r = load_remote(&fresh, &remote, error);
     if (r < 0) {
-        log_event(LOG_KIND_CONFIGURATION, LOG_ERR, NULL, "the configuration stays as it was: %s", *error ? error : strerror(-r));
+        log_event(LOG_KIND_CONFIGURATION, LOG_ERR, NULL, "the configuration stays as it was: %s",
+                  *error ? error : r == -EINVAL ? "see above" : strerror(-r));
         config_deinit(&fresh);
     } else {
-        if (fresh.one_domain != d->config.one_domain || strcmp(fresh.plugin_dirs, d->config.plugin_dirs) != 0 ||
-            fresh.pin != d->config.pin || fresh.stack_size != d->config.stack_size || fresh.keep_awake != d->config.keep_awake)
-            log_notice("plugin directories, domains, pinning, stacks and keep-awake change with the next start");
-        _cleanup_(freep) char *sandbox = config_sandbox(&fresh, d->is_system);
-        if ((sandbox && strcmp(sandbox, d->sandbox) != 0) || fresh.executor_memory != d->config.executor_memory ||
-            fresh.executor_tasks != d->config.executor_tasks)
-            log_notice("the sandbox and the limits of executors change with the next start");
-        if (fresh.workers != d->config.workers) {
-            log_info("each executor has %u workers from now on", workers_of(&fresh));
-            jobs_set_workers(d->jobs, workers_of(&fresh));
+        _cleanup_(freep) char *at_start = config_at_start(&fresh);
+        uint32_t workers = workers_of(&fresh); /* the CPUs that it may use may have changed, too */
+        if (at_start && d->at_start)
+            config_each_changed(d->at_start, at_start, tell_of_restart, NULL);
+        if (workers != d->workers) {
+            log_info("each executor has %u workers from now on", workers);
+            jobs_set_workers(d->jobs, workers);
+            d->workers = workers;
         }
-        if (fresh.user_ids != d->config.user_ids || fresh.first_user_id != d->config.first_user_id ||
-            fresh.cgroups != d->config.cgroups ||
-            !config_same_domains(&fresh, &d->config))
-            log_notice("sections [domain NAME] and the uids of executors change with the next start");
-        if (strcmp(fresh.tls_listen ? fresh.tls_listen : "", d->config.tls_listen ? d->config.tls_listen : "") != 0)
-            log_notice("[tls] listen changes with the next start");
         /* those are in use by the parts: they stay */
         struct config_domains *domains = fresh.domains;
         fresh.domains = d->config.domains;
@@ -669,7 +679,7 @@ static struct jobs_options options_of(struct daemon *d)
         .base = d->base,
         .limits = d->config.limits,
         .executor_fd = d->executor_fd,
-        .workers = workers_of(&d->config),
+        .workers = d->workers ? d->workers : workers_of(&d->config),
         .pin = d->config.pin,
         .stack_size = d->config.stack_size,
         .plugin_dirs = d->config.plugin_dirs,
@@ -716,6 +726,9 @@ static int build(struct daemon *d)
     if (!d->drain_timer)
         return -ENOMEM;
     service.base = d->base;
+    (void)config_examine(&d->config, log_fault, NULL); /* what the start cannot do without, fails by itself */
+    d->at_start = config_at_start(&d->config);
+    d->workers = workers_of(&d->config);
     const struct jobs_options jobs = options_of(d);
     r = jobs_new(&d->jobs, &jobs);
     if (r < 0)
@@ -783,6 +796,7 @@ static void tear_down(struct daemon *d)
         unlink(d->socket);
     free(d->socket);
     free(d->sandbox);
+    free(d->at_start);
     free(d->domains);
     free(d->state);
     close_fd(d->executor_fd);
@@ -791,17 +805,39 @@ static void tear_down(struct daemon *d)
     config_deinit(&d->config);
 }
 
-/* Beyond what the lines say by themselves: the files that they name. 0 or the exit code. */
-static int check_remote(const struct config *c)
+static void print_fault(bool warning, const char *text, void *userdata)
+{
+    fprintf(stderr, "wsd: %s%s\n", warning ? "warning: " : "", text);
+}
+
+/* The standard files are those of wsd.service: root looks with its rights, since what only root may read or reach is of no use to it. */
+static int become_service_user(void)
+{
+    const struct passwd *p = getpwnam(SERVICE_USER);
+
+    if (!p || p->pw_uid == 0)
+        return 0;
+    return initgroups(p->pw_name, p->pw_gid) < 0 || setgid(p->pw_gid) < 0 || setuid(p->pw_uid) < 0 ? -errno : 0;
+}
+
+/* Beyond what the lines say by themselves: what they name. 0 or the exit code. */
+static int check(const struct daemon *d)
 {
     char error[REMOTE_ERROR] = "out of memory";
-    struct remote *remote;
-    int r = load_remote(c, &remote, error);
+    struct remote *remote = NULL;
+    int r = geteuid() == 0 && !d->config_file ? become_service_user() : 0;
 
-    if (r < 0)
+    if (r < 0) {
+        fprintf(stderr, "wsd: cannot look as user " SERVICE_USER ": %s\n", strerror(-r));
+        return 74;
+    }
+    r = config_examine(&d->config, print_fault, NULL) ? 64 : 0;
+    if (load_remote(&d->config, &remote, error) < 0) {
         fprintf(stderr, "wsd: %s\n", error);
+        r = 64;
+    }
     remote_free(remote);
-    return r < 0 ? 64 : 0;
+    return r;
 }
 
 int main(int argc, char **argv)
@@ -816,7 +852,7 @@ int main(int argc, char **argv)
         if (r == 0 && mode == MODE_PRINT)
             config_print(&d.config, stdout);
         if (r == 0 && mode == MODE_CHECK)
-            r = check_remote(&d.config);
+            r = check(&d);
         config_deinit(&d.config);
         return r > 0 ? r : fflush(stdout) == 0 ? 0 : 74;
     }

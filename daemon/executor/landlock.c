@@ -66,7 +66,7 @@ static int allow(int ruleset, const char *path, uint64_t access)
 }
 
 /* Writing: beneath the directories, and where it goes nowhere. */
-static int allow_writing(int ruleset, const char *directories, uint64_t access)
+static int allow_writing(int ruleset, const char *directories, uint64_t access, char *ret_where)
 {
     static const char *const sinks[] = {"/dev/null", "/dev/zero", "/dev/full"};
     _cleanup_(freep) char *copy = strdup(directories);
@@ -78,12 +78,15 @@ static int allow_writing(int ruleset, const char *directories, uint64_t access)
         if (r == -ENOENT)
             r = 0;
     }
-    for (char *d = copy ? strtok_r(copy, ":", &save) : NULL; d && r == 0; d = strtok_r(NULL, ":", &save))
+    for (char *d = copy ? strtok_r(copy, ":", &save) : NULL; d && r == 0; d = strtok_r(NULL, ":", &save)) {
         r = allow(ruleset, d, access);
+        if (r < 0 && ret_where)
+            snprintf(ret_where, LANDLOCK_WHERE, "[sandbox] writable in wsd.conf: %s", d);
+    }
     return r;
 }
 
-int landlock_enter(const struct sandbox *s, int version)
+int landlock_enter(const struct sandbox *s, int version, char *ret_where)
 {
     bool everywhere = strcmp(s->writable, "/") == 0;
     uint64_t write = FS_WRITE_DIRECTORY | FS_WRITE_FILE;
@@ -102,7 +105,7 @@ int landlock_enter(const struct sandbox *s, int version)
     ruleset = (int)syscall(SYS_landlock_create_ruleset, &a, sizeof(a), 0);
     if (ruleset < 0)
         return -errno;
-    int r = everywhere ? allow(ruleset, "/", LANDLOCK_ACCESS_FS_REFER) : allow_writing(ruleset, s->writable, write);
+    int r = everywhere ? allow(ruleset, "/", LANDLOCK_ACCESS_FS_REFER) : allow_writing(ruleset, s->writable, write, ret_where);
     if (r < 0)
         return r;
     return syscall(SYS_landlock_restrict_self, ruleset, 0) < 0 ? -errno : 0;

@@ -140,7 +140,7 @@ int sandbox_limit_memory(const struct sandbox *s)
 /* --- all of it ---------------------------------------------------------------------------------------------------- */
 
 /* NULL, or the part that could not be had, with *ret_error. */
-static const char *enter(const struct sandbox *s, int version, int *ret_error)
+static const char *enter(const struct sandbox *s, int version, char where[static LANDLOCK_WHERE], int *ret_error)
 {
     const char *failed = NULL;
     int r;
@@ -154,8 +154,8 @@ static const char *enter(const struct sandbox *s, int version, int *ret_error)
         failed = "capabilities";
         *ret_error = r;
     }
-    if (version < 0 || (version > 0 && (r = landlock_enter(s, version)) < 0)) {
-        failed = "Landlock";
+    if (version < 0 || (version > 0 && (r = landlock_enter(s, version, where)) < 0)) {
+        failed = where;
         *ret_error = version < 0 ? version : r;
     }
     /* last: it refuses some of what the others need */
@@ -168,6 +168,7 @@ static const char *enter(const struct sandbox *s, int version, int *ret_error)
 
 int sandbox_enter(const struct sandbox *s, char error[static SANDBOX_ERROR])
 {
+    char where[LANDLOCK_WHERE] = "Landlock";
     int version = landlock_version(), r;
     const char *failed = NULL, *wrong;
     struct witness witness;
@@ -175,7 +176,7 @@ int sandbox_enter(const struct sandbox *s, char error[static SANDBOX_ERROR])
     r = witness_begin(&witness);
     if (r < 0)
         failed = "nobody to try it on";
-    const char *missing = enter(s, version, &r);
+    const char *missing = enter(s, version, where, &r);
     if (missing)
         failed = missing;
     if (failed) {

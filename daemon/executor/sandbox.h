@@ -11,6 +11,7 @@
 #include <sys/types.h>
 
 #define SANDBOX_ERROR 512u
+#define LANDLOCK_WHERE 400u
 
 /* What wsd's configuration wants. */
 struct sandbox {
@@ -40,7 +41,8 @@ int capabilities_drop(void);
 
 /* The version of Landlock that the kernel has; 0: none, or one that is too old; or a negative errno. */
 int landlock_version(void);
-int landlock_enter(const struct sandbox *s, int version);
+/* ret_where: LANDLOCK_WHERE bytes, written where it is a directory that is in the way, or NULL. */
+int landlock_enter(const struct sandbox *s, int version, char *ret_where);
 /* Whether this version keeps signals inside. */
 bool landlock_keeps_signals(int version);
 

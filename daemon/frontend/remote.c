@@ -177,6 +177,17 @@ struct remote *remote_free(struct remote *r)
 }
 DEFINE_CLEANUP(struct remote, remote_free)
 
+/* To read a FIFO is to wait for what writes to it. */
+static int check_file(const char *key, const char *file, char error[REMOTE_ERROR])
+{
+    struct stat st;
+
+    if (!file || stat(file, &st) < 0 || S_ISREG(st.st_mode))
+        return 0; /* what cannot be read says so */
+    snprintf(error, REMOTE_ERROR, "[tls] %s: %.300s: it is no regular file", key, file);
+    return -EINVAL;
+}
+
 int remote_load(struct remote **ret, const struct remote_options *o, char error[REMOTE_ERROR])
 {
     const struct tls_options files = {
@@ -191,6 +202,9 @@ int remote_load(struct remote **ret, const struct remote_options *o, char error[
         snprintf(error, REMOTE_ERROR, "[tls] listen needs certificate, key, ca and user-map");
         return -EINVAL;
     }
+    if (check_file("certificate", o->certificate, error) < 0 || check_file("key", o->key, error) < 0 ||
+        check_file("ca", o->ca, error) < 0 || check_file("crl", o->crl, error) < 0 || check_file("user-map", o->user_map, error) < 0)
+        return -EINVAL;
     r->ops = tls_load(error);
     if (!r->ops)
         return -EOPNOTSUPP;

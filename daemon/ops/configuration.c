@@ -6,6 +6,7 @@
  * Does not apply anything. */
 #include "ops/configuration.h"
 
+#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -31,81 +32,85 @@ enum kind {
     KIND_CORE, KIND_MEMORY, KIND_CALLS, KIND_WRITABLE, KIND_AUTO, KIND_ID, KIND_TASKS, KIND_PEOPLE
 };
 
+/* When a value that was changed and read again takes effect. */
+enum applies { APPLIES_NOW = 1, APPLIES_START };
+
 struct key {
     const char *section, *name;
     enum kind kind;
+    enum applies applies;
     size_t at;
 };
 
 #define AT(member) offsetof(struct config, member)
 
 static const struct key keys[] = {
-    {"daemon", "socket", KIND_TEXT, AT(socket)},
-    {"daemon", "socket-group", KIND_TEXT, AT(socket_group)},
-    {"daemon", "state-dir", KIND_TEXT, AT(state_dir)},
-    {"daemon", "executor", KIND_TEXT, AT(executor)},
-    {"daemon", "spawner", KIND_TEXT, AT(spawner)},
-    {"daemon", "workers", KIND_WORKERS, AT(workers)},
-    {"daemon", "log-level", KIND_LEVEL, AT(log_level)},
-    {"daemon", "system", KIND_BOOL, AT(is_system)},
-    {"daemon", "drain-timeout", KIND_TIME, AT(drain_usec)},
-    {"pool", "keep-awake", KIND_AUTO, AT(keep_awake)},
-    {"pool", "pin", KIND_BOOL, AT(pin)},
-    {"pool", "stack", KIND_STACK, AT(stack_size)},
-    {"plugins", "directories", KIND_TEXT, AT(plugin_dirs)},
-    {"executor", "core-size", KIND_CORE, AT(core_size)},
-    {"executor", "user-ids", KIND_AUTO, AT(user_ids)},
-    {"executor", "first-user-id", KIND_ID, AT(first_user_id)},
-    {"executor", "cgroups", KIND_AUTO, AT(cgroups)},
-    {"sandbox", "required", KIND_BOOL, AT(sandbox_required)},
-    {"sandbox", "deny", KIND_CALLS, AT(deny)},
-    {"sandbox", "writable", KIND_WRITABLE, AT(writable)},
-    {"domains", "trust", KIND_TRUST, AT(one_domain)},
-    {"access", "submit", KIND_PEOPLE, AT(access.lists[ACCESS_SUBMIT])},
-    {"access", "see", KIND_PEOPLE, AT(access.lists[ACCESS_SEE])},
-    {"access", "cancel", KIND_PEOPLE, AT(access.lists[ACCESS_CANCEL])},
-    {"access", "administer", KIND_PEOPLE, AT(access.lists[ACCESS_ADMINISTER])},
-    {"executor", "recycle-jobs", KIND_COUNT, AT(limits.recycle_jobs)},
-    {"executor", "recycle-growth", KIND_SIZE, AT(limits.recycle_growth)},
-    {"tls", "listen", KIND_TEXT, AT(tls_listen)},
-    {"tls", "certificate", KIND_TEXT, AT(tls_certificate)},
-    {"tls", "key", KIND_TEXT, AT(tls_key)},
-    {"tls", "ca", KIND_TEXT, AT(tls_ca)},
-    {"tls", "crl", KIND_TEXT, AT(tls_crl)},
-    {"tls", "user-map", KIND_TEXT, AT(tls_user_map)},
-    {"tls", "max-handshakes", KIND_COUNT, AT(frontend_limits.handshakes)},
-    {"tls", "handshake-timeout", KIND_TIME, AT(frontend_limits.handshake_usec)},
-    {"limits", "max-connections", KIND_COUNT, AT(frontend_limits.connections)},
-    {"limits", "max-connections-per-user", KIND_COUNT, AT(frontend_limits.connections_per_user)},
-    {"limits", "max-requests-per-user", KIND_COUNT, AT(frontend_limits.requests_per_user)},
-    {"limits", "max-unread-per-user", KIND_SIZE, AT(frontend_limits.unread_per_user)},
-    {"limits", "max-jobs", KIND_COUNT, AT(limits.jobs)},
-    {"limits", "max-jobs-per-user", KIND_COUNT, AT(limits.jobs_per_user)},
-    {"limits", "max-rate", KIND_COUNT, AT(limits.rate)},
-    {"limits", "max-rate-per-user", KIND_COUNT, AT(limits.rate_per_user)},
-    {"limits", "rate-burst", KIND_COUNT, AT(limits.rate_burst)},
-    {"limits", "max-running", KIND_COUNT, AT(limits.running)},
-    {"limits", "max-running-per-user", KIND_COUNT, AT(limits.running_per_user)},
-    {"limits", "max-schedules-per-user", KIND_COUNT, AT(limits.schedules_per_user)},
-    {"limits", "max-bytes", KIND_SIZE, AT(limits.bytes)},
-    {"limits", "max-bytes-per-user", KIND_SIZE, AT(limits.bytes_per_user)},
-    {"limits", "max-input", KIND_SIZE, AT(limits.input)},
-    {"limits", "max-result", KIND_SIZE, AT(limits.result)},
-    {"limits", "keep-results", KIND_TIME, AT(limits.keep_usec)},
-    {"limits", "cancel-grace", KIND_TIME, AT(limits.grace_usec)},
-    {"limits", "frame-timeout", KIND_TIME, AT(frontend_limits.frame_usec)},
-    {"limits", "executor-idle", KIND_TIME, AT(limits.idle_usec)},
-    {"limits", "executor-memory", KIND_MEMORY, AT(executor_memory)},
-    {"limits", "executor-tasks", KIND_TASKS, AT(executor_tasks)},
-    {"limits", "plugin-load", KIND_TIME, AT(limits.load_usec)},
-    {"limits", "executor-answer", KIND_TIME, AT(limits.hang_usec)},
-    {"limits", "max-run", KIND_TIME, AT(limits.max_run_usec)},
-    {"limits", "max-wait", KIND_TIME, AT(limits.max_wait_usec)},
-    {"limits", "quarantine-after", KIND_COUNT, AT(limits.quarantine_after)},
-    {"limits", "quarantine-max", KIND_TIME, AT(limits.quarantine_max_usec)},
-    {"limits", "ageing", KIND_TIME, AT(limits.ageing_usec)},
-    {"store", "keep", KIND_TIME, AT(limits.store_keep_usec)},
-    {"store", "max-size", KIND_SIZE, AT(limits.store_bytes)},
+    {"daemon", "socket", KIND_TEXT, APPLIES_START, AT(socket)},
+    {"daemon", "socket-group", KIND_TEXT, APPLIES_START, AT(socket_group)},
+    {"daemon", "state-dir", KIND_TEXT, APPLIES_START, AT(state_dir)},
+    {"daemon", "executor", KIND_TEXT, APPLIES_START, AT(executor)},
+    {"daemon", "spawner", KIND_TEXT, APPLIES_START, AT(spawner)},
+    {"daemon", "workers", KIND_WORKERS, APPLIES_NOW, AT(workers)},
+    {"daemon", "log-level", KIND_LEVEL, APPLIES_NOW, AT(log_level)},
+    {"daemon", "system", KIND_BOOL, APPLIES_START, AT(is_system)},
+    {"daemon", "drain-timeout", KIND_TIME, APPLIES_NOW, AT(drain_usec)},
+    {"pool", "keep-awake", KIND_AUTO, APPLIES_START, AT(keep_awake)},
+    {"pool", "pin", KIND_BOOL, APPLIES_START, AT(pin)},
+    {"pool", "stack", KIND_STACK, APPLIES_START, AT(stack_size)},
+    {"plugins", "directories", KIND_TEXT, APPLIES_START, AT(plugin_dirs)},
+    {"executor", "core-size", KIND_CORE, APPLIES_START, AT(core_size)},
+    {"executor", "user-ids", KIND_AUTO, APPLIES_START, AT(user_ids)},
+    {"executor", "first-user-id", KIND_ID, APPLIES_START, AT(first_user_id)},
+    {"executor", "cgroups", KIND_AUTO, APPLIES_START, AT(cgroups)},
+    {"sandbox", "required", KIND_BOOL, APPLIES_START, AT(sandbox_required)},
+    {"sandbox", "deny", KIND_CALLS, APPLIES_START, AT(deny)},
+    {"sandbox", "writable", KIND_WRITABLE, APPLIES_START, AT(writable)},
+    {"domains", "trust", KIND_TRUST, APPLIES_START, AT(one_domain)},
+    {"access", "submit", KIND_PEOPLE, APPLIES_NOW, AT(access.lists[ACCESS_SUBMIT])},
+    {"access", "see", KIND_PEOPLE, APPLIES_NOW, AT(access.lists[ACCESS_SEE])},
+    {"access", "cancel", KIND_PEOPLE, APPLIES_NOW, AT(access.lists[ACCESS_CANCEL])},
+    {"access", "administer", KIND_PEOPLE, APPLIES_NOW, AT(access.lists[ACCESS_ADMINISTER])},
+    {"executor", "recycle-jobs", KIND_COUNT, APPLIES_NOW, AT(limits.recycle_jobs)},
+    {"executor", "recycle-growth", KIND_SIZE, APPLIES_NOW, AT(limits.recycle_growth)},
+    {"tls", "listen", KIND_TEXT, APPLIES_START, AT(tls_listen)},
+    {"tls", "certificate", KIND_TEXT, APPLIES_NOW, AT(tls_certificate)},
+    {"tls", "key", KIND_TEXT, APPLIES_NOW, AT(tls_key)},
+    {"tls", "ca", KIND_TEXT, APPLIES_NOW, AT(tls_ca)},
+    {"tls", "crl", KIND_TEXT, APPLIES_NOW, AT(tls_crl)},
+    {"tls", "user-map", KIND_TEXT, APPLIES_NOW, AT(tls_user_map)},
+    {"tls", "max-handshakes", KIND_COUNT, APPLIES_NOW, AT(frontend_limits.handshakes)},
+    {"tls", "handshake-timeout", KIND_TIME, APPLIES_NOW, AT(frontend_limits.handshake_usec)},
+    {"limits", "max-connections", KIND_COUNT, APPLIES_NOW, AT(frontend_limits.connections)},
+    {"limits", "max-connections-per-user", KIND_COUNT, APPLIES_NOW, AT(frontend_limits.connections_per_user)},
+    {"limits", "max-requests-per-user", KIND_COUNT, APPLIES_NOW, AT(frontend_limits.requests_per_user)},
+    {"limits", "max-unread-per-user", KIND_SIZE, APPLIES_NOW, AT(frontend_limits.unread_per_user)},
+    {"limits", "max-jobs", KIND_COUNT, APPLIES_NOW, AT(limits.jobs)},
+    {"limits", "max-jobs-per-user", KIND_COUNT, APPLIES_NOW, AT(limits.jobs_per_user)},
+    {"limits", "max-rate", KIND_COUNT, APPLIES_NOW, AT(limits.rate)},
+    {"limits", "max-rate-per-user", KIND_COUNT, APPLIES_NOW, AT(limits.rate_per_user)},
+    {"limits", "rate-burst", KIND_COUNT, APPLIES_NOW, AT(limits.rate_burst)},
+    {"limits", "max-running", KIND_COUNT, APPLIES_NOW, AT(limits.running)},
+    {"limits", "max-running-per-user", KIND_COUNT, APPLIES_NOW, AT(limits.running_per_user)},
+    {"limits", "max-schedules-per-user", KIND_COUNT, APPLIES_NOW, AT(limits.schedules_per_user)},
+    {"limits", "max-bytes", KIND_SIZE, APPLIES_NOW, AT(limits.bytes)},
+    {"limits", "max-bytes-per-user", KIND_SIZE, APPLIES_NOW, AT(limits.bytes_per_user)},
+    {"limits", "max-input", KIND_SIZE, APPLIES_NOW, AT(limits.input)},
+    {"limits", "max-result", KIND_SIZE, APPLIES_NOW, AT(limits.result)},
+    {"limits", "keep-results", KIND_TIME, APPLIES_NOW, AT(limits.keep_usec)},
+    {"limits", "cancel-grace", KIND_TIME, APPLIES_NOW, AT(limits.grace_usec)},
+    {"limits", "frame-timeout", KIND_TIME, APPLIES_NOW, AT(frontend_limits.frame_usec)},
+    {"limits", "executor-idle", KIND_TIME, APPLIES_NOW, AT(limits.idle_usec)},
+    {"limits", "executor-memory", KIND_MEMORY, APPLIES_START, AT(executor_memory)},
+    {"limits", "executor-tasks", KIND_TASKS, APPLIES_START, AT(executor_tasks)},
+    {"limits", "plugin-load", KIND_TIME, APPLIES_NOW, AT(limits.load_usec)},
+    {"limits", "executor-answer", KIND_TIME, APPLIES_NOW, AT(limits.hang_usec)},
+    {"limits", "max-run", KIND_TIME, APPLIES_NOW, AT(limits.max_run_usec)},
+    {"limits", "max-wait", KIND_TIME, APPLIES_NOW, AT(limits.max_wait_usec)},
+    {"limits", "quarantine-after", KIND_COUNT, APPLIES_NOW, AT(limits.quarantine_after)},
+    {"limits", "quarantine-max", KIND_TIME, APPLIES_NOW, AT(limits.quarantine_max_usec)},
+    {"limits", "ageing", KIND_TIME, APPLIES_NOW, AT(limits.ageing_usec)},
+    {"store", "keep", KIND_TIME, APPLIES_NOW, AT(limits.store_keep_usec)},
+    {"store", "max-size", KIND_SIZE, APPLIES_NOW, AT(limits.store_bytes)},
 };
 
 #define WANTED_TIME "a time of at least 1, up to a year, such as 90s (ms, s, min, h, d)"
@@ -117,11 +122,14 @@ int config_init(struct config *c)
         .access.lists[ACCESS_SUBMIT].all = true, /* whom the socket lets in */
         .log_level = LOG_INFO, .sandbox_required = 1, .is_system = -1, .drain_usec = 90ull * 1000000,
         .first_user_id = JOBS_FIRST_USER_ID, .frontend_limits = FRONTEND_LIMITS_DEFAULT, .stack_size = JOBS_STACK_DEFAULT, .limits = JOBS_LIMITS_DEFAULT};
+    for (size_t i = 0; i < ARRAY_SIZE(keys); i++) /* a new one cannot forget it */
+        assert(keys[i].applies == APPLIES_NOW || keys[i].applies == APPLIES_START);
     c->plugin_dirs = strdup(WSD_PLUGIN_DIR);
     c->executor = strdup(WSD_EXECUTOR);
     c->spawner = strdup(WSD_SPAWNER);
     c->domains = calloc(1, sizeof(*c->domains));
-    return c->plugin_dirs && c->executor && c->spawner && c->domains ? 0 : -ENOMEM;
+    c->origins = calloc(ARRAY_SIZE(keys), sizeof(*c->origins));
+    return c->plugin_dirs && c->executor && c->spawner && c->domains && c->origins ? 0 : -ENOMEM;
 }
 
 static void people_free(struct access_list *l)
@@ -166,6 +174,10 @@ void config_deinit(struct config *c)
     free(c->deny);
     free(c->writable);
     free(c->tags);
+    free(c->origins);
+    for (uint32_t i = 0; i < c->n_files; i++)
+        free(c->files[i]);
+    free(c->files);
     *c = (struct config){0};
 }
 
@@ -424,7 +436,7 @@ static struct config_plugin *plugin_get(struct config *c, const char *name)
     if (c->n_plugins == CONFIG_PLUGINS_MAX || strlen(name) >= sizeof(c->plugins[0].name) || !*name)
         return NULL;
     struct config_plugin *p = &c->plugins[c->n_plugins++];
-    *p = (struct config_plugin){.enabled = -1};
+    *p = (struct config_plugin){.enabled = -1, .origin = c->now};
     snprintf(p->name, sizeof(p->name), "%s", name);
     return p;
 }
@@ -794,8 +806,10 @@ static int set_schedule(struct config *c, const char *name, const char *key, con
         return -EINVAL;
     }
     if (strcmp(key, "on") == 0) {
+        s->on_origin = c->now;
         wanted = set_on(s, value) < 0 ? "a calendar expression of systemd.time(7), such as Mon..Fri 08:00," : NULL;
     } else if (strcmp(key, "job") == 0) {
+        s->job_origin = c->now;
         wanted = set_job(s, value) < 0 ? "PLUGIN[:FUNCTION] ARGUMENT..." : NULL;
     } else if (strcmp(key, "persistent") == 0) {
         flag = parse_bool(value);
@@ -858,6 +872,8 @@ int config_set(struct config *c, const char *section, const char *key, const cha
     for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
         if (strcmp(keys[i].section, section) != 0 || strcmp(keys[i].name, key) != 0)
             continue;
+        if (c->origins)
+            c->origins[i] = c->now;
         if (keys[i].kind == KIND_CALLS)
             return set_calls((char **)(void *)((char *)c + keys[i].at), key, value, error);
         if (keys[i].kind == KIND_PEOPLE)
@@ -870,6 +886,14 @@ int config_set(struct config *c, const char *section, const char *key, const cha
     }
     unknown(section, key, error);
     return -EINVAL;
+}
+
+struct config_origin config_origin(const struct config *c, const char *section, const char *key)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
+        if (strcmp(keys[i].section, section) == 0 && strcmp(keys[i].name, key) == 0)
+            return c->origins[i];
+    return (struct config_origin){0};
 }
 
 static bool is_in(const struct key *key, size_t at, size_t size)
@@ -909,18 +933,20 @@ int config_set_limit(struct config *c, const struct config *from, const char *ke
     return -EINVAL;
 }
 
-static int on_key(void *userdata, const char *section, const char *key, char *value, char *why, size_t size)
+static int on_key(void *userdata, unsigned line, const char *section, const char *key, char *value, char *why, size_t size)
 {
+    struct config *c = userdata;
     bool is_command = strncmp(section, "schedule ", 9) == 0 && strcmp(key, "job") == 0;
     char error[CONFIG_ERROR];
     int r;
 
+    c->now.line = line;
     syntax_trim(value, is_command);
     r = is_command ? 0 : syntax_unquote(value);
     if (r == -EINVAL)
         snprintf(error, sizeof(error), "%s = %s: the quote has no end, or something stands behind it", key, value);
     if (r == 0)
-        r = config_set(userdata, section, key, value, error);
+        r = config_set(c, section, key, value, error);
     if (r < 0)
         snprintf(why, size, "%s", r == -ENOMEM ? "out of memory" : error);
     return r;
@@ -945,6 +971,20 @@ static int open_file(const char *path, FILE **ret)
     return 0;
 }
 
+/* The copy of its name lives as long as the configuration. NULL: no memory. */
+static const char *file_add(struct config *c, const char *path)
+{
+    char **files = reallocarray(c->files, c->n_files + 1, sizeof(*files)), *copy = strdup(path);
+
+    if (files)
+        c->files = files;
+    if (!files || !copy) {
+        free(copy);
+        return NULL;
+    }
+    return c->files[c->n_files++] = copy;
+}
+
 int config_read(struct config *c, const char *path, char error[static CONFIG_ERROR])
 {
     FILE *file;
@@ -954,7 +994,9 @@ int config_read(struct config *c, const char *path, char error[static CONFIG_ERR
         snprintf(error, CONFIG_ERROR, "%.300s: %s", path, r == -EINVAL ? "it is no regular file" : strerror(-r));
         return r;
     }
-    r = syntax_read(file, path, on_key, c, error, CONFIG_ERROR);
+    c->now = (struct config_origin){.file = file_add(c, path)};
+    r = c->now.file ? syntax_read(file, path, on_key, c, error, CONFIG_ERROR) : -ENOMEM;
+    c->now = (struct config_origin){0};
     fclose(file);
     return r;
 }
@@ -1169,23 +1211,44 @@ void config_print(const struct config *c, FILE *to)
         print_schedule(&c->schedules[i], to);
 }
 
-static bool same_share(const struct config_share *x, const struct config_share *y)
+char *config_at_start(const struct config *c)
 {
-    return x->workers == y->workers && x->tasks == y->tasks && x->cpu_weight == y->cpu_weight &&
-           x->has_memory == y->has_memory && x->memory == y->memory;
+    char *text = NULL;
+    size_t size;
+    FILE *to = open_memstream(&text, &size);
+
+    if (!to)
+        return NULL;
+    for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
+        if (keys[i].applies != APPLIES_START)
+            continue;
+        fprintf(to, "[%s] %s%c", keys[i].section, keys[i].name, 0);
+        if (!is_unset(c, &keys[i]))
+            print_value(c, &keys[i], to);
+        fputc(0, to);
+    }
+    /* what executors may is settled when the helper that starts them is */
+    fprintf(to, "[plugin exec] enabled%c%d%c[domain NAME]%c", 0, config_plugin_enabled(c, "exec", true), 0, 0);
+    for (uint32_t i = 0; i < c->domains->n; i++)
+        print_domain(&c->domains->list[i], to);
+    fputc(0, to);
+    fputc(0, to); /* no further key */
+    if (fclose(to) == 0)
+        return text;
+    free(text);
+    return NULL;
 }
 
-bool config_same_domains(const struct config *a, const struct config *b)
+void config_each_changed(const char *started, const char *fresh, void (*each)(const char *key, void *userdata), void *userdata)
 {
-    bool same = a->domains->n == b->domains->n;
+    while (*started && *fresh) {
+        const char *value = started + strlen(started) + 1, *other = fresh + strlen(fresh) + 1;
 
-    for (uint32_t i = 0; same && i < a->domains->n; i++) {
-        const struct config_domain *x = &a->domains->list[i], *y = &b->domains->list[i];
-
-        same = strcmp(x->name, y->name) == 0 && x->n_uids == y->n_uids && same_share(&x->share, &y->share) &&
-               (x->n_uids == 0 || memcmp(x->uids, y->uids, x->n_uids * sizeof(*x->uids)) == 0);
+        if (strcmp(value, other) != 0)
+            each(started, userdata);
+        started = value + strlen(value) + 1;
+        fresh = other + strlen(other) + 1;
     }
-    return same;
 }
 
 static void apply_share(const struct config_share *s, struct jobs_domain *to)

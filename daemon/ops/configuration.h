@@ -22,6 +22,12 @@
 #define CONFIG_TAGS_MAX    256u
 #define CONFIG_USERS_MAX   1024u /* of a domain; of a list of who may do something, and as many groups */
 
+/* Where something was said; file NULL: on the command line, or nowhere. */
+struct config_origin {
+    const char *file; /* the configuration's */
+    unsigned line;
+};
+
 /* What an executor has, where [domain NAME] or [plugin NAME] says so. */
 struct config_share {
     uint32_t workers; /* 0: not said */
@@ -39,6 +45,7 @@ struct config_plugin {
     uint32_t max_running;  /* jobs at once; 0: not said */
     struct config_share share; /* where it has an executor of its own */
     struct access_list users;  /* who may use it, where it is said */
+    struct config_origin origin;
 };
 
 /* [tag NAME] */
@@ -64,6 +71,7 @@ struct config_schedule {
     uint32_t argc, uid;
     bool has_uid; /* else wsd's own */
     bool persistent;
+    struct config_origin on_origin, job_origin;
 };
 
 /* In a place of its own: jobs go on with that of the start when the files are read again. */
@@ -108,6 +116,10 @@ struct config {
     uint32_t n_schedules;
     struct config_tag *tags; /* CONFIG_TAGS_MAX of them, or NULL: none */
     uint32_t n_tags;
+    struct config_origin *origins; /* of the keys that are in no section with a name */
+    struct config_origin now;      /* that is being read */
+    char **files;
+    uint32_t n_files;
 };
 
 /* Defaults. 0 or -ENOMEM. */
@@ -135,7 +147,12 @@ void config_print(const struct config *c, FILE *to);
 /* What holds for each trust domain: the first for all who are in no other. It points into the configuration. The caller frees; NULL: no
  * memory. */
 struct jobs_domain *config_domains(const struct config *c, uint32_t *ret_n);
-bool config_same_domains(const struct config *a, const struct config *b);
+/* What takes effect with a start only: a key and its value, each with its NUL, again and again. The caller frees; NULL: no memory. */
+char *config_at_start(const struct config *c);
+/* Those that differ in two of these. */
+void config_each_changed(const char *started, const char *fresh, void (*each)(const char *key, void *userdata), void *userdata);
+/* Where that key was set the last time. */
+struct config_origin config_origin(const struct config *c, const char *section, const char *key);
 /* What executors are told of their sandbox, as ring/control.h says, but for the memory. The caller frees; NULL: no memory. */
 char *config_sandbox(const struct config *c, bool is_system);
 /* Who may use a plugin; NULL: whoever may submit. */

@@ -194,6 +194,7 @@ void syntax_print_value(const char *value, FILE *to)
 
 struct reading {
     char section[SYNTAX_SECTION + 1];
+    unsigned line;
     bool has_key; /* in the section: what is indented behind it looks like more of its value */
     syntax_on_key on_key;
     void *userdata;
@@ -244,7 +245,7 @@ static int read_line(struct reading *r, char *line)
     r->has_key = true;
     *value++ = 0;
     trim_end(at);
-    return r->on_key(r->userdata, r->section, at, value, r->why, r->size);
+    return r->on_key(r->userdata, r->line, r->section, at, value, r->why, r->size);
 }
 
 /* -ENODATA: that was the last. */
@@ -272,13 +273,12 @@ int syntax_read(FILE *file, const char *path, syntax_on_key on_key, void *userda
     char why[512] = "";
     struct reading r = {.on_key = on_key, .userdata = userdata, .why = why, .size = sizeof(why)};
     size_t room = 0;
-    unsigned n = 0;
     int result;
 
     while ((result = next_line(&r, file, &line, &room)) == 0 || result == -EINVAL) {
-        n++;
+        r.line++;
         if (result == 0)
-            result = read_line(&r, n == 1 && strncmp(line, BYTE_MARK, 3) == 0 ? line + 3 : line);
+            result = read_line(&r, r.line == 1 && strncmp(line, BYTE_MARK, 3) == 0 ? line + 3 : line);
         if (result < 0)
             break;
     }
@@ -287,6 +287,6 @@ int syntax_read(FILE *file, const char *path, syntax_on_key on_key, void *userda
     if (result == -EIO)
         snprintf(error, size, "%.300s: cannot be read", path);
     else
-        snprintf(error, size, "%.200s:%u: %.290s", path, n, result == -ENOMEM ? "out of memory" : why);
+        snprintf(error, size, "%.200s:%u: %.290s", path, r.line, result == -ENOMEM ? "out of memory" : why);
     return result;
 }

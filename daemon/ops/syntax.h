@@ -16,7 +16,7 @@
 #define SYNTAX_SECTION  49u        /* of the name of a section */
 
 /* A key, and what stands behind its = up to the end of the line, which may be changed. 0, or a negative errno with the reason. */
-typedef int (*syntax_on_key)(void *userdata, const char *section, const char *key, char *value, char *why, size_t size);
+typedef int (*syntax_on_key)(void *userdata, unsigned line, const char *section, const char *key, char *value, char *why, size_t size);
 
 /* Reads all lines. 0, or a negative errno with `PATH:LINE: why` in error. */
 int syntax_read(FILE *file, const char *path, syntax_on_key on_key, void *userdata, char *error, size_t size);

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "ops/check.h"
 #include "ops/configuration.h"
 
 #define ARGS_MAX 64
@@ -17,6 +18,14 @@
 int wsd_main(int argc, char **argv);
 int __wrap_config_read(struct config *c, const char *path, char *error);
 int __wrap_config_read_standard(struct config *c, const char *directory, char *error);
+
+unsigned __wrap_config_examine(const struct config *c, void (*say)(bool warning, const char *text, void *userdata), void *userdata);
+
+unsigned __wrap_config_examine(const struct config *c, void (*say)(bool warning, const char *text, void *userdata), void *userdata)
+{
+    FUZZ_CHECK(c->plugin_dirs && say);
+    return 0;
+}
 
 int __wrap_config_read(struct config *c, const char *path, char *error)
 {

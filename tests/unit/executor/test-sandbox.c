@@ -116,7 +116,7 @@ static int without_capabilities(const struct sandbox *s)
 {
     int v = landlock_version();
 
-    return landlock_enter(s, v) < 0 || filter_enter(s, false) < 0 || strncmp(verify(s, v, getppid()), "capabilities:", 13) != 0;
+    return landlock_enter(s, v, NULL) < 0 || filter_enter(s, false) < 0 || strncmp(verify(s, v, getppid()), "capabilities:", 13) != 0;
 }
 
 static int without_landlock(const struct sandbox *s)
@@ -134,7 +134,7 @@ static int without_filter(const struct sandbox *s)
 {
     int v = landlock_version();
 
-    return capabilities_drop() < 0 || landlock_enter(s, v) < 0 || strncmp(verify(s, v, getppid()), "seccomp:", 8) != 0;
+    return capabilities_drop() < 0 || landlock_enter(s, v, NULL) < 0 || strncmp(verify(s, v, getppid()), "seccomp:", 8) != 0;
 }
 
 static int dumpable(const struct sandbox *s)
@@ -142,7 +142,7 @@ static int dumpable(const struct sandbox *s)
     int v = landlock_version();
 
     prctl(PR_SET_DUMPABLE, 1);
-    return capabilities_drop() < 0 || landlock_enter(s, v) < 0 || filter_enter(s, false) < 0 ||
+    return capabilities_drop() < 0 || landlock_enter(s, v, NULL) < 0 || filter_enter(s, false) < 0 ||
            strncmp(verify(s, v, getppid()), "dumpable:", 9) != 0;
 }
 
@@ -243,7 +243,7 @@ static int moves(void)
 
 static int writes_nowhere(const struct sandbox *s)
 {
-    if (landlock_enter(s, landlock_version()) < 0)
+    if (landlock_enter(s, landlock_version(), NULL) < 0)
         return 1;
     if (makes("a/x") != -EACCES || moves() == 0)
         return 2;
@@ -256,14 +256,14 @@ static int writes_nowhere(const struct sandbox *s)
 
 static int writes_in_a(const struct sandbox *s)
 {
-    return landlock_enter(s, landlock_version()) < 0 || makes("a/x") != 0 || makes("b/x") != -EACCES || moves() == 0;
+    return landlock_enter(s, landlock_version(), NULL) < 0 || makes("a/x") != 0 || makes("b/x") != -EACCES || moves() == 0;
 }
 
 static int writes_everywhere(const struct sandbox *s)
 {
     char path[128];
 
-    if (landlock_enter(s, landlock_version()) < 0)
+    if (landlock_enter(s, landlock_version(), NULL) < 0)
         return 1;
     snprintf(path, sizeof(path), "%s/device", directory);
     /* what root may do otherwise: capabilities are still there */
@@ -296,7 +296,7 @@ END_TEST
 
 static int no_such_directory(const struct sandbox *s)
 {
-    return landlock_enter(s, landlock_version()) != -ENOENT;
+    return landlock_enter(s, landlock_version(), NULL) != -ENOENT;
 }
 
 START_TEST(a_directory_that_is_not_there_is_told)
