@@ -30,7 +30,7 @@ struct examination {
 static void __attribute__((format(printf, 4, 5)))
 tell(struct examination *x, bool warning, struct config_origin origin, const char *format, ...)
 {
-    char what[CONFIG_ERROR], text[2 * CONFIG_ERROR];
+    char what[CONFIG_ERROR], text[CONFIG_ERROR + 320];
     va_list args;
 
     va_start(args, format);

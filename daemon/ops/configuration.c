@@ -573,11 +573,11 @@ static int set_plugin(struct config *c, const char *plugin, const char *key, con
         wanted = parse_running(value, &running);
     } else if (!set_share(&share, key, value, &wanted)) {
         snprintf(error, CONFIG_ERROR,
-                 "[plugin %s] has no key `%s`; it has: users enabled isolation max-run max-running " SHARE_KEYS, plugin, key);
+                 "[plugin %s] has no key `%.64s`; it has: users enabled isolation max-run max-running " SHARE_KEYS, plugin, key);
         return -EINVAL;
     }
     if (wanted) {
-        snprintf(error, CONFIG_ERROR, "%s = %s: %s is wanted", key, value, wanted);
+        snprintf(error, CONFIG_ERROR, "%s = %.128s: %s is wanted", key, value, wanted);
         return -EINVAL;
     }
     struct config_plugin *p = plugin_get(c, plugin);
@@ -626,12 +626,12 @@ static int set_tag(struct config *c, const char *name, const char *key, const ch
     uint64_t running = 0;
 
     if (strcmp(key, "max-running") != 0) {
-        snprintf(error, CONFIG_ERROR, "[tag %s] has no key `%s`; it has: max-running", name, key);
+        snprintf(error, CONFIG_ERROR, "[tag %s] has no key `%.64s`; it has: max-running", name, key);
         return -EINVAL;
     }
     wanted = parse_running(value, &running);
     if (wanted) {
-        snprintf(error, CONFIG_ERROR, "%s = %s: %s is wanted", key, value, wanted);
+        snprintf(error, CONFIG_ERROR, "%s = %.128s: %s is wanted", key, value, wanted);
         return -EINVAL;
     }
     struct config_tag *t = is_tag(name) ? tag_get(c, name) : NULL;
@@ -713,12 +713,12 @@ static int set_domain(struct config *c, const char *name, const char *key, const
     if (strcmp(key, "users") == 0)
         return set_users(c, d, value, error);
     if (!set_share(&d->share, key, value, &wanted)) {
-        snprintf(error, CONFIG_ERROR, "[domain %s] has no key `%s`; it has: users " SHARE_KEYS, name, key);
+        snprintf(error, CONFIG_ERROR, "[domain %s] has no key `%.64s`; it has: users " SHARE_KEYS, name, key);
         return -EINVAL;
     }
     if (!wanted)
         return 0;
-    snprintf(error, CONFIG_ERROR, "%s = %s: %s is wanted", key, value, wanted);
+    snprintf(error, CONFIG_ERROR, "%s = %.128s: %s is wanted", key, value, wanted);
     return -EINVAL;
 }
 
@@ -735,7 +735,7 @@ static struct config_schedule *schedule_get(struct config *c, const char *name)
         return NULL;
     c->schedules = more;
     struct config_schedule *s = &more[c->n_schedules++];
-    *s = (struct config_schedule){.persistent = false};
+    *s = (struct config_schedule){.origin = c->now};
     snprintf(s->name, sizeof(s->name), "%s", name);
     return s;
 }
@@ -819,12 +819,12 @@ static int set_schedule(struct config *c, const char *name, const char *key, con
         wanted = uid_of(value, &s->uid) < 0 ? "the name or number of a user" : NULL;
         s->has_uid = true;
     } else {
-        snprintf(error, CONFIG_ERROR, "[schedule %s] has no key `%s`; it has: on job persistent user", name, key);
+        snprintf(error, CONFIG_ERROR, "[schedule %s] has no key `%.64s`; it has: on job persistent user", name, key);
         return -EINVAL;
     }
     if (!wanted)
         return 0;
-    snprintf(error, CONFIG_ERROR, "%s = %s: %s is wanted", key, value, wanted);
+    snprintf(error, CONFIG_ERROR, "%s = %.128s: %s is wanted", key, value, wanted);
     return -EINVAL;
 }
 
@@ -832,7 +832,10 @@ int config_check(const struct config *c, char error[static CONFIG_ERROR])
 {
     for (uint32_t i = 0; i < c->n_schedules; i++)
         if (!c->schedules[i].on || !c->schedules[i].plugin) {
-            snprintf(error, CONFIG_ERROR, "[schedule %s] has no `%s`", c->schedules[i].name, c->schedules[i].on ? "job" : "on");
+            const struct config_origin *o = &c->schedules[i].origin;
+            int n = o->file ? snprintf(error, CONFIG_ERROR, "%.300s:%u: ", o->file, o->line) : 0;
+
+            snprintf(error + n, CONFIG_ERROR - (size_t)n, "[schedule %s] has no `%s`", c->schedules[i].name, c->schedules[i].on ? "job" : "on");
             return -EINVAL;
         }
     return 0;
@@ -852,7 +855,7 @@ static void unknown(const char *section, const char *key, char error[static CONF
                  "[domain NAME] [schedule NAME]", section);
         return;
     }
-    n = (size_t)snprintf(error, CONFIG_ERROR, "[%s] has no key `%s`; it has:", section, key);
+    n = (size_t)snprintf(error, CONFIG_ERROR, "[%s] has no key `%.64s`; it has:", section, key);
     for (size_t i = 0; i < ARRAY_SIZE(keys) && n < CONFIG_ERROR; i++)
         if (strcmp(keys[i].section, section) == 0)
             n += (size_t)snprintf(error + n, CONFIG_ERROR - n, " %s", keys[i].name);
@@ -881,7 +884,7 @@ int config_set(struct config *c, const char *section, const char *key, const cha
         const char *wanted = set(c, &keys[i], value);
         if (!wanted)
             return 0;
-        snprintf(error, CONFIG_ERROR, "%s = %s: %s is wanted", key, value, wanted);
+        snprintf(error, CONFIG_ERROR, "%s = %.128s: %s is wanted", key, value, wanted);
         return -EINVAL;
     }
     unknown(section, key, error);
@@ -944,7 +947,7 @@ static int on_key(void *userdata, unsigned line, const char *section, const char
     syntax_trim(value, is_command);
     r = is_command ? 0 : syntax_unquote(value);
     if (r == -EINVAL)
-        snprintf(error, sizeof(error), "%s = %s: the quote has no end, or something stands behind it", key, value);
+        snprintf(error, sizeof(error), "%s = %.128s: the quote has no end, or something stands behind it", key, value);
     if (r == 0)
         r = config_set(c, section, key, value, error);
     if (r < 0)

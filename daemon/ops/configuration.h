@@ -12,7 +12,7 @@
 #include "jobs/jobs.h"
 
 #define CONFIG_PLUGINS_MAX 256u
-#define CONFIG_ERROR       512u
+#define CONFIG_ERROR       2048u
 #define CONFIG_FILE_MAX    (16 << 20) /* bytes */
 #define CONFIG_MEMORY_MIN  (1ull << 20) /* of executor-memory */
 #define CONFIG_MEMORY_MAX  (1ull << 50)
@@ -71,7 +71,7 @@ struct config_schedule {
     uint32_t argc, uid;
     bool has_uid; /* else wsd's own */
     bool persistent;
-    struct config_origin on_origin, job_origin;
+    struct config_origin origin, on_origin, job_origin;
 };
 
 /* In a place of its own: jobs go on with that of the start when the files are read again. */

@@ -12,6 +12,7 @@
 
 #include "base/cleanup.h"
 
+#define SYNTAX_WHY 1600
 #define BLANKS    " \t\v\f\r"
 #define BYTE_MARK "\xef\xbb\xbf"
 
@@ -270,7 +271,7 @@ static int next_line(struct reading *r, FILE *file, char **line, size_t *room)
 int syntax_read(FILE *file, const char *path, syntax_on_key on_key, void *userdata, char *error, size_t size)
 {
     _cleanup_(freep) char *line = NULL;
-    char why[512] = "";
+    char why[SYNTAX_WHY] = "";
     struct reading r = {.on_key = on_key, .userdata = userdata, .why = why, .size = sizeof(why)};
     size_t room = 0;
     int result;
@@ -287,6 +288,6 @@ int syntax_read(FILE *file, const char *path, syntax_on_key on_key, void *userda
     if (result == -EIO)
         snprintf(error, size, "%.300s: cannot be read", path);
     else
-        snprintf(error, size, "%.200s:%u: %.290s", path, r.line, result == -ENOMEM ? "out of memory" : why);
+        snprintf(error, size, "%.300s:%u: %s", path, r.line, result == -ENOMEM ? "out of memory" : why);
     return result;
 }

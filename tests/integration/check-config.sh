@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
+# shellcheck disable=SC2015,SC2016 # `A && B || { say; return 1; }` is meant; what is quoted is for the inner shell
+#
 # check-config.sh: what a configuration says that the machine cannot do is said by --check-config and at a reload, by key, file and
 # line: what each job or the next start would fail with is an error, what has no effect a warning. A reload names each key that
 # needs a start, and counts CPUs again.

@@ -370,6 +370,7 @@ static const struct {
     {"[daemon]\nsocket = /x\n\n  workers = 3\n", ":4: the line begins with a blank"},
     {"[plugins]\ndirectories = /a\n\t:/b\n", ":3: the line begins with a blank"},
     {"[daemon]\n  socket = /x\n  [pool]\n", ":3: the line begins with a blank"},
+    {"[limits]\nmax-job = 3\n", ":2: [limits] has no key `max-job`; it has: max-connections "},
     {"[daemon]\nsocket=;x\n", ":2: socket = : a text is wanted"},
     {"[daemon]\nsocket = \"/x\n", ":2: socket = \"/x: the quote has no end"},
     {"[daemon]\nsocket = \"/x\" y\n", ":2: socket = \"/x\" y: the quote has no end, or something stands behind it"},
@@ -470,6 +471,24 @@ START_TEST(a_line_that_is_too_long_is_refused_whole)
     }
     free(text);
     ck_assert_msg(strstr(error, ":2: the line is longer than 1048576 bytes"), "%s", error);
+}
+END_TEST
+
+START_TEST(what_is_wrong_is_said_behind_a_long_value_too)
+{
+    size_t size = 100000;
+    char *text = malloc(size + 64);
+
+    memset(text, 'x', size);
+    memcpy(text, "[pool]\npin = ", 13);
+    text[size] = 0;
+    ck_assert_int_eq(read_text(text), -EINVAL);
+    ck_assert_msg(strstr(error, "xxx: yes or no is wanted"), "%s", error);
+    memcpy(text, "[limits]\nx ", 11);
+    strcat(text, "=\n");
+    ck_assert_int_eq(read_text(text), -EINVAL);
+    ck_assert_msg(strstr(error, " it has: max-connections ") && strstr(error, " ageing"), "%s", error);
+    free(text);
 }
 END_TEST
 
@@ -768,6 +787,7 @@ int main(void)
     tcase_add_test(tc, later_files_win_and_others_are_left_alone);
     tcase_add_test(tc, no_files_at_all_are_fine_but_a_named_one_must_be_there);
     tcase_add_test(tc, what_is_printed_reads_back_as_the_same);
+    tcase_add_test(tc, what_is_wrong_is_said_behind_a_long_value_too);
     tcase_add_test(tc, what_is_no_regular_file_is_refused_and_not_waited_for);
     tcase_add_test(tc, each_key_survives_printing_and_reading);
     tcase_add_loop_test(tc, a_command_has_systemds_quotes, 0, sizeof(jobs) / sizeof(jobs[0]));
