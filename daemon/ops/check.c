@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * check.c: what a configuration says that this machine cannot do: names and files that are not there, times that never come.
+ * check.c: what a configuration says that this machine cannot do: names that are not there, times that never come.
  * Owns nothing. [before the loop, and in it at a reload]
  * Keeps: waits for nothing; changes nothing.
  * Does not know syntax: what is wrong by itself was refused when it was read. */
@@ -61,12 +61,13 @@ static void examine_daemon(struct examination *x)
     struct config_origin executor = config_origin(c, "daemon", "executor");
 
     if (c->socket && strlen(c->socket) > most)
-        tell(x, false, config_origin(c, "daemon", "socket"), "[daemon] socket: the path has %zu bytes, and a socket's has at most %zu: %.120s...",
-            strlen(c->socket), most, c->socket);
+        tell(x, false, config_origin(c, "daemon", "socket"),
+             "[daemon] socket: the path has %zu bytes, and a socket's has at most %zu: %.120s...", strlen(c->socket),
+             most, c->socket);
     if (c->socket_group && !getgrnam(c->socket_group))
-        tell(x, false, config_origin(c, "daemon", "socket-group"), "[daemon] socket-group: there is no group %.64s: see `getent group`",
-            c->socket_group);
-    /* the built-in one is not looked for: what is checked may be for another machine's */
+        tell(x, false, config_origin(c, "daemon", "socket-group"),
+             "[daemon] socket-group: there is no group %.64s: see `getent group`", c->socket_group);
+    /* the built-in one is not looked for: what is checked may be for another machine */
     if (strcmp(c->executor, WSD_EXECUTOR) != 0 && access(c->executor, X_OK) < 0)
         tell(x, false, executor, "[daemon] executor: %.200s: %s", c->executor, strerror(errno));
 }
@@ -83,12 +84,12 @@ static void examine_writable(struct examination *x)
 
         /* one that cannot be reached from here, an executor with the rights of its user may reach */
         if (e)
-            tell(x, e == EACCES, config_origin(x->config, "sandbox", "writable"),
-                "[sandbox] writable: %.200s: %s%s", d, strerror(e), e == EACCES ? "" : ": make it, or take it out: no job runs without it");
+            tell(x, e == EACCES, config_origin(x->config, "sandbox", "writable"), "[sandbox] writable: %.200s: %s%s", d,
+                 strerror(e), e == EACCES ? "" : ": make it, or take it out: no job runs without it");
     }
 }
 
-/* --- plugins -------------------------------------------------------------------------------------------------------------- */
+/* --- plugins --------------------------------------------------------------------------------------------------- */
 
 static bool has_plugin(const struct config *c, const char *name)
 {
@@ -107,7 +108,8 @@ static bool has_plugin(const struct config *c, const char *name)
 static void examine_directories(struct examination *x)
 {
     struct config_origin origin = config_origin(x->config, "plugins", "directories");
-    _cleanup_(freep) char *copy = strcmp(x->config->plugin_dirs, WSD_PLUGIN_DIR) != 0 ? strdup(x->config->plugin_dirs) : NULL;
+    _cleanup_(freep) char *copy =
+        strcmp(x->config->plugin_dirs, WSD_PLUGIN_DIR) != 0 ? strdup(x->config->plugin_dirs) : NULL;
     char *save = NULL;
 
     for (char *d = copy ? strtok_r(copy, ":", &save) : NULL; d; d = strtok_r(NULL, ":", &save)) {
@@ -125,14 +127,15 @@ static void examine_plugin(struct examination *x, const struct config_plugin *p)
     bool has_so = n > 3 && strcmp(base + n - 3, ".so") == 0;
 
     if (slash || has_so)
-        tell(x, true, p->origin, "[plugin %s]: names of plugins have no directory and no .so: [plugin %.*s] is meant", p->name,
-            (int)(has_so ? n - 3 : n), base);
+        tell(x, true, p->origin, "[plugin %s]: names of plugins have no directory and no .so: [plugin %.*s] is meant",
+             p->name, (int)(has_so ? n - 3 : n), base);
     else if (!has_plugin(x->config, p->name))
-        tell(x, true, p->origin, "[plugin %s]: no plugin directory has a %s.so: see `wsctl plugin list` for the names (%.200s)", p->name,
-            p->name, x->config->plugin_dirs);
+        tell(x, true, p->origin,
+             "[plugin %s]: no plugin directory has a %s.so: see `wsctl plugin list` for the names (%.200s)", p->name,
+             p->name, x->config->plugin_dirs);
 }
 
-/* --- schedules ------------------------------------------------------------------------------------------------------------- */
+/* --- schedules ------------------------------------------------------------------------------------------------- */
 
 static bool comes_after(const struct calendar *c, uint64_t usec)
 {
@@ -149,18 +152,21 @@ static void examine_schedule(struct examination *x, const struct config_schedule
         bool comes = comes_after(calendar, 0);
 
         if (!comes || !comes_after(calendar, clock_realtime_usec()))
-            tell(x, comes, s->on_origin, "[schedule %s] on = %.128s: %s; `systemd-analyze calendar` shows what a time means", s->name, s->on,
-                comes ? "the last of its times is past" : "that time never comes");
+            tell(x, comes, s->on_origin,
+                 "[schedule %s] on = %.128s: %s; `systemd-analyze calendar` shows what a time means", s->name, s->on,
+                 comes ? "the last of its times is past" : "that time never comes");
         calendar_free(calendar);
     }
     size_t n = strlen(s->plugin);
     _cleanup_(freep) char *name = strndup(s->plugin, n > 3 && strcmp(s->plugin + n - 3, ".so") == 0 ? n - 3 : n);
     bool is_path = strchr(s->plugin, '/');
     if (name && (is_path ? access(s->plugin, F_OK) < 0 : !has_plugin(x->config, name)))
-        tell(x, true, s->job_origin, "[schedule %s] job: there is no plugin %.200s: each run of it would fail", s->name, s->plugin);
+        tell(x, true, s->job_origin, "[schedule %s] job: there is no plugin %.200s: each run of it would fail", s->name,
+             s->plugin);
 }
 
-unsigned config_examine(const struct config *c, void (*say)(bool warning, const char *text, void *userdata), void *userdata)
+unsigned config_examine(const struct config *c, void (*say)(bool warning, const char *text, void *userdata),
+                        void *userdata)
 {
     struct examination x = {.config = c, .say = say, .userdata = userdata};
 

@@ -13,8 +13,8 @@
 #include "base/cleanup.h"
 
 #define SYNTAX_WHY 1600
-#define BLANKS    " \t\v\f\r"
-#define BYTE_MARK "\xef\xbb\xbf"
+#define BLANKS     " \t\v\f\r"
+#define BYTE_MARK  "\xef\xbb\xbf"
 
 static bool is_blank(char c)
 {
@@ -30,11 +30,14 @@ static void trim_end(char *text)
     text[n] = 0;
 }
 
-/* --- escapes ------------------------------------------------------------------------------------------------------------ */
+/* --- escapes --------------------------------------------------------------------------------------------------- */
 
 static int digit(char c)
 {
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : 99;
+    return c >= '0' && c <= '9'   ? c - '0'
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                  : 99;
 }
 
 /* n digits of that base. -1: it is something else, or NUL. */
@@ -52,7 +55,8 @@ static int number(const char *at, int n, int base)
     return v > 0 && v < 256 ? v : -1;
 }
 
-/* What stands behind a backslash. *ret_n: how much of it; 0: it means nothing, so that the backslash is one, as systemd has it. */
+/* What stands behind a backslash. *ret_n: how much of it; 0: it means nothing, so that the backslash is one, as systemd
+ * has it. */
 static char escape(const char *at, size_t *ret_n)
 {
     static const char letters[] = "abfnrtv\\\"'s", means[] = "\a\b\f\n\r\t\v\\\"' ";
@@ -63,9 +67,10 @@ static char escape(const char *at, size_t *ret_n)
     return letter ? means[letter - letters] : (char)v;
 }
 
-/* --- words --------------------------------------------------------------------------------------------------------------- */
+/* --- words ----------------------------------------------------------------------------------------------------- */
 
-/* The word at *at, behind which *at is then; blanks end it outside of quotes. False: a quote is open, or a \ stands at the end. */
+/* The word at *at, behind which *at is then; blanks end it outside of quotes. False: a quote is open, or a \ stands at
+ * the end. */
 static bool word(const char **at, char **to)
 {
     char quote = 0;
@@ -147,7 +152,7 @@ void syntax_trim(char *value, bool quotes)
         trim_end(value);
 }
 
-/* --- printing ------------------------------------------------------------------------------------------------------------- */
+/* --- printing -------------------------------------------------------------------------------------------------- */
 
 static bool is_control(char c)
 {
@@ -191,7 +196,7 @@ void syntax_print_value(const char *value, FILE *to)
         fputs(value, to);
 }
 
-/* --- lines ---------------------------------------------------------------------------------------------------------------- */
+/* --- lines ----------------------------------------------------------------------------------------------------- */
 
 struct reading {
     char section[SYNTAX_SECTION + 1];
