@@ -23,6 +23,7 @@ struct local {
     struct output output;
     struct buffer gathered; /* with --json */
     const char *label;
+    int unwritten; /* the exit code, said: the output cannot be written */
 };
 
 static int on_output(const void *data, size_t size, void *userdata)
@@ -30,9 +31,11 @@ static int on_output(const void *data, size_t size, void *userdata)
     struct local *local = userdata;
 
     progress_clear_for_stdout();
-    if (local->ctl->json && local->output.fd == STDOUT_FILENO)
-        return buffer_put(&local->gathered, data, size) < 0 ? -ENOMEM : 0;
-    return output_write(&local->output, data, size) == 0 ? 0 : -EIO;
+    if (!local->ctl->json || local->output.fd != STDOUT_FILENO)
+        local->unwritten = output_write(&local->output, data, size);
+    else if (buffer_put(&local->gathered, data, size) < 0)
+        local->unwritten = ctl_error(EXIT_IO, local->label, "out of memory for the output");
+    return local->unwritten;
 }
 
 static void on_message(int level, const char *text, void *userdata)
@@ -46,6 +49,30 @@ static void on_message(int level, const char *text, void *userdata)
 static void on_progress(uint64_t done, uint64_t total, void *userdata)
 {
     progress_draw(((struct local *)userdata)->label, done, total, 0);
+}
+
+static int on_begins(void *userdata)
+{
+    return signals_init() == 0 ? signals_fd() : -1;
+}
+
+static void on_cancelling(void *userdata)
+{
+    struct local *local = userdata;
+
+    signals_take();
+    if (!local->ctl->quiet)
+        print_message("wsctl", "cancelling; once more to end at once");
+}
+
+/* The limits of wsd, which a job that is tried here is to meet later. Returns 0 or the exit code, said. */
+static int check_arguments(const struct submit_options *o)
+{
+    size_t size = 0;
+
+    for (size_t i = 0; i < o->n_args; i++)
+        size += strlen(o->args[i]) + 1;
+    return o->n_args <= CODEC_ARGS_MAX && size <= CODEC_ARGS_SIZE ? 0 : ctl_error(EXIT_USAGE, o->name, "arguments: above the limit");
 }
 
 static __typeof__(&wsctl_local_run) load(void)
@@ -105,6 +132,8 @@ static int report(struct local *local, const struct submit_options *options, con
             json_base64(&json, "output", local->gathered.data, buffer_size(&local->gathered));
         r = json_end(&json) || print_end() || r ? EXIT_IO : 0;
     }
+    if (local->unwritten)
+        return local->unwritten;
     if (info.state != WSD_JOB_SUCCEEDED)
         return ctl_error(info.exit, options->name, "%s", job_error_text(&info, text, sizeof(text)));
     return r;
@@ -132,15 +161,20 @@ int submit_local(const struct ctl *ctl, const struct submit_options *options)
                          : in_tree              ? 2
                                                 : 1,
         .timeout_usec = options->timeout_usec,
+        .stack_size = options->stack_size,
         .output = on_output,
         .message = on_message,
         .progress = on_progress,
+        .begins = on_begins,
+        .cancelling = on_cancelling,
         .userdata = &local,
     };
     __typeof__(&wsctl_local_run) run;
     struct input input;
     int r;
 
+    if ((r = check_arguments(options)) != 0)
+        return r;
     if ((r = input_open_fd(&input, options->input)) != 0 || (r = output_open(&local.output, options->output)) != 0)
         return r;
     request.input_fd = input.fd;

@@ -20,10 +20,14 @@ struct local_request {
     const char *const *plugin_dirs;
     size_t n_plugin_dirs;
     uint64_t timeout_usec; /* 0: none */
+    size_t stack_size;     /* bytes, of a worker; 0: as wsd */
     /* The three are called on threads of the pool, never two at once, and not after wsctl_local_run() has returned. */
     int (*output)(const void *data, size_t size, void *userdata); /* not 0: nobody reads; the job is cancelled */
     void (*message)(int level, const char *text, void *userdata); /* every level, also WSD_LOG_DEBUG */
     void (*progress)(uint64_t done, uint64_t total, void *userdata);
+    /* These two are called on the caller's thread. NULL: nothing is to be done, and the job is not cancelled. */
+    int (*begins)(void *userdata); /* the input is there: the descriptor that is readable when the job is to be cancelled; -1: none */
+    void (*cancelling)(void *userdata); /* it is readable, and the job is about to be cancelled */
     void *userdata;
 };
 
@@ -36,6 +40,6 @@ struct local_result {
 
 /* Runs one job to its end. 0, or a negative errno with ret->error set: those of loader_load() (daemon/host/loader.h),
  * -ENOENT also for a function that the plugin does not have; -EINVAL, -ENOMEM, .. for the rest. Where a job does not
- * heed its timeout this returns some seconds after it, and the job's threads are still there: the process should end
+ * heed its timeout or its cancel this returns some seconds after it, and the job's threads are still there: the process should end
  * then. */
 int wsctl_local_run(const struct local_request *request, struct local_result *ret);

@@ -35,6 +35,7 @@ static const struct verb verbs[] = {
      "      --tag TAG         a name for limits and pauses; may be repeated, at most 3\n"
      "      --local           run it inside wsctl, without a daemon (for debuggers and authors)\n"
      "      --workers N       with --local: so many workers\n"
+     "      --stack SIZE      with --local: of a worker's stack (8M)\n"
      "      --plugin-dir DIR  with --local: look here; may be repeated\n"
      "      --json            one object: the job, and its output in base64\n",
      verb_submit},

@@ -37,6 +37,9 @@ struct submit {
     int exit;
 };
 
+#define STACK_MIN (256ll << 10) /* of --local: JOBS_STACK_MIN and JOBS_STACK_MAX of wsd */
+#define STACK_MAX (1ll << 30)
+
 #define BACK_MAX_USEC (60u * 1000000u) /* for a wsd that was ended to be there again */
 #define BACK_MSEC     100
 
@@ -369,6 +372,7 @@ static const struct option long_options[] = {
     {"tag", required_argument, NULL, OPT_TAG},
     {"local", no_argument, NULL, OPT_LOCAL},
     {"workers", required_argument, NULL, OPT_WORKERS},
+    {"stack", required_argument, NULL, OPT_STACK},
     {"plugin-dir", required_argument, NULL, OPT_PLUGIN_DIR},
     {0},
 };
@@ -422,6 +426,25 @@ static int add_ids(const char *text, struct wsd_id **ids, size_t *n)
         at += size;
     }
     return r;
+}
+
+/* As [pool] stack of wsd.conf. 0 or -1. */
+static int stack_size(const char *text, size_t *ret)
+{
+    char number[16] = "";
+    size_t n = strlen(text);
+    const char *unit = n ? strchr("KMG", text[n - 1]) : NULL;
+    int shift = unit && *unit ? *unit == 'K' ? 10 : *unit == 'M' ? 20 : 30 : 0;
+    long long count;
+
+    n -= shift != 0;
+    if (n >= sizeof(number))
+        return -1;
+    memcpy(number, text, n);
+    if (parse_number(number, 1, STACK_MAX >> shift, &count) < 0 || count << shift < STACK_MIN)
+        return -1;
+    *ret = (size_t)(count << shift);
+    return 0;
 }
 
 int submit_option(struct submit_options *o, int c)
@@ -495,6 +518,10 @@ int submit_option(struct submit_options *o, int c)
             return ctl_error(EXIT_USAGE, optarg, "not a number of workers; write 1 to 1024");
         o->workers = (unsigned)number;
         return 0;
+    case OPT_STACK:
+        return stack_size(optarg, &o->stack_size) == 0
+                   ? 0
+                   : ctl_error(EXIT_USAGE, optarg, "not the size of a stack; write 256K to 1G, such as 64M");
     default:
         if (o->n_plugin_dirs == sizeof(o->plugin_dirs) / sizeof(*o->plugin_dirs))
             return ctl_error(EXIT_USAGE, "--plugin-dir", "too many");
@@ -530,8 +557,8 @@ static int parse(struct ctl *ctl, int argc, char **argv, struct submit_options *
             return c == CTL_EXIT && r == 0 ? -1 : r;
     o->args = argv + optind;
     o->n_args = (size_t)(argc - optind);
-    if (!o->local && (o->workers || o->n_plugin_dirs))
-        return ctl_error(EXIT_USAGE, o->workers ? "--workers" : "--plugin-dir",
+    if (!o->local && (o->workers || o->stack_size || o->n_plugin_dirs))
+        return ctl_error(EXIT_USAGE, o->workers ? "--workers" : o->stack_size ? "--stack" : "--plugin-dir",
                          "only with --local; else it is wsd's to say");
     if (o->local && o->room.wanted)
         return ctl_error(EXIT_USAGE, "--wait-for-room", "not with --local");

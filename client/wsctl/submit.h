@@ -27,13 +27,14 @@ struct submit_options {
     bool detach, local, durable;
     struct room room;
     unsigned workers;
+    size_t stack_size;
     const char *plugin_dirs[16];
     size_t n_plugin_dirs;
 };
 
 enum {
     OPT_WAIT_FOR_ROOM = 255, OPT_LOCAL, OPT_WORKERS, OPT_PLUGIN_DIR, OPT_DURABLE, OPT_KEY, OPT_RETRIES, OPT_RETRY_DELAY, OPT_RETRY_ON,
-    OPT_DELAY, OPT_AT, OPT_MAX_WAIT, OPT_AFTER, OPT_AFTER_ANY, OPT_TAG
+    OPT_DELAY, OPT_AT, OPT_MAX_WAIT, OPT_AFTER, OPT_AFTER_ANY, OPT_TAG, OPT_STACK
 };
 
 /* submit.c: takes one of the options of submit, whose value is optarg. Returns 0 or the exit code, said. */

@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -287,15 +288,19 @@ static void direct_progress(struct host_job *job, uint64_t done, uint64_t total)
 {
 }
 
+/* It has run for as long as its time, whatever it returns. */
+static bool is_late(const struct direct *d)
+{
+    return d->deadline_usec && d->job.ended_usec >= d->deadline_usec;
+}
+
 static enum lane_outcome outcome_of(const struct direct *d)
 {
     const struct host_job *job = &d->job;
 
     if (d->overflow)
         return LANE_OVERFLOW;
-    if (job->exit == 0)
-        return LANE_ENDED;
-    if (d->deadline_usec && job->ended_usec >= d->deadline_usec)
+    if (is_late(d))
         return LANE_TIMED_OUT;
     return atomic_load_explicit(job->cancel, memory_order_relaxed) ? LANE_CANCELLED : LANE_ENDED;
 }
@@ -344,7 +349,7 @@ static bool turn_over(struct direct *d)
     uint64_t run_usec = job->ended_usec - job->started_usec, cpu_usec = host_job_cpu_usec(job);
     struct lane_end end = {.run_usec = (uint32_t)run_usec, .cpu_usec = (uint32_t)cpu_usec, .output_size = d->used};
 
-    if (job->exit != 0 || *job->status || d->overflow || run_usec > UINT32_MAX || cpu_usec > UINT32_MAX || is_over(d) ||
+    if (job->exit != 0 || *job->status || d->overflow || is_late(d) || run_usec > UINT32_MAX || cpu_usec > UINT32_MAX || is_over(d) ||
         !lane_back_turn(&d->lane->back, d->number, &d->request, &end, d->output))
         return false;
     free(d->scratch);
@@ -395,6 +400,8 @@ static void direct_finished(struct host_job *job, struct wsd_worker *self)
                             .error = error,
                             .status = status};
 
+    if (a.outcome == LANE_TIMED_OUT)
+        snprintf(job->error, sizeof(job->error), "its time was up");
     memcpy(output, d->output, d->used);
     memcpy(error, job->error, strlen(job->error) + 1);
     memcpy(status, job->status, strlen(job->status) + 1);

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <wsd/client.h>
@@ -27,7 +28,9 @@
 
 #define OUTPUT_FLUSH (64u * 1024u) /* output is handed on when so much has gathered */
 #define OUTPUT_ROOM  (WSD_RESERVE_MAX + OUTPUT_FLUSH)
-#define GRACE_USEC   (3u * 1000u * 1000u) /* after the timeout, for a job to heed it */
+#define GRACE_USEC   (3u * 1000u * 1000u) /* after the timeout or the cancel, for a job to heed it */
+#define LONGEST_MSEC (60 * 1000)          /* of one wait */
+#define LOOK_MSEC    20                   /* how often a wait for streamed input looks at the cancel flag */
 
 enum { EXIT_TIMED_OUT = 124, EXIT_CANCELLED = 130 };
 
@@ -42,9 +45,11 @@ struct local {
     size_t used;  /* [job's output_lock] */
     pthread_mutex_t callback_lock;
     bool abandoned;          /* [lock callback_lock] the caller has gone on */
-    _Atomic uint32_t cancel; /* [atomic: relaxed] */
+    _Atomic bool unread;     /* [atomic: relaxed] nothing more is read */
+    _Atomic uint32_t cancel; /* [atomic: relaxed] the job's flag, by cancel or timeout */
     _Atomic bool finished;   /* [atomic: release by the worker, acquire by the caller: the result is there] */
-    struct event done;
+    uint64_t cancelled_usec; /* [caller] CLOCK_MONOTONIC; 0: the caller has not cancelled it */
+    int done_fd;             /* an eventfd: finished */
 };
 
 static struct local *from_job(struct host_job *job)
@@ -54,26 +59,31 @@ static struct local *from_job(struct host_job *job)
 
 /* --- transport ---------------------------------------------------------------------------------------------------- */
 
+static bool is_cancelled(const struct local *l)
+{
+    return atomic_load_explicit(&l->cancel, memory_order_relaxed) != 0;
+}
+
 static int transport_flush(struct host_job *job)
 {
     struct local *l = from_job(job);
     int r = 0;
 
     host_lock(&l->callback_lock);
-    if (l->abandoned || atomic_load_explicit(&l->cancel, memory_order_relaxed)) {
+    if (l->abandoned || l->unread) {
         r = -ECANCELED;
     } else if (l->used > 0 && l->request.output) {
         pool_blocking_begin(); /* whoever reads it may be slow; so much at once is worth the announcement */
         bool read = l->request.output(l->buffer, l->used, l->request.userdata) == 0;
         pool_blocking_end();
         if (!read) {
+            l->unread = true;
             atomic_store_explicit(&l->cancel, 1, memory_order_relaxed);
-            r = -ECANCELED;
         }
     }
     pthread_mutex_unlock(&l->callback_lock);
     l->used = 0;
-    return r;
+    return is_cancelled(l) ? -ECANCELED : r;
 }
 
 static void *transport_reserve(struct host_job *job, size_t min, size_t *ret_size)
@@ -82,7 +92,7 @@ static void *transport_reserve(struct host_job *job, size_t min, size_t *ret_siz
 
     if (l->used >= OUTPUT_FLUSH && transport_flush(job) < 0)
         return NULL;
-    if (atomic_load_explicit(&l->cancel, memory_order_relaxed))
+    if (is_cancelled(l))
         return NULL;
     *ret_size = OUTPUT_ROOM - l->used; /* >= WSD_RESERVE_MAX >= min */
     return l->buffer + l->used;
@@ -102,14 +112,17 @@ static int64_t transport_read(struct host_job *job, void *data, size_t size)
 
     if (l->request.input_fd < 0)
         return 0;
-    bool blocks = ppoll(&p, 1, &shortly, NULL) == 0;
-    if (blocks)
+    if (ppoll(&p, 1, &shortly, NULL) == 0) {
         pool_blocking_begin();
+        while (!is_cancelled(l) && poll(&p, 1, LOOK_MSEC) <= 0)
+            ;
+        pool_blocking_end();
+    }
+    if (is_cancelled(l))
+        return -ECANCELED;
     do
         n = read(l->request.input_fd, data, size);
     while (n < 0 && errno == EINTR);
-    if (blocks)
-        pool_blocking_end();
     return n < 0 ? -ECANCELED : n;
 }
 
@@ -146,10 +159,12 @@ static void transport_progress(struct host_job *job, uint64_t done, uint64_t tot
 static void transport_finished(struct host_job *job, struct wsd_worker *self)
 {
     struct local *l = from_job(job);
+    const uint64_t one = 1;
 
     transport_flush(job);
     atomic_store_explicit(&l->finished, true, memory_order_release);
-    event_notify(&l->done, 1, false);
+    if (write(l->done_fd, &one, sizeof(one)) < 0) /* the caller looks for itself from time to time */
+        return;
 }
 
 static const struct host_transport transport = {
@@ -177,6 +192,7 @@ static struct local *local_free(struct local *l)
     files_input_deinit(&l->input);
     host_job_deinit(&l->job);
     pthread_mutex_destroy(&l->callback_lock);
+    close_fd(l->done_fd);
     free(l->args);
     free(l->buffer);
     free(l);
@@ -281,6 +297,7 @@ static int start_pool(struct local *l)
 {
     struct pool_options options = {
         .workers = l->request.workers ? l->request.workers : cpus_usable(),
+        .stack_size = l->request.stack_size,
         .task_enter = host_task_enter,
         .task_leave = host_task_leave,
         .worker_start = worker_start,
@@ -298,48 +315,70 @@ static int start_pool(struct local *l)
     return r;
 }
 
-/* True: finished. False: the job was given up. */
-static bool wait_for_end(struct local *l)
+static bool has_finished(const struct local *l)
+{
+    return atomic_load_explicit(&l->finished, memory_order_acquire);
+}
+
+/* When it is given up (CLOCK_MONOTONIC), by the first that it was to heed. */
+static uint64_t given_up_usec(const struct local *l)
 {
     uint64_t end = l->request.timeout_usec ? l->job.job.deadline_usec + GRACE_USEC : UINT64_MAX;
 
-    while (!atomic_load_explicit(&l->finished, memory_order_acquire)) {
-        uint64_t now = clock_monotonic_usec();
+    return l->cancelled_usec ? MIN(end, l->cancelled_usec + GRACE_USEC) : end;
+}
+
+static int wait_msec(uint64_t usec)
+{
+    return (int)MIN(usec / 1000 + 1, (uint64_t)LONGEST_MSEC);
+}
+
+/* True: finished. False: the job was given up. */
+static bool wait_for_end(struct local *l, int cancel_fd)
+{
+    while (!has_finished(l)) {
+        struct pollfd fds[] = {{.fd = l->done_fd, .events = POLLIN}, {.fd = l->cancelled_usec ? -1 : cancel_fd, .events = POLLIN}};
+        uint64_t now = clock_monotonic_usec(), deadline = l->job.job.deadline_usec, end = given_up_usec(l);
+
         if (now >= end)
             return false;
-        uint32_t epoch = event_prepare(&l->done);
-        if (atomic_load_explicit(&l->finished, memory_order_acquire))
-            event_cancel(&l->done);
-        else
-            event_wait(&l->done, epoch, end == UINT64_MAX ? UINT64_MAX : end - now, false);
+        if (deadline && now >= deadline)
+            atomic_store_explicit(&l->cancel, 1, memory_order_relaxed);
+        else if (deadline)
+            end = MIN(end, deadline);
+        if (poll(fds, ARRAY_SIZE(fds), wait_msec(end - now)) <= 0 || !fds[1].revents || has_finished(l))
+            continue;
+        l->cancelled_usec = clock_monotonic_usec();
+        if (l->request.cancelling)
+            l->request.cancelling(l->request.userdata);
+        atomic_store_explicit(&l->cancel, 1, memory_order_relaxed);
     }
     return true;
 }
 
+/* As wsd tells it (domain_done(), was_running() of daemon/jobs): whatever it has returned. */
 static void fill_result(const struct local *l, bool finished, struct local_result *ret)
 {
     const struct host_job *job = &l->job;
+    uint64_t deadline = job->job.deadline_usec, now = clock_monotonic_usec();
 
-    if (!finished) {
-        ret->state = WSD_JOB_TIMED_OUT;
-        ret->exit = EXIT_TIMED_OUT;
-        ret->run_usec = clock_monotonic_usec() - job->started_usec;
-        snprintf(ret->error, sizeof(ret->error), "timed out, and did not heed it");
-        return;
+    ret->run_usec = (finished ? job->ended_usec : now) - job->started_usec;
+    if (finished) {
+        ret->cpu_usec = host_job_cpu_usec(job);
+        memcpy(ret->error, job->error, sizeof(ret->error));
+        memcpy(ret->status, job->status, sizeof(ret->status));
     }
-    ret->run_usec = job->ended_usec - job->started_usec;
-    ret->cpu_usec = host_job_cpu_usec(job);
-    memcpy(ret->error, job->error, sizeof(ret->error));
-    memcpy(ret->status, job->status, sizeof(ret->status));
-    ret->exit = job->exit;
-    ret->state = job->exit == 0 ? WSD_JOB_SUCCEEDED : WSD_JOB_FAILED;
-    if (atomic_load_explicit(&l->cancel, memory_order_relaxed)) {
+    if (l->cancelled_usec || l->unread) {
         ret->state = WSD_JOB_CANCELLED;
         ret->exit = EXIT_CANCELLED;
-    } else if (job->job.deadline_usec != 0 && job->ended_usec >= job->job.deadline_usec) {
+        *ret->error = 0;
+    } else if (!finished || (deadline && job->ended_usec >= deadline)) {
         ret->state = WSD_JOB_TIMED_OUT;
         ret->exit = EXIT_TIMED_OUT;
-        snprintf(ret->error, sizeof(ret->error), "timed out");
+        snprintf(ret->error, sizeof(ret->error), "its time was up%s", finished ? "" : ", and it did not heed its cancel flag");
+    } else {
+        ret->exit = job->exit;
+        ret->state = job->exit == 0 ? WSD_JOB_SUCCEEDED : WSD_JOB_FAILED;
     }
 }
 
@@ -387,12 +426,13 @@ __attribute__((visibility("default"))) int wsctl_local_run(const struct local_re
     l->request = *request;
     host_job_init(&l->job);
     pthread_mutex_init(&l->callback_lock, NULL);
-    event_init(&l->done);
-    int r = local_load(l, &function, ret);
+    l->done_fd = eventfd(0, EFD_CLOEXEC);
+    int r = l->done_fd < 0 ? -errno : local_load(l, &function, ret);
     if (r == 0)
         r = local_prepare(l, function, ret);
     if (r < 0)
         return r;
+    int cancel_fd = l->request.begins ? l->request.begins(l->request.userdata) : -1;
     r = start_pool(l);
     if (r == 0)
         r = pool_submit(l->pool, &l->job.node);
@@ -400,7 +440,7 @@ __attribute__((visibility("default"))) int wsctl_local_run(const struct local_re
         snprintf(ret->error, sizeof(ret->error), "the pool cannot be started: %s", strerror(-r));
         return r;
     }
-    bool finished = wait_for_end(l);
+    bool finished = wait_for_end(l, cancel_fd);
     fill_result(l, finished, ret);
     if (!finished) {
         pthread_mutex_lock(&l->callback_lock);

@@ -799,6 +799,8 @@ bool domain_ring(struct domain *d)
     return woken;
 }
 
+/* Whatever it returns, a job that was told to stop before its answer was sealed (stop_running()) has stopped, and one that has run for as
+ * long as its time has had its time. */
 void domain_done(struct job *job, const struct front_completion *c)
 {
     struct job_more *m = job->more;
@@ -817,19 +819,19 @@ void domain_done(struct job *job, const struct front_completion *c)
     if (!(job->flags & JOB_TRUNCATED) && !output_adds_up(job, c, rest ? c->size : 0)) {
         liar(job->domain, "output that does not add up");
         job_finish(job, JOB_INTERRUPTED, CODE_INTERRUPTED, "its output was damaged by the executor", c);
-    } else if (job->flags & JOB_TRUNCATED)
+    } else if (stop == STOP_CANCEL)
+        job_finish(job, JOB_CANCELLED, CODE_CANCELLED, NULL, c);
+    else if (job->flags & JOB_TRUNCATED)
         job_finish(job, JOB_FAILED, WSD_STATUS_LAST,
                    m && m->all_full ? "too much beside what others have here to keep the output (max-bytes in wsd.conf)"
                    : job->flags & JOB_DETACHED
                        ? "the output is larger than what is kept for a job (max-result and max-bytes-per-user in wsd.conf)"
                        : "too much output of this user waits to be read (max-bytes-per-user in wsd.conf): read it first",
                    c);
+    else if (stop == STOP_TIMEOUT || late)
+        job_finish(job, JOB_TIMED_OUT, CODE_TIMED_OUT, job_time_words(job), c);
     else if (exit == 0)
         job_finish(job, JOB_SUCCEEDED, 0, NULL, c);
-    else if (stop == STOP_TIMEOUT || (late && stop == STOP_NONE))
-        job_finish(job, JOB_TIMED_OUT, CODE_TIMED_OUT, job_time_words(job), c);
-    else if (stop == STOP_CANCEL)
-        job_finish(job, JOB_CANCELLED, CODE_CANCELLED, NULL, c);
     else
         job_finish(job, JOB_FAILED, exit, c->error, c);
 }

@@ -301,6 +301,12 @@ bool front_waiting(struct front *f, uint32_t slot)
            ring_word(f->generation[slot], RING_QUEUED);
 }
 
+bool front_sealed(struct front *f, uint32_t slot)
+{
+    /* Relaxed: nothing is read after it. */
+    return atomic_load_explicit(&f->up->slots[slot].state, memory_order_relaxed) == ring_word(f->generation[slot], RING_DONE);
+}
+
 bool front_running(struct front *f, uint32_t slot, uint64_t *ret_started_usec)
 {
     struct up_slot *u = &f->up->slots[slot];

@@ -112,6 +112,8 @@ void front_go_on(struct front *f, uint32_t slot);
 int front_ended(struct front *f, uint32_t slot, uint32_t item, struct front_end *ret);
 int front_ended_whole(struct front *f, uint32_t slot, uint32_t item, struct front_completion *ret);
 void front_cancel(struct front *f, uint32_t slot); /* raises the flag */
+/* Its worker has sealed its answer, which is taken with its completion. */
+bool front_sealed(struct front *f, uint32_t slot);
 void front_progress(struct front *f, uint32_t slot, uint64_t *ret_done, uint64_t *ret_total);
 /* It was handed over, and no worker has begun it (a look, which may be old at once). */
 bool front_waiting(struct front *f, uint32_t slot);

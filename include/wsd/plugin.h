@@ -191,8 +191,8 @@ static inline const char *wsd_job_directory(struct wsd_job *job)
     return job->ops->directory(job);
 }
 
-/* True once the job was cancelled, its time is up, or its submitter has gone. Cheap: ask often (each millisecond of
- * work is a good measure) and return early, with any status. Since 1. */
+/* True once the job was cancelled, its time is up, or its submitter has gone. It ends as cancelled or timed out then,
+ * whatever it returns. Cheap: ask often (each millisecond of work is a good measure) and return early. Since 1. */
 static inline bool wsd_job_cancelled(struct wsd_job *job)
 {
     return job->ops->cancelled(job);

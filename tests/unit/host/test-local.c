@@ -177,11 +177,11 @@ START_TEST(time_limit_ends_the_job)
     ck_assert_int_eq(run(&q, &result), 0);
     ck_assert_int_eq(result.state, WSD_JOB_TIMED_OUT);
     ck_assert_int_eq(result.exit, 124);
-    ck_assert_str_eq(result.error, "timed out");
+    ck_assert_str_eq(result.error, "its time was up");
     q.function = "deaf";
     ck_assert_int_eq(run(&q, &result), 0);
     ck_assert_int_eq(result.state, WSD_JOB_TIMED_OUT);
-    ck_assert_str_eq(result.error, "timed out, and did not heed it");
+    ck_assert_str_eq(result.error, "its time was up, and it did not heed its cancel flag");
     _exit(0); /* as its user should: the job's thread is still there */
 }
 END_TEST
