@@ -306,6 +306,8 @@ static void array_end(struct wsd_client *client, struct wsd_call *call, const st
                           .cpu_usec = end->cpu_usec,
                           .submitted_usec = ends->submitted_usec};
 
+    job.done = call->progress_done;
+    job.total = call->progress_total;
     if (call->batch)
         batch_describe(call->batch, &job);
     id_of(ends, call->index, job.id);
@@ -459,7 +461,10 @@ static void array_ends(struct wsd_client *client, struct array *a, const struct 
 static void array_frame(struct wsd_client *client, struct request *request, const struct frame *frame, const struct msg *msg)
 {
     struct array *a = container_of(request, struct array, request);
-    uint32_t item = msg->type == FRAME_OPEN ? msg->open.item : msg->type == FRAME_MESSAGE ? msg->message.item : CODEC_ITEMS_MAX;
+    uint32_t item = msg->type == FRAME_OPEN       ? msg->open.item
+                    : msg->type == FRAME_MESSAGE  ? msg->message.item
+                    : msg->type == FRAME_PROGRESS ? msg->progress.item
+                                                  : CODEC_ITEMS_MAX;
     struct wsd_call *call;
 
     a->busy++;
@@ -479,7 +484,10 @@ static void array_frame(struct wsd_client *client, struct request *request, cons
         a->over = true;
         client_request_unlist(client, &a->request);
         array_refused(client, a, &refusal);
-    } else if ((call = call_at(a, item))) {
+    } else if ((call = call_at(a, item)) && msg->type == FRAME_PROGRESS) { /* its last, before its end */
+        call->progress_done = msg->progress.done;
+        call->progress_total = msg->progress.total;
+    } else if (call) {
         call_told(client, call, msg);
     } else if (item == CODEC_ITEMS_MAX) {
         client_break_protocol(client, "unexpected for an array:", msg->type);

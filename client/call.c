@@ -141,7 +141,7 @@ int call_say_lost(struct wsd_client *client, bool accepted, bool durable)
 {
     /* A job that wsd had accepted may be lost half-way: that is not the same as no daemon there. A durable one is not lost. */
     if (accepted && durable && client->leaving && client->broken_exit == 69)
-        client_error(client, client->broken, 75,
+        client_error(client, client->broken, 125,
                      "wsd has ended: the job stays in its store, and goes on after the next start; see `wsctl await`");
     else
         client_error(client, client->broken, accepted && client->broken_exit == 69 ? 125 : client->broken_exit, "%s", client->reason);
@@ -399,7 +399,12 @@ void call_told(struct wsd_client *client, struct wsd_call *call, const struct ms
 
 void call_is_refused(struct wsd_client *client, struct wsd_call *call, const struct msg_error *error)
 {
-    call_finish(call, client_remote_error(client, error));
+    int r = client_remote_error(client, error);
+
+    /* the job goes on, or is lost: it is not to be submitted again */
+    if (error->accepted && error->code == 125)
+        r = client_error(client, -ECONNRESET, 125, "%s", error->text.size ? error->text.data : "wsd has lost sight of it");
+    call_finish(call, r);
 }
 
 static void call_frame(struct wsd_client *client, struct request *request, const struct frame *frame,

@@ -22,7 +22,7 @@
 #define RECONNECT_MSEC 20 /* between two tries */
 #define FEATURES                                                                                                              \
     (FEATURE_LANE | FEATURE_FORGET | FEATURE_PAYLOAD | FEATURE_BRIEF | FEATURE_STORE | FEATURE_TIME | FEATURE_ORDER | FEATURE_WHERE |     \
-     FEATURE_ARRAY | FEATURE_LIMITS | FEATURE_ALIKE)
+     FEATURE_ARRAY | FEATURE_LIMITS | FEATURE_ALIKE | FEATURE_ENDS)
 #define READ_MAX  16 /* receives before the caller gets its turn again */
 
 /* --- words -------------------------------------------------------------------------------------------------------- */

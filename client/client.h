@@ -160,6 +160,7 @@ struct wsd_call {
     char *info_texts;
     int error, exit;
     uint64_t retry_usec;
+    uint64_t progress_done, progress_total; /* of an item, which come before its end */
     char *text;
     /* What is small needs no block of its own. Not zeroed. */
     char args_room[CALL_ROOM], texts_room[CALL_ROOM], output_room[CALL_ROOM];

@@ -1102,7 +1102,7 @@ static const char *message_of(struct codec *codec, const ProtobufCMessage *base,
         ret->credit = (struct msg_credit){.bytes = pb->credit.bytes, .item = pb->credit.item};
         return NULL;
     case FRAME_PROGRESS:
-        ret->progress = (struct msg_progress){.done = pb->progress.done, .total = pb->progress.total};
+        ret->progress = (struct msg_progress){.done = pb->progress.done, .total = pb->progress.total, .item = pb->progress.item};
         return NULL;
     case FRAME_MESSAGE:
         ret->message = (struct msg_message){
@@ -1116,8 +1116,10 @@ static const char *message_of(struct codec *codec, const ProtobufCMessage *base,
     case FRAME_ERROR:
     case FRAME_GOODBYE:
     case FRAME_LANE_LOST:
-        ret->error = (struct msg_error){
-            .code = pb->error.code, .text = span_of(pb->error.text), .retry_usec = pb->error.retry_usec};
+        ret->error = (struct msg_error){.code = pb->error.code,
+                                        .text = span_of(pb->error.text),
+                                        .retry_usec = pb->error.retry_usec,
+                                        .accepted = pb->error.accepted};
         return NULL;
     case FRAME_PLUGINS:
         ret->plugins = (struct msg_plugins){.name = span_of(pb->plugins.name)};
@@ -1490,6 +1492,7 @@ static void put_flat(const struct msg *msg, union any *ret)
         wsd__pb__progress__init(&ret->progress);
         ret->progress.done = msg->progress.done;
         ret->progress.total = msg->progress.total;
+        ret->progress.item = msg->progress.item;
         break;
     case FRAME_MESSAGE:
         wsd__pb__message__init(&ret->message);
@@ -1511,6 +1514,7 @@ static void put_flat(const struct msg *msg, union any *ret)
         ret->error.code = msg->error.code;
         ret->error.text = bytes_of(msg->error.text);
         ret->error.retry_usec = msg->error.retry_usec;
+        ret->error.accepted = msg->error.accepted;
         break;
     case FRAME_PLUGINS:
         wsd__pb__plugins__init(&ret->plugins);

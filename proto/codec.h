@@ -59,6 +59,8 @@
 #define FEATURE_LIMITS 512u /* LIMIT */
 #define FEATURE_WHERE  256u /* LIST_WHERE, CANCEL_WHERE, progress of AWAIT, Error.retry_usec */
 #define FEATURE_ALIKE  1024u /* records of ENDS that are for several items which went well */
+#define FEATURE_ENDS   2048u /* Error.accepted and no 75 behind ACCEPTED, ACCEPTED before all ENDS, PROGRESS of an item before its end, CANCEL
+                              * of what has ended is 66 and closes a batch, a detached batch has detached jobs only */
 
 struct span {
     const char *data; /* followed by a NUL that is not counted; never NULL in a decoded message */
@@ -116,7 +118,7 @@ struct msg_submit {
 struct msg_id { bool has_id; uint8_t id[16]; uint32_t flags, item, items; };
 struct msg_chunk { uint64_t offset; bool last; };
 struct msg_credit { uint64_t bytes; uint32_t item; };
-struct msg_progress { uint64_t done, total; };
+struct msg_progress { uint64_t done, total; uint32_t item; };
 struct msg_message { uint32_t level; struct span text; uint32_t item; };
 struct msg_job {
     uint8_t id[16];
@@ -137,7 +139,7 @@ struct msg_finished {
     uint32_t attempts, uid;
     uint64_t queued_usec, run_usec, cpu_usec, submitted_usec, placed;
 };
-struct msg_error { uint32_t code; struct span text; uint64_t retry_usec; };
+struct msg_error { uint32_t code; struct span text; uint64_t retry_usec; bool accepted; };
 struct msg_plugins { struct span name; };
 struct msg_function {
     struct span name, help;

@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "filter.h"
 #include "json.h"
@@ -18,6 +19,12 @@ enum { OPT_ALL = 400, OPT_DRY_RUN };
 static const struct option options[] = {
     FILTER_OPTIONS, {"all", no_argument, NULL, OPT_ALL}, {"dry-run", no_argument, NULL, OPT_DRY_RUN}, {0}};
 
+/* In the words of wsd, which tells of what has ended otherwise. */
+static bool is_unknown(const struct wsd_client *client)
+{
+    return strncmp(wsd_client_error(client), "no such ", 8) == 0;
+}
+
 static int cancel_ids(struct wsd_client *client, int argc, char **argv)
 {
     struct wsd_id id;
@@ -25,11 +32,15 @@ static int cancel_ids(struct wsd_client *client, int argc, char **argv)
 
     for (int i = optind; i < argc; i++) {
         int r = wsd_id_parse(argv[i], &id) == 0 ? wsd_client_cancel(client, &id) : 0;
+        bool job = r == -ENOENT && !is_unknown(client), batch = false;
 
-        if (r == -ENOENT && wsd_client_batch_cancel(client, &id) == 0)
-            continue;
+        if (r == -ENOENT && !job) {
+            r = wsd_client_batch_cancel(client, &id);
+            batch = r == -ENOENT && !is_unknown(client);
+        }
         if (r < 0) {
-            r = r == -ENOENT ? ctl_error(EXIT_NOT_FOUND, argv[i], "no such job or batch") : ctl_client_error(client, argv[i], NULL);
+            r = r == -ENOENT && !job && !batch ? ctl_error(EXIT_NOT_FOUND, argv[i], "no such job or batch")
+                                               : ctl_client_error(client, argv[i], NULL);
 
             first = first ? first : r;
             if (wsd_client_process(client) < 0)

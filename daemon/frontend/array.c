@@ -86,12 +86,26 @@ void arrays_flush(struct peer *p)
         array_send(container_of(p->gathered.next, struct call_array, gathered));
 }
 
+/* Nothing is told of the items before it is known how many of them are accepted. */
+static bool holds(const struct call_array *a)
+{
+    return a->n_unsure && a->call->peer->features & FEATURE_ENDS;
+}
+
+static void array_due(struct call_array *a)
+{
+    if (!list_empty(&a->gathered))
+        return;
+    list_push_back(&a->call->peer->gathered, &a->gathered);
+    peer_mark(a->call->peer);
+}
+
 /* Where the record goes, but for output that end does not have; NULL: no memory, and the connection is lost. */
 static uint8_t *gather(struct call_array *a, const struct msg_end *end)
 {
     size_t size = codec_end_size(end);
 
-    if (buffer_size(&a->ends) + size > ENDS_BODY_MAX)
+    if (!holds(a) && buffer_size(&a->ends) + size > ENDS_BODY_MAX)
         array_send(a);
     uint8_t *at = buffer_reserve(&a->ends, size);
     if (!at) { /* its client must not wait for what will not come */
@@ -100,10 +114,8 @@ static uint8_t *gather(struct call_array *a, const struct msg_end *end)
     }
     buffer_commit(&a->ends, size);
     a->n_records++;
-    if (list_empty(&a->gathered)) {
-        list_push_back(&a->call->peer->gathered, &a->gathered);
-        peer_mark(a->call->peer);
-    }
+    if (!holds(a))
+        array_due(a);
     return codec_put_end(end, at);
 }
 
@@ -130,18 +142,58 @@ static void refusal_send(struct call_array *a)
     gather(a, &end);
 }
 
+static void accepted_send(struct call_array *a)
+{
+    struct msg m = {.type = FRAME_ACCEPTED, .id = {.has_id = true, .items = a->n_accepted}};
+
+    memcpy(m.id.id, a->id, sizeof(m.id.id));
+    peer_send(a->call->peer, &m, a->call->tag, NULL, 0);
+}
+
+/* What was held, in as many frames as it takes. */
+static void array_release(struct call_array *a)
+{
+    struct buffer held = a->ends;
+    struct span left = {(const char *)buffer_data(&held), buffer_size(&held)};
+    const char *from = left.data;
+    struct msg_end end;
+
+    a->ends = (struct buffer){0};
+    a->n_records = 0;
+    for (; codec_next_end(&left, &end); from = left.data) {
+        size_t size = (size_t)(left.data - from);
+
+        if (buffer_size(&a->ends) + size > ENDS_BODY_MAX)
+            array_send(a);
+        if (buffer_put(&a->ends, from, size) < 0) { /* its client must not wait for what will not come */
+            peer_fail(a->call->peer, "out of memory");
+            break;
+        }
+        a->n_records++;
+        array_due(a);
+    }
+    buffer_deinit(&held);
+}
+
 /* They are accepted, or will not be. */
 static void array_sure(struct call_array *a, uint32_t n)
 {
-    a->n_unsure -= n;
-    if (a->n_unsure || !n || !a->n_accepted || a->call->quiet)
-        return;
-    struct msg m = {.type = FRAME_ACCEPTED, .id = {.has_id = true, .items = a->n_accepted}};
+    bool tells = a->n_accepted && !a->call->quiet, held = holds(a);
 
-    refusal_send(a); /* what is refused is no part of what follows */
-    array_send(a);
-    memcpy(m.id.id, a->id, sizeof(m.id.id));
-    peer_send(a->call->peer, &m, a->call->tag, NULL, 0);
+    if (held && a->n_unsure == n)
+        refusal_send(a);
+    a->n_unsure -= n;
+    if (a->n_unsure || !n)
+        return;
+    if (held) {
+        if (tells)
+            accepted_send(a);
+        array_release(a);
+    } else if (tells) {
+        refusal_send(a); /* what is refused is no part of what follows */
+        array_send(a);
+        accepted_send(a);
+    }
 }
 
 static void on_accepted(struct watch *w, const uint8_t id[16])
@@ -178,7 +230,7 @@ static void on_refused(struct watch *w, int code, const char *words, uint64_t re
                                  .queued_usec = retry_usec,
                                  .error = text(a->refusal_text, CODEC_TEXT_MAX)};
     }
-    if (!a->submitting)
+    if (!a->submitting && !holds(a))
         refusal_send(a);
     if (!item->sure)
         array_sure(a, 1);
@@ -256,6 +308,10 @@ static void on_done(struct watch *w, const struct job_info *info)
     struct call_array *a = item->array;
     struct msg_end end = end_of(a, info);
 
+    if ((info->done || info->total) && a->call->peer->features & FEATURE_ENDS)
+        peer_send(a->call->peer,
+                  &(struct msg){.type = FRAME_PROGRESS, .progress = {.done = info->done, .total = info->total, .item = index_of(item)}},
+                  a->call->tag, NULL, 0);
     end.index = index_of(item);
     end.queued_usec = info->queued_usec;
     end.run_usec = info->run_usec;
@@ -410,16 +466,16 @@ void array_submit(struct peer *p, uint32_t tag, const struct msg_submit *m, cons
     struct call *c = call_new(p, tag, CALL_ARRAY);
     struct job_request r = call_request(p, m);
     const char *problem = array_problem(m);
-    uint32_t taken;
+    uint32_t taken, code = CODE_USAGE;
 
     if (!c)
         return;
     if (!problem && m->batch)
-        problem = call_in_batch(p, m->batch, &r);
+        problem = call_in_batch(p, m->batch, &r, &code);
     if (!problem)
         c->array = array_new(c, m->items);
     if (!c->array) {
-        peer_error(p, tag, problem ? 64 : 75, problem ? problem : "out of memory");
+        peer_error(p, tag, problem ? code : CODE_BUSY, problem ? problem : "out of memory");
         call_free(c);
         return;
     }
@@ -529,6 +585,8 @@ static void on_batch(struct batch_watch *w, const struct batch_info *info)
 {
     struct call *c = container_of(w, struct call_batch, watch)->call;
 
+    if (info->ended && jobs_batch_is_cancelled(w))
+        c->peer->cancelled[c->peer->n_cancelled++ % ARRAY_SIZE(c->peer->cancelled)] = c->tag;
     if (info->ended || !peer_full(c->peer))
         send_state(c->peer, c->tag, info);
     if (info->ended)
@@ -549,6 +607,7 @@ static struct call *batch_call(struct peer *p, uint32_t tag)
     }
     c->batch->call = c;
     c->batch->watch.tell = on_batch;
+    c->batch->watch.cancel_closes = p->features & FEATURE_ENDS;
     list_init(&c->batch->watch.link);
     list_init(&c->batch->watch.progress);
     return c;
@@ -607,19 +666,32 @@ void call_batch(struct peer *p, uint32_t tag, const struct msg_batch *m)
             peer_error(p, tag, 66, "no such batch");
         break;
     default:
-        if (jobs_batch_cancel(jobs, m->id.id, access_cancels(p), p->uid) == 0)
-            peer_send(p, &(struct msg){.type = FRAME_END}, tag, NULL, 0);
-        else
-            peer_error(p, tag, 66, "no such batch");
+        call_cancelled(p, tag, jobs_batch_cancel(jobs, m->id.id, access_cancels(p), p->uid), "no such batch");
     }
 }
 
-const char *call_in_batch(struct peer *p, uint32_t tag, struct job_request *r)
+static bool was_cancelled(const struct peer *p, uint32_t tag)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(p->cancelled); i++)
+        if (p->cancelled[i] == tag)
+            return true;
+    return false;
+}
+
+const char *call_in_batch(struct peer *p, uint32_t tag, struct job_request *r, uint32_t *ret_code)
 {
     struct call *c = call_find(p, tag);
+    const struct batch_watch *w = c && c->kind == CALL_BATCH ? &c->batch->watch : NULL;
 
-    if (!c || c->kind != CALL_BATCH || !jobs_batch_is_open(&c->batch->watch))
+    *ret_code = CODE_USAGE;
+    if (!c && was_cancelled(p, tag)) { /* it crossed the end of the batch */
+        *ret_code = CODE_CANCELLED;
+        return "its batch was cancelled";
+    }
+    if (!w || !(jobs_batch_is_open(w) || jobs_batch_is_cancelled(w)))
         return "no such batch is open";
+    if (p->features & FEATURE_ENDS && jobs_batch_is_detached(w) && !r->detached)
+        return "a job of a detached batch has the flag 1, too";
     r->batch = &c->batch->watch;
     return NULL;
 }

@@ -35,6 +35,7 @@ struct call {
     uint32_t action;                   /* TRACE: enum trace_action; SCHEDULE: enum schedule_action */
     bool answered;                     /* TRACE: no more will come */
     bool quiet;                        /* SUBMIT, ARRAY: wants no ACCEPTED */
+    bool accepted;                     /* SUBMIT, AWAIT: its job exists */
     bool left, over;                   /* SUBMIT: wants no more after ACCEPTED; and has had it */
     struct call_lane *lane;            /* LANE, BIND */
     struct arena *arena;               /* ARENA */
@@ -74,6 +75,8 @@ void lane_forget(struct call *c); /* the call goes */
 
 /* dispatch.c, for array.c too: what a SUBMIT says of its job, but for its input; and OPEN. */
 struct job_request call_request(const struct peer *p, const struct msg_submit *m);
+/* The answer to a CANCEL by id: 0, -EALREADY where it had ended, or another; none: words for that. */
+void call_cancelled(struct peer *p, uint32_t tag, int r, const char *none);
 int call_send_open(struct call *c, uint32_t serial, const char *path, uint32_t item);
 
 /* array.c */
@@ -85,7 +88,8 @@ void array_room(struct call *c);   /* the output has room again; the call may go
 void array_forget(struct call *c); /* the call goes */
 uint32_t array_items(const struct call *c); /* 0: it is no array */
 void call_batch(struct peer *p, uint32_t tag, const struct msg_batch *m);
-const char *call_in_batch(struct peer *p, uint32_t tag, struct job_request *r); /* of the open BATCH with this tag; NULL, or why not */
+/* Of the open BATCH with this tag; NULL, or why not, and the code for that. */
+const char *call_in_batch(struct peer *p, uint32_t tag, struct job_request *r, uint32_t *ret_code);
 void call_batch_cancel(struct call *c);
 void call_batch_forget(struct call *c); /* the call goes */
 

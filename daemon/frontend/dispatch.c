@@ -148,6 +148,7 @@ static void on_accepted(struct watch *w, const uint8_t id[16])
 {
     struct call *c = call_of(w);
 
+    c->accepted = true;
     if (c->quiet)
         return;
     struct msg m = {.type = FRAME_ACCEPTED, .id = {.has_id = true}};
@@ -162,8 +163,14 @@ static void on_accepted(struct watch *w, const uint8_t id[16])
 static void on_refused(struct watch *w, int code, const char *text, uint64_t retry_usec)
 {
     struct call *c = call_of(w);
+    bool says = c->peer->features & FEATURE_ENDS;
+    /* a job that was taken on is not to be submitted again, whatever has become of this call; to ask for it again does no harm */
+    bool taken = says && c->accepted && c->kind == CALL_SUBMIT && code == CODE_BUSY;
     const struct msg m = {.type = FRAME_ERROR,
-                          .error = {.code = (uint32_t)code, .text = line(text), .retry_usec = retry_usec}};
+                          .error = {.code = taken ? CODE_INTERRUPTED : (uint32_t)code,
+                                    .text = line(text),
+                                    .retry_usec = taken ? 0 : retry_usec,
+                                    .accepted = says && c->accepted}};
 
     c->peer->n_refused++;
     if (!c->over)
@@ -759,6 +766,16 @@ static void cancel_watched(struct call *c)
     jobs_cancel_watched(&c->watch, access_cancels(c->peer), c->peer->uid); /* who may see a job may not cancel it yet */
 }
 
+void call_cancelled(struct peer *p, uint32_t tag, int r, const char *none)
+{
+    if (r == -EALREADY && p->features & FEATURE_ENDS)
+        peer_error(p, tag, 66, "it has ended: there is nothing to cancel");
+    else if (r < 0 && r != -EALREADY)
+        peer_error(p, tag, 66, none);
+    else
+        peer_send(p, &(struct msg){.type = FRAME_END}, tag, NULL, 0);
+}
+
 static void do_cancel(struct peer *p, uint32_t tag, const struct msg_id *m)
 {
     if (!m->has_id) {
@@ -773,10 +790,7 @@ static void do_cancel(struct peer *p, uint32_t tag, const struct msg_id *m)
             call_batch_cancel(c);
         return;
     }
-    if (jobs_cancel(p->frontend->options.jobs, m->id, access_cancels(p), p->uid) < 0)
-        peer_error(p, tag, 66, "no such job");
-    else
-        peer_send(p, &(struct msg){.type = FRAME_END}, tag, NULL, 0);
+    call_cancelled(p, tag, jobs_cancel(p->frontend->options.jobs, m->id, access_cancels(p), p->uid), "no such job");
 }
 
 static void do_forget(struct peer *p, uint32_t tag)
@@ -797,6 +811,7 @@ static void do_await(struct peer *p, uint32_t tag, const struct msg_id *m)
         return;
     c->watch.ops = &watch_ops;
     c->watch.wants_progress = m->flags & SUBMIT_PROGRESS;
+    c->accepted = true; /* where it is found */
     int r = jobs_watch(p->frontend->options.jobs, m->id, access_sees(p), &c->watch);
     if (r == -EAGAIN && on_parted(&c->watch, m->id))
         return; /* the next one looks whose it is */
@@ -861,6 +876,7 @@ static void do_submit(struct peer *p, uint32_t tag, const struct msg_submit *m, 
     struct job_file file = {.fd = fd, .offset = m->input_offset, .size = m->input_size};
     struct job_request r = call_request(p, m);
     const char *problem = contradiction(m, frame);
+    uint32_t code = CODE_USAGE;
     struct job_parts parts = {.arena = m->arena ? arena_find(p, m->arena) : NULL,
                               .output = {m->output_offset, m->output_size}};
 
@@ -875,9 +891,9 @@ static void do_submit(struct peer *p, uint32_t tag, const struct msg_submit *m, 
     r.input_size = frame->body_size;
     r.file = m->input_from == INPUT_FILE ? &file : NULL;
     if (!problem && m->batch)
-        problem = r.durable || m->key.size ? "a job of a batch is not durable, and has no key" : call_in_batch(p, m->batch, &r);
+        problem = r.durable || m->key.size ? "a job of a batch is not durable, and has no key" : call_in_batch(p, m->batch, &r, &code);
     if (problem) {
-        peer_error(p, tag, 64, problem);
+        peer_error(p, tag, code, problem);
         call_free(c);
         return;
     }
@@ -986,7 +1002,7 @@ static void do_stats(struct peer *p, uint32_t tag)
 static uint64_t own_features(const struct peer *p)
 {
     return FEATURE_STORE | FEATURE_FORGET | FEATURE_BRIEF | FEATURE_TIME | FEATURE_ORDER | FEATURE_WHERE | FEATURE_ARRAY |
-           FEATURE_LIMITS | FEATURE_ALIKE | (p->remote ? 0 : FEATURE_PAYLOAD) | (jobs_lanes_available() && !p->remote ? FEATURE_LANE : 0);
+           FEATURE_LIMITS | FEATURE_ALIKE | FEATURE_ENDS | (p->remote ? 0 : FEATURE_PAYLOAD) | (jobs_lanes_available() && !p->remote ? FEATURE_LANE : 0);
 }
 
 static void do_hello(struct peer *p, const struct msg_hello *m)
@@ -1052,6 +1068,7 @@ void dispatch_take_call(struct peer *p, const struct kept_call *k)
     c->out_allowed = k->out_allowed;
     c->watch.ops = &watch_ops;
     c->watch.wants_progress = k->flags & KEPT_PROGRESS;
+    c->accepted = true;
     c->watch.owner = submit; /* the job asks this client for its files */
     int r = jobs_watch(p->frontend->options.jobs, k->id, submit ? p->uid : access_sees(p), &c->watch);
     if (r < 0) {

@@ -54,6 +54,8 @@ struct peer_sending {
     int fds[2];
 };
 
+#define PEER_CANCELLED 8u
+
 struct peer {
     struct list link, dirty;
     struct frontend *frontend;
@@ -89,6 +91,7 @@ struct peer {
     struct list paused; /* frontend->paused: nothing is read for a moment */
     uint32_t n_fds, n_opens; /* n_opens: OPEN sent and not answered */
     uint32_t n_arenas;
+    uint32_t cancelled[PEER_CANCELLED], n_cancelled; /* tags of the last batches that ended by a cancel: SUBMITs may still come for them */
 };
 
 /* Its descriptor is the frontend's, also where that fails. remote: of another machine. ret_peer may be NULL. */

@@ -32,6 +32,7 @@ struct batch {
     uint64_t submitted_usec, ended_usec; /* CLOCK_REALTIME, CLOCK_MONOTONIC */
     int exit;
     bool closed, ended, keep_going, detached;
+    bool cancel_closes;
     bool gone; /* from the table */
 };
 
@@ -371,6 +372,7 @@ int jobs_batch_open(struct jobs *jobs, uint32_t uid, bool keep_going, bool detac
     b->user = user;
     b->keep_going = keep_going;
     b->detached = detached;
+    b->cancel_closes = owner->cancel_closes;
     b->doomed_from = UINT64_MAX;
     b->submitted_usec = jobs_realtime(jobs, clock_monotonic_usec());
     list_init(&b->due);
@@ -399,6 +401,16 @@ void jobs_batch_close(struct batch_watch *owner)
 bool jobs_batch_is_open(const struct batch_watch *owner)
 {
     return owner->batch && owner->owner && !owner->batch->closed;
+}
+
+bool jobs_batch_is_cancelled(const struct batch_watch *owner)
+{
+    return owner->batch && owner->owner && owner->batch->doomed_from == 0;
+}
+
+bool jobs_batch_is_detached(const struct batch_watch *owner)
+{
+    return owner->batch && owner->batch->detached;
 }
 
 int jobs_batch_watch(struct jobs *jobs, const uint8_t id[16], uint32_t uid, bool progress, struct batch_watch *w)
@@ -447,28 +459,31 @@ int jobs_batch_info(struct jobs *jobs, const uint8_t id[16], uint32_t uid, struc
     return 0;
 }
 
-static void cancel_by(struct batch *b, uint32_t uid, uint32_t by)
+static int cancel_by(struct batch *b, uint32_t uid, uint32_t by)
 {
-    if (b->ended || (uid != 0 && uid != b->user->uid))
-        return;
+    if (uid != 0 && uid != b->user->uid)
+        return -ENOENT;
+    if (b->ended)
+        return -EALREADY;
     if (by != b->user->uid)
         log_event(LOG_KIND_ADMINISTRATOR, LOG_NOTICE, &(struct log_about){.uid = &by},
                   "batch " JOB_ID_FORMAT " of user %u: cancelled by user %u", JOB_ID_ARGS(b->id), b->user->uid, by);
     cancel_all(b);
+    b->closed = b->closed || b->cancel_closes;
+    if (has_ended(b))
+        due(b);
+    return 0;
 }
 
 int jobs_batch_cancel(struct jobs *jobs, const uint8_t id[16], uint32_t uid, uint32_t by)
 {
     struct batch *b = batch_find(jobs, id, uid);
 
-    if (!b)
-        return -ENOENT;
-    cancel_by(b, uid, by);
-    return 0;
+    return b ? cancel_by(b, uid, by) : -ENOENT;
 }
 
 void jobs_batch_cancel_watched(struct batch_watch *w, uint32_t uid, uint32_t by)
 {
     if (w->batch)
-        cancel_by(w->batch, uid, by);
+        (void)cancel_by(w->batch, uid, by);
 }

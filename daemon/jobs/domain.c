@@ -698,7 +698,7 @@ static bool is_poisoned(struct job *job)
     if (!poison_refuses(job, text, &retry_usec))
         return poison_move(job);
     job_unqueue(job);
-    job_finish(job, JOB_FAILED, CODE_BUSY, text, NULL);
+    job_finish(job, JOB_INTERRUPTED, CODE_INTERRUPTED, text, NULL);
     return true;
 }
 

@@ -157,6 +157,7 @@ bool durable_add(struct job *job)
     memcpy(row->id, job->id, sizeof(row->id));
     row->uid = job->user->uid;
     row->plugin = job->plugin->request;
+    row->title = plugin_title(job->plugin);
     row->function = job_function(job)->name;
     row->function_flags = job_function(job)->flags;
     row->directory = job->directory ? job->directory->path : NULL;

@@ -610,14 +610,25 @@ static bool has_no_end(struct job *job, enum job_state state, int exit, const ch
     return true;
 }
 
+/* Before its end. */
+static void last_progress(const struct job *job, const struct front_completion *c, uint64_t *ret_done, uint64_t *ret_total)
+{
+    *ret_done = c ? c->done : 0;
+    *ret_total = c ? c->total : 0;
+    if (!c && job->state == JOB_RUNNING && job->domain->executor)
+        front_progress(&job->domain->executor->front, job->slot, ret_done, ret_total);
+}
+
 void job_finish(struct job *job, enum job_state state, int exit, const char *error, const struct front_completion *c)
 {
     struct job_info info;
+    uint64_t done, total;
     char worker[24];
 
     list_remove(&job->link);
     if (job->more && has_no_end(job, state, exit, error, c))
         return;
+    last_progress(job, c, &done, &total);
     job_move(job, state);
     count_end(job);
     if (state != JOB_CRASHED && job_function(job) && poison_suspects(job))
@@ -629,6 +640,8 @@ void job_finish(struct job *job, enum job_state state, int exit, const char *err
         output_pump(job);
     }
     job_describe_end(job, exit, error, c, worker, &info);
+    info.done = done;
+    info.total = total;
     if (job->domain->heir) /* its own does not last */
         job->domain = job->domain->heir;
     if (job->more) {

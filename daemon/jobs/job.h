@@ -90,6 +90,7 @@ struct plugin {
     enum plugin_state state;
     bool stale; /* the file has changed: new jobs get a newer entry */
     char *request; /* as submitted: name or path */
+    char *title;   /* its own name, as a wsd before this one had learnt it; NULL */
     char *name, *version, *help, *path;
     char *build;     /* build id of the file, "" */
     uint64_t digest; /* of the file */

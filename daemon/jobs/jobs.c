@@ -799,31 +799,31 @@ int jobs_info(struct jobs *jobs, const uint8_t id[16], uint32_t uid,
     return 0;
 }
 
-static void cancel(struct job *job, uint32_t by)
+static int cancel(struct job *job, uint32_t by)
 {
     struct log_about about = job_about(job);
 
+    if (job_told_state(job) >= JOB_SUCCEEDED)
+        return -EALREADY;
     about.uid = &by;
     if (by != job->user->uid && !job_final(job))
         log_event(LOG_KIND_ADMINISTRATOR, LOG_NOTICE, &about, "job " JOB_ID_FORMAT " of user %u: cancelled by user %u", JOB_ID_ARGS(job->id),
                   job->user->uid, by);
     job_stop(job, STOP_CANCEL);
+    return 0;
 }
 
 int jobs_cancel(struct jobs *jobs, const uint8_t id[16], uint32_t uid, uint32_t by)
 {
     struct job *job = job_find(jobs, id, uid);
 
-    if (!job)
-        return -ENOENT;
-    cancel(job, by);
-    return 0;
+    return job ? cancel(job, by) : -ENOENT;
 }
 
 void jobs_cancel_watched(struct watch *w, uint32_t uid, uint32_t by)
 {
     if (w->job && (uid == 0 || uid == w->job->user->uid))
-        cancel(w->job, by);
+        (void)cancel(w->job, by);
 }
 
 bool jobs_poll(struct jobs *jobs)

@@ -411,6 +411,7 @@ struct batch_watch {
     struct list link, progress;
     struct batch *batch; /* NULL: none any more */
     bool owner;
+    bool cancel_closes;  /* owner: a cancel closes it, too */
     uint64_t told; /* how many had been accepted, and how many of them ended, together */
     void (*tell)(struct batch_watch *w, const struct batch_info *info); /* info->ended: the last, and w is not the jobs' any more */
 };
@@ -421,12 +422,14 @@ struct batch_watch {
 int jobs_batch_open(struct jobs *jobs, uint32_t uid, bool keep_going, bool detached, bool progress, struct batch_watch *owner);
 void jobs_batch_close(struct batch_watch *owner);
 bool jobs_batch_is_open(const struct batch_watch *owner); /* jobs may be added */
+bool jobs_batch_is_cancelled(const struct batch_watch *owner); /* what is added is refused */
+bool jobs_batch_is_detached(const struct batch_watch *owner);
 int jobs_batch_watch(struct jobs *jobs, const uint8_t id[16], uint32_t uid, bool progress, struct batch_watch *w); /* 0 or -ENOENT */
 void jobs_batch_unwatch(struct batch_watch *w); /* also where it has none */
 void jobs_batch_look(const struct batch_watch *w, struct batch_info *ret);
 int jobs_batch_info(struct jobs *jobs, const uint8_t id[16], uint32_t uid, struct batch_info *ret); /* 0 or -ENOENT */
 /* Everything in it that has not ended is cancelled, and nothing is added any more. uid: with whose rights; by: who it is, for the log.
- * 0 or -ENOENT. */
+ * 0; -EALREADY: it had ended; -ENOENT. */
 int jobs_batch_cancel(struct jobs *jobs, const uint8_t id[16], uint32_t uid, uint32_t by);
 void jobs_batch_cancel_watched(struct batch_watch *w, uint32_t uid, uint32_t by);
 
@@ -483,7 +486,7 @@ static inline bool jobs_schedule_is_name(const char *name)
     return n > 0 && n < SCHEDULE_NAME_MAX && !name[n] && *name != '-';
 }
 
-/* Cancels: 0 also where it had ended; -ENOENT. uid, by: as of jobs_batch_cancel(). */
+/* Cancels: 0; -EALREADY: it had ended; -ENOENT. uid, by: as of jobs_batch_cancel(). */
 int jobs_cancel(struct jobs *jobs, const uint8_t id[16], uint32_t uid, uint32_t by);
 void jobs_cancel_watched(struct watch *w, uint32_t uid, uint32_t by); /* the same of the job that is followed */
 

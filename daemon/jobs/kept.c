@@ -272,7 +272,7 @@ static void decided(struct store_request *r)
     if (r->result == 0 && job) {
         struct promise *p = job_promise(job);
         struct store_row row = {
-            .number = p->number, .uid = job->user->uid, .plugin = job->plugin->request, .function = job_function(job)->name,
+            .number = p->number, .uid = job->user->uid, .plugin = job->plugin->request, .title = plugin_title(job->plugin), .function = job_function(job)->name,
             .function_flags = job_function(job)->flags, .directory = job->directory ? job->directory->path : NULL,
             .args_size = r->row.args_size, .argc = job->argc, .input_size = r->row.input_size, .input_fd = -1,
             .priority = job->priority, .timeout_usec = p->timeout_usec, .retry_usec = p->retry_usec,

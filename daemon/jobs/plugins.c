@@ -39,7 +39,7 @@ size_t plugin_base_name(const char *request, const char **ret)
 
 const char *plugin_title(const struct plugin *p)
 {
-    return p->name ? p->name : p->request;
+    return p->name ? p->name : p->title ? p->title : p->request;
 }
 
 static bool is_path(const char *request)
@@ -640,6 +640,7 @@ void plugin_free(struct plugin *p)
         event_free(p->timer);
     free(p->functions);
     free(p->request);
+    free(p->title);
     free(p->name);
     free(p->version);
     free(p->help);

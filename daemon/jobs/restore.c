@@ -105,6 +105,8 @@ static struct job *make(struct jobs *jobs, const struct store_row *row, bool fin
         return NULL;
     }
     p->n_jobs++;
+    if (!p->title && row->title)
+        p->title = strdup(row->title); /* without memory it is told as it was asked for */
     /* it was admitted once: no quota is asked again */
     user->n_bytes += job->args_size + job->input_size;
     jobs->counters.n_bytes += job->args_size + job->input_size;

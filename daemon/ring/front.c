@@ -272,6 +272,7 @@ int front_ended_whole(struct front *f, uint32_t slot, uint32_t item, struct fron
     ret->started_usec = end.started_usec;
     ret->ended_usec = end.started_usec + end.run_usec;
     ret->cpu_usec = end.cpu_usec;
+    ret->done = ret->total = 0; /* one that tells progress is the last of its slot */
     *ret->error = *ret->status = 0;
     return 0;
 }
@@ -361,6 +362,7 @@ static int answer_copy(struct front *f, uint32_t slot, struct front_completion *
     ret->ended_usec = u->ended_usec;
     ret->cpu_usec = u->cpu_usec;
     ret->output_size = u->output_size;
+    front_progress(f, slot, &ret->done, &ret->total);
     *ret->error = *ret->status = 0;
     if (u->texts) {
         line_copy(ret->error, u->error);

@@ -68,6 +68,7 @@ struct front_completion {
     int exit;
     uint32_t messages; /* to be fetched from the control socket first */
     uint64_t started_usec, ended_usec, cpu_usec, output_size;
+    uint64_t done, total; /* the last progress */
     char error[RING_TEXT], status[RING_TEXT];
 };
 

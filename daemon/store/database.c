@@ -21,7 +21,7 @@
 #include "base/cleanup.h"
 #include "store/log.h"
 
-#define VERSION   6    /* of the tables */
+#define VERSION   7    /* of the tables */
 #define LOG_PAGES 1000 /* of the write-ahead log, at which they are copied into the database: 4 MiB */
 
 enum statement {
@@ -125,6 +125,7 @@ static const char *const upgrades[VERSION] = {
           "DROP TABLE jobs;"
           "PRAGMA user_version = 6;"
           "COMMIT;",
+    [6] = "PRAGMA user_version = 7;", /* records may have a field more (title), which a wsd of before takes for damage */
 };
 
 struct database {

@@ -28,6 +28,7 @@ static const struct field given[] = {
     FIELD(NUMBER, submitted_usec), FIELD(NUMBER, due_usec), FIELD(SMALL, due_at), FIELD(NUMBER, delay_usec),
     FIELD(NUMBER, wait_usec), FIELD(SMALL, argc), FIELD(TEXT, tags), FIELD_BYTES(after), FIELD(ID, id), FIELD(SMALL, uid),
     FIELD(SMALL, state), FIELD(TEXT, key), FIELD(NUMBER, args_size), FIELD(NUMBER, input_size), FIELD_BYTES(args), FIELD_BYTES(input),
+    FIELD(TEXT, title),
 };
 
 static const struct field known[] = {

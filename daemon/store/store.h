@@ -41,6 +41,7 @@ struct store_row {
     const void *output;
     size_t output_size;
     const char *plugin, *function, *directory;
+    const char *title; /* the plugin's own name, NULL: as plugin */
     uint32_t argc;
     int priority;
     uint64_t function_flags, timeout_usec, retry_usec;

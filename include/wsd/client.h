@@ -510,7 +510,8 @@ WSD_EXPORT int wsd_client_job(struct wsd_client *client, const struct wsd_id *id
 WSD_EXPORT int wsd_client_list(struct wsd_client *client, int (*each)(const struct wsd_job_info *info, void *userdata),
                                void *userdata);
 
-/* Cancels by id: a queued job at once, a running one by its flag. 0 also where it had already ended. Since 0.1. */
+/* Cancels by id: a queued job at once, a running one by its flag. 0; -ENOENT: there is none, or it
+ * has ended, whether its end is known or not. Since 0.1. */
 WSD_EXPORT int wsd_client_cancel(struct wsd_client *client, const struct wsd_id *id);
 
 /* Jobs by what they are, among those that the caller may see. Zero everything that does not matter; set size to sizeof(struct
