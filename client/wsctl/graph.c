@@ -116,10 +116,6 @@ static int set_edges(const struct reading *r, struct graph_node *node, const str
         }
         node->edges[node->n_edges++] = (struct graph_edge){.node = (size_t)name->column, .any = any};
     }
-    if (node->n_edges > CODEC_AFTER_MAX) {
-        snprintf(text, sizeof(text), "a node runs after at most %u others", CODEC_AFTER_MAX);
-        return refuse(r->path, v, text);
-    }
     return 0;
 }
 

@@ -30,7 +30,7 @@ static const struct verb verbs[] = {
      "      --retry-delay TIME  the first of them (1s)\n"
      "      --retry-on LIST   what counts as badly (failed,timed-out,crashed,interrupted)\n"
      "      --wait-for-room[=TIME]  where it is refused for now (75): wait for room, at most so long\n"
-     "      --after ID[,ID...]      held until these jobs have succeeded; cancelled where one has not\n"
+     "      --after ID[,ID...]      held until these jobs or batches have succeeded; cancelled where one has not\n"
      "      --after-any ID[,ID...]  held until these jobs have ended, however\n"
      "      --tag TAG         a name for limits and pauses; may be repeated, at most 3\n"
      "      --local           run it inside wsctl, without a daemon (for debuggers and authors)\n"

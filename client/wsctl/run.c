@@ -3,7 +3,7 @@
  * run.c: `wsctl run`: a graph of jobs from a file.
  * Owns the graph, the batch and the mapped inputs. One thread, one poll loop.
  * Keeps: a node is submitted when wsd has accepted all that it runs after, so that wsd holds the order and a node begins without
- * us; the whole is cancelled with its first failure (unless --keep-going) or at Ctrl-C.
+ * us (one that runs after more than a job may name, when so many of those have not ended); the whole is cancelled with its first failure (unless --keep-going) or at Ctrl-C.
  * A job that is not detached is forgotten when its end is told: a node whose predecessors end while it is on its way is refused,
  * and submitted again with those that have not ended. */
 #include <errno.h>
@@ -104,6 +104,7 @@ static bool is_too_late(struct batch_item *item, int error)
 /* Whether it may go, or (*ret_bad) never can, because this one has not ended as it should. */
 static bool may_go(const struct run *run, const struct graph_node *node, const struct graph_node **ret_bad)
 {
+    size_t n_left = 0;
     bool all = true;
 
     *ret_bad = NULL;
@@ -113,8 +114,9 @@ static bool may_go(const struct run *run, const struct graph_node *node, const s
         if (on->state && on->state != WSD_JOB_SUCCEEDED && !node->edges[i].any)
             *ret_bad = on;
         all = all && (on->accepted || on->state);
+        n_left += !on->state;
     }
-    return all;
+    return all && n_left <= CODEC_AFTER_MAX;
 }
 
 static int map_input(const char *path, void **ret, size_t *ret_size)

@@ -56,13 +56,38 @@ uint64_t after_charge(const struct awaiting *a)
     return a ? a->n * AFTER_BYTES : 0;
 }
 
-static void met(struct awaiting *a, bool any, enum job_state state, const uint8_t origin[16], uint8_t origin_state)
+static void met(struct awaiting *a, bool any, enum job_state state, const struct after_origin *origin)
 {
     if (a->bad || state == JOB_SUCCEEDED || (any && state))
         return;
     a->bad = true;
-    memcpy(a->origin, origin, sizeof(a->origin));
-    a->origin_state = origin_state;
+    a->origin = *origin;
+}
+
+static struct after_origin origin_of(const uint8_t id[16], enum job_state state, bool batch)
+{
+    struct after_origin origin = {.state = (uint8_t)state, .batch = batch};
+
+    memcpy(origin.id, id, sizeof(origin.id));
+    return origin;
+}
+
+static struct awaited *awaited_new(struct job *job)
+{
+    struct awaited *d = calloc(1, sizeof(*d));
+
+    if (!d)
+        return NULL;
+    d->job = job;
+    list_init(&d->link);
+    list_init(&d->edges);
+    return d;
+}
+
+static void add_edge(struct awaiting *a, uint32_t i, struct awaited *d)
+{
+    list_push_back(&d->edges, &a->edges[i].link);
+    a->n_left++;
 }
 
 /* 0 or -ENOMEM. */
@@ -72,34 +97,65 @@ static int wait_for(struct awaiting *a, uint32_t i, struct job *on)
     struct job_more *m;
 
     if (job_final(on) && !(p && p->ending)) {
-        met(a, a->names[i].any, (enum job_state)on->state, on->id, on->state);
+        const struct after_origin origin = origin_of(on->id, (enum job_state)on->state, false);
+
+        met(a, a->names[i].any, (enum job_state)on->state, &origin);
         return 0;
     }
     m = job_more(on);
-    if (m && !m->awaited) {
-        m->awaited = calloc(1, sizeof(*m->awaited));
-        if (m->awaited) {
-            m->awaited->job = on;
-            list_init(&m->awaited->link);
-            list_init(&m->awaited->edges);
-        }
-    }
+    if (m && !m->awaited)
+        m->awaited = awaited_new(on);
     if (!m || !m->awaited)
         return -ENOMEM;
-    list_push_back(&m->awaited->edges, &a->edges[i].link);
-    a->n_left++;
+    add_edge(a, i, m->awaited);
+    return 0;
+}
+
+static int wait_for_batch(struct awaiting *a, uint32_t i, struct batch *on)
+{
+    enum job_state state = batch_state(on);
+    struct awaited **d = batch_awaited(on);
+
+    if (state >= JOB_SUCCEEDED) {
+        const struct after_origin origin = origin_of(a->names[i].id, state, true);
+
+        met(a, a->names[i].any, state, &origin);
+        return 0;
+    }
+    if (!*d)
+        *d = awaited_new(NULL);
+    if (!*d)
+        return -ENOMEM;
+    add_edge(a, i, *d);
     return 0;
 }
 
 /* --- a job comes ---------------------------------------------------------------------------------------------------- */
 
-static const char *check(struct job *on, const struct job_request *r, const uint8_t id[16], int *ret_code,
+static const char *check_batch(const struct batch *on, const struct job_request *r, const char *id, int *ret_code,
+                               char words[static JOB_TEXT])
+{
+    bool own = r->batch && batch_is(r->batch, on);
+
+    if (!own && !r->durable)
+        return NULL;
+    *ret_code = CODE_USAGE;
+    if (own)
+        snprintf(words, JOB_TEXT, "a job cannot run after the batch that it belongs to");
+    else
+        snprintf(words, JOB_TEXT, "a durable job cannot run after batch %s: no batch is on disk", id);
+    return words;
+}
+
+static const char *check(struct job *on, const struct batch *batch, const struct job_request *r, const uint8_t id[16], int *ret_code,
                          char words[static JOB_TEXT])
 {
     const struct promise *p = on ? job_promise(on) : NULL;
     char text[33];
 
     id_text(id, text);
+    if (batch)
+        return check_batch(batch, r, text, ret_code, words);
     if (!on) {
         *ret_code = CODE_NOT_FOUND;
         snprintf(words, JOB_TEXT, "nothing can run after job %s: there is none, or its end is not known any more", text);
@@ -126,13 +182,14 @@ int after_new(struct jobs *jobs, const struct job_request *r, struct awaiting **
         bool any = i >= r->n_after;
         const uint8_t *id = any ? r->after_any + (size_t)(i - r->n_after) * 16 : r->after + (size_t)i * 16;
         struct job *on = job_find(jobs, id, r->uid);
+        struct batch *batch = on ? NULL : batch_find(jobs, id, r->uid);
 
-        *ret_text = check(on, r, id, ret_code, words);
+        *ret_text = check(on, batch, r, id, ret_code, words);
         if (*ret_text)
             return 0;
         a->names[i].any = any;
         memcpy(a->names[i].id, id, 16);
-        if (wait_for(a, i, on) < 0)
+        if ((batch ? wait_for_batch(a, i, batch) : wait_for(a, i, on)) < 0)
             return -ENOMEM;
     }
     *ret = TAKE(a);
@@ -178,13 +235,14 @@ static void end_badly(struct job *job)
     const struct awaiting *a = job->more->awaiting;
     char id[33], text[JOB_TEXT];
 
-    id_text(a->origin, id);
-    if (!a->origin_state) {
+    id_text(a->origin.id, id);
+    if (!a->origin.state) {
         snprintf(text, sizeof(text), "wsd is ending, and job %s, which this one waits for, goes on after its next start", id);
         job_finish(job, JOB_INTERRUPTED, CODE_INTERRUPTED, text, NULL);
         return;
     }
-    snprintf(text, sizeof(text), "not run: it was to run after job %s, which %s", id, words[a->origin_state]);
+    snprintf(text, sizeof(text), "not run: it was to run after %s %s, %s %s", a->origin.batch ? "batch" : "job", id,
+             a->origin.batch ? "of which a job" : "which", words[a->origin.state]);
     job_finish(job, JOB_CANCELLED, CODE_CANCELLED, text, NULL);
 }
 
@@ -219,8 +277,7 @@ static void due(struct job *job, struct awaited *d, enum job_state state)
     bool passes_on = a && a->bad && state == JOB_CANCELLED;
 
     d->state = (uint8_t)state;
-    d->origin_state = passes_on ? a->origin_state : (uint8_t)state;
-    memcpy(d->origin, passes_on ? a->origin : job->id, sizeof(d->origin));
+    d->origin = passes_on ? a->origin : origin_of(job->id, state, false);
     list_push_back(&job->domain->jobs->after_due, &d->link);
 }
 
@@ -249,6 +306,15 @@ void after_forget(struct job *job)
     }
     m->awaited = NULL;
     m->awaiting = after_free(m->awaiting);
+}
+
+void after_batch_ended(struct jobs *jobs, struct awaited *d, const uint8_t id[16], enum job_state state)
+{
+    if (!d)
+        return;
+    d->state = (uint8_t)state;
+    d->origin = origin_of(id, state, true);
+    list_push_back(&jobs->after_due, &d->link);
 }
 
 bool after_pending(const struct job *job)
@@ -280,7 +346,7 @@ void after_turn(struct jobs *jobs)
         struct after_edge *e = container_of(l, struct after_edge, link);
         struct awaiting *a = e->of;
         a->n_left--;
-        met(a, a->names[e - a->edges].any, (enum job_state)d->state, d->origin, d->origin_state);
+        met(a, a->names[e - a->edges].any, (enum job_state)d->state, &d->origin);
         /* one that was cancelled has its edges until its end is on disk */
         if (a->holds && a->job->state == JOB_HELD && (a->bad || !a->n_left))
             job_enqueue(a->job);

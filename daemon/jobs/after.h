@@ -18,26 +18,31 @@ struct after_edge {
     struct awaiting *of;
 };
 
+/* Because of which one a job is not run: the first, where one follows another. */
+struct after_origin {
+    uint8_t id[16];
+    uint8_t state; /* how it ended; 0: it left with wsd, and goes on after the next start */
+    bool batch;    /* it is no job */
+};
+
 /* What a job waits for. */
 struct awaiting {
     struct job *job;
     uint32_t n, n_left; /* n_left: have not ended */
     bool holds;         /* nothing else is missing */
     bool bad;           /* one did not end as it should; the first: */
-    uint8_t origin[16]; /* whose fault it was: that one's, or that of one before it */
-    uint8_t origin_state; /* 0: it left with wsd, and goes on after the next start */
+    struct after_origin origin;
     struct after_name *names;
     struct after_edge edges[];
 };
 
-/* What those have in common that wait for one job. */
+/* What those have in common that wait for one job, or one batch. */
 struct awaited {
     struct list link; /* jobs->after_due: its job has ended, and those that wait are to know */
     struct list edges;
-    struct job *job; /* NULL: it has gone */
+    struct job *job; /* NULL: it has gone, or it is a batch */
     uint8_t state;   /* how it ended; 0: it left */
-    uint8_t origin[16];
-    uint8_t origin_state;
+    struct after_origin origin;
 };
 
 #define AFTER_BYTES (sizeof(struct after_edge) + sizeof(struct after_name) + sizeof(struct awaited)) /* of each, as charged */
@@ -58,6 +63,8 @@ static inline void after_freep(struct awaiting **a)
 bool after_holds(struct job *job);
 void after_ended(struct job *job);  /* told, and on disk where it is to be */
 void after_forget(struct job *job); /* it goes */
+/* Those that wait for this batch (NULL: none does) are to know; takes d. */
+void after_batch_ended(struct jobs *jobs, struct awaited *d, const uint8_t id[16], enum job_state state);
 void after_turn(struct jobs *jobs); /* once a turn of the loop */
 bool after_pending(const struct job *job); /* has ended, and those that wait for it do not know yet */
 uint32_t after_left(const struct job *job);

@@ -11,6 +11,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "jobs/after.h"
 #include "jobs/job.h"
 
 #define STOPS_A_TURN 1024u
@@ -23,6 +24,7 @@ struct batch {
     struct user *user;
     struct list open, doomed; /* items that are not final: and of those, what is to be stopped */
     struct list watches;
+    struct awaited *awaited; /* jobs run after it; NULL: none does */
     uint8_t id[16];
     uint64_t n_items; /* so far */
     uint64_t n_jobs;  /* that point here */
@@ -58,6 +60,7 @@ static void drop(struct batch *b)
     list_remove(&b->kept);
     b->user->n_batches--;
     b->gone = true;
+    after_batch_ended(b->jobs, TAKE(b->awaited), b->id, JOB_NEW); /* only where wsd ends before it has */
     batch_unref(b);
 }
 
@@ -85,7 +88,7 @@ static bool has_ended(const struct batch *b)
     return b->closed && !b->n_open;
 }
 
-static struct batch *batch_find(struct jobs *jobs, const uint8_t id[16], uint32_t uid)
+struct batch *batch_find(struct jobs *jobs, const uint8_t id[16], uint32_t uid)
 {
     expire(jobs);
     for (struct hash_link *l = hash_first(&jobs->batches, id_key(id)); l; l = hash_next(l)) {
@@ -250,6 +253,31 @@ const uint8_t *batch_id(const struct job *job)
     return job->batched ? job_batch(job)->batch->id : NULL;
 }
 
+enum job_state batch_state(const struct batch *b)
+{
+    if (!b->ended)
+        return JOB_RUNNING;
+    if (!b->failed)
+        return !b->total && b->doomed_from == 0 ? JOB_CANCELLED : JOB_SUCCEEDED;
+    switch (b->exit) {
+    case CODE_CANCELLED: return JOB_CANCELLED;
+    case CODE_TIMED_OUT: return JOB_TIMED_OUT;
+    case CODE_CRASHED: return JOB_CRASHED;
+    case CODE_INTERRUPTED: return JOB_INTERRUPTED;
+    default: return JOB_FAILED;
+    }
+}
+
+struct awaited **batch_awaited(struct batch *b)
+{
+    return &b->awaited;
+}
+
+bool batch_is(const struct batch_watch *owner, const struct batch *b)
+{
+    return owner->batch == b;
+}
+
 /* --- turns of the loop ------------------------------------------------------------------------------------------------ */
 
 /* Everybody is told. */
@@ -260,6 +288,7 @@ static void end(struct batch *b)
     b->ended = true;
     b->ended_usec = clock_monotonic_usec();
     describe(b, &info);
+    after_batch_ended(b->jobs, TAKE(b->awaited), b->id, batch_state(b));
     while (!list_empty(&b->watches)) {
         struct batch_watch *w = container_of(b->watches.next, struct batch_watch, link);
 

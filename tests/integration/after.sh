@@ -116,6 +116,31 @@ its_client_goes() { # a job that is not detached goes with its client, also whil
   kill -KILL "$b"
   wait_until sh -c '! wsctl --json list | grep -q "\"state\":\"held\""' && open_gate client && wsctl await "$a" >/dev/null
 }
+after_batch() { # when all of its jobs have ended, and well
+  local a b c d e
+  rm -f "$WORK/batch" "$WORK/ledger"
+  a=$(wsctl map --detach ledger:gate "$WORK/batch" ::: a b c) && b=$(later --after "$a" ledger:once "$WORK/ledger" b) &&
+    c=$(later --after "$b" --after-any "$a" ledger:once "$WORK/ledger" c) || return 1
+  is held "$b" && has "$b" '"waits_for":1' && has "$c" '"waits_for":2' && [ ! -e "$WORK/ledger" ] || return 1
+  open_gate batch
+  expect_output c wsctl await "$c" && [ "$(tr '\n' ' ' <"$WORK/ledger")" = "b c " ] || return 1
+  expect_output x wsctl submit --after "$a" echo:echo x || return 1 # it has ended
+  # many jobs, and one that runs after all of them
+  a=$(seq 3000 | wsctl map --detach echo:echo) && expect_output x wsctl submit --after "$a" echo:echo x || return 1
+  # one of them fails, and the others are stopped or not
+  a=$(wsctl map --detach --keep-going echo:status ::: 0 3 0) && b=$(later --after "$a" echo:echo b) && c=$(later --after "$b" echo:echo c) &&
+    d=$(later --after-any "$a" echo:echo d) || return 1
+  expect_output d wsctl await "$d" || return 1
+  for e in "$b" "$c"; do # the second may have come when the first had ended
+    expect_exit 130 wsctl await "$e" 2>"$WORK/err"
+    grep -qE "not run: it was to run after (batch $a, of which a job failed|job $b, which was cancelled)\$" "$WORK/err" || { cat "$WORK/err"; return 1; }
+  done
+  rm -f "$WORK/batch"
+  a=$(wsctl map --detach ledger:gate "$WORK/batch" ::: a b) && b=$(later --after "$a" echo:echo b) && wsctl cancel "$a" || return 1
+  expect_exit 130 wsctl await "$b" 2>"$WORK/err"
+  grep -q "batch $a, of which a job was cancelled" "$WORK/err" || { cat "$WORK/err"; return 1; }
+  expect_exit 64 wsctl submit --durable --after "$a" echo:echo x 2>"$WORK/err" && grep -q 'no batch is on disk' "$WORK/err"
+}
 with_input() { # in one piece, in many, and as it comes
   local a size f
   rm -f "$WORK/input"
@@ -252,6 +277,7 @@ check "every bad end counts as one" every_bad_end
 check "retries come first" retries_first
 check "one that is held is cancelled" cancelled_itself
 check "the client of one that is held goes" its_client_goes
+check "after a batch, with thousands of jobs, too" after_batch
 check "with input of every kind" with_input
 check "with a key" with_key
 check "what cannot be is refused, with words" refused
