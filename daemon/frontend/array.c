@@ -585,7 +585,7 @@ static void on_batch(struct batch_watch *w, const struct batch_info *info)
 {
     struct call *c = container_of(w, struct call_batch, watch)->call;
 
-    if (info->ended && jobs_batch_is_cancelled(w))
+    if (info->ended && info->cancelled && w->owner)
         c->peer->cancelled[c->peer->n_cancelled++ % ARRAY_SIZE(c->peer->cancelled)] = c->tag;
     if (info->ended || !peer_full(c->peer))
         send_state(c->peer, c->tag, info);

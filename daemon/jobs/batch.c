@@ -131,6 +131,7 @@ static void describe(const struct batch *b, struct batch_info *ret)
                                .closed = b->closed,
                                .ended = b->ended,
                                .stopped = b->doomed_from != UINT64_MAX,
+                               .cancelled = b->doomed_from == 0,
                                .exit = b->exit,
                                .total = b->total,
                                .running = MIN(running, left),

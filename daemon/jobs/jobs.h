@@ -401,6 +401,7 @@ struct batch_info {
     uint8_t id[16];
     uint32_t uid;
     bool closed, ended, stopped; /* stopped: what was not begun ends as cancelled */
+    bool cancelled;              /* stopped, all of it */
     int exit;                    /* of the first, in their order, that has failed so far */
     uint64_t total, queued, running, done, failed;
     uint64_t submitted_usec; /* CLOCK_REALTIME */

@@ -209,7 +209,19 @@ stacks() {
   expect_exit 64 deep --stack 2G ends:ends || return 1
   expect_exit 64 deep --stack x ends:ends || return 1
   expect_exit 64 wsctl submit --stack 1M ends:ends || return 1
-  expect_output done deep --stack 256K ends:ends || return 1
-  expect_output done deep --stack 64M ends:ends
+  expect_output 'done' deep --stack 256K ends:ends || return 1
+  expect_output 'done' deep --stack 64M ends:ends
 }
 check "--stack: 256K to 1G, with --local" stacks
+
+# --- the last progress ------------------------------------------------------------------------------------------------------
+
+last_progress() {
+  start_wsd --workers 2 --plugin-dir "$TEST_PLUGINS" || return 1
+  wsctl --json submit ends:steps 5 | grep -q '"done":5,"total":6' || return 1
+  { wsctl --json submit ends:steps 5 3 2>/dev/null || :; } | grep -q '"done":5,"total":6' || return 1
+  [ "$(wsctl --json map ends:steps ::: 1 2 3 | grep -c '"done":\([123]\),"total":')" = 3 ] || return 1
+  wsctl --json await "$(wsctl submit --detach --durable ends:steps 7)" | grep -q '"done":7,"total":8' || return 1
+  stop_wsd
+}
+check "the end of a job has its last progress, however short it was" last_progress
