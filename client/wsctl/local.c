@@ -23,6 +23,7 @@ struct local {
     struct output output;
     struct buffer gathered; /* with --json */
     const char *label;
+    uint64_t done, total; /* the last progress */
     int unwritten; /* the exit code, said: the output cannot be written */
 };
 
@@ -48,7 +49,11 @@ static void on_message(int level, const char *text, void *userdata)
 
 static void on_progress(uint64_t done, uint64_t total, void *userdata)
 {
-    progress_draw(((struct local *)userdata)->label, done, total, 0);
+    struct local *local = userdata;
+
+    local->done = done;
+    local->total = total;
+    progress_draw(local->label, done, total, 0);
 }
 
 static int on_begins(void *userdata)
@@ -121,6 +126,8 @@ static int report(struct local *local, const struct submit_options *options, con
         .uid = getuid(),
         .run_usec = result->run_usec,
         .cpu_usec = result->cpu_usec,
+        .done = local->done,
+        .total = local->total,
     };
     struct json json = {0};
     char text[128];

@@ -1072,7 +1072,12 @@ void dispatch_take_call(struct peer *p, const struct kept_call *k)
     c->watch.owner = submit; /* the job asks this client for its files */
     int r = jobs_watch(p->frontend->options.jobs, k->id, submit ? p->uid : access_sees(p), &c->watch);
     if (r < 0) {
-        peer_error(p, k->tag, 125, "the job is not in the store any more: it is not known how it ended");
+        const struct msg m = {.type = FRAME_ERROR,
+                              .error = {.code = CODE_INTERRUPTED,
+                                        .text = span("the job is not in the store any more: it is not known how it ended"),
+                                        .accepted = p->features & FEATURE_ENDS}};
+
+        peer_send(p, &m, k->tag, NULL, 0);
         call_free(c);
         return;
     }

@@ -219,11 +219,11 @@ struct wsd_submit {
     /* The longest time in the queue once it may go on, 0: any; of each try anew. Beyond it the job ends as WSD_JOB_TIMED_OUT
      * without having run, and is not tried again. -EOPNOTSUPP where wsd is too old for any of these. Since 0.1. */
     uint64_t queue_usec;
-    /* Jobs of this user's that it is to run after, by their ids; at most 1024 in all. It is held until every one of them has
-     * come to its end, after its last try. Where one of `after` has not succeeded, the job is cancelled, with an error that
+    /* Jobs of this user's that it is to run after, by their ids; at most 1024 in all. The id of a batch stands for all of its jobs, once it is
+     * closed. It is held until every one of them has come to its end, after its last try. Where one of `after` has not succeeded, the job is cancelled, with an error that
      * names that one, and so are those that are to run after this one; how those of `after_any` end does not matter. One that
      * has ended before counts, as long as wsd knows it; an id that it does not know is refused (-ENOENT). A job with
-     * WSD_SUBMIT_DURABLE may only name such jobs (-EINVAL). -EOPNOTSUPP where wsd is too old for it. Since 0.1. */
+     * WSD_SUBMIT_DURABLE may only name such jobs, and no batch (-EINVAL). -EOPNOTSUPP where wsd is too old for it. Since 0.1. */
     const struct wsd_id *after, *after_any;
     size_t n_after, n_after_any;
     /* At most 3 names, each of 1 to 63 letters, digits, dots, underscores and hyphens: what they mean is the users' choice, and

@@ -219,6 +219,7 @@ check "--stack: 256K to 1G, with --local" stacks
 last_progress() {
   start_wsd --workers 2 --plugin-dir "$TEST_PLUGINS" || return 1
   wsctl --json submit ends:steps 5 | grep -q '"done":5,"total":6' || return 1
+  wsctl --json submit --local --plugin-dir "$TEST_PLUGINS" ends:steps 5 | grep -q '"done":5,"total":6' || return 1
   { wsctl --json submit ends:steps 5 3 2>/dev/null || :; } | grep -q '"done":5,"total":6' || return 1
   [ "$(wsctl --json map ends:steps ::: 1 2 3 | grep -c '"done":\([123]\),"total":')" = 3 ] || return 1
   wsctl --json await "$(wsctl submit --detach --durable ends:steps 7)" | grep -q '"done":7,"total":8' || return 1
