@@ -190,6 +190,7 @@ static void transport_progress(struct host_job *job, uint64_t done, uint64_t tot
     struct slot *s = from_job(job);
 
     slot_alone(s);
+    atomic_store_explicit(&s->progress, true, memory_order_relaxed);
     back_progress(&s->work->back, s->number, s->generation, done, total);
 }
 
@@ -250,8 +251,9 @@ static void transport_finished(struct host_job *job, struct wsd_worker *self)
     u->worker = self->index;
     u->exit = job->exit;
     u->messages = atomic_load_explicit(&s->messages, memory_order_relaxed);
-    u->texts = *job->error || *job->status;
-    if (u->texts) {
+    bool texts = *job->error || *job->status;
+    u->texts = (texts ? UP_TEXTS : 0u) | (atomic_load_explicit(&s->progress, memory_order_relaxed) ? UP_PROGRESS : 0u);
+    if (texts) {
         memcpy(u->error, job->error, strlen(job->error) + 1);
         memcpy(u->status, job->status, strlen(job->status) + 1);
     }
@@ -397,6 +399,7 @@ static void run_items(struct slot *s, struct wsd_worker *self)
         s->item = item;
         if (item) {
             atomic_store_explicit(&s->messages, 0, memory_order_relaxed);
+            atomic_store_explicit(&s->progress, false, memory_order_relaxed);
             output_init(&s->output, (uint32_t)ring_aligned(s->output.small_at + s->output.small_used));
         }
         run_request(s, self, back_read_item(&s->request) < 0 ? MALFORMED : NULL);
@@ -458,6 +461,7 @@ static struct pool_node *take_job(struct work *w, uint32_t *ret_usec)
         s->arena = NULL;
         s->input_pipe = -1;
         atomic_store_explicit(&s->messages, 0, memory_order_relaxed);
+        atomic_store_explicit(&s->progress, false, memory_order_relaxed);
         output_init(&s->output, 0);
         lanes_leave(w);
         return &s->job.node;

@@ -36,6 +36,7 @@ struct slot {
     struct map map;            /* of the input, where it came by descriptor */
     struct arena *arena;       /* where its input or output lies; NULL */
     int input_pipe;            /* -1: none */
+    _Atomic bool progress;     /* this job has told some [atomic: relaxed; likewise] */
     _Atomic uint32_t messages; /* sent by this job [atomic: relaxed; counted by its tasks, read after their joins] */
 };
 

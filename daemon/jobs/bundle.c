@@ -240,7 +240,7 @@ static void lose(struct job *job)
 static bool went_well(struct domain *d, const struct job *job, const struct front_completion *c)
 {
     const struct bundle *b = job_bundle(job);
-    bool plain = c->exit == 0 && !*c->error && !*c->status && !c->messages && c->output_size == c->size;
+    bool plain = c->exit == 0 && !*c->error && !*c->status && !c->messages && !c->done && !c->total && c->output_size == c->size;
 
     return front_close(&d->executor->front, c->slot) + 1 == b->n && plain && b->array->ops->takes(b->array, RING_SMALL);
 }

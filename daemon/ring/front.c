@@ -362,9 +362,12 @@ static int answer_copy(struct front *f, uint32_t slot, struct front_completion *
     ret->ended_usec = u->ended_usec;
     ret->cpu_usec = u->cpu_usec;
     ret->output_size = u->output_size;
-    front_progress(f, slot, &ret->done, &ret->total);
+    ret->done = ret->total = 0;
     *ret->error = *ret->status = 0;
-    if (u->texts) {
+    uint32_t texts = u->texts;
+    if (texts & UP_PROGRESS)
+        front_progress(f, slot, &ret->done, &ret->total);
+    if (texts & UP_TEXTS) {
         line_copy(ret->error, u->error);
         line_copy(ret->status, u->status);
     }

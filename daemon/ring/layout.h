@@ -42,7 +42,7 @@
 #include "base/event.h"
 
 #define RING_MAGIC   0x31647377u /* "wsd1" */
-#define RING_VERSION 11u
+#define RING_VERSION 12u
 
 #define RING_SLOTS       1024u                  /* jobs handed ahead; bounds what a dying executor can hurt */
 #define RING_TINY        192u                   /* bytes in each slot itself: what most jobs are given */
@@ -168,6 +168,11 @@ struct down {
 };
 
 /* The answer half. [worker that runs the job writes before DONE; wsd reads after] */
+enum up_texts {
+    UP_TEXTS = 1,    /* error and status; without it both are "" */
+    UP_PROGRESS = 2, /* the job has told some */
+};
+
 struct up_slot {
     /* the first cache line: all that most answers have */
     _Atomic uint64_t state;          /* ring_word(generation, enum ring_state) */
@@ -181,7 +186,7 @@ struct up_slot {
     uint32_t worker;
     int32_t exit;
     uint32_t messages;               /* control packets MESSAGE that it sent: they come before its end */
-    uint32_t texts;                  /* 1: error and status are there; 0: both are "" */
+    uint32_t texts;                  /* enum up_texts: what else is there */
     uint32_t small_at;               /* where those bytes begin: behind those of the bundle's jobs before */
     /* [atomic: relaxed; wsd looks now and then] Of the job of this generation; another's says nothing. */
     _Atomic uint64_t progress_done __attribute__((aligned(64)));

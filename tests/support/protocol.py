@@ -992,6 +992,10 @@ def progress_of_items(wsd):
         tag = p.send('ARRAY', plugin='ends', function='steps', items=3, body=item(['1']) + item(['2']) + item(['3', '4']))
         frames, _ = all_ends(p, tag)
         assert {f.message.item: (f.message.done, f.message.total) for f in frames if f.kind == 'PROGRESS'} == {0: (1, 2), 1: (2, 3), 2: (3, 4)}
+        for _ in range(20):  # brief ones, that wsd may hand over together
+            tag = p.send('ARRAY', plugin='ends', function='steps', items=40, body=item(['0']) * 39 + item(['1']))
+            frames, _ = all_ends(p, tag)
+            assert [(f.message.item, f.message.done) for f in frames if f.kind == 'PROGRESS'] == [(39, 1)]
     with Peer(wsd.socket, features=OLD) as p:
         tag = p.send('ARRAY', plugin='ends', function='steps', items=1, body=item(['1']))
         assert not [f for f in all_ends(p, tag)[0] if f.kind == 'PROGRESS']
