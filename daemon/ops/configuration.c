@@ -990,7 +990,7 @@ static const char *file_add(struct config *c, const char *path)
 
 int config_read(struct config *c, const char *path, char error[static CONFIG_ERROR])
 {
-    FILE *file;
+    FILE *file = NULL;
     int r = open_file(path, &file);
 
     if (r < 0) {
