@@ -14,7 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <systemd/sd-daemon.h>
@@ -24,6 +23,7 @@
 #include "base/clock.h"
 #include "base/cpus.h"
 #include "base/hash.h"
+#include "base/inherit.h"
 #include "base/journal.h"
 #include "base/log.h"
 #include "config.h"
@@ -634,16 +634,6 @@ static void keep_pages(void)
     mallopt(M_TOP_PAD, HEAP_STEP);
 }
 
-static void raise_descriptors(void)
-{
-    struct rlimit l;
-
-    if (getrlimit(RLIMIT_NOFILE, &l) == 0 && l.rlim_cur < l.rlim_max) {
-        l.rlim_cur = l.rlim_max;
-        setrlimit(RLIMIT_NOFILE, &l);
-    }
-}
-
 /* Said once, here, and not by each executor. What Landlock would do for wsd, it does for itself then: nobody of its own
  * user looks into it. */
 static void tell_of_landlock(void)
@@ -705,6 +695,17 @@ static struct jobs_options options_of(struct daemon *d)
     };
 }
 
+static int check_needs(struct daemon *d)
+{
+    const struct jobs_options jobs = options_of(d);
+    char error[INHERIT_ERROR];
+    int r = jobs_needs(&jobs, error);
+
+    if (r < 0)
+        log_error("cannot start: %s", error);
+    return r < 0 ? -EPERM : 0; /* what it is has been told */
+}
+
 static int build(struct daemon *d)
 {
     struct service_options service = {.reload = on_reload, .drain = on_drain, .end = on_end, .load = load, .context = d};
@@ -713,6 +714,8 @@ static int build(struct daemon *d)
 
     if (r >= 0 && (r = hash_seed()) < 0)
         log_error("cannot start: the kernel gives no random bytes: %s", strerror(-r));
+    if (r >= 0)
+        r = check_needs(d);
     if (r < 0)
         return r;
     d->keeps = service_keeps();
@@ -774,6 +777,8 @@ static int become_spawner(struct daemon *d)
         return -EINVAL;
     }
     r = prepare(d, path);
+    if (r == 0)
+        r = check_needs(d);
     if (r < 0)
         return r;
     const struct jobs_options jobs = options_of(d);
@@ -840,7 +845,7 @@ static int check(const struct daemon *d)
     return r;
 }
 
-int main(int argc, char **argv)
+static __attribute__((noinline)) int run(int argc, char **argv)
 {
     struct daemon d = {.executor_fd = -1, .kept = {.state = -1}, .argc = argc, .argv = argv};
     enum mode mode = MODE_RUN;
@@ -859,7 +864,6 @@ int main(int argc, char **argv)
     log_init("wsd");
     journal_init();
     log_set_level(d.config.log_level);
-    raise_descriptors();
     keep_pages();
     r = mode == MODE_SPAWN ? become_spawner(&d) : build(&d);
     if (r >= 0) {
@@ -875,4 +879,16 @@ int main(int argc, char **argv)
     }
     tear_down(&d);
     return r < 0 ? (r == -EADDRINUSE ? 69 : 74) : 0;
+}
+
+/* A frame of its own, since run() has a large one. */
+int main(int argc, char **argv)
+{
+    char error[INHERIT_ERROR];
+
+    if (inherit_begin(INHERIT_DAEMON, error) < 0) {
+        fprintf(stderr, "wsd: cannot start: %s\n", error);
+        return 74;
+    }
+    return run(argc, argv);
 }

@@ -102,6 +102,8 @@ static int error_exit(int error)
     case EINVAL:
         return EXIT_USAGE;
     case EIO:
+    case EBADF: /* the input's descriptor was closed */
+    case EISDIR:
         return EXIT_IO;
     default:
         return EXIT_CRASHED;

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/inherit.h"
 #include "config.h"
 #include "ctl.h"
 #include "filter.h"
@@ -197,8 +198,11 @@ int main(int argc, char **argv)
 {
     static const struct option own[] = {{"version", no_argument, NULL, 'V'}, {0}};
     struct ctl ctl = {.verb = NULL};
+    char error[INHERIT_ERROR];
     int c, r;
 
+    if (inherit_begin(INHERIT_TOOL, error) < 0)
+        return ctl_error(EXIT_IO, "cannot start", "%s", error);
     while ((c = ctl_getopt(&ctl, argc, argv, "V", own, &r)) != CTL_END) {
         if (c == CTL_EXIT)
             return r;

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/inherit.h"
 #include "base/log.h"
 #include "executor/ask.h"
 #include "host/backtrace.h"
@@ -265,6 +266,19 @@ static int confine(const struct sandbox *s)
     return r;
 }
 
+/* Before READY: those that wait for it are told. */
+static void tell_failure(int error)
+{
+    struct control c = {.kind = CONTROL_FAILED, .error = (uint32_t)-error};
+    char words[INHERIT_ERROR], why[INHERIT_ERROR + 64];
+
+    snprintf(why, sizeof(why), "%s%s", strerror(-error), inherit_blame(error, words));
+    log_error("cannot start: %s", why);
+    put_text(&c, why);
+    if (work.control_fd == CONTROL_FD_CONTROL) /* else it has not come as far as to have one */
+        control_send(work.control_fd, &c, -1);
+}
+
 static void *sleep_for_ever(void *context)
 {
     for (;;)
@@ -298,8 +312,13 @@ int main(int argc, char **argv)
     struct arguments a = {0};
     struct loader *loader = NULL;
     struct pool *pool = NULL;
+    char error[INHERIT_ERROR];
 
     log_init("wsd-executor");
+    if (inherit_begin(INHERIT_DAEMON, error) < 0) {
+        log_error("cannot start: %s", error);
+        return EXIT_FAILURE;
+    }
     if (parse_arguments(argc, argv, &a) < 0) {
         log_error("started by wsd only: wsd-executor "
                   "WORKERS PLUGIN_DIR[:PLUGIN_DIR...] any|dirs LOG_LEVEL pin|free STACK SANDBOX");
@@ -307,8 +326,8 @@ int main(int argc, char **argv)
     }
     log_set_level(a.log_level);
     int r = prepare(&a, &loader);
-    if (r == 0)
-        r = confine(&a.sandbox);
+    if (r == 0 && confine(&a.sandbox) < 0)
+        fault_leave(EXIT_FAILURE); /* wsd was told */
     if (r == 0)
         r = start_pool(&a, &pool);
     if (r == 0)
@@ -317,8 +336,11 @@ int main(int argc, char **argv)
         r = sandbox_limit_memory(&a.sandbox);
     if (r == 0 && a.pin && !pool_is_pinned(pool))
         log_warning("the CPUs of this machine cannot be told apart: workers are not pinned");
-    if (r == 0)
-        r = control_send(work.control_fd, &(struct control){.kind = CONTROL_READY, .number = a.workers}, -1);
+    if (r < 0) {
+        tell_failure(r);
+        fault_leave(EXIT_FAILURE);
+    }
+    r = control_send(work.control_fd, &(struct control){.kind = CONTROL_READY, .number = a.workers}, -1);
     if (r == 0)
         r = control_loop(loader, pool);
     if (r < 0) {

@@ -2,7 +2,7 @@
  *
  * process.c: what an executor does to itself before it runs anybody's code.
  * Owns nothing. [main, before threads]
- * Keeps: descriptors 3 to 6 are what control.h says, 0 to 2 are open, and there is no other.
+ * Keeps: descriptors 3 to 6 are what control.h says, and there is none beyond; 0 to 2 are open (base/inherit.h).
  * Does not sandbox: sandbox.c does, once everything is there that it needs. */
 #include "executor/process.h"
 
@@ -14,7 +14,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -46,10 +45,6 @@ static bool is_seqpacket(int fd)
 
 int process_descriptors(void)
 {
-    /* A standard descriptor that is missing would become something else's number. */
-    for (int fd = 0; fd <= 2; fd++)
-        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) != fd)
-            return -EBADF;
     if (!is_memfd(CONTROL_FD_DOWN) || !is_memfd(CONTROL_FD_UP) || !is_eventfd(CONTROL_FD_BELL) ||
         !is_seqpacket(CONTROL_FD_CONTROL))
         return -EBADF;
@@ -79,17 +74,13 @@ static void settle_signals(void)
 {
     static const int ignored[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE, SIGUSR1, SIGUSR2, SIGALRM, SIGTSTP};
     struct sigaction ignore = {.sa_handler = SIG_IGN};
-    sigset_t none;
 
     for (size_t i = 0; i < sizeof(ignored) / sizeof(*ignored); i++)
         sigaction(ignored[i], &ignore, NULL);
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
 int process_settle(int control_fd)
 {
-    struct rlimit limit = {0};
     int before = 0;
 
     if (prctl(PR_GET_PDEATHSIG, &before) < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
@@ -98,11 +89,6 @@ int process_settle(int control_fd)
         return -ESRCH;
     if (prctl(PR_SET_DUMPABLE, 0) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
         return -errno;
-    /* each job may bring a descriptor, and each plugin keeps one */
-    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
-        limit.rlim_cur = limit.rlim_max;
-        (void)setrlimit(RLIMIT_NOFILE, &limit);
-    }
     umask(077);
     setlocale(LC_ALL, "C");
     settle_signals();

@@ -133,7 +133,10 @@ int sandbox_limit_memory(const struct sandbox *s)
         return -EIO;
     /* RLIMIT_DATA counts what is private and can be written: heaps, stacks. RLIMIT_AS would count the rings, mapped
      * inputs and what malloc() only reserves, 64 MiB a thread. */
-    limit.rlim_cur = limit.rlim_max = s->memory + (uint64_t)data * (uint64_t)sysconf(_SC_PAGESIZE);
+    uint64_t wanted = s->memory + (uint64_t)data * (uint64_t)sysconf(_SC_PAGESIZE);
+    if (getrlimit(RLIMIT_DATA, &limit) < 0)
+        return -errno;
+    limit.rlim_cur = limit.rlim_max = MIN(wanted, limit.rlim_max); /* a tighter one that was inherited stays */
     return setrlimit(RLIMIT_DATA, &limit) < 0 ? -errno : 0;
 }
 

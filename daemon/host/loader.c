@@ -19,6 +19,7 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
+#include "base/inherit.h"
 #include "host/note.h"
 
 #ifndef MFD_EXEC
@@ -285,7 +286,7 @@ static int copy_bytes(int from, int to)
             return 0;
         size += (uint64_t)n;
         if (size > LOADER_FILE_MAX)
-            return -EFBIG;
+            return -E2BIG;
     }
 }
 
@@ -293,16 +294,17 @@ static int copy_bytes(int from, int to)
 static int copy_sealed(int fd, const char *path, struct loaded **ret, const struct error *e)
 {
     _cleanup_(loaded_freep) struct loaded *d = calloc(1, sizeof(*d));
+    char words[INHERIT_ERROR];
     struct stat st;
 
     if (!d)
         return refuse(e, -ENOMEM, "out of memory");
     d->memfd = memfd_new(path);
     if (d->memfd < 0)
-        return refuse(e, d->memfd, "cannot be copied: %s", strerror(-d->memfd));
+        return refuse(e, d->memfd, "cannot be copied: %s%s", strerror(-d->memfd), inherit_blame(d->memfd, words));
     int r = copy_bytes(fd, d->memfd);
     if (r < 0)
-        return refuse(e, r == -EFBIG ? -ENOEXEC : r, "cannot be copied: %s", strerror(-r));
+        return refuse(e, r == -E2BIG ? -ENOEXEC : r, "cannot be copied: %s%s", strerror(-r), inherit_blame(r, words));
     if (fcntl(d->memfd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) < 0 ||
         fstat(d->memfd, &st) < 0)
         return refuse(e, -errno, "cannot be copied: %s", strerror(errno));

@@ -20,6 +20,7 @@
 #include <wsd/client.h>
 
 #include "base/clock.h"
+#include "base/inherit.h"
 #include "base/cpus.h"
 #include "host/files.h"
 #include "host/loader.h"
@@ -437,7 +438,9 @@ __attribute__((visibility("default"))) int wsctl_local_run(const struct local_re
     if (r == 0)
         r = pool_submit(l->pool, &l->job.node);
     if (r < 0) {
-        snprintf(ret->error, sizeof(ret->error), "the pool cannot be started: %s", strerror(-r));
+        char words[INHERIT_ERROR];
+
+        snprintf(ret->error, sizeof(ret->error), "the pool cannot be started: %s%.180s", strerror(-r), inherit_blame(r, words));
         return r;
     }
     bool finished = wait_for_end(l, cancel_fd);

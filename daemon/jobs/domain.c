@@ -12,6 +12,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/foreign.h"
+#include "base/inherit.h"
 #include "base/log.h"
 #include "jobs/promise.h"
 
@@ -37,6 +38,8 @@ static void on_ready(struct executor *e, void *context)
 {
     struct domain *d = context;
 
+    free(d->failed);
+    d->failed = NULL;
     if (d->in_nursery) {
         recycle_ready(d);
         return;
@@ -135,6 +138,18 @@ static void unsafe(struct domain *d, const struct control *c)
     executor_kill(d->executor);
 }
 
+static void start_failed(struct domain *d, const char *why)
+{
+    free(d->failed);
+    if (asprintf(&d->failed, "no executor can be started: %.200s", why) < 0)
+        d->failed = NULL;
+}
+
+const char *domain_failure(const struct domain *d)
+{
+    return d->failed ? d->failed : "no executor can be started: see wsd's log";
+}
+
 static void on_control(struct executor *e, const struct control *c, void *context)
 {
     struct domain *d = context;
@@ -158,6 +173,9 @@ static void on_control(struct executor *e, const struct control *c, void *contex
         return;
     case CONTROL_UNSAFE:
         unsafe(d, c);
+        return;
+    case CONTROL_FAILED:
+        start_failed(d, c->text);
         return;
     case CONTROL_LANED:
         lanes_control(d, c);
@@ -261,7 +279,11 @@ static void start_now(struct domain *d)
     d->alone = 0;
     d->n_ended = d->resident_first = 0;
     if (r < 0) {
-        log_error("cannot start an executor: %s", strerror(-r));
+        char words[INHERIT_ERROR], why[INHERIT_ERROR + 64];
+
+        snprintf(why, sizeof(why), "%s%s", strerror(-r), inherit_blame(r, words));
+        log_error("cannot start an executor: %s", why);
+        start_failed(d, why);
         d->n_deaths++;
         return;
     }
@@ -305,7 +327,7 @@ static void preload(struct domain *d)
 static void give_up(struct domain *d)
 {
     _cleanup_(freep) char *unsafe = TAKE(d->unsafe);
-    const char *why = unsafe ? unsafe : "no executor can be started: see wsd's log";
+    const char *why = unsafe ? unsafe : domain_failure(d);
 
     plugin_fail_waiting(d, unsafe ? EACCES : EAGAIN, why);
     for (struct job *job; (job = queue_first(&d->queue));) {
@@ -475,6 +497,7 @@ static struct domain *unmake(struct domain *d)
         event_free(d->direct_timer);
     free(d->own);
     free(d->unsafe);
+    free(d->failed);
     reload_trial_free(d->trial);
     free(d);
     return NULL;

@@ -163,7 +163,7 @@ static int append(struct job *job, const void *data, size_t size)
     struct job_more *m = job->more;
 
     if (m->input_size + size > jobs->options.limits.input)
-        return -EFBIG;
+        return -EMSGSIZE;
     if (durable_unacknowledged(job) && m->input_size + size > STORE_INPUT_MAX)
         return -E2BIG;
     int r = user_charge(jobs, job->user, size);
@@ -191,7 +191,9 @@ static void is_whole(struct job *job)
 
 void input_words(const struct job *job, int error, char text[static JOB_TEXT])
 {
-    if (error == -EFBIG)
+    char words[INHERIT_ERROR];
+
+    if (error == -EMSGSIZE)
         snprintf(text, JOB_TEXT, "the input is larger than the limit of %llu bytes (max-input in wsd.conf)",
                  (unsigned long long)job->domain->jobs->options.limits.input);
     else if (error == -E2BIG)
@@ -201,7 +203,7 @@ void input_words(const struct job *job, int error, char text[static JOB_TEXT])
     else if (error == -EDQUOT)
         snprintf(text, JOB_TEXT, "the input is too much beside what others have here (max-bytes in wsd.conf): try again later");
     else
-        snprintf(text, JOB_TEXT, "cannot keep the input: %s", strerror(-error));
+        snprintf(text, JOB_TEXT, "cannot keep the input: %s%.180s", strerror(-error), inherit_blame(error, words));
 }
 
 static void input_fail(struct job *job, int error)
@@ -272,7 +274,7 @@ int input_admit(struct job *job, bool streaming, uint64_t *ret_retry_usec)
     if (!m || !m->by_file || streaming)
         return 0;
     if (m->input_size > jobs->options.limits.input)
-        return -EFBIG;
+        return -EMSGSIZE;
     int r = user_admit(jobs, job->user, m->input_size, ret_retry_usec);
     if (r == 0)
         m->charged += m->input_size;

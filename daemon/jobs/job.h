@@ -374,6 +374,7 @@ struct domain {
     struct event *bundle_timer; /* while there are bundles */
     bool finishing;    /* the executor was told to end: nothing goes to it any more */
     char *unsafe;      /* the executor cannot confine itself: why; NULL */
+    char *failed;      /* the last executor could not be started: why; NULL: it could, or that is not known */
     uint64_t alone;    /* what was handed to this executor: of which function, 0 nothing, DOMAIN_MIXED of several */
     bool useful;       /* the executor has brought something to its end: a job, or the suspicion of a plugin */
     struct domain *heir;       /* the executor only finishes what it has: whose it was */
@@ -741,6 +742,8 @@ struct domain *domain_for(struct jobs *jobs, uint32_t uid, const char *request);
 struct domain *domain_for_owner(struct jobs *jobs, uint64_t owner, const char *request);
 /* Starts an executor where none runs and no pause is on. 0: there is one, or one will be; -EAGAIN: none can be had. */
 int domain_start(struct domain *d);
+/* Why none can be started, as far as it is known. */
+const char *domain_failure(const struct domain *d);
 void domain_pump(struct domain *d); /* hands over what fits */
 /* Once a turn of the loop, for all that was handed over in it: a wake-up costs more than many jobs. */
 bool domain_ring(struct domain *d); /* true: a worker was woken */

@@ -13,6 +13,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/inherit.h"
 #include "base/list.h"
 
 struct jobs;
@@ -312,6 +313,9 @@ struct array_watch_ops {
     void (*ended)(struct array_watch *w, uint32_t first, uint32_t n, const struct job_info *info, const struct array_end ends[]);
 };
 
+/* Whether this process has what a wsd with these options and its executors need of the machine: limits, /proc, /dev/null. Returns 0, or a
+ * negative errno with the words, which name the limit and the number that is wanted. */
+int jobs_needs(const struct jobs_options *options, char error[static INHERIT_ERROR]);
 /* Becomes wsd-spawn for a wsd with these options, which connects to this socket. Returns only where that cannot be: a negative
  * errno. Of the options, what executors are started with and how is looked at. */
 int jobs_become_spawner(const struct jobs_options *options, int socket);

@@ -334,7 +334,7 @@ void plugin_load(struct plugin *p)
     if (p->state != PLUGIN_UNKNOWN)
         return;
     if (domain_start(d) < 0) {
-        plugin_failed(p, EAGAIN, "no executor can be started: see wsd's log");
+        plugin_failed(p, EAGAIN, domain_failure(d));
         return;
     }
     if (!d->executor || d->finishing || p->state != PLUGIN_UNKNOWN)

@@ -53,6 +53,8 @@ enum control_kind {
                               or a positive errno: ENOSYS: this kernel cannot; EPROTO, later: its client broke a rule, so
                               that it was closed */
     CONTROL_UNSAFE = 71,   /* instead of READY, and then the end: it cannot confine itself; text: why */
+    CONTROL_FAILED = 72,   /* instead of READY, and then the end: it cannot start; error: a positive errno; text: why, with the limit
+                              that explains it */
 };
 
 /* What wsd asks for, and what it gets back in functions and flags. Answered in the order of asking. */

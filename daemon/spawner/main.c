@@ -24,6 +24,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/inherit.h"
 #include "spawner/packet.h"
 
 #define EXIT_USAGE       64
@@ -401,6 +402,12 @@ static int prepare(void)
 
 int main(int argc, char **argv)
 {
+    char error[INHERIT_ERROR];
+
+    if (inherit_begin(INHERIT_DAEMON, error) < 0) {
+        fprintf(stderr, "wsd-spawn: cannot start: %s\n", error);
+        return EXIT_FAILED;
+    }
     if (!parse_arguments(argc, argv)) {
         fputs("wsd-spawn: started by wsd only: wsd-spawn FIRST_ID "
               "PLUGIN_DIR[:PLUGIN_DIR...] any|dirs LOG_LEVEL pin|free STACK SANDBOX\n", stderr);

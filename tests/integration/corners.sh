@@ -39,7 +39,7 @@ one drain_waits_for_a_slow_reader "a drain waits for who still reads his answer"
 check "and wsd ends" wait_for_exit "$WSD_PID"
 clean_log "$WSD_LOG"
 
-WSD_PREFIX=(prlimit --nofile=256:256)
+WSD_PREFIX=(prlimit --nofile=512:512)
 start_wsd --workers 1 --plugin-dir "$TEST_PLUGINS" || exit 1
 WSD_PREFIX=()
 one inputs_without_end "inputs without end leave descriptors for others"

@@ -1,0 +1,212 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# inherit.sh: states that a parent may leave behind (support/inherit.c), by program. A row of a table is a state and what is right in it;
+# tests/README.md has the tables in words.
+. "$(dirname "$0")/../support/lib.sh"
+. "$(dirname "$0")/../support/users.sh"
+
+INHERIT=$BUILD/tests/support/inherit
+printf '[plugin exec]\nenabled = yes\n' >"$WSD_CONFIG"
+# Sanitizers reserve address space and have signal handlers, threads and descriptors of their own.
+sanitized=''
+nm -D "$WSD" 2>/dev/null | grep -qE '__(asan|tsan)_' && sanitized=1
+is_root=''
+[ "$(id -u)" = 0 ] && is_root=1
+
+mask() { # PID FIELD: of its status, as a number
+  echo $((16#$(sed -n "s/^$2:[[:space:]]*//p" "/proc/$1/status")))
+}
+ignores() { # PID SIGNAL
+  [ $(($(mask "$1" SigIgn) >> ($(kill -l "$2") - 1) & 1)) = 1 ]
+}
+
+# --- wsd, wsd-executor: serving -----------------------------------------------------------------------------------------
+
+settled() { # PID STATE...: nothing blocked, no signal ignored that brings the ends of children, 0 to 2 open, and a file by its name
+  local fd target
+  [ "$(mask "$1" SigBlk)" = 0 ] || { echo "signals are blocked"; return 1; }
+  ! ignores "$1" CHLD || { echo "SIGCHLD is ignored"; return 1; }
+  for fd in 0 1 2; do
+    target=$(readlink "/proc/$1/fd/$fd") || { echo "$fd is closed"; return 1; }
+    [[ $target == /* && ($target == /dev/null || " $* " != *" close=$fd "*) ]] || { echo "$fd is $target"; return 1; }
+  done
+}
+
+# A job, the death of the executor noticed, a command with the signals of a new program, the end.
+serves() { # STATE...
+  local wsd
+  WSD_PREFIX=("$INHERIT" "$@" --)
+  start_wsd --workers 2 --plugin-dir "$TEST_PLUGINS" || return 1
+  WSD_PREFIX=()
+  wsd=$WSD_PID
+  expect_output 6765 wsctl submit fib 20 && settled "$wsd" "$@" && settled "$(pgrep -P "$wsd")" "$@" || return 1
+  wsctl submit exec grep -E '^Sig(Blk|Ign):' /proc/self/status >"$WORK/signals" || return 1
+  ! grep -q '[1-9a-f]$' <(cut -f2 "$WORK/signals") || { cat "$WORK/signals"; return 1; }
+  kill_executor && expect_output 6765 wsctl submit fib 20 && stop_wsd
+}
+
+while read -r name states; do
+  # shellcheck disable=SC2086 # states are words
+  check "wsd serves: $name" serves $states
+done <<'STATES'
+descriptor-0-closed close=0
+descriptor-1-closed close=1
+descriptor-2-closed close=2
+descriptors-0-to-2-closed close=0 close=1 close=2
+SIGCHLD-ignored ignore=CHLD
+all-signals-ignored ignore=all
+all-signals-blocked block=all
+soft-limits-that-are-low limit=NOFILE:20:4096 limit=FSIZE:1M:unlimited limit=STACK:64K:unlimited limit=DATA:16M:unlimited limit=CPU:1:unlimited
+limits-that-do-not-matter limit=MEMLOCK:0 limit=SIGPENDING:0 limit=MSGQUEUE:0 limit=LOCKS:0 limit=RSS:0 limit=CORE:0
+stack-of-1-MiB limit=STACK:1M
+stack-without-limit limit=STACK:unlimited
+STATES
+
+# --- wsd: what does not suffice -----------------------------------------------------------------------------------------
+
+run_wsd() { # STATE... -- OPTION...: until it ends, at most for 20 s
+  local states=()
+  while [ "$1" != -- ]; do
+    states+=("$1")
+    shift
+  done
+  shift
+  timeout -k 1 $((20 * TIME_SCALE)) "$INHERIT" "${states[@]}" -- "$WSD" --socket "$WORK/refused.sock" --config "$WSD_CONFIG" \
+    --executor "$EXECUTOR" --spawner "$SPAWNER" --state-dir "$WORK/refused" --plugin-dir "$PLUGINS" --workers 2 "$@"
+}
+
+# The limit's name and the number that is wanted; with that number it serves.
+refuses() { # NAME VALUE [STATE...]
+  local name=$1 value=$2 wanted
+  shift 2
+  expect_exit 74 run_wsd "$@" "limit=$name:$value" -- 2>&1 | cat >"$WORK/refused.log" || { cat "$WORK/refused.log"; return 1; }
+  wanted=$(sed -n "s/^wsd: cannot start: RLIMIT_$name is [0-9]*, and at least \([0-9]*\) .* wanted.*/\1/p" "$WORK/refused.log")
+  [ -n "$wanted" ] || { cat "$WORK/refused.log"; return 1; }
+  [ -n "$sanitized" ] || serves "$@" "limit=$name:$wanted"
+}
+while read -r name value; do
+  if [ -n "$sanitized" ] && [[ $name == AS || $name == DATA || $name == STACK ]]; then
+    skip "wsd refuses RLIMIT_$name $value" "a sanitizer needs more by itself"
+  else
+    check "wsd refuses RLIMIT_$name $value, and serves with what it wants" refuses "$name" "$value"
+  fi
+done <<'LIMITS'
+NOFILE 12
+NOFILE 32
+FSIZE 0
+FSIZE 32M
+AS 512M
+DATA 16M
+STACK 64K
+CPU 5
+LIMITS
+
+# One that has more workers than wsd has by itself: it is the executor's refusal, in the words of the job.
+a_domain_with_more_workers() {
+  local status
+  printf '[domain many]\nusers = %s\nworkers = 64\n' "$(id -un)" >>"$WSD_CONFIG"
+  WSD_PREFIX=("$INHERIT" limit=AS:2G --)
+  start_wsd --workers 2 || return 1
+  WSD_PREFIX=()
+  expect_exit 75 wsctl submit fib 20 2>"$WORK/words"
+  status=$?
+  cat "$WORK/words"
+  grep -q 'no executor can be started: Cannot allocate memory; RLIMIT_AS is 2147483648 bytes' "$WORK/words" && [ "$status" = 0 ] && stop_wsd
+  status=$?
+  printf '[plugin exec]\nenabled = yes\n' >"$WSD_CONFIG"
+  return $status
+}
+[ -n "$sanitized" ] || check "an executor that a limit refuses: the job's error names it" a_domain_with_more_workers
+
+# An input that goes into a memory file, which the limit counts.
+an_input_above_the_limit() {
+  WSD_PREFIX=("$INHERIT" limit=FSIZE:80M --)
+  start_wsd --workers 2 || return 1
+  WSD_PREFIX=()
+  head -c 100M /dev/zero | expect_exit 63 wsctl submit --input - count 2>"$WORK/words"
+  cat "$WORK/words"
+  grep -q 'RLIMIT_FSIZE is 83886080 bytes' "$WORK/words" && expect_output 6765 wsctl submit fib 20 && stop_wsd
+}
+check "an input above the limit of files: the job's error names it" an_input_above_the_limit
+
+# --- wsctl --------------------------------------------------------------------------------------------------------------
+
+start_wsd --workers 2 --plugin-dir "$TEST_PLUGINS" || exit 1
+wsctl submit fib 20 >"$WORK/warm" || exit 1
+
+# `state of the descriptors | exit | stdout | command`; a command that hangs ends with 124.
+closed() { # STATES EXIT STDOUT COMMAND
+  local got status=0
+  # shellcheck disable=SC2086 # states are words
+  got=$(eval "timeout -k 1 $((10 * TIME_SCALE)) $INHERIT $1 -- $4" 2>"$WORK/words" <"$WORK/items") || status=$?
+  echo "exit $status: $got"
+  cat "$WORK/words"
+  [ "$status" = "$2" ] && [ "$got" = "$3" ]
+}
+printf '3\n4\n' >"$WORK/items"
+export LOCAL="--local --plugin-dir $PLUGINS"
+while IFS='|' read -r states code output command; do
+  check "$states: wsctl $command: $code" closed "$states" "$code" "$output" "wsctl $command"
+done <<'ROWS'
+close=1|74||submit fib 20
+close=1|74||--json submit fib 20
+close=1|74||submit --detach fib 20
+close=1|74||submit $LOCAL fib 20
+close=1|74||map fib ::: 3 4
+close=1|74||stats
+close=1|74||ping
+close=1|74||--help
+close=1|74||trace -s 0.01 -o -
+close=1|0||submit --output $WORK/output fib 20
+close=0|74||submit --input - count
+close=0|74||submit $LOCAL --input - count
+close=0|74||map fib
+close=0|74||run -
+close=0|0|6765|submit fib 20
+close=0|0|6765|submit $LOCAL fib 20
+close=2|3|hi|submit exec sh -c 'echo hi; echo words >&2; exit 3'
+close=2|66||submit no-such-plugin
+close=0 close=2|3|hi|submit exec sh -c 'echo hi; echo words >&2; exit 3'
+close=0 close=1 close=2|74||submit fib 20
+ignore=all block=all|0|6765|submit fib 20
+ignore=CHLD|0|hi|submit $LOCAL exec echo hi
+limit=STACK:64K:unlimited|0|6765|submit fib 20
+limit=STACK:64K|74||submit fib 20
+limit=FSIZE:4K|74||submit --output $WORK/output exec seq 100000
+limit=NOFILE:4|0|6765|submit fib 20
+ROWS
+
+names_the_limit() { # NAME VALUE
+  expect_exit 70 "$INHERIT" "limit=$1:$2" -- wsctl submit --local --plugin-dir "$PLUGINS" fib 20 2>"$WORK/words"
+  cat "$WORK/words"
+  grep -q "RLIMIT_$1 is " "$WORK/words"
+}
+for limit in AS DATA; do
+  [ -n "$sanitized" ] || check "--local below RLIMIT_$limit names it" names_the_limit "$limit" 100M
+done
+
+commands_have_plain_signals() {
+  local said
+  said=$("$INHERIT" ignore=all block=all -- wsctl submit --local --plugin-dir "$PLUGINS" exec grep -E '^Sig(Blk|Ign):' /proc/self/status) || return 1
+  echo "$said"
+  ! grep -q '[1-9a-f]$' <<<"$said"
+}
+check "what exec runs in --local has the signals of a new program" commands_have_plain_signals
+
+waits_for_job() { # PID
+  [ "$(counter jobs_running)" = 1 ] || wsctl --json list | grep -q '"state":"running"'
+}
+nohup_stays() {
+  local pid status=0
+  background "$INHERIT" ignore=HUP ignore=INT ignore=TERM ignore=CHLD block=all -- wsctl submit sleep 60
+  pid=$BACKGROUND_PID
+  wait_until waits_for_job "$pid" || return 1
+  ignores "$pid" HUP && ignores "$pid" INT && ! ignores "$pid" TERM && ! ignores "$pid" CHLD || { grep Sig "/proc/$pid/status"; return 1; }
+  kill -HUP "$pid" && kill -INT "$pid" && wait_until has_heeded "$pid" 1 && ! gone "$pid" || return 1
+  kill -TERM "$pid"
+  wait_for_exit "$pid" || status=$?
+  [ "$status" = 130 ]
+}
+check "wsctl: what nohup ignores stays ignored, SIGTERM cancels" nohup_stays
+stop_wsd
