@@ -66,6 +66,7 @@ struct daemon {
     uint32_t n_domains;
     char *state;   /* where durable jobs are */
     char *socket; /* that was bound, and is removed at the end */
+    struct frontend_address address; /* of it */
     int executor_fd;
     struct service_kept kept; /* by the service manager, from the last wsd */
     bool keeps;               /* it keeps ours for the next one */
@@ -595,6 +596,8 @@ static int listen_all(struct daemon *d, const char *path)
     uint32_t group;
     int fd;
 
+    if (d->kept.own_listener && d->kept.n_listeners == 1 && frontend_find(path, d->kept.listeners[0], &d->address) == 0)
+        d->socket = strdup(path);
     for (size_t i = 0; i < d->kept.n_listeners; i++) {
         int r = sd_is_socket_unix(d->kept.listeners[i], SOCK_STREAM, 1, NULL, 0);
 
@@ -606,14 +609,12 @@ static int listen_all(struct daemon *d, const char *path)
         if (r < 0)
             return r;
     }
-    if (d->kept.own_listener)
-        d->socket = strdup(path);
     if (d->kept.n_listeners > 0)
         return 0;
     int r = group_id(d->config.socket_group, &group);
     if (r < 0)
         return r;
-    r = frontend_bind(path, group, &fd);
+    r = frontend_bind(path, group, &fd, &d->address);
     if (r < 0) {
         log_error("cannot listen at %s: %s%s", path, strerror(-r),
                   r == -EADDRINUSE ? ": another wsd answers there"
@@ -791,14 +792,14 @@ static void tear_down(struct daemon *d)
 {
     d->service = service_free(d->service);
     d->awake = awake_free(d->awake);
+    if (d->socket)
+        frontend_unbind(d->socket, &d->address);
     d->frontend = frontend_free(d->frontend);
     d->jobs = jobs_free(d->jobs);
     if (d->drain_timer)
         event_free(d->drain_timer);
     if (d->base)
         event_base_free(d->base);
-    if (d->socket)
-        unlink(d->socket);
     free(d->socket);
     free(d->sandbox);
     free(d->at_start);

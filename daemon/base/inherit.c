@@ -15,10 +15,11 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* --- descriptors ---------------------------------------------------------------------------------------------------- */
+/* --- descriptors ----------------------------------------------------------------------------------------------------
+ */
 
-/* Opened the wrong way round, as gnulib's stdopen() does it, so that what is read or written by mistake is an error. Without a /dev,
- * a descriptor of the root directory, which can neither be read nor written. */
+/* Opened the wrong way round, as gnulib's stdopen() does it, so that what is read or written by mistake is an error.
+ * Without a /dev, a descriptor of the root directory, which can neither be read nor written. */
 static int stand_in(int fd)
 {
     static const int modes[] = {[STDIN_FILENO] = O_WRONLY, [STDOUT_FILENO] = O_RDONLY, [STDERR_FILENO] = O_WRONLY};
@@ -33,7 +34,8 @@ static int stand_in(int fd)
     return opened == fd ? 0 : -EBADF; /* the lowest number that is free */
 }
 
-/* --- signals -------------------------------------------------------------------------------------------------------- */
+/* --- signals --------------------------------------------------------------------------------------------------------
+ */
 
 static bool stays_ignored(enum inherit_kind kind, int number)
 {
@@ -60,11 +62,12 @@ static void settle_signals(enum inherit_kind kind)
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* --- limits --------------------------------------------------------------------------------------------------------- */
+/* --- limits ---------------------------------------------------------------------------------------------------------
+ */
 
 static const struct limit {
     int resource;
-    int error; /* the errno of what this limit refuses */
+    int error;                     /* the errno of what this limit refuses */
     const char *name, *unit, *set; /* set: with what it is set */
 } limits[] = {
     {RLIMIT_STACK, 0, "RLIMIT_STACK", "bytes", "ulimit -s, LimitSTACK="},
@@ -135,8 +138,8 @@ int inherit_check(const struct inherit_need *needs, size_t n, char error[static 
 
         if (!l || now >= needs[i].wanted)
             continue;
-        snprintf(error, INHERIT_ERROR, "%s is %llu, and at least %llu %s are wanted (%s)", l->name, (unsigned long long)now,
-                 (unsigned long long)needs[i].wanted, l->unit, l->set);
+        snprintf(error, INHERIT_ERROR, "%s is %llu, and at least %llu %s are wanted (%s)", l->name,
+                 (unsigned long long)now, (unsigned long long)needs[i].wanted, l->unit, l->set);
         return -EPERM;
     }
     return 0;
@@ -158,7 +161,8 @@ const char *inherit_blame(int error, char words[static INHERIT_ERROR])
     return words;
 }
 
-/* --- all of it ------------------------------------------------------------------------------------------------------ */
+/* --- all of it ------------------------------------------------------------------------------------------------------
+ */
 
 int inherit_begin(enum inherit_kind kind, char error[static INHERIT_ERROR])
 {
@@ -171,8 +175,8 @@ int inherit_begin(enum inherit_kind kind, char error[static INHERIT_ERROR])
         char words[INHERIT_ERROR];
 
         if (r < 0) {
-            snprintf(error, INHERIT_ERROR, "descriptor %d is closed, and nothing can stand in for it: %s%.120s", fd, strerror(-r),
-                     inherit_blame(r, words));
+            snprintf(error, INHERIT_ERROR, "descriptor %d is closed, and nothing can stand in for it: %s%.120s", fd,
+                     strerror(-r), inherit_blame(r, words));
             return r;
         }
     }

@@ -74,9 +74,19 @@ struct frontend *frontend_free(struct frontend *f);
 int frontend_listen(struct frontend *f, int fd, bool remote);
 /* The descriptor of the only listening socket for clients of this machine; -1 where there are several, or none. */
 int frontend_listener(const struct frontend *f);
+/* The file of a Unix socket. */
+struct frontend_address {
+    uint64_t device, inode;
+};
+
 /* A Unix socket at the path, mode 0660; a dead one there is replaced. -EADDRINUSE where another wsd answers there.
  * group: its owner group, or (gid_t)-1. */
-int frontend_bind(const char *path, uint32_t group, int *ret_fd);
+int frontend_bind(const char *path, uint32_t group, int *ret_fd, struct frontend_address *ret_address);
+/* Of a listening socket that the last wsd has bound: whether its file is still at the path. 0 or a negative errno. */
+int frontend_find(const char *path, int listener, struct frontend_address *ret_address);
+/* Removes the file, where it still is the same one. Call it before the listening socket is closed: after that another file may have its
+ * inode. */
+void frontend_unbind(const char *path, const struct frontend_address *address);
 
 /* Once a loop turn: writes what was gathered, lets go of connections that have ended. True where there is more to write
  * at once: the loop must not sleep. */

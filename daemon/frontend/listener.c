@@ -6,12 +6,9 @@
  * Does not read or know who connects. */
 #include <errno.h>
 #include <fcntl.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -133,47 +130,4 @@ void listeners_close(struct frontend *f)
     if (f->accept_timer)
         event_free(f->accept_timer);
     f->accept_timer = NULL;
-}
-
-/* Whether somebody answers at the address. */
-static bool answers(const struct sockaddr_un *address)
-{
-    _cleanup_(close_fdp) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-
-    return fd >= 0 && (connect(fd, (const struct sockaddr *)address, sizeof(*address)) == 0 || errno == EAGAIN);
-}
-
-int frontend_bind(const char *path, uint32_t group, int *ret_fd)
-{
-    _cleanup_(close_fdp) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    struct stat st;
-
-    if (fd < 0)
-        return -errno;
-    if (strlen(path) >= sizeof(address.sun_path))
-        return -ENAMETOOLONG;
-    strcpy(address.sun_path, path);
-    if (lstat(path, &st) == 0) {
-        if (!S_ISSOCK(st.st_mode))
-            return -EEXIST;
-        if (answers(&address))
-            return -EADDRINUSE;
-        unlink(path);
-    }
-    mode_t mask = umask(0117); /* 0660 from the first moment */
-    int r = bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0 ? -errno : 0;
-    umask(mask);
-    if (r < 0)
-        return r;
-    if (group != (uint32_t)-1 && chown(path, (uid_t)-1, group) < 0)
-        r = -errno;
-    if (r == 0 && listen(fd, SOMAXCONN) < 0)
-        r = -errno;
-    if (r < 0) {
-        unlink(path);
-        return r;
-    }
-    *ret_fd = TAKE_FD(fd);
-    return 0;
 }

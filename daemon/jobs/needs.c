@@ -3,7 +3,8 @@
  * needs.c: what wsd and its executors cannot do without: limits, /proc, /dev/null.
  * Owns nothing. [before anything is started]
  * Keeps: what is missing is named, with the number that is wanted.
- * Does not measure: the numbers are those of pool/ and ring/, and tests/integration/inherit.sh starts a wsd with just these. */
+ * Does not measure: the numbers are those of pool/ and ring/, and tests/integration/inherit.sh starts a wsd with just
+ * these. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -18,10 +19,12 @@
 #define CPU_SECONDS    60u
 #define THREADS_OWN    16u /* of wsd and of one executor, beside its workers */
 #define STACK_DEFAULT  ((uint64_t)8 << 20)
-#define TASKS_RESERVED ((uint64_t)340 << 20) /* a worker's task stack: address space until it is used (pool/deque.c) */
-#define HEAP_RESERVED  ((uint64_t)66 << 20)  /* a thread's heap as malloc() reserves it, and the guard below its stack */
-#define DATA_OWN       ((uint64_t)64 << 20)  /* private memory of an executor, apart from its workers, with some plugins */
-#define MAPPED_OWN     ((uint64_t)320 << 20) /* that, the rings and the libraries */
+#define TASKS_RESERVED ((uint64_t)340 << 20) /* a worker's task stack: address space until it is used (pool/deque.c)   \
+                                              */
+#define HEAP_RESERVED ((uint64_t)66 << 20)   /* a thread's heap as malloc() reserves it, and the guard below its stack \
+                                              */
+#define DATA_OWN   ((uint64_t)64 << 20)  /* private memory of an executor, apart from its workers, with some plugins */
+#define MAPPED_OWN ((uint64_t)320 << 20) /* that, the rings and the libraries */
 
 static uint64_t page_up(uint64_t size)
 {
@@ -45,7 +48,8 @@ int jobs_needs(const struct jobs_options *o, char error[static INHERIT_ERROR])
     uint64_t stack = o->stack_size ? o->stack_size : STACK_DEFAULT;
     const struct inherit_need needs[] = {
         {RLIMIT_NOFILE, DESCRIPTORS},
-        {RLIMIT_FSIZE, page_up(MAX(sizeof(struct up), sizeof(struct down))) + RING_ARENA_SIZE}, /* memory files count, too */
+        {RLIMIT_FSIZE,
+         page_up(MAX(sizeof(struct up), sizeof(struct down))) + RING_ARENA_SIZE}, /* memory files count, too */
         {RLIMIT_AS, MAPPED_OWN + o->workers * (TASKS_RESERVED + HEAP_RESERVED + stack)},
         {RLIMIT_DATA, DATA_OWN + o->workers * (TASKS_RESERVED + stack)},
         {RLIMIT_CPU, CPU_SECONDS},

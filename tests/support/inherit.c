@@ -7,12 +7,11 @@
  *     close=FD                 the descriptor is closed
  *     ignore=SIGNAL            by its name without SIG, or all
  *     block=SIGNAL
- *     limit=NAME:SOFT[:HARD]   of getrlimit(2), without RLIMIT_; numbers with K, M or G, or unlimited; HARD is SOFT where it is missing
- *     user=UID                 user and group; what comes behind it has no more rights
- *     groups=N                 N groups beside, from 100000 on
- *     subreaper                orphans below it become its children
- *     pid1                     process 1 of a new PID namespace, with a /proc of its own; needs root
- *     hide=DIRECTORY           an empty file system in its place, in a mount namespace of its own; needs root
+ *     limit=NAME:SOFT[:HARD]   of getrlimit(2), without RLIMIT_; numbers with K, M or G, or unlimited; HARD is SOFT
+ * where it is missing user=UID                 user and group; what comes behind it has no more rights groups=N N
+ * groups beside, from 100000 on subreaper                orphans below it become its children pid1 process 1 of a new
+ * PID namespace, with a /proc of its own; needs root hide=DIRECTORY           an empty file system in its place, in a
+ * mount namespace of its own; needs root
  *
  * States come into force in their order. Its exit status is the command's; 99 where a state cannot be had. */
 #include <errno.h>
@@ -35,10 +34,12 @@ static const struct {
     const char *name;
     enum __rlimit_resource resource;
 } limits[] = {
-    {"AS", RLIMIT_AS},           {"CPU", RLIMIT_CPU},       {"CORE", RLIMIT_CORE},   {"DATA", RLIMIT_DATA},
-    {"FSIZE", RLIMIT_FSIZE},     {"LOCKS", RLIMIT_LOCKS},   {"MEMLOCK", RLIMIT_MEMLOCK}, {"MSGQUEUE", RLIMIT_MSGQUEUE},
-    {"NICE", RLIMIT_NICE},       {"NOFILE", RLIMIT_NOFILE}, {"NPROC", RLIMIT_NPROC}, {"RSS", RLIMIT_RSS},
-    {"RTPRIO", RLIMIT_RTPRIO},   {"RTTIME", RLIMIT_RTTIME}, {"SIGPENDING", RLIMIT_SIGPENDING}, {"STACK", RLIMIT_STACK},
+    {"AS", RLIMIT_AS},           {"CPU", RLIMIT_CPU},           {"CORE", RLIMIT_CORE},
+    {"DATA", RLIMIT_DATA},       {"FSIZE", RLIMIT_FSIZE},       {"LOCKS", RLIMIT_LOCKS},
+    {"MEMLOCK", RLIMIT_MEMLOCK}, {"MSGQUEUE", RLIMIT_MSGQUEUE}, {"NICE", RLIMIT_NICE},
+    {"NOFILE", RLIMIT_NOFILE},   {"NPROC", RLIMIT_NPROC},       {"RSS", RLIMIT_RSS},
+    {"RTPRIO", RLIMIT_RTPRIO},   {"RTTIME", RLIMIT_RTTIME},     {"SIGPENDING", RLIMIT_SIGPENDING},
+    {"STACK", RLIMIT_STACK},
 };
 
 _Noreturn static void die(const char *state)
