@@ -22,15 +22,27 @@
 #include "base/cleanup.h"
 #include "executor/sandbox.h"
 
-#define STATUS_ROOM 8192
+#define STATUS_STEP 8192u
 
-static bool read_status(char text[static STATUS_ROOM])
+/* All of it, which is the caller's: a user may be in 65,536 groups, and they stand before what is looked for. NULL with errno. */
+static char *read_status(void)
 {
     _cleanup_(close_fdp) int fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? -1 : read(fd, text, STATUS_ROOM - 1);
+    _cleanup_(freep) char *text = NULL;
+    size_t size = 0;
 
-    text[n < 0 ? 0 : n] = 0;
-    return n > 0;
+    for (ssize_t n = 1; n > 0; size += (size_t)n) {
+        char *more = realloc(text, size + STATUS_STEP + 1);
+
+        if (!more)
+            return NULL;
+        text = more;
+        n = fd < 0 ? -1 : read(fd, text + size, STATUS_STEP);
+        if (n < 0)
+            return NULL;
+    }
+    text[size] = 0;
+    return TAKE(text);
 }
 
 /* The value of a field, a number in this base, is this one. */
@@ -141,9 +153,9 @@ static bool writing_is_refused(void)
 const char *verify(const struct sandbox *s, int landlock, pid_t witness)
 {
     static const char *const sets[] = {"CapInh:", "CapPrm:", "CapEff:", "CapAmb:"};
-    char status[STATUS_ROOM];
+    _cleanup_(freep) char *status = read_status();
 
-    if (!read_status(status))
+    if (!status)
         return "cannot be looked at: /proc/self/status cannot be read";
     for (size_t i = 0; i < ARRAY_SIZE(sets); i++)
         if (!field_is(status, sets[i], 16, 0))

@@ -24,6 +24,7 @@
 #include "jobs/room.h"
 #include "supervisor/executor.h"
 #include "supervisor/helper.h"
+#include "supervisor/orphans.h"
 
 struct batch;
 struct store_row;
@@ -448,6 +449,7 @@ struct jobs {
     uint64_t realtime_at_usec;   /* by the latter; 0: never looked at. See jobs_realtime(). */
     uint32_t next_executor, next_ask, next_trace;
     uint32_t traced, traced_by; /* all domains, also those to come: number of the trace, 0: none; uid */
+    struct orphans *orphans; /* NULL: wsd gets none */
     uint32_t max_fd; /* the highest descriptor that an input may have */
     bool draining;
     bool drained, paused; /* by an administrator: no new jobs; none is handed over */

@@ -256,7 +256,10 @@ int jobs_new(struct jobs **ret_jobs, const struct jobs_options *options)
         r = start_cgroups(options->cgroups, &jobs->cgroups);
     if (r == 0)
         r = start_helper(jobs);
+    if (r == 0)
+        r = orphans_new(&jobs->orphans, options->base);
     if (r < 0) {
+        helper_free(jobs->helper);
         kept_deinit(jobs);
         if (jobs->progress_timer)
             event_free(jobs->progress_timer);
@@ -368,6 +371,7 @@ struct jobs *jobs_free(struct jobs *jobs)
     for (size_t i = 0; i < JOBS_SPARES; i++)
         spares_deinit(&jobs->spares[i]);
     helper_free(jobs->helper);
+    orphans_free(jobs->orphans);
     cgroups_unref(jobs->cgroups);
     free(jobs);
     return NULL;

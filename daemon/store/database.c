@@ -137,6 +137,11 @@ struct database {
 
 /* --- errors ------------------------------------------------------------------------------------------------------- */
 
+static bool no_room(int error)
+{
+    return error == ENOSPC || error == EFBIG || error == EDQUOT;
+}
+
 static int errno_of(sqlite3 *s, int code)
 {
     switch (code & 0xff) {
@@ -158,8 +163,8 @@ static int errno_of(sqlite3 *s, int code)
         return -EBADMSG;
     case SQLITE_TOOBIG:
         return -EFBIG;
-    default: /* a file system that is full is also told by other calls than write */
-        return s && sqlite3_system_errno(s) == ENOSPC ? -ENOSPC : -EIO;
+    default: /* a file system that is full is also told by other calls than write; a limit of files, and a quota, are the same to us */
+        return s && no_room(sqlite3_system_errno(s)) ? -ENOSPC : -EIO;
     }
 }
 
@@ -167,7 +172,11 @@ static int failed(sqlite3 *s, int code, char why[static STORE_WHY])
 {
     int r = errno_of(s, code);
 
-    if (r == -ENOSPC)
+    if (r == -ENOSPC && s && sqlite3_system_errno(s) == EFBIG)
+        snprintf(why, STORE_WHY, "the files are as large as they may be (RLIMIT_FSIZE, LimitFSIZE= of the unit)");
+    else if (r == -ENOSPC && s && sqlite3_system_errno(s) == EDQUOT)
+        snprintf(why, STORE_WHY, "the user's quota of the file system is used up");
+    else if (r == -ENOSPC)
         snprintf(why, STORE_WHY, "the file system is full");
     else if (r == -EBUSY)
         snprintf(why, STORE_WHY, "another wsd uses it");

@@ -97,19 +97,24 @@ static const char *mount_point(void)
 static int own_path(char **ret)
 {
     const char *mount = mount_point();
-    char text[TEXT_MAX];
+    _cleanup_(freep) char *line = NULL;
+    size_t room = 0;
+    int r = -EOPNOTSUPP;
 
     if (!mount)
-        return -EOPNOTSUPP;
-    int r = read_text(AT_FDCWD, "/proc/self/cgroup", text);
-    if (r < 0)
         return r;
-    char *at = strncmp(text, "0::", 3) == 0 ? text : strstr(text, "\n0::");
-    if (!at)
-        return -EOPNOTSUPP;
-    at += *at == '\n' ? 4 : 3;
-    at[strcspn(at, "\n")] = 0;
-    return asprintf(ret, "%s%s", mount, strcmp(at, "/") == 0 ? "" : at) < 0 ? -ENOMEM : 0;
+    FILE *f = fopen("/proc/self/cgroup", "re");
+    if (!f)
+        return -errno;
+    /* a line for each hierarchy of version 1 there is besides, of any length */
+    while (r == -EOPNOTSUPP && getline(&line, &room, f) >= 0) {
+        if (strncmp(line, "0::", 3) != 0)
+            continue;
+        line[strcspn(line, "\n")] = 0;
+        r = asprintf(ret, "%s%s", mount, strcmp(line + 3, "/") == 0 ? "" : line + 3) < 0 ? -ENOMEM : 0;
+    }
+    fclose(f);
+    return r;
 }
 
 /* systemd marks what it has delegated; the first name is for root only, the second one is newer. */

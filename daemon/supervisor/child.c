@@ -24,6 +24,7 @@
 #include "ring/control.h"
 #include "supervisor/helper.h"
 #include "supervisor/identity.h"
+#include "supervisor/orphans.h"
 
 #define FD_FIRST 3  /* of an executor, and of the helper */
 #define FD_HIGH  16              /* above every number that the child gets, so that no dup2 tramples on a source */
@@ -100,7 +101,7 @@ int child_spawn(const int *fds, size_t n, int binary_fd, char *const *argv, pid_
     sigset_t none, all;
     int r = 0;
 
-    if (!environment)
+    if (!environment || orphans_reserve() < 0)
         return -ENOMEM;
     posix_spawn_file_actions_init(&actions);
     posix_spawnattr_init(&attr);
@@ -123,6 +124,8 @@ int child_spawn(const int *fds, size_t n, int binary_fd, char *const *argv, pid_
     posix_spawn_file_actions_destroy(&actions);
     if (r != 0)
         *ret_pid = 0;
+    else
+        orphans_spare(*ret_pid);
     return -r;
 }
 
@@ -165,7 +168,10 @@ static bool reap(struct child *c, int *ret_code, int *ret_status)
 {
     siginfo_t info = {0};
 
-    if (waitid(P_PIDFD, (id_t)c->pidfd, &info, WEXITED | WNOHANG) < 0 || info.si_pid == 0)
+    int r = waitid(P_PIDFD, (id_t)c->pidfd, &info, WEXITED | WNOHANG);
+    if (r < 0 && errno == ECHILD) /* cannot be; but one that was reaped elsewhere must not count as alive for ever */
+        info = (siginfo_t){.si_pid = c->pid, .si_code = CLD_KILLED, .si_status = SIGKILL};
+    else if (r < 0 || info.si_pid == 0)
         return false;
     *ret_code = info.si_code;
     *ret_status = info.si_status;

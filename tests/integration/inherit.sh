@@ -23,9 +23,10 @@ ignores() { # PID SIGNAL
 
 # --- wsd, wsd-executor: serving -----------------------------------------------------------------------------------------
 
+SIGCHLD_BIT=$((1 << 16)) # which wsd-spawn takes from a descriptor
 settled() { # PID STATE...: nothing blocked, no signal ignored that brings the ends of children, 0 to 2 open, and a file by its name
   local fd target
-  [ "$(mask "$1" SigBlk)" = 0 ] || { echo "signals are blocked"; return 1; }
+  [ $(($(mask "$1" SigBlk) & ~SIGCHLD_BIT)) = 0 ] || { echo "signals are blocked"; return 1; }
   ! ignores "$1" CHLD || { echo "SIGCHLD is ignored"; return 1; }
   for fd in 0 1 2; do
     target=$(readlink "/proc/$1/fd/$fd") || { echo "$fd is closed"; return 1; }
@@ -40,7 +41,9 @@ serves() { # STATE...
   start_wsd --workers 2 --plugin-dir "$TEST_PLUGINS" || return 1
   WSD_PREFIX=()
   wsd=$WSD_PID
-  expect_output 6765 wsctl submit fib 20 && settled "$wsd" "$@" && settled "$(pgrep -P "$wsd")" "$@" || return 1
+  expect_output 6765 wsctl submit fib 20 && settled "$wsd" "$@" || return 1
+  [ -z "$is_root" ] || settled "$(pgrep -P "$wsd")" "$@" || return 1 # others may not look into it
+  [[ " $*" != *" user="* ]] || { stop_wsd; return; } # it runs no commands of ours
   wsctl submit exec grep -E '^Sig(Blk|Ign):' /proc/self/status >"$WORK/signals" || return 1
   ! grep -q '[1-9a-f]$' <(cut -f2 "$WORK/signals") || { cat "$WORK/signals"; return 1; }
   kill_executor && expect_output 6765 wsctl submit fib 20 && stop_wsd
@@ -130,6 +133,76 @@ an_input_above_the_limit() {
 }
 check "an input above the limit of files: the job's error names it" an_input_above_the_limit
 
+# --- wsd: what is not there ---------------------------------------------------------------------------------------------
+
+# The files of the store are as large as they may be: as a full disk.
+a_store_at_the_limit_of_files() {
+  local i status=0
+  WSD_PREFIX=("$INHERIT" limit=FSIZE:80M --)
+  start_wsd --workers 2 || return 1
+  WSD_PREFIX=()
+  head -c 24M /dev/zero >"$WORK/large"
+  for i in {1..12}; do
+    status=0
+    wsctl submit --durable --detach --delay 1h --input "$WORK/large" count >"$WORK/id" 2>"$WORK/words" || status=$?
+    [ "$status" = 0 ] || break
+  done
+  echo "the job $i: $status: $(cat "$WORK/words")"
+  [ "$status" = 75 ] && grep -q 'as large as they may be (RLIMIT_FSIZE' "$WORK/words" || return 1
+  expect_output 6765 wsctl submit fib 20 && stop_wsd
+}
+check "the limit of files at jobs.db is a full disk" a_store_at_the_limit_of_files
+
+lacks() { # DIRECTORY TEXT
+  expect_exit 74 run_wsd "hide=$1" -- 2>"$WORK/words"
+  cat "$WORK/words"
+  grep -q "^wsd: cannot start: $2: " "$WORK/words"
+}
+if [ -n "$is_root" ] && "$INHERIT" hide=/mnt -- true 2>/dev/null; then
+  check "no /proc: wsd says so" lacks /proc /proc/self/fd
+  check "no /dev: wsd says so" lacks /dev /dev/null
+  check "no /dev, and stdout closed: wsctl writes nowhere" expect_exit 74 "$INHERIT" hide=/dev close=1 -- wsctl --version
+  check "a user in 1,500 groups is served" serves groups=1500
+else
+  skip "no /proc, no /dev, 1,500 groups" "only root can make them so"
+fi
+
+# --- wsd: orphans -------------------------------------------------------------------------------------------------------
+
+zombies_of() { # PID
+  local n=0 pid
+  for pid in $(pgrep -P "$1"); do
+    ! grep -q '^State:[[:space:]]*Z' "/proc/$pid/status" 2>/dev/null || n=$((n + 1))
+  done
+  echo "$n"
+}
+reaps() { # STATE
+  local wsd i
+  WSD_PREFIX=("$INHERIT" "$1" --)
+  start_wsd --workers 2 --plugin-dir "$TEST_PLUGINS" || return 1
+  WSD_PREFIX=()
+  wsd=$WSD_PID
+  [ "$1" != pid1 ] || wsd=$(pgrep -P "$WSD_PID")
+  for i in {1..20}; do
+    wsctl submit exec sh -c '(sleep 0.05 &) >/dev/null 2>&1; sleep 0' || return 1
+  done
+  wait_until no_zombie "$wsd" || { ps -o pid,ppid,stat,comm --ppid "$wsd"; return 1; }
+  # the ends of its own children are still noticed
+  local deaths
+  deaths=$(counter executors_died)
+  pkill -KILL -P "$wsd" && wait_until another_died && expect_output 6765 wsctl submit fib 20 || return 1
+  [ "$(zombies_of "$wsd")" = 0 ] && stop_wsd
+}
+no_zombie() { # PID: none, and no orphan that still runs
+  [ "$(zombies_of "$1")" = 0 ] && ! pgrep -P "$1" -x sleep
+}
+check "a wsd that is a child subreaper reaps orphans" reaps subreaper
+if [ -n "$is_root" ] && "$INHERIT" pid1 -- true 2>/dev/null; then
+  check "a wsd that is process 1 reaps orphans" reaps pid1
+else
+  skip "a wsd that is process 1 reaps orphans" "no PID namespace can be had"
+fi
+
 # --- wsctl --------------------------------------------------------------------------------------------------------------
 
 start_wsd --workers 2 --plugin-dir "$TEST_PLUGINS" || exit 1
@@ -210,3 +283,31 @@ nohup_stays() {
 }
 check "wsctl: what nohup ignores stays ignored, SIGTERM cancels" nohup_stays
 stop_wsd
+
+# --- wsd-spawn; limits that root is exempt of -----------------------------------------------------------------------------
+
+helper_settled() {
+  local helper
+  printf '[daemon]\nsystem = yes\n[executor]\nuser-ids = yes\n' >"$WSD_CONFIG"
+  chmod 644 "$WSD_CONFIG"
+  WSD_PREFIX=("$INHERIT" close=0 close=1 close=2 ignore=all block=all limit=STACK:64K:unlimited --)
+  start_wsd --workers 2 || return 1
+  WSD_PREFIX=()
+  chmod 755 "$(dirname "$WSD_SOCKET")"
+  chmod 666 "$WSD_SOCKET"
+  expect_output 6765 as $ALICE "$CTL" submit fib 20 || return 1
+  helper=$(pgrep -P "$WSD_PID" -x wsd-spawn) && settled "$helper" close=0 close=1 close=2 || return 1
+  settled "$(pgrep -P "$helper")" close=0 close=1 close=2 || return 1
+  pkill -KILL -P "$helper" && expect_output 6765 as $ALICE "$CTL" submit fib 20 && stop_wsd
+}
+if [ -n "$is_root" ] && command -v setpriv >/dev/null; then
+  install_for_all
+  check "wsd-spawn and its executors: descriptors and signals" helper_settled
+  printf '[plugin exec]\nenabled = yes\n' >"$WSD_CONFIG"
+  refuses_threads() { # as a user of whom nothing else runs
+    (umask 0 && refuses NPROC 4 user=61234)
+  }
+  check "wsd refuses RLIMIT_NPROC 4" refuses_threads
+elif [ -z "$is_root" ]; then
+  check "wsd refuses RLIMIT_NPROC 4" expect_exit 74 run_wsd limit=NPROC:4 --
+fi
