@@ -88,14 +88,24 @@ static rlim_t soft_limit(int resource)
     return getrlimit((__rlimit_resource_t)resource, &l) < 0 ? RLIM_INFINITY : l.rlim_cur;
 }
 
-/* Not beyond the hard limit. */
+static rlim_t hard_limit(int resource)
+{
+    struct rlimit l;
+
+    return getrlimit((__rlimit_resource_t)resource, &l) < 0 ? RLIM_INFINITY : l.rlim_max;
+}
+
+/* Not beyond the hard limit; of CPU time a second below it: the signal at the soft one says of what a process dies, SIGKILL does not. */
 static void raise_to(int resource, rlim_t wanted)
 {
     struct rlimit l;
 
-    if (getrlimit((__rlimit_resource_t)resource, &l) < 0 || l.rlim_cur >= wanted || l.rlim_cur == l.rlim_max)
+    if (getrlimit((__rlimit_resource_t)resource, &l) < 0)
         return;
-    l.rlim_cur = wanted < l.rlim_max ? wanted : l.rlim_max;
+    rlim_t most = resource == RLIMIT_CPU && l.rlim_max != RLIM_INFINITY && l.rlim_max > 0 ? l.rlim_max - 1 : l.rlim_max;
+    if (l.rlim_cur >= wanted || l.rlim_cur >= most)
+        return;
+    l.rlim_cur = wanted < most ? wanted : most;
     (void)setrlimit((__rlimit_resource_t)resource, &l);
 }
 
@@ -134,7 +144,7 @@ int inherit_check(const struct inherit_need *needs, size_t n, char error[static 
 {
     for (size_t i = 0; i < n; i++) {
         const struct limit *l = limit_of(needs[i].resource);
-        rlim_t now = soft_limit(needs[i].resource);
+        rlim_t now = hard_limit(needs[i].resource);
 
         if (!l || now >= needs[i].wanted)
             continue;

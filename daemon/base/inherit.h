@@ -36,7 +36,7 @@ struct inherit_need {
     uint64_t wanted;
 };
 
-/* Returns 0, or -EPERM where a soft limit is below what is wanted, with the limit's name, its value and the number
+/* Returns 0, or -EPERM where a hard limit is below what is wanted, with the limit's name, its value and the number
  * wanted. [any] */
 int inherit_check(const struct inherit_need *needs, size_t n, char error[static INHERIT_ERROR]);
 

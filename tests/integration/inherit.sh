@@ -105,6 +105,20 @@ STACK 64K
 CPU 5
 LIMITS
 
+# A hard limit of CPU time ends a process by SIGKILL; a second before, SIGXCPU says why.
+the_limit_of_cpu_time_is_told() {
+  local pid
+  WSD_PREFIX=("$INHERIT" limit=CPU:1:1000 --)
+  start_wsd --workers 2 --plugin-dir "$TEST_PLUGINS" || return 1
+  WSD_PREFIX=()
+  expect_output 6765 wsctl submit fib 20 || return 1
+  for pid in "$WSD_PID" "$(pgrep -P "$WSD_PID")"; do
+    grep -qE '^Max cpu time +999 +1000' "/proc/$pid/limits" || { grep cpu "/proc/$pid/limits"; return 1; }
+  done
+  pkill -XCPU -P "$WSD_PID" && wait_until grep -q 'CPU time limit exceeded' "$WSD_LOG" && stop_wsd
+}
+check "an executor at the limit of CPU time: the log names it" the_limit_of_cpu_time_is_told
+
 # One that has more workers than wsd has by itself: it is the executor's refusal, in the words of the job.
 a_domain_with_more_workers() {
   local status
@@ -188,7 +202,8 @@ reaps() { # STATE
   done
   wait_until no_zombie "$wsd" || { ps -o pid,ppid,stat,comm --ppid "$wsd"; return 1; }
   # the ends of its own children are still noticed
-  local deaths
+  local deaths # another_died() reads it
+  # shellcheck disable=SC2034
   deaths=$(counter executors_died)
   pkill -KILL -P "$wsd" && wait_until another_died && expect_output 6765 wsctl submit fib 20 || return 1
   [ "$(zombies_of "$wsd")" = 0 ] && stop_wsd
@@ -275,7 +290,8 @@ nohup_stays() {
   background "$INHERIT" ignore=HUP ignore=INT ignore=TERM ignore=CHLD block=all -- wsctl submit sleep 60
   pid=$BACKGROUND_PID
   wait_until waits_for_job "$pid" || return 1
-  ignores "$pid" HUP && ignores "$pid" INT && ! ignores "$pid" TERM && ! ignores "$pid" CHLD || { grep Sig "/proc/$pid/status"; return 1; }
+  grep Sig "/proc/$pid/status"
+  ignores "$pid" HUP && ignores "$pid" INT && ! ignores "$pid" TERM && ! ignores "$pid" CHLD || return 1
   kill -HUP "$pid" && kill -INT "$pid" && wait_until has_heeded "$pid" 1 && ! gone "$pid" || return 1
   kill -TERM "$pid"
   wait_for_exit "$pid" || status=$?
