@@ -110,7 +110,7 @@ int frontend_bind(const char *path, uint32_t group, int *ret_fd, struct frontend
         return -ENAMETOOLONG;
     strcpy(address.sun_path, path);
     /* until it listens: another one would take it for a dead one */
-    _cleanup_(close_fdp) int lock = lock_directory(path);
+    _cleanup_(close_fdp) __attribute__((unused)) int lock = lock_directory(path);
     int r = clear(path);
     if (r < 0)
         return r;
@@ -161,7 +161,7 @@ int frontend_find(const char *path, int listener, struct frontend_address *ret_a
 
 void frontend_unbind(const char *path, const struct frontend_address *address)
 {
-    _cleanup_(close_fdp) int lock = lock_directory(path);
+    _cleanup_(close_fdp) __attribute__((unused)) int lock = lock_directory(path);
 
     remove_locked(address, path);
 }
