@@ -95,7 +95,8 @@ static rlim_t hard_limit(int resource)
     return getrlimit((__rlimit_resource_t)resource, &l) < 0 ? RLIM_INFINITY : l.rlim_max;
 }
 
-/* Not beyond the hard limit; of CPU time a second below it: the signal at the soft one says of what a process dies, SIGKILL does not. */
+/* Not beyond the hard limit; of CPU time a second below it: the signal at the soft one says of what a process dies,
+ * SIGKILL does not. */
 static void raise_to(int resource, rlim_t wanted)
 {
     struct rlimit l;

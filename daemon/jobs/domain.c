@@ -281,7 +281,7 @@ static void start_now(struct domain *d)
     if (r < 0) {
         char words[INHERIT_ERROR], why[INHERIT_ERROR + 64];
 
-        snprintf(why, sizeof(why), "%s%s", strerror(-r), inherit_blame(r, words));
+        snprintf(why, sizeof(why), "%s%s%s", strerror(-r), child_lacks(r), inherit_blame(r, words));
         log_error("cannot start an executor: %s", why);
         start_failed(d, why);
         d->n_deaths++;

@@ -384,6 +384,13 @@ int child_start(struct child **ret_child, const struct child_options *options)
     return 0;
 }
 
+const char *child_lacks(int error)
+{
+    if (error != -ENOENT) /* the program is open: it is there */
+        return "";
+    return access("/proc/self/fd", F_OK) < 0 ? ": wsd needs a /proc" : ": the program's dynamic loader";
+}
+
 void child_kill(struct child *c)
 {
     if (c->helper)

@@ -55,6 +55,8 @@ struct child_options {
 
 /* 0 or a negative errno. One that is started by the helper may still fail: then it is gone with exit code 127. */
 int child_start(struct child **ret_child, const struct child_options *options);
+/* What is not there, in words that go behind those of the errno with which a process could not be started; "" where that is not known. */
+const char *child_lacks(int error);
 /* SIGKILL; `gone` follows. */
 void child_kill(struct child *c);
 /* All its threads are there that it has by itself: `going` may be told from now on. */

@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/inherit.h"
 #include "base/log.h"
 #include "supervisor/identity.h"
 
@@ -261,7 +262,9 @@ static int send_start(struct helper *h, struct child *c)
     for (size_t i = 0; i < ARRAY_SIZE(c->fds); i++)
         c->fds[i] = close_fd(c->fds[i]);
     if (r < 0) {
-        log_error("cannot start an executor for user %u: %s", c->request.uid, strerror(-r));
+        char words[INHERIT_ERROR];
+
+        log_error("cannot start an executor for user %u: %s%s%s", c->request.uid, strerror(-r), child_lacks(r), inherit_blame(r, words));
         tell(c, CLD_EXITED, EXIT_NO_EXEC);
     } else {
         c->started = true;

@@ -177,9 +177,20 @@ lacks() { # DIRECTORY TEXT
   cat "$WORK/words"
   grep -q "^wsd: cannot start: $2: " "$WORK/words"
 }
+loses_proc() {
+  local status=0
+  WSD_PREFIX=("$INHERIT" hide=/mnt --)
+  start_wsd --workers 2 || return 1
+  WSD_PREFIX=()
+  nsenter --mount --target "$WSD_PID" mount -t tmpfs none /proc || return 1
+  expect_exit 75 wsctl submit fib 20 2>"$WORK/words" || status=1
+  cat "$WORK/words"
+  grep -q 'no executor can be started: No such file or directory: wsd needs a /proc' "$WORK/words" && [ "$status" = 0 ] && stop_wsd
+}
 if [ -n "$is_root" ] && "$INHERIT" hide=/mnt -- true 2>/dev/null; then
   check "no /proc: wsd says so" lacks /proc /proc/self/fd
   check "no /dev: wsd says so" lacks /dev /dev/null
+  check "a /proc that goes is named in the job's error" loses_proc
   check "no /dev, and stdout closed: wsctl writes nowhere" expect_exit 74 "$INHERIT" hide=/dev close=1 -- wsctl --version
   check "a user in 1,500 groups is served" serves groups=1500
 else
