@@ -271,9 +271,9 @@ fi
 
 # With few descriptors, and limits that say nothing of it.
 descriptors_run_out() {
-  hold 330 || return 1
+  hold 160 || return 1
   wsctl ping && let_go && wait_until counter_is connections 1 || return 1
-  background "$LOAD" -c 700 >"$WORK/held" 2>"$WORK/held.err"
+  background "$LOAD" -c 400 >"$WORK/held" 2>"$WORK/held.err"
   wait_until grep -q "descriptors (LimitNOFILE" "$WORK/held.err" && wait_until wsctl submit fib 20
 }
 : >"$WSD_CONFIG"
