@@ -20,6 +20,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/cpus.h"
+#include "executor/commands.h"
 #include "executor/work.h"
 #include "host/cputime.h"
 #include "host/files.h"
@@ -276,7 +277,12 @@ static const char *direct_directory(struct host_job *job)
 {
     struct direct *d = from_job(job);
 
-    return d->lane->same_user ? d->lane->directory : NULL;
+    return !d->lane->same_user ? NULL : d->lane->directory ? d->lane->directory : "";
+}
+
+static int direct_command(struct host_job *job, const struct wsd_command *command)
+{
+    return executor_command(command);
 }
 
 static void direct_message(struct host_job *job, int level, const char *text)
@@ -428,6 +434,7 @@ static const struct host_transport transport = {
     .read = direct_read,
     .open = direct_open,
     .directory = direct_directory,
+    .command = direct_command,
     .message = direct_message,
     .progress = direct_progress,
     .finished = direct_finished,

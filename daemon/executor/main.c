@@ -26,6 +26,7 @@
 #include "executor/work.h"
 #include "host/loader.h"
 #include "host/note.h"
+#include "host/reaper.h"
 #include "ring/control.h"
 
 #define EXIT_USAGE 64
@@ -314,6 +315,8 @@ int main(int argc, char **argv)
     struct pool *pool = NULL;
     char error[INHERIT_ERROR];
 
+    if (argc == 2 && strcmp(argv[0], REAPER_NAME) == 0) /* by commands.c */
+        reaper_run(REAPER_FD_SOCKET, REAPER_FD_LIFE, atoi(argv[1]));
     log_init("wsd-executor");
     if (inherit_begin(INHERIT_DAEMON, error) < 0) {
         log_error("cannot start: %s", error);

@@ -18,6 +18,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "executor/commands.h"
 #include "host/cputime.h"
 #include "host/files.h"
 #include "pool/park.h"
@@ -164,7 +165,12 @@ static const char *transport_directory(struct host_job *job)
 {
     struct slot *s = from_job(job);
 
-    return s->request.flags & DOWN_SAME_USER ? s->request.directory : NULL;
+    return !(s->request.flags & DOWN_SAME_USER) ? NULL : s->request.directory ? s->request.directory : "";
+}
+
+static int transport_command(struct host_job *job, const struct wsd_command *command)
+{
+    return executor_command(command);
 }
 
 static void transport_message(struct host_job *job, int level, const char *text)
@@ -272,6 +278,7 @@ static const struct host_transport transport = {
     .read = transport_read,
     .open = transport_open,
     .directory = transport_directory,
+    .command = transport_command,
     .message = transport_message,
     .progress = transport_progress,
     .finished = transport_finished,
@@ -517,5 +524,6 @@ void work_init(struct work *w, int control_fd)
     inputs_init(&w->inputs);
     opens_init(&w->opens);
     arenas_init(&w->arenas);
+    executor_commands_init(control_fd);
     lanes_init(w);
 }

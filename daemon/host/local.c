@@ -22,8 +22,10 @@
 #include "base/clock.h"
 #include "base/inherit.h"
 #include "base/cpus.h"
+#include "host/command.h"
 #include "host/files.h"
 #include "host/loader.h"
+#include "host/reaper.h"
 #include "host/run.h"
 #include "host/stack.h"
 
@@ -41,6 +43,7 @@ struct local {
     struct loader *loader;
     struct pool *pool;
     struct files_input input;
+    struct commands commands;
     char *args;
     char *buffer; /* [job's output_lock] OUTPUT_ROOM bytes */
     size_t used;  /* [job's output_lock] */
@@ -137,6 +140,24 @@ static const char *transport_directory(struct host_job *job)
     return ".";
 }
 
+/* A fork: it allocates nothing, and takes no lock that another thread may hold. */
+static int start_reaper(int socket, pid_t *ret_pid, void *context)
+{
+    pid_t self = getpid(), pid = fork();
+
+    if (pid == 0)
+        reaper_run(socket, -1, self);
+    if (pid < 0)
+        return -errno;
+    *ret_pid = pid;
+    return 0;
+}
+
+static int transport_command(struct host_job *job, const struct wsd_command *command)
+{
+    return commands_run(&from_job(job)->commands, command);
+}
+
 static void transport_message(struct host_job *job, int level, const char *text)
 {
     struct local *l = from_job(job);
@@ -175,6 +196,7 @@ static const struct host_transport transport = {
     .read = transport_read,
     .open = transport_open,
     .directory = transport_directory,
+    .command = transport_command,
     .message = transport_message,
     .progress = transport_progress,
     .finished = transport_finished,
@@ -194,6 +216,7 @@ static struct local *local_free(struct local *l)
     host_job_deinit(&l->job);
     pthread_mutex_destroy(&l->callback_lock);
     close_fd(l->done_fd);
+    commands_deinit(&l->commands);
     free(l->args);
     free(l->buffer);
     free(l);
@@ -426,6 +449,7 @@ __attribute__((visibility("default"))) int wsctl_local_run(const struct local_re
     }
     l->request = *request;
     host_job_init(&l->job);
+    commands_init(&l->commands, start_reaper, NULL);
     pthread_mutex_init(&l->callback_lock, NULL);
     l->done_fd = eventfd(0, EFD_CLOEXEC);
     int r = l->done_fd < 0 ? -errno : local_load(l, &function, ret);

@@ -312,6 +312,13 @@ static const char *service_directory(struct wsd_job *public)
     return from_public(public)->transport->directory(from_public(public));
 }
 
+static int service_command(struct wsd_job *public, const struct wsd_command *command)
+{
+    const struct host_transport *t = from_public(public)->transport;
+
+    return !t->directory(from_public(public)) ? -EPERM : !t->command ? -ENOSYS : t->command(from_public(public), command);
+}
+
 /* What it was told holds at its end, too, whatever the clock says there. */
 static bool is_late(struct host_job *job)
 {
@@ -352,6 +359,7 @@ static const struct wsd_job_ops services = {
     .verror = service_verror,
     .vstatus = service_vstatus,
     .vprint = service_vprint,
+    .command = service_command,
 };
 
 /* --- one job ------------------------------------------------------------------------------------------------------ */

@@ -40,6 +40,7 @@ struct host_transport {
     /* The result is in the job's exit, error, status, started_usec, ended_usec and host_job_cpu_usec(). The job's
      * memory may be used for the next one before this returns. [the worker of the root] */
     void (*finished)(struct host_job *job, struct wsd_worker *self);
+    int (*command)(struct host_job *job, const struct wsd_command *command); /* as wsd_job_command(); NULL: none */
 };
 
 struct host_job {

@@ -366,6 +366,7 @@ struct jobs *jobs_free(struct jobs *jobs)
     due_deinit(&jobs->boot);
     due_deinit(&jobs->wall);
     event_free(jobs->progress_timer);
+    remains_wait();
     child_forget_remains();
     spares_deinit(&jobs->spare_requests);
     for (size_t i = 0; i < JOBS_SPARES; i++)

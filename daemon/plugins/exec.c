@@ -1,22 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * exec.c: the plugin `exec`: runs a command; its output and status are the job's.
- * Owns the child, its session and the pipes while its job runs.
- * Keeps: when the function returns, the child is reaped and what is left of its process group killed; no descriptor
- * but 0, 1 and 2 goes to the child. Off unless the configuration names it.
+ * Owns the pipes, and the handle of the command, while its job runs.
+ * Keeps: when the function returns, nothing of the command is left. Off unless the configuration names it.
+ * Does not start processes: wsd_job_command() does, and sees to their end where this process dies.
  * Does not feed the input through a pipe: a memfd cannot make this process a victim of SIGPIPE, or of a child that
  * reads slowly while it writes. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <sched.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/pidfd.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -35,10 +33,11 @@ struct command {
     struct wsd_worker *self;
     const char *directory;
     char *path; /* PATH=... */
-    pid_t pid;
-    int pidfd;
+    int handle; /* of wsd_job_command() */
+    struct wsd_command_end end;
     int input, output[2], error[2]; /* [0] is ours */
     bool ended;
+    bool orphaned; /* the process that watched it was killed */
     int lost; /* the output's error */
     unsigned killed_msec, ended_msec;
     char line[WSD_TEXT_MAX - 1]; /* of stderr, not yet complete */
@@ -83,88 +82,21 @@ static int make_pipes(struct command *command)
     return 0;
 }
 
-static int set_actions(struct command *command, posix_spawn_file_actions_t *actions)
-{
-    int r = posix_spawn_file_actions_addchdir_np(actions, command->directory);
-
-    if (!r)
-        r = posix_spawn_file_actions_adddup2(actions, command->input, 0);
-    if (!r)
-        r = posix_spawn_file_actions_adddup2(actions, command->output[1], 1);
-    if (!r)
-        r = posix_spawn_file_actions_adddup2(actions, command->error[1], 2);
-    if (!r)
-        r = posix_spawn_file_actions_addclosefrom_np(actions, 3);
-    return r;
-}
-
-static int set_attributes(posix_spawnattr_t *attributes)
-{
-    sigset_t none, all;
-    int r;
-
-    sigemptyset(&none);
-    sigfillset(&all);
-    r = posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
-    if (!r)
-        r = posix_spawnattr_setsigdefault(attributes, &all);
-    if (!r)
-        r = posix_spawnattr_setsigmask(attributes, &none);
-    return r;
-}
-
-/* Where the threads of this process may run: what a command gets, also from a worker that sits on one CPU. [const after
- * init] */
-static cpu_set_t all_cpus;
-static bool has_all_cpus;
-
-static int find_cpus(void)
-{
-    has_all_cpus = sched_getaffinity(0, sizeof(all_cpus), &all_cpus) == 0;
-    return 0;
-}
-
-/* posix_spawnp() on this thread, with its CPUs as they were before it was pinned. */
-static int spawn_unpinned(struct command *command, const posix_spawn_file_actions_t *actions,
-                          const posix_spawnattr_t *attributes, char *const *argv, char *const *environment)
-{
-    cpu_set_t mine;
-    bool pinned = has_all_cpus && pthread_getaffinity_np(pthread_self(), sizeof(mine), &mine) == 0 &&
-                  !CPU_EQUAL(&mine, &all_cpus) &&
-                  pthread_setaffinity_np(pthread_self(), sizeof(all_cpus), &all_cpus) == 0;
-    int r = posix_spawnp(&command->pid, argv[0], actions, attributes, argv, environment);
-
-    if (pinned)
-        (void)pthread_setaffinity_np(pthread_self(), sizeof(mine), &mine);
-    return r;
-}
-
 /* 0 or a negative errno: that of exec too. */
-static int spawn(struct command *command)
+static int start(struct command *command)
 {
-    struct wsd_job *job = command->job;
-    /* Neither strings nor array are written to: exec's prototype is older than const. */
-    char *const *argv = (char *const *)(uintptr_t)(job->argv + 1);
-    char *environment[] = {command->path, NULL};
-    posix_spawn_file_actions_t actions;
-    posix_spawnattr_t attributes;
-    int r = posix_spawn_file_actions_init(&actions);
+    const char *const environment[] = {command->path, NULL};
+    const struct wsd_command c = {
+        .argv = command->job->argv + 1,
+        .environment = environment,
+        .directory = command->directory,
+        .fds = {command->input, command->output[1], command->error[1]},
+    };
+    int r = wsd_job_command(command->job, &c);
 
-    if (r)
-        return -r;
-    r = posix_spawnattr_init(&attributes);
-    if (!r) {
-        r = set_actions(command, &actions);
-        if (!r)
-            r = set_attributes(&attributes);
-        if (!r)
-            r = spawn_unpinned(command, &actions, &attributes, argv, environment);
-        posix_spawnattr_destroy(&attributes);
-    }
-    posix_spawn_file_actions_destroy(&actions);
-    if (r)
-        return -r;
-    command->pidfd = pidfd_open(command->pid, 0);
+    if (r < 0)
+        return r;
+    command->handle = r;
     return 0;
 }
 
@@ -206,12 +138,6 @@ static void take_pipe(struct command *command, int *fd, char *data)
     }
 }
 
-/* The child is not reaped yet, so that its group's number is still its own. */
-static void kill_group(struct command *command, int signal)
-{
-    kill(-command->pid, signal);
-}
-
 static unsigned now_msec(void)
 {
     struct timespec now;
@@ -219,6 +145,38 @@ static unsigned now_msec(void)
     clock_gettime(CLOCK_MONOTONIC, &now);
     /* Never 0, which means "not yet"; differences are right across an overflow. */
     return ((unsigned)now.tv_sec * 1000u + (unsigned)now.tv_nsec / 1000000u) | 1u;
+}
+
+/* Of its process group; what has left that is ended at the end. */
+static void terminate(struct command *command)
+{
+    const int32_t signal = SIGTERM;
+
+    (void)send(command->handle, &signal, sizeof(signal), MSG_NOSIGNAL);
+}
+
+/* False: nobody tells how it ended, since the process that watched it was killed. */
+static bool take_end(struct command *command)
+{
+    command->ended = true;
+    command->ended_msec = now_msec();
+    return recv(command->handle, &command->end, sizeof(command->end), MSG_WAITALL) == sizeof(command->end);
+}
+
+/* Everything that it has started is killed, and gone on return. */
+static void end_all(struct command *command)
+{
+    struct wsd_command_end end;
+    ssize_t n;
+
+    shutdown(command->handle, SHUT_WR);
+    wsd_blocking_begin(command->self);
+    do {
+        n = recv(command->handle, &end, sizeof(end), MSG_WAITALL);
+        if (n == sizeof(end))
+            command->end = end;
+    } while (n > 0 || (n < 0 && errno == EINTR));
+    wsd_blocking_end(command->self);
 }
 
 static bool to_be_killed(const struct command *command)
@@ -245,7 +203,7 @@ static bool wait_turn(struct command *command, char *data)
     struct pollfd polled[] = {
         {.fd = command->output[0], .events = POLLIN},
         {.fd = command->error[0], .events = POLLIN},
-        {.fd = command->ended ? -1 : command->pidfd, .events = POLLIN},
+        {.fd = command->ended ? -1 : command->handle, .events = POLLIN},
     };
 
     wait_polled(command, polled, ARRAY_SIZE(polled));
@@ -253,16 +211,18 @@ static bool wait_turn(struct command *command, char *data)
         take_pipe(command, &command->output[0], data);
     if (polled[1].revents)
         take_pipe(command, &command->error[0], data);
-    if (polled[2].revents) {
-        command->ended = true;
-        command->ended_msec = now_msec();
+    if (polled[2].revents && !take_end(command)) {
+        command->orphaned = true;
+        return false;
     }
     if (to_be_killed(command)) {
+        if (command->ended)
+            return false;
         if (!command->killed_msec) {
             command->killed_msec = now_msec();
-            kill_group(command, SIGTERM);
+            terminate(command);
         } else if (now_msec() - command->killed_msec > LINGER_MSEC) {
-            kill_group(command, SIGKILL);
+            return false;
         }
     }
     if (!command->ended)
@@ -270,24 +230,14 @@ static bool wait_turn(struct command *command, char *data)
     return (command->output[0] >= 0 || command->error[0] >= 0) && now_msec() - command->ended_msec <= LINGER_MSEC;
 }
 
-/* Returns the wait status. */
-static int wait_end(struct command *command)
+static void wait_end(struct command *command, char *data)
 {
-    _cleanup_(freep) char *data = malloc(PIECE);
-    int status = 0;
-
-    if (data && command->pidfd >= 0)
-        while (wait_turn(command, data))
-            ;
-    else
-        wsd_job_fail(command->job, WSD_STATUS_MAX, "out of memory or descriptors");
-    kill_group(command, SIGKILL);
-    while (waitpid(command->pid, &status, 0) < 0)
-        if (errno != EINTR)
-            break;
+    while (wait_turn(command, data))
+        ;
+    if (!command->ended || command->end.left || command->orphaned)
+        end_all(command);
     if (command->n_line)
         log_line(command);
-    return status;
 }
 
 /* ---- the job ---- */
@@ -298,8 +248,39 @@ static int fail_exit(struct wsd_job *job, int code, const char *why)
     return wsd_job_fail(job, WSD_STATUS_MAX, "%s: %s", job->argv[1], why);
 }
 
-static int report(struct wsd_job *job, int status)
+/* What was meant as an option of exec, which has none, is the name of a command here. */
+static int not_found(struct wsd_job *job)
 {
+    if (job->argv[1][0] != '-')
+        return fail_exit(job, 127, "command not found");
+    wsd_job_status(job, "exit 127");
+    return wsd_job_fail(job, WSD_STATUS_MAX,
+                        "%s: there is no command of this name, and exec has no options: usage: exec COMMAND [ARGUMENT]...; "
+                        "see `wsctl plugin show exec`",
+                        job->argv[1]);
+}
+
+static int report_start(struct wsd_job *job, int error)
+{
+    if (error == -ENOENT && !strchr(job->argv[1], '/'))
+        return not_found(job);
+    if (error == -ENOENT)
+        return fail_exit(job, 127, error_text(error));
+    if (error == -EACCES || error == -ENOEXEC || error == -EISDIR)
+        return fail_exit(job, 126, error_text(error));
+    if (error == -ETIMEDOUT || error == -ECONNRESET)
+        return wsd_job_fail(job, WSD_STATUS_MAX, "%s: the process that starts commands %s", job->argv[1],
+                            error == -ETIMEDOUT ? "did not answer, and is replaced" : "was killed");
+    return wsd_job_fail(job, WSD_STATUS_MAX, "%s: %s", job->argv[1], error_text(error));
+}
+
+static int report(struct command *command)
+{
+    struct wsd_job *job = command->job;
+    int status = command->end.status;
+
+    if (command->orphaned)
+        return wsd_job_fail(job, WSD_STATUS_MAX, "%s: the process that watched it was killed, and it was ended", job->argv[1]);
     if (WIFSIGNALED(status)) {
         wsd_job_status(job, "signal %d", WTERMSIG(status));
         return wsd_job_fail(job, WSD_STATUS_MAX, "%s: ended by signal %d", job->argv[1], WTERMSIG(status));
@@ -313,43 +294,54 @@ static int report(struct wsd_job *job, int status)
 
 static int run_command(struct command *command)
 {
-    struct wsd_job *job = command->job;
-    int r = make_pipes(command);
+    _cleanup_(freep) char *data = malloc(PIECE);
+    int r = data ? make_pipes(command) : -ENOMEM;
 
     if (!r)
-        r = spawn(command);
+        r = start(command);
     command->input = close_fd(command->input);
     command->output[1] = close_fd(command->output[1]);
     command->error[1] = close_fd(command->error[1]);
-    if (r == -ENOENT)
-        return fail_exit(job, 127, strchr(job->argv[1], '/') ? error_text(r) : "command not found");
-    if (r == -EACCES || r == -ENOEXEC || r == -EISDIR)
-        return fail_exit(job, 126, error_text(r));
     if (r)
-        return wsd_job_fail(job, WSD_STATUS_MAX, "%s: %s", job->argv[1], error_text(r));
-    r = wait_end(command);
-    return report(job, r);
+        return report_start(command->job, r);
+    wait_end(command, data);
+    return report(command);
+}
+
+/* 0, or the status of a job that has none which it could use. */
+static int find_directory(struct command *command)
+{
+    struct wsd_job *job = command->job;
+    struct stat st;
+
+    command->directory = wsd_job_directory(job);
+    if (!command->directory)
+        return wsd_job_fail(job, WSD_STATUS_MAX, "this wsd does not run with your rights, so it runs no commands");
+    if (!*command->directory)
+        return wsd_job_fail(job, WSD_STATUS_MAX,
+                            "the directory that it was submitted in is gone (removed, or without a name that wsd could use)");
+    if (stat(command->directory, &st) < 0)
+        return wsd_job_fail(job, WSD_STATUS_MAX, "the directory that it was submitted in, %s: %s", command->directory,
+                            error_text(errno));
+    return 0;
 }
 
 static int exec(struct wsd_job *job, struct wsd_worker *self)
 {
-    struct command command = {.job = job, .self = self, .pidfd = -1, .input = -1, .output = {-1, -1}, .error = {-1, -1}};
+    struct command command = {.job = job, .self = self, .handle = -1, .input = -1, .output = {-1, -1}, .error = {-1, -1}};
     const char *path = getenv("PATH");
-    struct stat st;
     int status;
 
     if (job->argc < 2)
         return wsd_job_fail(job, 2, "no command; usage: exec COMMAND [ARGUMENT]...");
-    command.directory = wsd_job_directory(job);
-    if (!command.directory)
-        return wsd_job_fail(job, WSD_STATUS_MAX, "this wsd does not run with your rights, so it runs no commands");
-    if (stat(command.directory, &st) < 0)
-        return wsd_job_fail(job, WSD_STATUS_MAX, "%s: %s", command.directory, error_text(errno));
+    status = find_directory(&command);
+    if (status)
+        return status;
     if (asprintf(&command.path, "PATH=%s", path && *path ? path : PATH_DEFAULT) < 0)
         return wsd_job_fail(job, WSD_STATUS_MAX, "out of memory");
     status = run_command(&command);
     free(command.path);
-    close_fd(command.pidfd);
+    close_fd(command.handle);
     close_fd(command.output[0]);
     close_fd(command.error[0]);
     return status;
@@ -362,5 +354,5 @@ static const struct wsd_function functions[] = {
      .run = exec},
 };
 
-WSD_PLUGIN(.n_functions = ARRAY_SIZE(functions), .functions = functions, .init = find_cpus, .name = "exec",
-           .version = "0.1.0", .help = "runs a command in the submitter's directory");
+WSD_PLUGIN(.n_functions = ARRAY_SIZE(functions), .functions = functions, .name = "exec", .version = "0.1.0",
+           .help = "runs a command in the submitter's directory");

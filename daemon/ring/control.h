@@ -55,6 +55,8 @@ enum control_kind {
     CONTROL_UNSAFE = 71,   /* instead of READY, and then the end: it cannot confine itself; text: why */
     CONTROL_FAILED = 72,   /* instead of READY, and then the end: it cannot start; error: a positive errno; text: why, with the limit
                               that explains it */
+    CONTROL_REAPER = 73,   /* descriptor: a stream socket, whose other end has who starts and ends commands from now on: at the
+                              end of file here there, they end them all, and at the end of file here, they are gone */
 };
 
 /* What wsd asks for, and what it gets back in functions and flags. Answered in the order of asking. */

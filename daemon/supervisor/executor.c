@@ -3,7 +3,8 @@
  * executor.c: starts, watches and ends executor processes.
  * Owns the control socket and the rings that go with one life of it; its process is child.c's. [loop]
  * Keeps: `dead` is called exactly once for each executor that was started: at its fault note, or when it has
- * begun to end and takes its time, so that nobody waits while the kernel takes it down, or else after it was reaped.
+ * begun to end and takes its time, so that nobody waits while the kernel takes it down, or else after it was reaped. It is
+ * called when nothing is left of the commands that the executor had started.
  * Does not know jobs, and does not decide whether another one is started. */
 #include "supervisor/executor.h"
 
@@ -32,6 +33,26 @@ struct packet {
     struct control c;
 };
 
+static void tell_dead(void *context)
+{
+    struct executor *e = context;
+
+    e->ops->dead(e, e->code, e->status, e->context);
+}
+
+/* What it said last is taken first: there may be a reaper that wsd did not know of. */
+static void ends(struct executor *e, int code, int status)
+{
+    e->dying = true;
+    event_del(e->bell_event);
+    event_del(e->control_event);
+    executor_take_control(e);
+    e->code = code;
+    e->status = status;
+    if (remains_end(&e->remains))
+        tell_dead(e);
+}
+
 /* Whatever the kernel still has to do with it, there is nothing to wait for. Without a note it was killed. */
 static void dies(struct executor *e)
 {
@@ -39,14 +60,10 @@ static void dies(struct executor *e)
 
     if (e->dying)
         return;
-    e->dying = true;
     if (!e->leaves_core) /* which takes its time, and nobody waits for it */
         child_kill(e->child);
     (void)front_fault(&e->front, &note);
-    event_del(e->bell_event);
-    event_del(e->control_event);
-    executor_take_control(e); /* what it said last */
-    e->ops->dead(e, note.signal ? CLD_KILLED : CLD_EXITED, note.signal, e->context);
+    ends(e, note.signal ? CLD_KILLED : CLD_EXITED, note.signal);
 }
 
 static void on_bell(evutil_socket_t fd, short what, void *userdata)
@@ -65,7 +82,10 @@ static bool control_take(struct executor *e)
     struct control c;
     int fd = -1, r = control_receive(e->control_fd, &c, &fd);
 
-    close_foreign(fd); /* an executor has no descriptor that wsd would want */
+    if (r == 0 && c.kind == CONTROL_REAPER && remains_take(&e->remains, fd))
+        return true;
+    if (r != 0 || c.kind != CONTROL_REAPER)
+        close_foreign(fd); /* an executor has no other descriptor that wsd would want */
     if (r == -EAGAIN || r == -EINTR)
         return false;
     if (r < 0) { /* end of file, or nonsense: either way this life is over; pidfd will say how */
@@ -126,9 +146,10 @@ static void on_gone(const struct child_end *end, void *context)
     struct executor *e = context;
 
     e->child = NULL;
+    if (e->dying)
+        return; /* its commands are waited for */
     e->memory = end->memory;
-    executor_take_control(e); /* what it said last */
-    e->ops->dead(e, end->code, end->status, e->context);
+    ends(e, end->code, end->status);
 }
 
 static void on_going(void *context)
@@ -189,6 +210,7 @@ int executor_new(struct executor **ret_executor, const struct executor_options *
     e->ops = options->ops;
     e->context = options->context;
     list_init(&e->outbox);
+    remains_init(&e->remains, options->base, tell_dead, e);
     int r = front_init(&e->front);
     if (r >= 0 && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
         r = -errno;
@@ -227,6 +249,7 @@ struct executor *executor_free(struct executor *e)
         close_foreign(p->fd);
         free(p);
     }
+    remains_deinit(&e->remains);
     e->child = child_forget(e->child, e->dying && e->leaves_core);
     event_free_null(e->bell_event);
     event_free_null(e->control_event);

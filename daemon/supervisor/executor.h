@@ -12,6 +12,7 @@
 #include "ring/control.h"
 #include "ring/ring.h"
 #include "supervisor/child.h"
+#include "supervisor/remains.h"
 
 struct executor;
 
@@ -23,7 +24,7 @@ struct executor_ops {
     /* A packet of the executor's; the descriptor, if any, was closed. */
     void (*control)(struct executor *e, const struct control *c, void *context);
     /* The process is gone and reaped, or has left a fault note and is dying, or was killed and takes its time: nothing more will
-     * come, but its other threads may still write for a moment. status: as waitid(2) tells, si_code and si_status. */
+     * come, but its other threads may still write for a moment. Nothing is left of the commands that it had started. status: as waitid(2) tells, si_code and si_status. */
     void (*dead)(struct executor *e, int code, int status, void *context);
 };
 
@@ -51,7 +52,9 @@ struct executor {
     bool ready;
     bool killed; /* by us */
     bool finishing; /* it was told to end */
-    bool dying;  /* `dead` was called */
+    bool dying;  /* it has ended, or is about to: `dead` is called when nothing of its commands is left */
+    int code, status; /* of that */
+    struct remains remains; /* of its commands */
     bool leaves_core;
     enum cgroup_end memory; /* when it is dead */
     struct event *bell_event, *control_event, *control_write_event;

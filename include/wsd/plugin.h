@@ -15,6 +15,7 @@
 #ifndef WSD_PLUGIN_H
 #define WSD_PLUGIN_H
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -92,6 +93,20 @@ struct wsd_plugin {
     void (*worker_stop)(uint32_t worker);
 };
 
+/* A command, for wsd_job_command(). Since 1. */
+struct wsd_command {
+    const char *const *argv;        /* ends with NULL; argv[0] is looked up in the PATH of its environment, unless it has a slash */
+    const char *const *environment; /* ends with NULL; all that it gets */
+    const char *directory;          /* where it begins */
+    int fds[3];                     /* its 0, 1 and 2; they stay the caller's, and may be closed at once */
+};
+
+/* What is read from the descriptor of a command when it has ended. Since 1. */
+struct wsd_command_end {
+    int32_t status; /* as waitpid(2) tells */
+    uint32_t left;  /* 1: processes that it has started are still there; 0: nothing is left */
+};
+
 /* The services of a job: use the inline functions below. Fields are appended, never moved. Since 1. */
 struct wsd_job_ops {
     uint32_t size;
@@ -108,6 +123,7 @@ struct wsd_job_ops {
     void (*verror)(struct wsd_job *job, const char *format, va_list args);
     void (*vstatus)(struct wsd_job *job, const char *format, va_list args);
     int (*vprint)(struct wsd_job *job, const char *format, va_list args);
+    int (*command)(struct wsd_job *job, const struct wsd_command *command);
 };
 
 /* What a function is given. Read only for the plugin; valid until its function returns. Fields are appended, never
@@ -185,10 +201,25 @@ static inline int wsd_job_open(struct wsd_job *job, const char *path)
 }
 
 /* The submitter's working directory, or NULL where this process does not run with the submitter's own rights: then
- * nothing may be done in it but wsd_job_open(). Owned by the host. Since 1. */
+ * nothing may be done in it but wsd_job_open(). "" where it has those, and the submitter had no directory with a name: it was
+ * removed, or cannot be reached. Owned by the host. Since 1. */
 static inline const char *wsd_job_directory(struct wsd_job *job)
 {
     return job->ops->directory(job);
+}
+
+/* Starts a command as a process of the submitter's, outside of this one: where this process, wsd or the job ends, by
+ * whatever end, the command is ended with everything that it has started, and the job runs again, or its next one, only after
+ * that. Returns a descriptor that the caller closes, or a negative errno: those of execve(2); -EPERM where this process does not
+ * run with the submitter's rights; -ENOSYS where the host is older.
+ * From the descriptor one struct wsd_command_end is read when the command has ended, and the end of the file when
+ * nothing of it is left. An int32_t that is written to it (send(2) with MSG_NOSIGNAL) is a signal for the command's process
+ * group. Where it is closed, or shut down for writing, everything that is left gets SIGKILL. Since 1. */
+static inline int wsd_job_command(struct wsd_job *job, const struct wsd_command *command)
+{
+    if (job->ops->size < offsetof(struct wsd_job_ops, command) + sizeof(job->ops->command))
+        return -ENOSYS;
+    return job->ops->command(job, command);
 }
 
 /* True once the job was cancelled, its time is up, or its submitter has gone. It ends as cancelled or timed out then,
