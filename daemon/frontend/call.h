@@ -34,7 +34,7 @@ struct call {
     struct list answers;               /* TRACE: what executors said, and has not been sent */
     uint32_t action;                   /* TRACE: enum trace_action; SCHEDULE: enum schedule_action */
     bool answered;                     /* TRACE: no more will come */
-    bool quiet;                        /* SUBMIT, ARRAY: wants no ACCEPTED */
+    bool quiet;                        /* wants no ACCEPTED */
     bool accepted;                     /* SUBMIT, AWAIT: its job exists */
     bool left, over;                   /* SUBMIT: wants no more after ACCEPTED; and has had it */
     struct call_lane *lane;            /* LANE, BIND */

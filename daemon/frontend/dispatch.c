@@ -811,7 +811,8 @@ static void do_await(struct peer *p, uint32_t tag, const struct msg_id *m)
         return;
     c->watch.ops = &watch_ops;
     c->watch.wants_progress = m->flags & SUBMIT_PROGRESS;
-    c->accepted = true; /* where it is found */
+    c->accepted = jobs_accepted(p->frontend->options.jobs, m->id, access_sees(p));
+    c->quiet = true; /* where it is accepted only then */
     int r = jobs_watch(p->frontend->options.jobs, m->id, access_sees(p), &c->watch);
     if (r == -EAGAIN && on_parted(&c->watch, m->id))
         return; /* the next one looks whose it is */

@@ -44,6 +44,7 @@ static void on_ready(struct executor *e, void *context)
         recycle_ready(d);
         return;
     }
+    plugin_rearm(d);
     domain_pump(d);
     domain_rest(d);
 }

@@ -341,6 +341,8 @@ struct plugin_function *job_resolve(struct job *job, const char *function)
     uint64_t retry_usec;
 
     list_remove(&job->link);
+    if (job->more)
+        time_begun(job); /* it waits no more for its plugin */
     if (p->state == PLUGIN_FAILED) {
         job_refuse(job, p->error == EACCES ? CODE_DENIED : p->error == EAGAIN ? CODE_BUSY : CODE_NOT_FOUND,
                    p->error_text ? p->error_text : "cannot be loaded");
@@ -408,6 +410,8 @@ enum job_state job_told_state(const struct job *job)
 
     if (p && p->ending)
         return JOB_RUNNING;
+    if (job->state == JOB_NEW) /* its plugin is not there yet */
+        return JOB_QUEUED;
     if (job->state == JOB_RUNNING && !front_running(&job->domain->executor->front, job->slot, &started))
         return JOB_QUEUED;
     return (enum job_state)job->state;

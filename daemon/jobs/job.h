@@ -479,8 +479,9 @@ void job_ended(struct job *job, const struct job_info *info); /* final: tells it
 void job_keep_end(struct job *job, const struct job_info *info); /* what was told, in job->more */
 void job_timer(struct job *job, uint64_t usec);
 int job_limit_run(struct job *job); /* as the configuration says; 0 or -ENOMEM */
-struct job *job_find(struct jobs *jobs, const uint8_t id[16], uint32_t uid); /* whose this user may see; NULL */
-bool job_shown_to(const struct job *job, uint32_t uid); /* it has been accepted, and this user may see it */
+struct job *job_find(struct jobs *jobs, const uint8_t id[16], uint32_t uid); /* accepted, and this user may see it; NULL */
+bool job_shown_to(const struct job *job, uint32_t uid); /* accepted, or waiting for its plugin, and this user may see it */
+struct job *job_find_shown(struct jobs *jobs, const uint8_t id[16], uint32_t uid); /* of these; NULL */
 enum job_state job_told_state(const struct job *job); /* handed over but not begun is queued to the world */
 int job_name(struct jobs *jobs, struct job *job); /* puts it under its id; 0 or -ENOMEM */
 void job_unmake(struct job *job); /* in no list, nothing hangs on it any more: its memory, and its name */
@@ -518,6 +519,7 @@ struct job_time *time_make(struct job *job); /* or the one that it has; NULL: no
 int time_wanted(struct job *job, const struct job_request *r); /* what its submitter says; 0 or -ENOMEM */
 void time_free(struct job *job);
 int time_limit_wait(struct job *job); /* as the configuration says; 0 or -ENOMEM */
+int time_waits(struct job *job); /* NEW, for its plugin: not longer than it may; 0 or -ENOMEM */
 void time_accepted(struct job *job); /* its delay begins, where that has not */
 void time_hold(struct job *job, uint64_t due_usec, bool at); /* HELD again after a restart, and then until then (CLOCK_REALTIME) */
 /* It is not to go on yet: DELAYED, and comes back to job_enqueue(). */

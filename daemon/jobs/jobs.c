@@ -72,9 +72,15 @@ static bool is_known(const struct job *job)
     return job->state != JOB_NEW && !durable_unacknowledged(job);
 }
 
+/* NEW, and its plugin is not there yet: it can be seen and cancelled, as whoever waits for an executor would like to know. */
+static bool is_waiting(const struct job *job)
+{
+    return job->state == JOB_NEW && job->function == JOB_NO_FUNCTION;
+}
+
 bool job_shown_to(const struct job *job, uint32_t uid)
 {
-    return is_known(job) && (uid == 0 || uid == job->user->uid);
+    return (is_known(job) || is_waiting(job)) && (uid == 0 || uid == job->user->uid);
 }
 
 int job_name(struct jobs *jobs, struct job *job)
@@ -82,7 +88,7 @@ int job_name(struct jobs *jobs, struct job *job)
     return hash_insert(job->bundled ? &jobs->bundles : &jobs->by_id, &job->by_id, id_key(job->id));
 }
 
-struct job *job_find(struct jobs *jobs, const uint8_t id[16], uint32_t uid)
+struct job *job_find_shown(struct jobs *jobs, const uint8_t id[16], uint32_t uid)
 {
     uint64_t key = id_key(id);
 
@@ -92,7 +98,14 @@ struct job *job_find(struct jobs *jobs, const uint8_t id[16], uint32_t uid)
         if (memcmp(job->id, id, 16) == 0)
             return job_shown_to(job, uid) ? job : NULL;
     }
-    return jobs->bundles.n && bundles_find(jobs, id) ? job_find(jobs, id, uid) : NULL;
+    return jobs->bundles.n && bundles_find(jobs, id) ? job_find_shown(jobs, id, uid) : NULL;
+}
+
+struct job *job_find(struct jobs *jobs, const uint8_t id[16], uint32_t uid)
+{
+    struct job *job = job_find_shown(jobs, id, uid);
+
+    return job && is_known(job) ? job : NULL;
 }
 
 static void on_progress(evutil_socket_t fd, short what, void *userdata)
@@ -158,6 +171,7 @@ static int start_helper(struct jobs *jobs)
     const struct helper_options options = {.base = jobs->options.base,
                                            .file = jobs->options.spawner,
                                            .first_id = jobs->options.first_user_id,
+                                           .answer_usec = &jobs->options.limits.hang_usec,
                                            .program = &jobs->program};
     bool wanted = jobs->options.user_ids == JOBS_USER_IDS_YES;
 
@@ -367,11 +381,11 @@ struct jobs *jobs_free(struct jobs *jobs)
     due_deinit(&jobs->wall);
     event_free(jobs->progress_timer);
     remains_wait();
-    child_forget_remains();
     spares_deinit(&jobs->spare_requests);
     for (size_t i = 0; i < JOBS_SPARES; i++)
         spares_deinit(&jobs->spares[i]);
     helper_free(jobs->helper);
+    child_forget_remains();
     orphans_free(jobs->orphans);
     cgroups_unref(jobs->cgroups);
     free(jobs);
@@ -734,9 +748,14 @@ int jobs_input(struct watch *owner, const void *data, size_t size, bool last)
     return 0;
 }
 
+bool jobs_accepted(struct jobs *jobs, const uint8_t id[16], uint32_t uid)
+{
+    return job_find(jobs, id, uid);
+}
+
 int jobs_watch(struct jobs *jobs, const uint8_t id[16], uint32_t uid, struct watch *w)
 {
-    struct job *job = job_find(jobs, id, uid);
+    struct job *job = job_find_shown(jobs, id, uid);
 
     if (!job)
         return jobs->has_parted ? -EAGAIN : -ENOENT;
@@ -794,7 +813,7 @@ void jobs_output_ready(struct watch *w)
 int jobs_info(struct jobs *jobs, const uint8_t id[16], uint32_t uid,
               void (*each)(const struct job_info *info, void *userdata), void *userdata)
 {
-    struct job *job = job_find(jobs, id, uid);
+    struct job *job = job_find_shown(jobs, id, uid);
     struct job_info info;
 
     if (!job)
@@ -820,7 +839,7 @@ static int cancel(struct job *job, uint32_t by)
 
 int jobs_cancel(struct jobs *jobs, const uint8_t id[16], uint32_t uid, uint32_t by)
 {
-    struct job *job = job_find(jobs, id, uid);
+    struct job *job = job_find_shown(jobs, id, uid);
 
     return job ? cancel(job, by) : -ENOENT;
 }

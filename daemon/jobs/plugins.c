@@ -128,12 +128,12 @@ struct plugin *plugin_loading(struct domain *d)
     return first;
 }
 
-/* The time limit is for one load: those behind it do not spend theirs yet. */
+/* The time limit is for one load: those behind it do not spend theirs yet, nor those before there is an executor. */
 static void load_timer_set(struct domain *d)
 {
     struct plugin *p = plugin_loading(d);
 
-    if (p && !evtimer_pending(p->timer, NULL))
+    if (p && d->executor && d->executor->ready && !evtimer_pending(p->timer, NULL))
         jobs_timer(d->jobs, p->timer, d->jobs->options.limits.load_usec);
 }
 
@@ -150,6 +150,10 @@ struct plugin_function *plugin_wait(struct job *job, const char *function)
         return job_resolve(job, function);
     job->function_name = strdup(function);
     if (!job->function_name) {
+        job_refuse(job, CODE_BUSY, "out of memory");
+        return NULL;
+    }
+    if (time_waits(job) < 0) {
         job_refuse(job, CODE_BUSY, "out of memory");
         return NULL;
     }

@@ -243,6 +243,8 @@ static void describe(char text[static JOB_TEXT], struct domain *d, const struct 
         words_of_end(text, d);
     else if (*d->why)
         snprintf(text, JOB_TEXT, "%s", d->why);
+    else if (d->executor->orphan)
+        snprintf(text, JOB_TEXT, "wsd-spawn had ended, which had started it");
     else if (d->executor->killed)
         snprintf(text, JOB_TEXT, "wsd replaced it");
     else if (code == CLD_EXITED)
@@ -269,10 +271,10 @@ void recover(struct domain *d, int code, int status)
         d->jobs->counters.executors_died++;
     }
     /* one that has not got ready has loaded nothing yet */
-    blame = !orderly && e->ready && !(death.noted && death.note.slot != RING_NONE) && !d->distrusted && !d->unsafe;
+    blame = !orderly && e->ready && !(death.noted && death.note.slot != RING_NONE) && !d->distrusted && !d->unsafe && !e->orphan;
     finished_answers(d);
     split_bundles(d);
-    if (!orderly && e->ready && !death.noted && !d->distrusted && !d->unsafe && !e->killed)
+    if (!orderly && e->ready && !death.noted && !d->distrusted && !d->unsafe && !e->killed && !e->orphan)
         suspect(d, &death);
     /* from the last handed to the first, each to the head of its queue: so the order stays */
     while (!list_empty(&d->handed)) {

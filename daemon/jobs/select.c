@@ -290,7 +290,7 @@ int jobs_select_next(struct selection *s, uint32_t *looks, uint8_t ret_id[16])
 
 static struct job *still(const struct selection *s, const uint8_t id[16])
 {
-    struct job *job = job_find(s->jobs, id, s->reach);
+    struct job *job = job_find_shown(s->jobs, id, s->reach);
 
     return job && matches(s, job) ? job : NULL;
 }

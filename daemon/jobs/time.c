@@ -13,11 +13,47 @@
 #include "jobs/job.h"
 #include "jobs/promise.h"
 
+#define START_USEC 1000000u /* that an executor may take to start, whatever the --timeout */
+
+static void wait_words(const struct job_time *t, char text[static JOB_TEXT])
+{
+    snprintf(text, JOB_TEXT, "it waited in the queue for longer than %s = %llu%s%s", t->by_configuration ? "max-wait" : "--max-wait",
+             (unsigned long long)(t->wait_usec % 1000000 ? t->wait_usec / 1000 : t->wait_usec / 1000000),
+             t->wait_usec % 1000000 ? "ms" : "s", t->by_configuration ? " of [limits] in wsd.conf" : "");
+}
+
+static uint64_t start_limit(const struct job *job)
+{
+    uint64_t usec = job->more ? job->more->timeout_usec : 0;
+
+    return usec ? MAX(usec, (uint64_t)START_USEC) : 0;
+}
+
+/* NEW: what it has waited for its plugin counts for --max-wait. Its --timeout is for its run, but bounds the start of its executor, too. */
+static void waited(struct job *job)
+{
+    struct job_time *t = job_time(job);
+    const struct executor *e = job->domain->executor;
+    uint64_t usec = clock_monotonic_usec() - job->accepted_usec, limit = start_limit(job);
+    char text[JOB_TEXT];
+
+    if (t->wait_usec && usec >= t->wait_usec) {
+        wait_words(t, text);
+        job_refuse(job, CODE_TIMED_OUT, text);
+    } else if (limit && usec >= limit && !(e && e->ready)) {
+        job_refuse(job, CODE_TIMED_OUT, "its time was up, and its executor had not started");
+    } else if (t->wait_usec) {
+        due_set(&t->due, &job->domain->jobs->boot, clock_boottime_usec() + t->wait_usec - usec);
+    }
+}
+
 static void on_due(struct due *due)
 {
     struct job *job = container_of(due, struct job_time, due)->job;
 
-    if (job->state == JOB_DELAYED)
+    if (job->state == JOB_NEW)
+        waited(job);
+    else if (job->state == JOB_DELAYED)
         job_enqueue(job);
     else if (job->attempts == (job->state == JOB_RUNNING)) /* it has not run; handed over, it may not have begun */
         job_stop(job, STOP_WAITED);
@@ -142,6 +178,19 @@ void time_resume(struct job *job, uint64_t due_usec, bool at)
     time_pause(job, span_until(due_usec, MAX(MAX(RETRY_MAX_USEC, p->retry_usec), t->delay_usec)));
 }
 
+int time_waits(struct job *job)
+{
+    uint64_t now = clock_monotonic_usec(), limit = start_limit(job), first;
+
+    if (time_limit_wait(job) < 0 || (limit && !time_make(job)))
+        return -ENOMEM;
+    struct job_time *t = job_time(job);
+    first = t && t->wait_usec && (!limit || t->wait_usec < limit) ? t->wait_usec : limit;
+    if (first)
+        due_set(&t->due, &job->domain->jobs->boot, clock_boottime_usec() + first - MIN(now - job->accepted_usec, first));
+    return 0;
+}
+
 void time_queued(struct job *job, uint64_t waited_usec)
 {
     struct job_time *t = job_time(job);
@@ -163,9 +212,7 @@ void time_out(struct job *job)
     char text[JOB_TEXT];
 
     t->waited = true;
-    snprintf(text, sizeof(text), "it waited in the queue for longer than %s = %llu%s%s", t->by_configuration ? "max-wait" : "--max-wait",
-             (unsigned long long)(t->wait_usec % 1000000 ? t->wait_usec / 1000 : t->wait_usec / 1000000),
-             t->wait_usec % 1000000 ? "ms" : "s", t->by_configuration ? " of [limits] in wsd.conf" : "");
+    wait_words(t, text);
     job_finish(job, JOB_TIMED_OUT, CODE_TIMED_OUT, text, NULL);
 }
 

@@ -13,6 +13,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +22,7 @@
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -144,6 +146,59 @@ _Noreturn static void child_runs(const struct spawn_request *q, const int *fds)
     _exit(EXIT_CHILD);
 }
 
+/* --- the watchdog of its unit --------------------------------------------------------------------------------------- */
+
+static int watchdog_fd = -1, watchdog_msec = -1; /* how long poll(2) may wait; -1: there is no watchdog */
+
+/* NOTIFY_SOCKET and WATCHDOG_USEC, as sd_notify(3) has them; executors do not get them. */
+static void watchdog_start(void)
+{
+    const char *path = getenv("NOTIFY_SOCKET"), *text = getenv("WATCHDOG_USEC");
+    struct sockaddr_un a = {.sun_family = AF_UNIX};
+    size_t n = path ? strlen(path) : 0;
+    unsigned long long usec = text ? strtoull(text, NULL, 10) : 0;
+
+    if (n > 1 && n < sizeof(a.sun_path) && usec > 0) {
+        memcpy(a.sun_path, path, n);
+        if (*path == '@')
+            a.sun_path[0] = 0;
+        int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+        watchdog_fd = fcntl(fd, F_DUPFD_CLOEXEC, FD_HIGH); /* SPAWN_FD_CGROUPS may be free: that says that there is none */
+        close(fd);
+        socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n);
+        if (watchdog_fd >= 0 && connect(watchdog_fd, (const struct sockaddr *)&a, size) == 0)
+            watchdog_msec = (int)(usec / 2000 < 1 ? 1 : usec / 2000 < 3600000 ? usec / 2000 : 3600000);
+    }
+    unsetenv("NOTIFY_SOCKET");
+    unsetenv("WATCHDOG_USEC");
+    unsetenv("WATCHDOG_PID");
+}
+
+/* All other descriptors are closed. */
+static int watchdog_keep(void)
+{
+    int kept = SPAWN_FD_EXECUTOR;
+
+    if (watchdog_msec >= 0) {
+        kept = SPAWN_FD_CGROUPS; /* which has been handed over */
+        if (watchdog_fd != kept && dup3(watchdog_fd, kept, O_CLOEXEC) < 0)
+            return -1;
+        watchdog_fd = kept;
+    }
+    return close_range((unsigned)kept + 1, ~0u, 0);
+}
+
+/* poll(2), whose waits end with a word to the watchdog. */
+static int wait_for(struct pollfd *p, nfds_t n)
+{
+    static const char alive[] = "WATCHDOG=1";
+
+    if (watchdog_msec >= 0 && send(watchdog_fd, alive, sizeof(alive) - 1, MSG_NOSIGNAL) < 0 && errno == ECONNREFUSED)
+        watchdog_msec = -1; /* the service manager has gone */
+    return poll(p, n, watchdog_msec);
+}
+
 /* --- answers ------------------------------------------------------------------------------------------------------ */
 
 /* What is here dies with this process. */
@@ -223,6 +278,10 @@ static void handle(const struct spawn_request *q, size_t size, const int *fds, u
         if (!told)
             fputs("wsd-spawn: packets that say nothing are not heeded\n", stderr);
         told = true;
+        return;
+    }
+    if (q->kind == SPAWN_PING) {
+        answer(&(struct spawn_reply){.kind = SPAWN_PONG, .serial = q->serial}, -1);
         return;
     }
     if (q->kind == SPAWN_KILL) {
@@ -339,6 +398,14 @@ static bool peer_of(int fd, struct ucred *ret)
     return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, ret, &size) == 0;
 }
 
+/* A wsd that has connected and did not wait. */
+static bool has_gone(int fd)
+{
+    struct pollfd p = {.fd = fd, .events = POLLRDHUP};
+
+    return poll(&p, 1, 0) > 0 && p.revents & (POLLRDHUP | POLLHUP | POLLERR);
+}
+
 /* The first one who has our own uid, in the place of the socket that listens; who comes later is the next helper's. */
 static bool accept_wsd(void)
 {
@@ -346,11 +413,17 @@ static bool accept_wsd(void)
     struct ucred peer;
 
     for (;;) {
-        if (poll(&p, 1, -1) < 0 && errno != EINTR)
+        if (wait_for(&p, 1) < 0 && errno != EINTR)
             return false;
+        if (!p.revents)
+            continue;
         int fd = accept4(SPAWN_FD_SOCKET, NULL, NULL, SOCK_CLOEXEC);
         if (fd < 0 && errno != EINTR && errno != EAGAIN && errno != ECONNABORTED)
             return false;
+        if (fd >= 0 && has_gone(fd)) {
+            close(fd);
+            continue;
+        }
         if (fd >= 0 && peer_of(fd, &peer) && peer.uid == getuid()) {
             bool taken = dup2(fd, SPAWN_FD_SOCKET) >= 0;
 
@@ -384,6 +457,7 @@ static int prepare(void)
     bool accepted;
 
     self = getpid();
+    watchdog_start();
     if (prctl(PR_SET_NAME, "wsd-spawn") < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || drop_rights() < 0 || !find_wsd(&accepted))
         return -1;
     if (accepted)
@@ -392,7 +466,7 @@ static int prepare(void)
         if (!accepted || ignored[i] != SIGTERM) /* a service manager ends its unit so */
             sigaction(ignored[i], &ignore, NULL);
     if (fcntl(SPAWN_FD_SOCKET, F_SETFD, FD_CLOEXEC) < 0 || fcntl(SPAWN_FD_EXECUTOR, F_SETFD, FD_CLOEXEC) < 0 ||
-        close_range(SPAWN_FD_EXECUTOR + 1, ~0u, 0) < 0)
+        watchdog_keep() < 0)
         return -1;
     sigemptyset(&chld);
     sigaddset(&chld, SIGCHLD);
@@ -421,8 +495,11 @@ int main(int argc, char **argv)
     for (;;) {
         struct pollfd p[] = {{.fd = SPAWN_FD_SOCKET, .events = POLLIN}, {.fd = signals, .events = POLLIN}};
 
-        if (poll(p, 2, -1) < 0 && errno != EINTR)
-            _exit(EXIT_FAILED);
+        if (wait_for(p, 2) < 0) {
+            if (errno != EINTR)
+                _exit(EXIT_FAILED);
+            continue;
+        }
         if (p[1].revents)
             reap(signals);
         if (p[0].revents)

@@ -30,19 +30,20 @@ static int check_ids(const struct spawn_request *q, uint32_t first_id)
     return 0;
 }
 
-static bool is_kill(const struct spawn_request *q)
+/* A kind and a serial, as KILL and PING are. */
+static bool is_short(const struct spawn_request *q)
 {
-    const struct spawn_request only = {.kind = SPAWN_KILL, .serial = q->serial};
+    const struct spawn_request only = {.kind = q->kind, .serial = q->serial};
 
     return memcmp(q, &only, sizeof(only)) == 0;
 }
 
 int spawn_check(const struct spawn_request *q, size_t size, uint32_t n_fds, uint32_t first_id)
 {
-    if (size != sizeof(*q) || q->serial == 0 || (q->kind != SPAWN_START && q->kind != SPAWN_KILL))
+    if (size != sizeof(*q) || q->serial == 0 || q->kind < SPAWN_START || q->kind > SPAWN_PING)
         return EBADMSG;
-    if (q->kind == SPAWN_KILL)
-        return is_kill(q) && n_fds == 0 ? 0 : EBADMSG;
+    if (q->kind != SPAWN_START)
+        return is_short(q) && n_fds == 0 ? 0 : EBADMSG;
     if (q->flags & ~(uint32_t)SPAWN_CGROUP || n_fds != SPAWN_FDS + (q->flags & SPAWN_CGROUP ? 1u : 0u))
         return EINVAL;
     if (q->workers < 1 || q->workers > SPAWN_WORKERS_MAX || q->n_groups > SPAWN_GROUPS_MAX)

@@ -31,10 +31,12 @@ enum spawn_kind {
     /* wsd -> helper */
     SPAWN_START = 1, /* -> STARTED, and EXITED where that has no error */
     SPAWN_KILL = 2,  /* serial: SIGKILL; one that is not there any more is fine */
+    SPAWN_PING = 3,  /* serial, any number but 0 -> PONG, behind the answers to what came before */
     /* helper -> wsd */
     SPAWN_READY = 64,   /* the first one where wsd has connected; with the cgroup, if there is one, as descriptor */
     SPAWN_STARTED = 65, /* error: 0, pid and a pidfd as descriptor; or a positive errno */
     SPAWN_EXITED = 66,  /* code, status: as waitid(2) tells; the pid is nobody's any more */
+    SPAWN_PONG = 67,    /* serial of the PING */
 };
 
 enum spawn_flag {
@@ -43,7 +45,7 @@ enum spawn_flag {
 
 struct spawn_request {
     uint32_t kind;
-    uint32_t flags;  /* of enum spawn_flag; KILL: 0, as all that follows serial */
+    uint32_t flags;  /* of enum spawn_flag; KILL, PING: 0, as all that follows serial */
     uint64_t serial; /* not 0; not that of a child that is there */
     uint64_t memory; /* bytes; 0: without limit */
     uint32_t workers;

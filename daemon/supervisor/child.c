@@ -49,18 +49,23 @@ static struct list remains = {&remains, &remains};       /* wsd's own that nobod
 /* --- what it is started with ---------------------------------------------------------------------------------------- */
 
 /* The executor inherits nothing of wsd's environment but what the machine's owner may have set for its runtime. */
-static bool environment_passes(const char *entry)
+static bool environment_passes(const char *entry, bool manager)
 {
+    static const char *const managers[] = {"NOTIFY_SOCKET=", "WATCHDOG_USEC="};
     static const char *const names[] = {"PATH=", "ASAN_OPTIONS=", "UBSAN_OPTIONS=", "TSAN_OPTIONS=", "LSAN_OPTIONS=",
                                         "LD_LIBRARY_PATH=", "MALLOC_"};
 
     for (size_t i = 0; i < ARRAY_SIZE(names); i++)
         if (strncmp(entry, names[i], strlen(names[i])) == 0)
             return true;
+    for (size_t i = 0; i < ARRAY_SIZE(managers) && manager; i++)
+        if (strncmp(entry, managers[i], strlen(managers[i])) == 0)
+            return true;
     return false;
 }
 
-static char **environment_new(void)
+/* manager: with what the service manager says to a process of its own. */
+static char **environment_new(bool manager)
 {
     size_t n = 0;
 
@@ -70,7 +75,7 @@ static char **environment_new(void)
     if (!ret)
         return NULL;
     for (size_t i = 0, at = 0; i < n; i++)
-        if (environment_passes(environ[i]))
+        if (environment_passes(environ[i], manager))
             ret[at++] = environ[i];
     return ret;
 }
@@ -93,7 +98,7 @@ void child_arguments(const struct child_program *program, struct child_arguments
 
 int child_spawn(const int *fds, size_t n, int binary_fd, char *const *argv, pid_t *ret_pid)
 {
-    _cleanup_(freep) char **environment = environment_new();
+    _cleanup_(freep) char **environment = environment_new(false);
     char binary[32];
     int high[SPAWN_FDS + 1] = {-1, -1, -1, -1, -1};
     posix_spawn_file_actions_t actions;
@@ -131,7 +136,7 @@ int child_spawn(const int *fds, size_t n, int binary_fd, char *const *argv, pid_
 
 int child_become(const int *fds, size_t n, const char *file, char *const *argv)
 {
-    _cleanup_(freep) char **environment = environment_new();
+    _cleanup_(freep) char **environment = environment_new(true);
     int high[SPAWN_FDS];
 
     if (!environment)
@@ -250,11 +255,11 @@ struct child *child_free(struct child *c)
 
 void child_gone(struct child *c, int code, int status)
 {
-    const struct child_end end = {.code = code, .status = status, .memory = cgroup_end(c->cgroup)};
+    const struct child_end end = {.code = code, .status = status, .orphan = c->orphan, .memory = cgroup_end(c->cgroup)};
     void (*gone)(const struct child_end *, void *) = c->gone;
     void *context = c->context;
 
-    if (!gone)
+    if (!gone && c->number)
         log_debug("executor %u: its process is gone", c->number);
     child_free(c);
     if (gone)
@@ -404,6 +409,11 @@ pid_t child_pid(const struct child *c)
     return c->pid;
 }
 
+bool child_orphan(const struct child *c)
+{
+    return c->orphan;
+}
+
 enum cgroup_end child_memory(const struct child *c)
 {
     return cgroup_end(c->cgroup);
@@ -425,8 +435,31 @@ struct child *child_forget(struct child *c, bool writes_core)
     return NULL;
 }
 
+void child_bury(struct event_base *base, pid_t pid)
+{
+    struct child *c = calloc(1, sizeof(*c));
+
+    kill(pid, SIGKILL);
+    if (c) {
+        list_init(&c->link);
+        c->threads[0].fd = c->threads[1].fd = -1;
+        for (size_t i = 0; i < ARRAY_SIZE(c->fds); i++)
+            c->fds[i] = -1;
+        c->pid = pid;
+        c->pidfd = pidfd_open(pid, 0);
+        if (c->pidfd >= 0 && child_watch(c, base) == 0) {
+            list_push_back(&remains, &c->link);
+            return;
+        }
+        child_free(c);
+    }
+    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+        ;
+}
+
 void child_forget_remains(void)
 {
     while (!list_empty(&remains))
         child_free(container_of(remains.next, struct child, link));
+    identity_forget_all();
 }

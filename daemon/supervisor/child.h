@@ -22,6 +22,7 @@ struct identity_question;
 
 struct child_end {
     int code, status; /* as waitid(2) tells */
+    bool orphan;      /* wsd-spawn had gone before it */
     enum cgroup_end memory;
 };
 
@@ -63,11 +64,15 @@ void child_kill(struct child *c);
 void child_ready(struct child *c);
 /* 0: not known yet. */
 pid_t child_pid(const struct child *c);
+/* wsd-spawn has gone, which had started it. */
+bool child_orphan(const struct child *c);
 /* Whether the kernel has ended it for its memory, so far. */
 enum cgroup_end child_memory(const struct child *c);
 /* No call any more. It is killed, unless it writes a core, for which it has its time; and reaped when it is gone, which takes long
  * where it has much memory, without anybody waiting for it. NULL is fine; returns NULL. */
 struct child *child_forget(struct child *c, bool writes_core);
+/* SIGKILL for a process of wsd's own, which is reaped when it is gone. */
+void child_bury(struct event_base *base, pid_t pid);
 /* Processes that have not been reaped are nobody's any more. [at the end] */
 void child_forget_remains(void);
 

@@ -149,6 +149,7 @@ static void on_gone(const struct child_end *end, void *context)
     if (e->dying)
         return; /* its commands are waited for */
     e->memory = end->memory;
+    e->orphan = end->orphan;
     ends(e, end->code, end->status);
 }
 
@@ -159,6 +160,7 @@ static void on_going(void *context)
     if (e->finishing || e->leaves_core) /* then how it ends tells more than that it does */
         return;
     e->memory = child_memory(e->child);
+    e->orphan = child_orphan(e->child);
     dies(e);
 }
 

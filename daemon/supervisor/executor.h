@@ -51,6 +51,7 @@ struct executor {
     uint32_t number;
     bool ready;
     bool killed; /* by us */
+    bool orphan; /* when it is dead: wsd-spawn had gone, which had started it */
     bool finishing; /* it was told to end */
     bool dying;  /* it has ended, or is about to: `dead` is called when nothing of its commands is left */
     int code, status; /* of that */

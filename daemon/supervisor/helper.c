@@ -4,6 +4,7 @@
  * Owns the process of the helper, where wsd starts it, the socket, and the list of children that it was asked for. [loop]
  * Keeps: each child that was started is told of as gone once: by the helper's word; or, where the helper is gone, when the
  * pidfd says so: it died with it. A child that was not asked for yet is asked of the next helper.
+ * A helper that answers nothing is replaced: what wsd started is killed, and a unit's is left to its watchdog.
  * Does not wait for the helper: what it does not take now is sent when it can be. */
 #include "supervisor/helper.h"
 
@@ -28,6 +29,7 @@
 #include "supervisor/identity.h"
 
 #define REPLIES      64 /* taken a wake-up */
+#define LOOKS        4u /* in the time that it has to answer: a machine that stood still has had one of them */
 #define EXIT_NO_EXEC 127
 
 struct helper {
@@ -39,6 +41,9 @@ struct helper {
     bool ready;              /* it may be asked */
     struct cgroups *cgroups; /* of a unit; NULL: none */
     struct event *readable, *writable;
+    struct event *deadline; /* pending: it is to answer a PING, or to say that it is ready */
+    uint32_t n_silent;      /* looks without an answer */
+    bool wants_ping, asked_since; /* asked_since: it was asked something behind the PING */
     struct list children;
     uint64_t last_serial;
 };
@@ -132,6 +137,7 @@ static int reach(struct helper *h)
 
 static void on_readable(evutil_socket_t fd, short what, void *userdata);
 static void on_writable(evutil_socket_t fd, short what, void *userdata);
+static void on_deadline(evutil_socket_t fd, short what, void *userdata);
 
 static void down(struct helper *h)
 {
@@ -139,16 +145,38 @@ static void down(struct helper *h)
         event_free(h->readable);
     if (h->writable)
         event_free(h->writable);
-    h->readable = h->writable = NULL;
+    if (h->deadline)
+        event_free(h->deadline);
+    h->readable = h->writable = h->deadline = NULL;
+    h->wants_ping = h->asked_since = false;
+    h->n_silent = 0;
     h->fd = close_fd(h->fd);
     h->ready = false;
     h->cgroups = cgroups_unref(h->cgroups);
-    if (h->pid > 0) { /* small, and ends at once */
-        kill(h->pid, SIGKILL);
-        while (waitpid(h->pid, NULL, 0) < 0 && errno == EINTR)
-            ;
-    }
+    if (h->pid > 0)
+        child_bury(h->options.base, h->pid);
     h->pid = 0;
+}
+
+static int wait_for_answer(struct helper *h)
+{
+    uint64_t usec = MAX(*h->options.answer_usec / 2 / LOOKS, (uint64_t)1000);
+    struct timeval t = {.tv_sec = (time_t)(usec / 1000000), .tv_usec = (suseconds_t)(usec % 1000000)};
+
+    return event_add(h->deadline, &t);
+}
+
+/* Something is to come of it: a PING behind that, whose answer shows that it was taken. */
+static void expect_answer(struct helper *h)
+{
+    if (h->fd < 0 || !h->ready)
+        return;
+    h->asked_since = true;
+    if (evtimer_pending(h->deadline, NULL))
+        return;
+    h->asked_since = false;
+    h->n_silent = 0;
+    h->wants_ping = wait_for_answer(h) == 0; /* no memory: with the next request */
 }
 
 static int up(struct helper *h)
@@ -159,7 +187,8 @@ static int up(struct helper *h)
     if (r == 0) {
         h->readable = event_new(h->options.base, h->fd, EV_READ | EV_PERSIST, on_readable, h);
         h->writable = event_new(h->options.base, h->fd, EV_WRITE | EV_PERSIST, on_writable, h);
-        if (!h->readable || !h->writable || event_add(h->readable, NULL) < 0)
+        h->deadline = evtimer_new(h->options.base, on_deadline, h);
+        if (!h->readable || !h->writable || !h->deadline || event_add(h->readable, NULL) < 0 || (!h->ready && wait_for_answer(h) < 0))
             r = -ENOMEM;
     }
     if (r < 0)
@@ -186,12 +215,18 @@ static void tell(struct child *c, int code, int status)
     event_active(c->told, EV_READ, 0);
 }
 
+static void flush(struct helper *h);
+
 void helper_child_ended(struct child *c)
 {
     c->exited = true;
-    if (c->orphan)
-        tell(c, CLD_KILLED, SIGKILL);
     event_del(c->event); /* the helper tells how it ended, once it has reaped it */
+    if (c->orphan) {
+        tell(c, CLD_KILLED, SIGKILL);
+        return;
+    }
+    expect_answer(c->helper);
+    flush(c->helper);
 }
 
 /* --- asking ------------------------------------------------------------------------------------------------------- */
@@ -268,6 +303,7 @@ static int send_start(struct helper *h, struct child *c)
         tell(c, CLD_EXITED, EXIT_NO_EXEC);
     } else {
         c->started = true;
+        expect_answer(h);
     }
     return 0;
 }
@@ -280,6 +316,18 @@ static int send_kill(struct helper *h, struct child *c)
     if (r < 0)
         return -EAGAIN;
     c->wants_kill = false;
+    expect_answer(h);
+    return 0;
+}
+
+static int send_ping(struct helper *h)
+{
+    const struct spawn_request q = {.kind = SPAWN_PING, .serial = ++h->last_serial};
+    int r = h->fd < 0 ? 0 : send_request(h, &q, NULL, 0);
+
+    if (r < 0)
+        return -EAGAIN;
+    h->wants_ping = false;
     return 0;
 }
 
@@ -296,6 +344,8 @@ static void flush(struct helper *h)
         if (r == 0 && c->wants_kill && c->started)
             r = send_kill(h, c);
     }
+    if (r == 0 && h->wants_ping)
+        r = send_ping(h);
     if (h->fd < 0)
         return;
     if (r == 0 || !h->ready)
@@ -349,10 +399,18 @@ int helper_start(struct helper *h, struct child *c, const struct child_options *
 void helper_kill(struct child *c)
 {
     if (c->started) {
-        c->wants_kill = true;
+        bool killed = c->pidfd >= 0 && pidfd_send_signal(c->pidfd, SIGKILL, NULL, 0) == 0; /* where wsd may */
+
+        if (c->orphan && !killed) { /* whatever becomes of it, it is not waited for */
+            tell(c, CLD_KILLED, SIGKILL);
+            return;
+        }
+        c->wants_kill = !c->orphan;
         flush(c->helper);
         return;
     }
+    if (c->question)
+        log_warning("the user database has not told the groups of user %u: no executor is started for him", c->request.uid);
     c->wants_start = false;
     c->question = identity_forget(c->question);
     tell(c, CLD_KILLED, SIGKILL);
@@ -393,8 +451,18 @@ static int on_ready(struct helper *h, int cgroups_fd)
     if (cgroups_fd >= 0 && !(h->cgroups = cgroups_taken(cgroups_fd)))
         return -ENOMEM;
     h->ready = true;
+    event_del(h->deadline);
     flush(h);
     return 0;
+}
+
+static void on_pong(struct helper *h)
+{
+    event_del(h->deadline);
+    if (!h->asked_since)
+        return;
+    expect_answer(h);
+    flush(h);
 }
 
 /* 0: one was taken; a negative errno. */
@@ -420,6 +488,11 @@ static int take_reply(struct helper *h)
         return -ECONNRESET;
     if (!h->ready)
         return a.kind == SPAWN_READY ? on_ready(h, TAKE_FD(fd)) : -EPROTO;
+    h->n_silent = 0;
+    if (a.kind == SPAWN_PONG) {
+        on_pong(h);
+        return 0;
+    }
     struct child *c = child_of(h, a.serial);
     if (c && a.kind == SPAWN_STARTED)
         on_started(c, &a, TAKE_FD(fd));
@@ -428,10 +501,10 @@ static int take_reply(struct helper *h)
     return 0;
 }
 
-/* The children have died with it, or are about to: the kernel sees to that. */
-static void lost(struct helper *h)
+/* Where it has ended, or was killed, its children have died with it, or are about to: the kernel sees to that. One of a unit that only
+ * does not answer has children that go on: wsd hears of their ends by the pidfds. */
+static void lost(struct helper *h, bool lives)
 {
-    log_warning("wsd-spawn is gone, and the executors that it had started with it");
     down(h);
     list_for_each(l, &h->children)
     {
@@ -447,10 +520,26 @@ static void lost(struct helper *h)
         c->wants_kill = false;
         if (c->pidfd < 0 || c->exited)
             tell(c, CLD_KILLED, SIGKILL);
-        else
+        else if (!lives)
             (void)pidfd_send_signal(c->pidfd, SIGKILL, NULL, 0); /* where wsd may */
     }
     flush(h); /* what was not asked of it is asked of the next one, or told that there is none */
+}
+
+static void on_deadline(evutil_socket_t fd, short what, void *userdata)
+{
+    struct helper *h = userdata;
+    unsigned long long msec = (unsigned long long)*h->options.answer_usec / 2 / 1000;
+
+    if (++h->n_silent < LOOKS && wait_for_answer(h) == 0)
+        return;
+    if (h->is_unit)
+        log_warning("wsd-spawn of %s has not answered for %llu ms (half of executor-answer in wsd.conf): wsd connects to the next one",
+                    h->options.file, msec);
+    else
+        log_warning("wsd-spawn (process %d) has not answered for %llu ms (half of executor-answer in wsd.conf): it is killed with "
+                    "the executors that it had started, and replaced", (int)h->pid, msec);
+    lost(h, h->is_unit);
 }
 
 static void on_readable(evutil_socket_t fd, short what, void *userdata)
@@ -460,8 +549,10 @@ static void on_readable(evutil_socket_t fd, short what, void *userdata)
 
     for (int i = 0; i < REPLIES && r == 0; i++)
         r = take_reply(h);
-    if (r < 0 && r != -EAGAIN && r != -EINTR)
-        lost(h);
+    if (r < 0 && r != -EAGAIN && r != -EINTR) {
+        log_warning("wsd-spawn is gone, and the executors that it had started with it");
+        lost(h, false);
+    }
 }
 
 /* --- all of it ---------------------------------------------------------------------------------------------------- */

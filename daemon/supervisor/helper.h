@@ -14,6 +14,8 @@ struct helper_options {
     struct event_base *base;
     const char *file;  /* wsd-spawn, or the socket of wsd-spawn.service */
     uint32_t first_id; /* no user or group below it */
+    /* An executor that does not get ready for so long is given up. What starts it has half of that to answer; may change. */
+    const uint64_t *answer_usec;
     const struct child_program *program; /* lives as long as the helper */
 };
 

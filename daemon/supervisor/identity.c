@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * identity.c: looks up the groups of a user. The user database may be on a server far away: each question has a thread,
+ * identity.c: looks up the groups of a user. The user database may be on a server far away: each look-up has a thread,
  * which nobody waits for.
- * Owns the questions. [loop], and the thread of each.
- * Keeps: an answer is given once, from the loop, and never for a question that was forgotten.
+ * Owns the questions and the look-ups. [loop], and the thread of each look-up.
+ * Keeps: an answer is given once, from the loop, and never for a question that was forgotten. However often a user database that
+ * does not answer is asked about a user, there is one thread for him.
  * Does not take the groups of a connection: a set-group-ID program that connects would bring its own to all of the user's
  * jobs. */
 #include "supervisor/identity.h"
@@ -21,24 +22,33 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/list.h"
 
 #define ENTRY_MAX    (1u << 20) /* bytes of an entry of the user database */
 #define ENTRY_FIRST  4096u
 #define GROUPS_FIRST 64
 #define GROUPS_LAST  65536 /* of the kernel */
 
-struct identity_question {
+struct lookup {
     atomic_uint n_refs; /* [atomic: both sides, the last one frees] */
+    struct list link;   /* lookups [loop] */
+    struct list questions;
     int done_fd;        /* wakes the loop when the answer is there */
     atomic_bool done;   /* [atomic: release in thread_main(), acquire in on_done()] */
     uint32_t uid, first_id;
     struct identity identity; /* [thread, until it is done] */
     struct event *event;
+};
+
+struct identity_question {
+    struct list link; /* of its look-up */
     void (*answer)(const struct identity *i, void *context);
     void *context;
 };
 
-static void unref(struct identity_question *q)
+static struct list lookups = {&lookups, &lookups};
+
+static void unref(struct lookup *q)
 {
     if (atomic_fetch_sub(&q->n_refs, 1) > 1)
         return;
@@ -53,7 +63,7 @@ static void take_groups(struct identity *i, uint32_t first_id, const gid_t *grou
             i->groups[i->n_groups++] = groups[at];
 }
 
-static void look_up(struct identity_question *q)
+static void look_up(struct lookup *q)
 {
     _cleanup_(freep) char *room = NULL;
     _cleanup_(freep) gid_t *groups = NULL;
@@ -84,7 +94,7 @@ static void look_up(struct identity_question *q)
 
 static void *thread_main(void *userdata)
 {
-    struct identity_question *q = userdata;
+    struct lookup *q = userdata;
     uint64_t one = 1;
 
     look_up(q);
@@ -95,22 +105,40 @@ static void *thread_main(void *userdata)
     return NULL;
 }
 
+/* The loop's end of it: the thread may go on. */
+static void forget(struct lookup *q)
+{
+    list_remove(&q->link);
+    if (q->event)
+        event_free(q->event);
+    unref(q);
+}
+
 static void on_done(evutil_socket_t fd, short what, void *userdata)
 {
-    struct identity_question *q = userdata;
+    struct lookup *q = userdata;
 
     if (!atomic_load_explicit(&q->done, memory_order_acquire))
         return; /* cannot be */
     const struct identity found = q->identity;
-    void (*answer)(const struct identity *i, void *context) = q->answer;
-    void *context = q->context;
+    struct list questions;
 
-    identity_forget(q);
-    answer(&found, context);
+    list_init(&questions);
+    while (!list_empty(&q->questions))
+        list_push_back(&questions, list_pop_front(&q->questions));
+    forget(q);
+    while (!list_empty(&questions)) {
+        struct identity_question *one = container_of(list_pop_front(&questions), struct identity_question, link);
+        void (*answer)(const struct identity *i, void *context) = one->answer;
+        void *context = one->context;
+
+        free(one);
+        answer(&found, context);
+    }
 }
 
 /* Signals are the loop's. */
-static int thread_start(struct identity_question *q)
+static int thread_start(struct lookup *q)
 {
     pthread_attr_t attr;
     pthread_t thread;
@@ -126,19 +154,17 @@ static int thread_start(struct identity_question *q)
     return -r;
 }
 
-int identity_ask(struct event_base *base, uint32_t uid, uint32_t first_id,
-                 void (*answer)(const struct identity *i, void *context), void *context,
-                 struct identity_question **ret_question)
+static int lookup_new(struct event_base *base, uint32_t uid, uint32_t first_id, struct lookup **ret)
 {
-    struct identity_question *q = calloc(1, sizeof(*q));
+    struct lookup *q = calloc(1, sizeof(*q));
 
     if (!q)
         return -ENOMEM;
     atomic_init(&q->n_refs, 2);
+    list_init(&q->link);
+    list_init(&q->questions);
     q->uid = uid;
     q->first_id = first_id;
-    q->answer = answer;
-    q->context = context;
     q->done_fd = eventfd(0, EFD_CLOEXEC);
     int r = q->done_fd < 0 ? -errno : 0;
     if (r == 0)
@@ -149,9 +175,42 @@ int identity_ask(struct event_base *base, uint32_t uid, uint32_t first_id,
         r = thread_start(q);
     if (r < 0) {
         unref(q); /* the thread's, which is not there */
-        identity_forget(q);
+        forget(q);
         return r;
     }
+    list_push_back(&lookups, &q->link);
+    *ret = q;
+    return 0;
+}
+
+static struct lookup *lookup_of(uint32_t uid, uint32_t first_id)
+{
+    list_for_each(l, &lookups)
+    {
+        struct lookup *q = container_of(l, struct lookup, link);
+
+        if (q->uid == uid && q->first_id == first_id)
+            return q;
+    }
+    return NULL;
+}
+
+int identity_ask(struct event_base *base, uint32_t uid, uint32_t first_id,
+                 void (*answer)(const struct identity *i, void *context), void *context,
+                 struct identity_question **ret_question)
+{
+    struct identity_question *q = calloc(1, sizeof(*q));
+    struct lookup *lookup = lookup_of(uid, first_id);
+    int r = !q ? -ENOMEM : lookup ? 0 : lookup_new(base, uid, first_id, &lookup);
+
+    if (r < 0) {
+        free(q);
+        return r;
+    }
+    q->answer = answer;
+    q->context = context;
+    list_init(&q->link);
+    list_push_back(&lookup->questions, &q->link);
     *ret_question = q;
     return 0;
 }
@@ -160,8 +219,13 @@ struct identity_question *identity_forget(struct identity_question *q)
 {
     if (!q)
         return NULL;
-    if (q->event)
-        event_free(q->event);
-    unref(q);
+    list_remove(&q->link);
+    free(q);
     return NULL;
+}
+
+void identity_forget_all(void)
+{
+    while (!list_empty(&lookups))
+        forget(container_of(lookups.next, struct lookup, link));
 }

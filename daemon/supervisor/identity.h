@@ -25,3 +25,5 @@ int identity_ask(struct event_base *base, uint32_t uid, uint32_t first_id,
                  struct identity_question **ret_question);
 /* NULL is fine; returns NULL. */
 struct identity_question *identity_forget(struct identity_question *q);
+/* The answers that are still to come are nobody's. No question is left. [at the end] */
+void identity_forget_all(void);

@@ -5,14 +5,26 @@ again when it has ended and somebody waits, by the protocol of sd_listen_fds(3).
 
   activate.py PATH UID COMMAND...
 
-PATH is a SOCK_SEQPACKET socket that belongs to UID and that nobody else may connect to. Until SIGTERM, which ends the service too."""
+PATH is a SOCK_SEQPACKET socket that belongs to UID and that nobody else may connect to. Until SIGTERM, which ends the service too.
+WATCHDOG_SEC in the environment: a service that says WATCHDOG=1 to $NOTIFY_SOCKET less often is killed, as WatchdogSec= has it."""
 import os
 import select
 import signal
 import socket
 import sys
+import time
 
 STARTS_MAX = 20  # one that cannot begin would go on for ever
+
+
+def watch(pid, notify, limit):
+    last = time.monotonic()
+    while os.waitpid(pid, os.WNOHANG)[0] == 0:
+        if select.select([notify], [], [], 0.05)[0] and b'WATCHDOG=1' in notify.recv(4096):
+            last = time.monotonic()
+        elif time.monotonic() - last > limit:
+            os.kill(pid, signal.SIGKILL)
+            last = time.monotonic()
 
 
 def become(listener, command):
@@ -30,13 +42,22 @@ def main(path, uid, *command):
     listener.listen(16)
     os.rename(path + '.new', path)  # what bears the name is listening
     pid = 0
+    limit = float(os.environ.get('WATCHDOG_SEC', 0))
+    notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    if limit:
+        notify.bind('')
+        os.environ['NOTIFY_SOCKET'] = '@' + notify.getsockname()[1:].decode()
+        os.environ['WATCHDOG_USEC'] = str(int(limit * 1000000))
     try:
         for _ in range(STARTS_MAX):
             select.select([listener], [], [])
             pid = os.fork()
             if pid == 0:
                 become(listener, command)
-            os.waitpid(pid, 0)
+            if limit:
+                watch(pid, notify, limit)
+            else:
+                os.waitpid(pid, 0)
             pid = 0
     finally:
         os.unlink(path)

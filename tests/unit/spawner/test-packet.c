@@ -40,6 +40,8 @@ START_TEST(what_is_right_passes)
     ck_assert_int_eq(checked(SPAWN_FDS + 1), 0);
     request = (struct spawn_request){.kind = SPAWN_KILL, .serial = UINT64_MAX};
     ck_assert_int_eq(checked(0), 0);
+    request = (struct spawn_request){.kind = SPAWN_PING, .serial = UINT64_MAX};
+    ck_assert_int_eq(checked(0), 0);
 }
 END_TEST
 
