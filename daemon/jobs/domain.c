@@ -320,7 +320,7 @@ static void preload(struct domain *d)
     {
         struct plugin *p = container_of(l, struct plugin, link);
 
-        if (!p->stale && (p->name || plugin_wanted(p)) && !reload_tries(p))
+        if (!p->stale && ((p->name && !p->looked) || plugin_wanted(p)) && !reload_tries(p))
             plugin_load(p);
     }
 }

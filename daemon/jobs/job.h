@@ -90,6 +90,8 @@ struct plugin {
     uint32_t number; /* the same in every life of the executor */
     enum plugin_state state;
     bool stale; /* the file has changed: new jobs get a newer entry */
+    bool looked; /* only questions have asked for it so far: it gives way first, and no executor loads it ahead of time */
+    uint64_t used; /* domain->n_used at its last use */
     char *request; /* as submitted: name or path */
     char *title;   /* its own name, as a wsd before this one had learnt it; NULL */
     char *name, *version, *help, *path;
@@ -354,6 +356,7 @@ struct domain {
     uint64_t idle_since_usec;
     bool has_ended; /* the last job that it had; until domain_settle() */
     struct list plugins;
+    uint64_t n_used; /* plugins.c: counts uses */
     uint64_t n_loads; /* sent so far */
     struct queue queue;
     struct list handed; /* in order */
@@ -720,6 +723,7 @@ void plugin_free(struct plugin *p);
 struct plugin *plugin_find(struct domain *d, const char *request);
 struct plugin *plugin_make(struct domain *d, const char *request);
 bool plugin_forgettable(const struct plugin *p);
+void plugins_forget_looked(struct domain *d); /* which only questions have asked for */
 void plugin_accept_file(struct plugin *p);
 void plugin_failed(struct plugin *p, int error, const char *text);
 

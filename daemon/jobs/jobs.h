@@ -90,7 +90,7 @@ struct jobs_limits {
 #define JOBS_STACK_MIN     (256ull << 10) /* bytes of a worker's stack */
 #define JOBS_STACK_MAX     (1ull << 30)
 #define JOBS_STACK_DEFAULT (8ull << 20)
-#define JOBS_PLUGINS       256u          /* a domain */
+#define JOBS_PLUGINS       2048u         /* a domain; at most WORK_PLUGINS of the executor */
 #define JOBS_TAGS          3u            /* a job */
 #define JOBS_GATES         1024u         /* functions, plugins and tags that are paused or have a limit */
 #define JOBS_RELOADS       4u            /* at the same time, a domain: each has an executor of its own for a while */

@@ -354,6 +354,7 @@ static void bind_found(struct lane_bind *b, struct plugin *p)
         bound->function = f;
         bound->idempotent = b->idempotent;
         p->n_jobs++;
+        p->looked = false;
     }
     b->told = true;
     executor_send(l->domain->executor, &c, -1); /* a failure means that it is dying */

@@ -240,6 +240,39 @@ bool plugin_forgettable(const struct plugin *p)
             (p->state == PLUGIN_UNKNOWN && (p->stale || p->reload)));
 }
 
+/* An executor may have it, and goes on without: whoever asks for it again has it loaded again. Not while another executor loads what
+ * this one has. */
+static bool is_unused(const struct plugin *p)
+{
+    return (p->state == PLUGIN_READY || p->state == PLUGIN_UNKNOWN) && !p->n_jobs && !p->settling && !p->reload && !reload_tries(p) &&
+           !p->domain->nursery && !p->domain->in_nursery && list_empty(&p->waiting) && list_empty(&p->queries);
+}
+
+void plugins_forget_looked(struct domain *d)
+{
+    list_for_each_safe(l, n, &d->plugins)
+    {
+        struct plugin *p = container_of(l, struct plugin, link);
+
+        if (p->looked && is_unused(p))
+            plugin_free(p);
+    }
+}
+
+static void forget_least_used(struct domain *d)
+{
+    struct plugin *least = NULL;
+
+    list_for_each(l, &d->plugins)
+    {
+        struct plugin *p = container_of(l, struct plugin, link);
+
+        if (is_unused(p) && (!least || p->used < least->used))
+            least = p;
+    }
+    plugin_free(least);
+}
+
 /* Older files are forgotten with the executor that has them; one that does nothing can go now. */
 static void forget_stale_loads(struct domain *d)
 {
@@ -274,6 +307,11 @@ struct plugin *plugin_make(struct domain *d, const char *request)
     if (number == RING_NONE) {
         list_for_each_safe(l, n, &d->plugins) if (plugin_forgettable(container_of(l, struct plugin, link)))
             plugin_free(container_of(l, struct plugin, link));
+        plugins_forget_looked(d);
+        number = number_take(d);
+    }
+    if (number == RING_NONE) {
+        forget_least_used(d);
         number = number_take(d);
     }
     struct plugin *p = number != RING_NONE ? calloc(1, sizeof(*p)) : NULL;
@@ -283,12 +321,11 @@ struct plugin *plugin_make(struct domain *d, const char *request)
     if (!p)
         return NULL;
     p->request = strdup(request);
-    p->functions = calloc(FUNCTIONS_MAX, sizeof(struct plugin_function));
     p->timer = evtimer_new(d->jobs->options.base, on_timer, p);
     list_init(&p->waiting);
     list_init(&p->queries);
     list_init(&p->link);
-    if (!p->request || !p->functions || !p->timer) {
+    if (!p->request || !p->timer) {
         plugin_free(p);
         return NULL;
     }
@@ -310,13 +347,15 @@ struct plugin *plugin_find(struct domain *d, const char *request)
     return NULL;
 }
 
-struct plugin *plugin_get(struct domain *d, const char *request)
+static struct plugin *get(struct domain *d, const char *request)
 {
     struct plugin *p = plugin_find(d, request);
 
     /* one that is being reloaded stays until that has an end: it does not change the file's stamp */
     if (p && p->state == PLUGIN_READY && !reload_under_way(d, request) && has_changed(p)) {
+        p->n_jobs++; /* it does not give way to the newer one */
         struct plugin *newer = plugin_make(d, request);
+        p->n_jobs--;
 
         if (newer) {
             p->stale = true;
@@ -328,6 +367,29 @@ struct plugin *plugin_get(struct domain *d, const char *request)
     if (p && p->state == PLUGIN_FAILED && clock_monotonic_usec() >= p->retry_usec)
         p->state = PLUGIN_UNKNOWN; /* it may have been mended meanwhile */
     return p ? p : plugin_make(d, request);
+}
+
+struct plugin *plugin_get(struct domain *d, const char *request)
+{
+    struct plugin *p = get(d, request);
+
+    if (p) {
+        p->looked = false;
+        p->used = ++d->n_used;
+    }
+    return p;
+}
+
+/* For a question only. */
+static struct plugin *look(struct domain *d, const char *request)
+{
+    struct plugin *known = plugin_find(d, request), *p;
+    bool looked = !known || known->looked;
+
+    p = get(d, request);
+    if (p && looked)
+        p->looked = true;
+    return p;
 }
 
 void plugin_load(struct plugin *p)
@@ -409,6 +471,14 @@ static bool loaded(struct plugin *p, const struct control *c)
     return true;
 }
 
+/* They stay where they are, since jobs point at them; what was never loaded has none. */
+static int functions_room(struct plugin *p)
+{
+    if (!p->functions)
+        p->functions = calloc(FUNCTIONS_MAX, sizeof(struct plugin_function));
+    return p->functions ? 0 : -ENOMEM;
+}
+
 static bool function_take(struct plugin *p, const struct control *c)
 {
     _cleanup_(freep) char *name = NULL, *help = NULL;
@@ -425,8 +495,11 @@ static bool function_take(struct plugin *p, const struct control *c)
     if (!f && name && help) {
         if (p->n_functions == FUNCTIONS_MAX)
             return false;
-        f = &p->functions[p->n_functions++];
-        f->name = TAKE(name);
+        p->unread |= functions_room(p) < 0;
+        if (p->functions) {
+            f = &p->functions[p->n_functions++];
+            f->name = TAKE(name);
+        }
     }
     if (f && help) {
         free(f->help);
@@ -504,7 +577,7 @@ struct plugin_function *plugin_function_copy(struct plugin *p, const struct plug
     for (uint32_t i = 0; i < p->n_functions; i++)
         if (strcmp(p->functions[i].name, f->name) == 0)
             return &p->functions[i];
-    if (p->n_functions == FUNCTIONS_MAX || p->state == PLUGIN_READY)
+    if (p->n_functions == FUNCTIONS_MAX || p->state == PLUGIN_READY || functions_room(p) < 0)
         return NULL;
     struct plugin_function *new = &p->functions[p->n_functions];
     *new = (struct plugin_function){
@@ -551,7 +624,7 @@ int jobs_plugin(struct jobs *jobs, uint32_t uid, const char *plugin, const struc
     if (r < 0)
         return r;
     struct domain *d = domain_for(jobs, uid, request);
-    struct plugin *p = d ? plugin_get(d, request) : NULL;
+    struct plugin *p = d ? look(d, request) : NULL;
     if (!p)
         return -ENOMEM;
     list_push_back(&p->queries, &q->link);

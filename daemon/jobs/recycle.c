@@ -107,6 +107,7 @@ void recycle_abandon(struct domain *d)
 
 static void begin(struct domain *d)
 {
+    plugins_forget_looked(d); /* the next executor has what jobs use */
     struct domain *n = domain_new(d->jobs, d->key);
 
     if (!n)

@@ -234,7 +234,11 @@ static struct plugin *try_new(struct domain *d, const char *request)
         if (p->stale && plugin_forgettable(p))
             plugin_free(p);
     }
+    if (old)
+        old->n_jobs++; /* it does not give way to the new one */
     p = plugin_make(d, request);
+    if (old)
+        old->n_jobs--;
     if (p)
         p->reload = TAKE(r);
     return p;
