@@ -20,6 +20,7 @@
 #include <sys/statvfs.h>
 
 #include "base/inherit.h"
+#include "base/trust.h"
 #include "host/note.h"
 
 #ifndef MFD_EXEC
@@ -121,12 +122,6 @@ void loader_fini(struct loader *loader)
 
 /* --- finding ------------------------------------------------------------------------------------------------------ */
 
-/* Nobody but root and ourselves could have written it. */
-static bool is_trusted(const struct stat *st)
-{
-    return (st->st_uid == 0 || st->st_uid == geteuid()) && !(st->st_mode & (S_IWGRP | S_IWOTH));
-}
-
 /* O_NONBLOCK: a FIFO in the way must not hang us. */
 static int open_plugin(int dir, const char *path)
 {
@@ -148,7 +143,7 @@ static int open_in(const struct loader *l, const char *dir, const char *file, co
         return fd;
     if (fd < 0)
         return refuse(e, fd == -EACCES ? -EACCES : fd, "%s/%s: %s", dir, file, strerror(-fd));
-    if (!(l->flags & LOADER_ANY_PATH) && (fstat(dir_fd, &st) < 0 || !is_trusted(&st))) {
+    if (!(l->flags & LOADER_ANY_PATH) && (fstat(dir_fd, &st) < 0 || !trust_only_ours(&st))) {
         close(fd);
         return refuse(e, -EACCES, "not permitted: others than root and the owner of wsd could write to %s", dir);
     }
@@ -332,7 +327,7 @@ static int check_file(const struct loader *l, int fd, const struct error *e)
     /* before any of it is copied, which takes memory */
     if (st.st_size > (off_t)LOADER_FILE_MAX)
         return refuse(e, -ENOEXEC, "not a plugin: the file is larger than %u MiB", LOADER_FILE_MAX >> 20);
-    if (!(l->flags & LOADER_ANY_PATH) && !is_trusted(&st))
+    if (!(l->flags & LOADER_ANY_PATH) && !trust_only_ours(&st))
         return refuse(e, -EACCES, "not permitted: others than root and the owner of wsd could have written the file");
     /* the copy that is loaded lies where all may be executed, whatever the administrator says of the place of the file */
     if (fstatvfs(fd, &vfs) < 0)

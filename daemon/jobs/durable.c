@@ -106,6 +106,8 @@ static void added(struct store_request *r)
     if (r->result < 0) {
         snprintf(text, sizeof(text), "the job cannot be kept: %.160s", r->why);
         int code = durable_code(r->result);
+        if (r->result != -EEXIST) /* the disk's fault, and not the submitter's */
+            log_event(LOG_KIND_STORE, LOG_ERR, NULL, "a durable job of user %u is refused: %s", job->user->uid, r->why);
         disk_request_free(q);
         count_bytes(job, 0);
         job_refuse(job, code, text);

@@ -234,9 +234,20 @@ static void look_again(struct jobs *jobs)
         }
 }
 
+static void log_says(struct store *store)
+{
+    char text[STORE_SAYS];
+
+    if (store_says(store, text))
+        log_event(LOG_KIND_STORE, LOG_ERR, NULL, "%s", text);
+}
+
 static void on_answers(evutil_socket_t fd, short what, void *userdata)
 {
-    store_answers(((struct jobs *)userdata)->store);
+    struct jobs *jobs = userdata;
+
+    log_says(jobs->store);
+    store_answers(jobs->store);
 }
 
 int jobs_start(struct jobs *jobs)
@@ -258,7 +269,8 @@ int jobs_start(struct jobs *jobs)
     if (!jobs->store_event || event_add(jobs->store_event, NULL) < 0)
         return -ENOMEM;
     if (store_problem(store))
-        log_warning("no durable jobs: %s", store_problem(store));
+        log_event(LOG_KIND_STORE, jobs->options.state_dir ? LOG_ERR : LOG_WARNING, NULL, "no durable jobs: %s", store_problem(store));
+    log_says(store);
     if (reading.n)
         log_info("%llu durable jobs are on disk, %llu of them to be done", (unsigned long long)reading.n,
                  (unsigned long long)jobs->counters.n_open);

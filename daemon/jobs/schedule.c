@@ -500,6 +500,8 @@ static void added(struct store_request *r)
     int result = r->result;
 
     snprintf(text, sizeof(text), "the schedule cannot be kept: %.160s", r->why);
+    if (result < 0)
+        log_event(LOG_KIND_STORE, LOG_ERR, NULL, "schedule %s of user %u is refused: %s", s->name, s->job.uid, r->why);
     disk_request_free(q);
     s->n_requests--;
     s->pending = false;

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <libgen.h>
 #include <pwd.h>
 #include <seccomp.h>
 #include <stddef.h>
@@ -24,6 +25,7 @@
 #include "base/calendar.h"
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/trust.h"
 #include "config.h"
 #include "ops/syntax.h"
 
@@ -974,6 +976,22 @@ static int open_file(const char *path, FILE **ret)
     return 0;
 }
 
+/* Root's wsd does what the file says. In a directory like /tmp nobody replaces what is another's. */
+static bool others_write(int fd, const char *path)
+{
+    _cleanup_(freep) char *copy = strdup(path);
+    struct stat st, above;
+
+    if (geteuid() != 0)
+        return false;
+    if (!copy || fstat(fd, &st) < 0)
+        return true;
+    if (!S_ISREG(st.st_mode))
+        return false; /* /dev/null, a pipe of the process that started us */
+    return !trust_only_ours(&st) || stat(dirname(copy), &above) < 0 ||
+           (!trust_only_ours(&above) && !(above.st_uid == 0 && above.st_mode & S_ISVTX));
+}
+
 /* The copy of its name lives as long as the configuration. NULL: no memory. */
 static const char *file_add(struct config *c, const char *path)
 {
@@ -996,6 +1014,11 @@ int config_read(struct config *c, const char *path, char error[static CONFIG_ERR
     if (r < 0) {
         snprintf(error, CONFIG_ERROR, "%.300s: %s", path, r == -EINVAL ? "it is no regular file" : strerror(-r));
         return r;
+    }
+    if (others_write(fileno(file), path)) {
+        fclose(file);
+        snprintf(error, CONFIG_ERROR, "%.300s: not permitted: others than root could write to it or to its directory", path);
+        return -EACCES;
     }
     c->now = (struct config_origin){.file = file_add(c, path)};
     r = c->now.file ? syntax_read(file, path, on_key, c, error, CONFIG_ERROR) : -ENOMEM;

@@ -19,6 +19,7 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
+#include "base/trust.h"
 #include "store/log.h"
 
 #define VERSION   7    /* of the tables */
@@ -130,6 +131,9 @@ static const char *const upgrades[VERSION] = {
 
 struct database {
     sqlite3 *sqlite;
+    char *path, *wal;
+    dev_t dev;            /* of the file */
+    ino_t inode;
     struct log log;
     int n_frames;         /* pages in SQLite's own log, as far as is known */
     sqlite3_stmt *statements[N_STATEMENTS];
@@ -184,6 +188,8 @@ static int failed(sqlite3 *s, int code, char why[static STORE_WHY])
         snprintf(why, STORE_WHY, "out of memory");
     else if (r == -EBADMSG && s && errno_of(s, sqlite3_errcode(s)) != r) /* nor of this */
         snprintf(why, STORE_WHY, "what it says of jobs is damaged");
+    else if (s && sqlite3_system_errno(s) && ((code & 0xff) == SQLITE_CANTOPEN || (code & 0xff) == SQLITE_IOERR))
+        snprintf(why, STORE_WHY, "%.80s: %.70s", sqlite3_errmsg(s), strerror(sqlite3_system_errno(s)));
     else
         snprintf(why, STORE_WHY, "%.120s", s ? sqlite3_errmsg(s) : sqlite3_errstr(code));
     return r;
@@ -324,24 +330,49 @@ static int prepare(struct database *db, char why[static STORE_WHY])
     return code == SQLITE_OK ? 0 : failed(db->sqlite, code, why);
 }
 
+/* Before SQLite does, whose errors do not say why. Root's wsd does what stands there. */
+static int look_at(struct database *db, bool create, char why[static STORE_WHY])
+{
+    _cleanup_(close_fdp) int fd = open(db->path, O_RDWR | O_CLOEXEC | O_NONBLOCK | (create ? O_CREAT : 0), 0600);
+    struct stat st;
+    int r = fd < 0 || fstat(fd, &st) < 0 ? -errno : 0;
+
+    if (r < 0) {
+        snprintf(why, STORE_WHY, "%s", r == -ENOSPC ? "the file system is full, or has no inodes left" : strerror(-r));
+        return r;
+    }
+    if (!S_ISREG(st.st_mode)) {
+        snprintf(why, STORE_WHY, "it is no regular file");
+        return -EINVAL;
+    }
+    if (geteuid() == 0 && !trust_only_ours(&st)) {
+        snprintf(why, STORE_WHY, "not permitted: others than root could write to it");
+        return -EACCES;
+    }
+    (void)fchmod(fd, 0600); /* the files beside it are made alike */
+    db->dev = st.st_dev;
+    db->inode = st.st_ino;
+    return 0;
+}
+
 int database_open(struct database **ret_database, const char *path, bool create, char why[static STORE_WHY])
 {
     struct database *db = calloc(1, sizeof(*db));
-    struct stat st;
     int code, r;
 
     if (!db)
         return -ENOMEM;
-    if (!create && stat(path, &st) < 0) {
-        r = -errno;
-        free(db);
-        snprintf(why, STORE_WHY, "%s", strerror(-r));
+    if ((db->path = strdup(path)) == NULL || asprintf(&db->wal, "%s-wal", path) < 0) {
+        database_free(db);
+        return -ENOMEM;
+    }
+    r = look_at(db, create, why);
+    if (r < 0) {
+        database_free(db);
         return r;
     }
     code = sqlite3_open_v2(path, &db->sqlite,
                            SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | (create ? SQLITE_OPEN_CREATE : 0), NULL);
-    if (code == SQLITE_OK)
-        (void)chmod(path, 0600); /* before anything is in it; the files beside it are made alike */
     r = code == SQLITE_OK ? prepare(db, why) : failed(db->sqlite, code, why);
     if (r < 0) {
         database_free(db);
@@ -359,8 +390,46 @@ struct database *database_free(struct database *db)
         sqlite3_finalize(db->statements[i]);
     log_deinit(&db->log);
     sqlite3_close(db->sqlite);
+    free(db->path);
+    free(db->wal);
     free(db);
     return NULL;
+}
+
+int database_there(const struct database *db, char why[static STORE_WHY])
+{
+    struct stat st, wal;
+    bool there = stat(db->path, &st) == 0;
+
+    if (there && (st.st_dev != db->dev || st.st_ino != db->inode)) {
+        snprintf(why, STORE_WHY, "another file was put in its place while wsd had it: restart wsd");
+        return -ESTALE;
+    }
+    if (there && (db->n_frames == 0 || stat(db->wal, &wal) == 0))
+        return 0;
+    snprintf(why, STORE_WHY, "it was removed while wsd had it");
+    return -ENOENT;
+}
+
+int database_copy(struct database *db, const char *path, char why[static STORE_WHY])
+{
+    _cleanup_(close_fdp) int fd = -1;
+    sqlite3_stmt *st = NULL;
+
+    (void)unlink(path);
+    int code = sqlite3_prepare_v2(db->sqlite, "VACUUM INTO ?1", -1, &st, NULL);
+    if (code == SQLITE_OK)
+        code = sqlite3_bind_text(st, 1, path, -1, SQLITE_STATIC);
+    if (code == SQLITE_OK && (code = sqlite3_step(st)) == SQLITE_DONE)
+        code = SQLITE_OK;
+    sqlite3_finalize(st);
+    if (code != SQLITE_OK)
+        return failed(db->sqlite, code, why);
+    fd = open(path, O_RDWR | O_CLOEXEC);
+    int r = fd < 0 || fchmod(fd, 0600) < 0 || fsync(fd) < 0 ? -errno : 0;
+    if (r < 0)
+        snprintf(why, STORE_WHY, "%s", strerror(-r));
+    return r;
 }
 
 /* --- out of the tables -------------------------------------------------------------------------------------------- */

@@ -12,6 +12,11 @@ struct database;
 int database_open(struct database **ret_database, const char *path, bool create, char why[static STORE_WHY]);
 struct database *database_free(struct database *db);
 
+/* Whether the files are still there that what is committed goes to. 0; -ENOENT: removed; -ESTALE: others are in their place; with words. */
+int database_there(const struct database *db, char why[static STORE_WHY]);
+/* Between transactions: all of it into a new file, which is on disk then. 0 or a negative errno, with words. */
+int database_copy(struct database *db, const char *path, char why[static STORE_WHY]);
+
 /* Each job, the oldest first. What a row points to lives until the callback returns. */
 int database_each(struct database *db, int (*each)(const struct store_row *row, void *userdata), void *userdata,
                   char why[static STORE_WHY]);

@@ -10,18 +10,23 @@
 #include "store/store.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
+#include "base/trust.h"
 #include "store/database.h"
 #include "store/record.h"
+
+#define STORE_MADE "jobs.made" /* beside the database, and empty */
 
 struct store {
     pthread_t thread;
@@ -41,6 +46,8 @@ struct store {
     char why[STORE_WHY];  /* [const after store_open] of lost, or of there being no directory */
     char *directory, *path;
     struct database *db;  /* [thread, while it runs] */
+    atomic_bool has_said; /* [atomic: release where `says` is written, acquire in store_says()] */
+    char says[STORE_SAYS]; /* [lock] */
 };
 
 /* --- the thread --------------------------------------------------------------------------------------------------- */
@@ -66,6 +73,26 @@ static int make_directory(const char *path)
     return mkdir(part, 0700) < 0 && errno != EEXIST ? -errno : 0;
 }
 
+/* That there has been a database is to be known when it is not there any more. */
+static void mark_made(const struct store *s)
+{
+    _cleanup_(freep) char *path = NULL;
+
+    if (asprintf(&path, "%s/" STORE_MADE, s->directory) >= 0)
+        close_fd(open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600)); /* where it cannot be, nothing is lost yet */
+}
+
+/* In a place where nobody else writes. */
+static int look_at_directory(const struct store *s, char why[static STORE_WHY])
+{
+    struct stat st;
+
+    if (geteuid() != 0 || stat(s->directory, &st) < 0 || trust_only_ours(&st))
+        return 0;
+    snprintf(why, STORE_WHY, "not permitted: others than root could write to the directory");
+    return -EACCES;
+}
+
 static int open_now(struct store *s, char why[static STORE_WHY])
 {
     char text[STORE_WHY];
@@ -74,9 +101,59 @@ static int open_now(struct store *s, char why[static STORE_WHY])
     if (r < 0)
         snprintf(text, sizeof(text), "%s", strerror(-r));
     else
+        r = look_at_directory(s, text);
+    if (r == 0)
         r = database_open(&s->db, s->path, true, text);
     if (r < 0)
         snprintf(why, STORE_WHY, "%.80s: %.70s", s->directory, text);
+    else
+        mark_made(s);
+    return r;
+}
+
+static void say(struct store *s, const char *what, const char *then)
+{
+    pthread_mutex_lock(&s->lock);
+    snprintf(s->says, sizeof(s->says), "%.200s: %.160s: %.140s", s->path, what, then);
+    pthread_mutex_unlock(&s->lock);
+    atomic_store_explicit(&s->has_said, true, memory_order_release);
+}
+
+/* What was acknowledged is in files that nobody finds any more: they are written again where they were. */
+static int put_back(struct store *s, char why[static STORE_WHY])
+{
+    _cleanup_(freep) char *copy = NULL;
+    _cleanup_(close_fdp) int directory = -1;
+    char text[STORE_WHY] = "";
+    int r = asprintf(&copy, "%s.new", s->path) < 0 ? -ENOMEM : make_directory(s->directory);
+
+    if (r == 0 && (r = database_copy(s->db, copy, text)) == 0) {
+        directory = open(s->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (directory < 0 || rename(copy, s->path) < 0 || fsync(directory) < 0)
+            r = -errno;
+    }
+    if (r < 0) { /* all of it is still in the files that have no name: the next one tries again */
+        snprintf(why, STORE_WHY, "%.60s: removed while wsd had it, and cannot be written again: %.40s", s->path,
+                 *text ? text : strerror(-r));
+        return r;
+    }
+    s->db = database_free(s->db);
+    return open_now(s, why);
+}
+
+/* What is committed goes to the files that the next wsd will read. */
+static int ensure_there(struct store *s, char why[static STORE_WHY])
+{
+    char text[STORE_WHY];
+    int r = database_there(s->db, text);
+
+    if (r == -ESTALE)
+        snprintf(why, STORE_WHY, "%.80s: %.75s", s->path, text);
+    if (r != -ENOENT)
+        return r;
+    r = put_back(s, why);
+    if (r == 0)
+        say(s, text, "all of it was written again, and nothing is lost");
     return r;
 }
 
@@ -130,15 +207,38 @@ static bool do_all(struct store *s, struct list *batch, uint32_t max)
     return false;
 }
 
+/* The files may have gone while these were written. */
+static void check_again(struct store *s, struct list *batch)
+{
+    char why[STORE_WHY];
+    int r = ensure_there(s, why);
+
+    if (r == 0)
+        return;
+    list_for_each(l, batch)
+    {
+        struct store_request *q = container_of(l, struct store_request, link);
+
+        if (q->result < 0)
+            continue;
+        database_undo_reply(q);
+        take_words(q, r, why);
+    }
+}
+
 static void do_batch(struct store *s, struct list *batch)
 {
     char why[STORE_WHY];
-    int r = s->lost ? s->lost_error : s->db ? 0 : open_now(s, why);
+    int r = s->lost ? s->lost_error : s->db ? ensure_there(s, why) : open_now(s, why);
     if (r < 0) {
         list_for_each(l, batch) take_words(container_of(l, struct store_request, link), r, s->lost ? s->why : why);
         return;
     }
-    if (do_all(s, batch, STORE_BATCH) || batch->next == batch->prev)
+    if (do_all(s, batch, STORE_BATCH)) {
+        check_again(s, batch);
+        return;
+    }
+    if (batch->next == batch->prev)
         return;
     /* one of them has no room, perhaps: the others need not suffer for it */
     struct list one, tried;
@@ -152,6 +252,7 @@ static void do_batch(struct store *s, struct list *batch)
     }
     while (!list_empty(&tried))
         list_push_back(batch, list_pop_front(&tried));
+    check_again(s, batch);
 }
 
 static void *thread(void *context)
@@ -202,13 +303,41 @@ static int thread_start(struct store *s)
 
 /* --- the loop's side ------------------------------------------------------------------------------------------------ */
 
+/* What is left of a database that is not there any more. */
+static int look_for_remains(struct store *s, char why[static STORE_WHY])
+{
+    _cleanup_(freep) char *wal = NULL, *made = NULL;
+    struct stat st;
+
+    if (asprintf(&wal, "%s-wal", s->path) < 0 || asprintf(&made, "%s/" STORE_MADE, s->directory) < 0)
+        return -ENOMEM;
+    bool there = stat(s->path, &st) == 0;
+    if (there && (st.st_size > 0 || !S_ISREG(st.st_mode)))
+        return 0;
+    bool had_made = access(made, F_OK) == 0;
+    if (stat(wal, &st) == 0 && st.st_size > 0) {
+        snprintf(why, STORE_WHY, "it is %s, but its -wal is there: see BACKUP in wsd(8)", there ? "empty" : "missing");
+        return -EBADMSG;
+    }
+    if (there || had_made)
+        say(s, there ? "it is empty" : "it has been there, and is missing",
+            "durable jobs that were in it are lost, and it begins anew; to put back a copy, see BACKUP in wsd(8)");
+    return 0;
+}
+
 static int read_all(struct store *s, int (*each)(const struct store_row *row, void *userdata), void *userdata)
 {
     char why[STORE_WHY];
-    int r = database_open(&s->db, s->path, false, why);
+    int r = look_for_remains(s, why);
 
+    if (r == 0)
+        r = look_at_directory(s, why);
+    if (r == 0)
+        r = database_open(&s->db, s->path, false, why);
     if (r == -ENOENT || r == -ENOTDIR)
         return 0; /* made at the first request */
+    if (r == 0)
+        mark_made(s);
     if (r == 0)
         r = database_each(s->db, each, userdata, why);
     if (r >= 0)
@@ -335,6 +464,16 @@ struct store *store_free(struct store *s, void (*unanswered)(struct store_reques
 int store_fd(const struct store *s)
 {
     return s->fd;
+}
+
+bool store_says(struct store *s, char text[static STORE_SAYS])
+{
+    if (!atomic_exchange_explicit(&s->has_said, false, memory_order_acquire))
+        return false;
+    pthread_mutex_lock(&s->lock);
+    memcpy(text, s->says, STORE_SAYS);
+    pthread_mutex_unlock(&s->lock);
+    return true;
 }
 
 const char *store_problem(const struct store *s)

@@ -22,6 +22,7 @@
 #define STORE_BATCH     1024u                /* requests in one transaction */
 #define STORE_RING_EARLY 32u                 /* posted ones, at which the thread begins before the turn of the loop is over */
 #define STORE_WHY       160u
+#define STORE_SAYS      512u
 #define STORE_ROOM      256u                 /* most records are smaller */
 
 /* A job as it is on disk. Texts and bytes are somebody else's; NULL is an empty one. What the thread reads of it comes first; the
@@ -136,5 +137,7 @@ bool store_posted(const struct store *store); /* whether there is something to r
 void store_answers(struct store *store);                       /* calls answer() of each that is done [loop] */
 /* All that is posted is done and answered when this returns. It waits: for the start, while nobody is served. [loop] */
 void store_finish(struct store *store);
+/* What an administrator should know of, once: of the start, or since. False: nothing. [loop] */
+bool store_says(struct store *store, char text[static STORE_SAYS]);
 /* Why nothing can be kept there, as far as that is known without trying; NULL. [loop] */
 const char *store_problem(const struct store *store);

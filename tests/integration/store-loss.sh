@@ -1,0 +1,146 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# store-loss.sh: a database that is removed, replaced, damaged, or cannot be opened: said with its cause, and nothing is acknowledged
+# that the next wsd does not have. The commands of BACKUP in wsd(8) do what is said there.
+. "$(dirname "$0")/../support/lib.sh"
+
+STATE=$WORK/jobs
+start_here() { start_wsd --workers 1 --state-dir "$STATE" "$@"; }
+logged() { grep -q -- "$1" "$WSD_LOG" || { show "$WSD_LOG"; return 1; }; }
+submits() { wsctl submit --durable --delay 1h --detach fib 5 >"$WORK/id"; }
+known() { wsctl --json status "$(cat "$1")" | grep -q '"state":"delayed"'; }
+refused() { # CODE WORDS: a durable job is, with these words, which stand in the log too
+  local status=0
+  submits 2>"$WORK/err" || status=$?
+  cat "$WORK/err"
+  [ "$status" = "$1" ] && grep -q -- "$2" "$WORK/err" && logged "$2"
+}
+fails_to_be_read() { # WORDS: nothing durable is taken, and the log of the start says why
+  start_here && logged "no durable jobs: .*$1" && refused 74 "$1" && expect_output 6765 wsctl submit fib 20 && stop_wsd
+}
+clean() { rm -rf "$STATE"; }
+
+# --- removed under a running wsd ------------------------------------------------------------------------------------------
+
+removed() { # COMMAND...: what was acknowledged before and after it is there for the next wsd
+  clean
+  start_here && submits && cp "$WORK/id" "$WORK/before" && "$@" && submits && cp "$WORK/id" "$WORK/after" &&
+    logged 'removed while wsd had it: all of it was written again' && stop_wsd && start_here && known "$WORK/before" && known "$WORK/after" && stop_wsd
+}
+check "the state directory is removed" removed rm -rf "$STATE"
+check "the database is removed" removed rm "$STATE/jobs.db"
+check "its log is removed" removed rm "$STATE/jobs.db-wal"
+check "all of its files are removed" removed sh -c "rm $STATE/jobs.db*"
+killed_behind_it() { # what it acknowledged behind the removal is on disk already
+  clean
+  start_here && submits && rm -rf "$STATE" && submits && kill -KILL "$WSD_PID" && wait_until gone "$WSD_PID" && start_here &&
+    known "$WORK/id" && stop_wsd
+}
+check "and wsd is killed behind the next job" killed_behind_it
+cannot_come_back() {
+  clean
+  mkdir -p "$WORK/above"
+  STATE=$WORK/above/jobs
+  start_here && submits && cp "$WORK/id" "$WORK/before" && rm -rf "$WORK/above" && : >"$WORK/above" &&
+    refused 74 'removed while wsd had it, and cannot be written again: Not a directory' && rm "$WORK/above" && submits && stop_wsd &&
+    start_here && known "$WORK/before" && known "$WORK/id" && stop_wsd
+  status=$?
+  STATE=$WORK/jobs
+  return "$status"
+}
+check "a directory that cannot come back: refused until it can" cannot_come_back
+replaced() {
+  clean
+  start_here && submits && cp "$STATE/jobs.db" "$STATE/other" && mv "$STATE/other" "$STATE/jobs.db" &&
+    refused 74 'another file was put in its place' && stop_wsd
+}
+check "another file is in its place: refused" replaced
+
+# --- at the start ----------------------------------------------------------------------------------------------------------
+
+full_store() {
+  clean
+  start_here && submits && cp "$WORK/id" "$WORK/before" && stop_wsd
+}
+begins_anew() { # WORDS
+  start_here && logged "$1: durable jobs that were in it are lost" && submits && stop_wsd && start_here && known "$WORK/id" && stop_wsd
+}
+check "a store with a job" full_store
+rm "$STATE/jobs.db"
+check "lost: it begins anew, and says so" begins_anew 'it has been there, and is missing'
+: >"$STATE/jobs.db"
+check "empty: the same" begins_anew 'it is empty'
+truncate -s -4096 "$STATE/jobs.db"
+check "torn: left alone" fails_to_be_read 'malformed'
+with_wal() { # one that wsd was killed with
+  clean
+  start_here && submits && cp "$WORK/id" "$WORK/before" && kill -KILL "$WSD_PID" && wait_until gone "$WSD_PID" && [ -s "$STATE/jobs.db-wal" ] && rm "$STATE/jobs.db"
+}
+check "a database is lost, and its log is there" with_wal
+check "nothing is begun beside it" fails_to_be_read 'it is missing, but its -wal is there'
+
+# --- the real cause ----------------------------------------------------------------------------------------------------------
+
+cause() { # WORDS COMMAND...
+  local words=$1
+  shift
+  clean
+  start_here && "$@" && refused 74 "$words" && stop_wsd
+}
+check "no directory can be made" cause 'Not a directory' sh -c ": >$STATE"
+check "a directory in the place of the database" cause 'Is a directory' mkdir -p "$STATE/jobs.db"
+check "a FIFO" cause 'no regular file' sh -c "mkdir -p $STATE && mkfifo $STATE/jobs.db"
+if [ "$(id -u)" = 0 ]; then
+  check "others could write to it" cause 'others than root could write to it' sh -c "mkdir -p $STATE && : >$STATE/jobs.db && chmod 666 $STATE/jobs.db"
+  check "or to its directory" cause 'others than root could write to the directory' sh -c "mkdir -p $STATE && chmod 777 $STATE"
+  clean
+  foreign_configuration() { # MODE OF
+    local status=0
+    cp "$WSD_CONFIG" "$WORK/etc/wsd.conf"
+    chmod "$1" "$2"
+    wsd --config "$WORK/etc/wsd.conf" --check-config 2>"$WORK/err" || status=$?
+    cat "$WORK/err"
+    chmod 755 "$WORK/etc"
+    chmod 644 "$WORK/etc/wsd.conf"
+    [ "$status" != 0 ] && grep -q 'not permitted: others than root could write to it' "$WORK/err"
+  }
+  mkdir "$WORK/etc"
+  check "a configuration that others can write is refused" foreign_configuration 666 "$WORK/etc/wsd.conf"
+  check "and one whose directory they can write to" foreign_configuration 777 "$WORK/etc"
+  check "but not in a directory like /tmp" sh -c "chmod 1777 $WORK/etc && wsd --config $WORK/etc/wsd.conf --check-config"
+fi
+
+# --- wsd(8), BACKUP ------------------------------------------------------------------------------------------------------------
+
+commands() { # NAME: those of the manual, for our directory
+  sed -n "/^\.\\\\\" $1\$/,/^\.EE/p" "$SRC/packaging/man/wsd.8" | sed '/^\./d; /^systemctl/d; s/\\\([-e]\)/\1/g; s/\\e/\\/g' |
+    sed "s|/var/lib/wsd|$STATE|g; s|/var/backups/wsd|$WORK/backup|g; s|wsd:wsd|$(id -u):$(id -g)|"
+}
+run_commands() { # NAME
+  commands "$1" >"$WORK/commands" && cat "$WORK/commands" && [ -s "$WORK/commands" ] && sh -e "$WORK/commands"
+}
+check "a store to be saved" full_store
+check "backup" run_commands backup
+clean
+check "restore" run_commands restore
+restored() { start_here && known "$WORK/before" && stop_wsd; }
+check "the job is there" restored
+if command -v sqlite3 >/dev/null; then
+  many() { # some pages of jobs
+    local i
+    start_here || return 1
+    for i in 1 2 3 4 5 6 7 8; do head -c 3000 /dev/zero | tr '\0' x | wsctl submit --durable --detach --delay 1h --input - count >"$WORK/id" || return 1; done
+    stop_wsd
+  }
+  check "more of them" many
+  damage() { # the index of keys, which nothing else says
+    local page
+    page=$(sqlite3 "$STATE/jobs.db" "SELECT rootpage FROM sqlite_schema WHERE name = 'keys_key'") &&
+      dd if=/dev/zero of="$STATE/jobs.db" bs=4096 seek=$((page - 1)) count=1 conv=notrunc 2>/dev/null
+    head -c 100 /dev/urandom | dd of="$STATE/jobs.db" bs=1 seek=$(((page - 1) * 4096)) conv=notrunc 2>/dev/null
+  }
+  check "a page is damaged" damage
+  check "salvage" run_commands salvage
+  check "what could be read is there" restored
+fi
