@@ -34,6 +34,7 @@
 #include "ops/configuration.h"
 #include "ops/limits.h"
 #include "ops/service.h"
+#include "ops/trim.h"
 
 #define SYSTEM_SOCKETS "/run/wsd/" /* where only root makes some: who listens there serves all users */
 #define SYSTEM_SOCKET  SYSTEM_SOCKETS "wsd.sock"
@@ -58,6 +59,7 @@ struct daemon {
     struct frontend *frontend;
     struct service *service;
     struct awake *awake; /* NULL: CPUs without work are left to the kernel */
+    struct trim *trim;
     struct event *drain_timer;
     char *sandbox; /* as executors are told */
     char *at_start;   /* what of the configuration takes effect with the next start only, as it is in force */
@@ -491,6 +493,8 @@ static void turn(struct daemon *d)
     sleep = !more && jobs_asleep(d->jobs);
     if (finished(d))
         return;
+    if (sleep)
+        trim_look(d->trim);
     event_base_loop(d->base, EVLOOP_ONCE | (sleep ? 0 : EVLOOP_NONBLOCK));
     jobs_awake(d->jobs);
     if (sleep)
@@ -759,6 +763,8 @@ static int build(struct daemon *d)
     if (r >= 0)
         r = awake_new(&d->awake, d->base, (enum awake_mode)d->config.keep_awake);
     if (r >= 0)
+        r = trim_new(&d->trim, d->base, d->jobs);
+    if (r >= 0)
         r = service_new(&d->service, &service);
     if (r >= 0)
         log_info("wsd " WSD_VERSION " is ready at %s, %u workers, %s", d->kept.n_listeners ? "systemd's socket" : path,
@@ -794,6 +800,7 @@ static void tear_down(struct daemon *d)
     d->awake = awake_free(d->awake);
     if (d->socket)
         frontend_unbind(d->socket, &d->address);
+    trim_free(d->trim);
     d->frontend = frontend_free(d->frontend);
     d->jobs = jobs_free(d->jobs);
     if (d->drain_timer)

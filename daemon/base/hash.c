@@ -3,7 +3,7 @@
  * hash.c: the hash table of hash.h.
  * Owns the bucket array; never the members. [one thread]
  * Keeps: every link is in the bucket of its key.
- * Does not compare members, order them or shrink. */
+ * Does not compare members or order them. */
 #include "base/hash.h"
 
 #include <endian.h>
@@ -228,6 +228,32 @@ struct hash_link *hash_walk(const struct hash *h, size_t *cursor)
      * cursor, so that none is met twice or passed over. */
     *cursor = reversed(reversed(*cursor | ~mask) + 1);
     return h->buckets[i];
+}
+
+bool hash_shrink(struct hash *h, size_t steps)
+{
+    size_t least = MAX(h->n / HASH_LOAD * 2, (size_t)HASH_START), before = h->n_buckets;
+
+    if (before / 2 <= least)
+        return false;
+    for (size_t i = 0; i < AHEAD; i++)
+        h->ahead[i] = NULL;
+    for (; steps && h->n_buckets > least; steps--) { /* grow(), backwards */
+        size_t last = h->n_buckets - 1;
+        struct hash_link **low = &h->buckets[last - ((mask_of(h) >> 1) + 1)];
+
+        while (*low)
+            low = &(*low)->next;
+        *low = h->buckets[last];
+        h->n_buckets--;
+    }
+    size_t room = mask_of(h) + 1;
+    if (room <= before / 2) {
+        struct hash_link **buckets = reallocarray(h->buckets, room, sizeof(struct hash_link *));
+
+        h->buckets = buckets ? buckets : h->buckets;
+    }
+    return h->n_buckets > least;
 }
 
 void hash_deinit(struct hash *h)

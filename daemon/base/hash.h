@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * hash.h: an intrusive hash table: chained, grows by a bucket at a time, never shrinks. The user compares; the table knows only
- * 64-bit keys, which should be well mixed: hash_mix() for numbers that this process makes, hash_number() and hash_text() for all that
+ * hash.h: an intrusive hash table: chained, grows by a bucket at a time, shrinks when it is told to. The user compares; the table
+ * knows only 64-bit keys, which should be well mixed: hash_mix() for numbers that this process makes, hash_number() and hash_text() for all that
  * others choose.
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -50,4 +51,7 @@ struct hash_link *hash_next(const struct hash_link *link);
  * Returns the first link of the bucket, NULL where it is empty; ->next leads through it. What is in the table all the time is met
  * once, what comes or goes meanwhile once or not at all. */
 struct hash_link *hash_walk(const struct hash *h, size_t *cursor);
+/* Gives back what the links that are there do not need, `steps` buckets at most. True: there is more to give back. Not between two calls of
+ * one hash_walk(). */
+bool hash_shrink(struct hash *h, size_t steps);
 void hash_deinit(struct hash *h);

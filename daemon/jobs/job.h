@@ -438,6 +438,7 @@ struct jobs {
     struct hash keys;            /* of promises */
     struct due_clock boot, wall; /* what waits for a span, and for a time of day */
     struct hash schedules;
+    uint32_t n_selections; /* select.c: that walk over by_id */
     struct hash batches;         /* by the last half of their ids */
     struct list batches_due;     /* something is to be done for them */
     struct list batches_kept;    /* have ended, the oldest end first */

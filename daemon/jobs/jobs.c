@@ -895,6 +895,26 @@ bool jobs_asleep(struct jobs *jobs)
     return true;
 }
 
+#define JOB_WEIGHT      192u /* bytes, with its place in the tables; the rest is charged to its user */
+#define SCHEDULE_WEIGHT 1024u
+#define SHRINK_BUCKETS  65536u
+
+uint64_t jobs_weight(const struct jobs *jobs)
+{
+    return (jobs->by_id.n + jobs->counters.n_open) * JOB_WEIGHT + jobs->counters.n_bytes + jobs->schedules.n * SCHEDULE_WEIGHT;
+}
+
+bool jobs_shrink(struct jobs *jobs)
+{
+    if (jobs->n_selections) /* they walk over the table: next time */
+        return false;
+    for (size_t i = 0; i < JOBS_SPARES; i++)
+        spares_deinit(&jobs->spares[i]);
+    spares_deinit(&jobs->spare_requests);
+    return hash_shrink(&jobs->by_id, SHRINK_BUCKETS) || hash_shrink(&jobs->bundles, SHRINK_BUCKETS) ||
+           hash_shrink(&jobs->keys, SHRINK_BUCKETS) || hash_shrink(&jobs->lanes, SHRINK_BUCKETS);
+}
+
 void jobs_awake(struct jobs *jobs)
 {
     list_for_each(l, &jobs->domains)

@@ -694,6 +694,10 @@ void jobs_load(const struct jobs *jobs, uint64_t *ret_running, uint64_t *ret_wai
 void jobs_set_limits(struct jobs *jobs, const struct jobs_limits *limits);
 /* Of one user, instead of those: of them what ends with _per_user. NULL: as everybody. 0 or -ENOMEM. */
 int jobs_set_user_limits(struct jobs *jobs, uint32_t uid, const struct jobs_limits *limits);
+/* Bytes that jobs and schedules take here, roughly: costs nothing to ask. */
+uint64_t jobs_weight(const struct jobs *jobs);
+/* After a burst: gives back what tables had for it, a bounded part a call. True: there is more. Memory itself is the allocator's. */
+bool jobs_shrink(struct jobs *jobs);
 void jobs_counters(struct jobs *jobs, struct jobs_counters *ret);
 
 /* Of a submitter on another machine, instead of a path: no file of this one is opened for its jobs, by whatever right. */

@@ -40,7 +40,7 @@ struct selection {
     uint8_t batch[16];
     uint64_t after_usec, before_usec; /* CLOCK_REALTIME; 0: any */
     size_t cursor;
-    bool begun, gathered;
+    bool begun, gathered, counted;
     struct place *ids;
     size_t n, room, n_sorted;
     bool newest_first;
@@ -78,6 +78,8 @@ int jobs_select(struct jobs *jobs, uint32_t uid, uint32_t reach, const struct jo
     s->after_usec = filter->newer_usec && filter->newer_usec < now ? now - filter->newer_usec : 0;
     s->before_usec = filter->older_usec ? now - MIN(filter->older_usec, now - 1) : 0;
     bundles_split(jobs);
+    jobs->n_selections++;
+    s->counted = true;
     *ret_selection = s;
     return 0;
 }
@@ -97,6 +99,7 @@ struct selection *jobs_select_free(struct selection *s)
                   "%llu jobs of other users: cancelled by user %u", (unsigned long long)s->n_of_others, s->asker->uid);
     if (s->asker)
         hold(s, 0);
+    s->jobs->n_selections -= s->counted;
     free(s->ids);
     free(s->runs);
     free(s->plugin);

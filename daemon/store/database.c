@@ -635,6 +635,7 @@ void database_tidy(struct database *db)
 {
     char why[STORE_WHY];
 
+    log_shrink(&db->log);
     if (log_wants_cleaning(&db->log) && (database_begin(db, why) < 0 || log_clean(&db->log) != SQLITE_OK || database_commit(db, why) < 0))
         database_rollback(db); /* nothing is lost by it, and it is tried again */
     if (db->n_frames < LOG_PAGES)

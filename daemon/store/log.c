@@ -11,6 +11,8 @@
 
 #include "base/cleanup.h"
 
+#define SHRINK_BUCKETS 8192u /* a transaction */
+
 struct log_undo {
     struct logged *job;
     struct logged_places before;
@@ -30,6 +32,11 @@ static struct logged *find(const struct log *log, uint64_t number)
     struct hash_link *l = hash_first(&log->index, number);
 
     return l ? of_link(l) : NULL;
+}
+
+void log_shrink(struct log *log)
+{
+    (void)hash_shrink(&log->index, SHRINK_BUCKETS);
 }
 
 struct logged *log_find(const struct log *log, uint64_t number)

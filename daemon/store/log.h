@@ -66,6 +66,8 @@ struct log {
 int log_open(struct log *log, sqlite3 *sqlite);
 void log_deinit(struct log *log);
 
+void log_shrink(struct log *log); /* the index gives back what it had for more jobs, a bounded part a call */
+
 /* NULL: there is no such job. */
 struct logged *log_find(const struct log *log, uint64_t number);
 /* All jobs, the oldest first: log->index.n of them, the receiver's to free; NULL: no memory. */

@@ -169,6 +169,39 @@ START_TEST(hash_walk_meets_each_once_while_the_table_grows)
 }
 END_TEST
 
+/* In pieces, and with insertions between them. */
+START_TEST(hash_shrinks_and_grows_again)
+{
+    enum { N = 40000, LEFT = 700 };
+    static struct hash_link links[N];
+    struct hash h = {0};
+    uint64_t found = 0;
+
+    ck_assert(!hash_shrink(&h, 1000));
+    for (int round = 0; round < 2; round++) {
+        for (uint64_t i = round ? LEFT + 50 : 0; i < N; i++)
+            ck_assert_int_eq(hash_insert(&h, &links[i], hash_mix(i)), 0);
+        size_t most = h.n_buckets;
+        ck_assert(!hash_shrink(&h, 1000)); /* it needs them */
+        ck_assert_uint_eq(h.n_buckets, most);
+        for (uint64_t i = LEFT; i < N; i++)
+            hash_remove(&h, &links[i]);
+        uint64_t next = LEFT;
+        while (hash_shrink(&h, 777) || next < LEFT + 50)
+            if (next < LEFT + 50) {
+                ck_assert_int_eq(hash_insert(&h, &links[next], hash_mix(next)), 0);
+                next++;
+            }
+        ck_assert_uint_lt(h.n_buckets, most / 8);
+        ck_assert_uint_ge(h.n_buckets, 64);
+    }
+    for (uint64_t i = 0; i < LEFT; i++)
+        found += hash_first(&h, hash_mix(i)) == &links[i];
+    ck_assert_uint_eq(found, LEFT);
+    hash_deinit(&h);
+}
+END_TEST
+
 /* A bucket more with every second link: no insert moves more than one bucket, and none is lost on the way. */
 START_TEST(hash_finds_each_at_every_size)
 {
@@ -232,6 +265,7 @@ int main(void)
     tcase_add_test(tc, hash_finds_what_was_put_in_and_no_more);
     tcase_add_test(tc, hash_finds_each_at_every_size);
     tcase_add_test(tc, hash_walk_meets_each_once_while_the_table_grows);
+    tcase_add_test(tc, hash_shrinks_and_grows_again);
     tcase_add_test(tc, hash_forgets_what_is_removed_while_it_grows);
     tcase_add_test(tc, hash_holds_equal_keys_beside_each_other);
     tcase_add_test(tc, copy_away_copies_what_memcpy_does);

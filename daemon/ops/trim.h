@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * trim.h: gives memory back to the kernel after a burst of jobs. [loop]
+ */
+#pragma once
+
+#include <event2/event.h>
+
+#include "jobs/jobs.h"
+
+struct trim;
+
+/* 0 or -ENOMEM. */
+int trim_new(struct trim **ret, struct event_base *base, struct jobs *jobs);
+struct trim *trim_free(struct trim *t); /* NULL */
+/* Whenever the loop is about to sleep. NULL is fine. */
+void trim_look(struct trim *t);
