@@ -23,8 +23,10 @@ queue() {
 }
 queue_durable() {
   wsctl pause fib || return 1
-  yes 1 | head -60000 | background wsctl map -j 60000 --durable fib >/dev/null
-  wait_until counter_is jobs_queued 60000 && has_grown
+  yes 1 | head -60000 >"$WORK/ones"
+  # shellcheck disable=SC2016 # a command in the background has no stdin but this
+  background sh -c 'exec wsctl map -j 60000 --durable fib <"$WORK/ones"' >/dev/null
+  wait_until counter_is jobs_queued 60000 && has_grown && kill -KILL "$BACKGROUND_PID" # they stay
 }
 goes() {
   wsctl cancel --all && wait_until -t 60 given_back && wsctl resume fib && expect_output 6765 wsctl submit fib 20

@@ -94,7 +94,7 @@ configure() { # EXECUTOR-ANSWER; wsd-spawn has half of that
 }
 
 configure 60s
-start_wsd || exit 1
+start_wsd --workers 2 || exit 1
 chmod 755 "$(dirname "$WSD_SOCKET")"
 
 check "an executor of one user" expect_output 6765 as $ALICE "$CTL" submit fib 20

@@ -6,7 +6,7 @@
 . "$(dirname "$0")/../support/lib.sh"
 
 STATE=$WORK/jobs
-start_here() { start_wsd --workers 1 --state-dir "$STATE" "$@"; }
+start_here() { start_wsd --workers 1 --state-dir "$STATE"; }
 logged() { grep -q -- "$1" "$WSD_LOG" || { show "$WSD_LOG"; return 1; }; }
 submits() { wsctl submit --durable --delay 1h --detach fib 5 >"$WORK/id"; }
 known() { wsctl --json status "$(cat "$1")" | grep -q '"state":"delayed"'; }
@@ -130,7 +130,7 @@ if command -v sqlite3 >/dev/null; then
   many() { # some pages of jobs
     local i
     start_here || return 1
-    for i in 1 2 3 4 5 6 7 8; do head -c 3000 /dev/zero | tr '\0' x | wsctl submit --durable --detach --delay 1h --input - count >"$WORK/id" || return 1; done
+    for ((i = 0; i < 8; i++)); do head -c 3000 /dev/zero | tr '\0' x | wsctl submit --durable --detach --delay 1h --input - count >"$WORK/id" || return 1; done
     stop_wsd
   }
   check "more of them" many
