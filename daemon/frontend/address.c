@@ -55,7 +55,7 @@ static int look(const char *path, struct frontend_address *ret)
 
 static bool is_at(const struct frontend_address *a, const char *path)
 {
-    struct frontend_address now;
+    struct frontend_address now = {0};
 
     return look(path, &now) == 0 && now.device == a->device && now.inode == a->inode;
 }
@@ -85,7 +85,7 @@ static int probe(const char *path, bool *ret_answers)
 /* 0 where the place is free, now at the latest. */
 static int clear(const char *path)
 {
-    struct frontend_address stale;
+    struct frontend_address stale = {0};
     bool answers;
     int r = look(path, &stale);
 
@@ -102,7 +102,7 @@ int frontend_bind(const char *path, uint32_t group, int *ret_fd, struct frontend
 {
     _cleanup_(close_fdp) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    struct frontend_address own;
+    struct frontend_address own = {0};
 
     if (fd < 0)
         return -errno;

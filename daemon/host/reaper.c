@@ -33,7 +33,8 @@
 #define KEEPERS_MAX 4096u
 #define FOUND_MAX   16384u /* processes that are looked at in one pass; the rest has its turn when these are gone */
 #define PASSES_MAX  50u    /* to stop what still forks, before it is killed as it is */
-#define AGAIN_MSEC  2      /* between two rounds of killing: a process takes its time to end */
+#define AT_ONCE_MAX   64u    /* rounds of killing one behind the other: what forks must not be faster */
+#define AGAIN_MSEC    2      /* between later ones: a process takes its time to end */
 #define SIGNALS     64
 #define EXIT_LEFT   1 /* of a keeper that could not end everything */
 
@@ -49,8 +50,8 @@ struct keeper {
 
 static struct keeper keepers[KEEPERS_MAX];
 static size_t n_keepers; /* places that were ever in use; 0 in a keeper */
-static pid_t found[FOUND_MAX], before[FOUND_MAX];
-static size_t n_found, n_before;
+static pid_t found[FOUND_MAX];
+static size_t n_found;
 
 /* --- descendants -------------------------------------------------------------------------------------------------- */
 
@@ -75,7 +76,7 @@ static void find_of_thread(const char *process, const char *thread)
     pid_t pid = 0;
     ssize_t n;
 
-    snprintf(path, sizeof(path), "/proc/%s/task/%s/children", process, thread);
+    snprintf(path, sizeof(path), "/proc/%.15s/task/%.15s/children", process, thread);
     _cleanup_(close_fdp) int fd = open(path, O_RDONLY | O_CLOEXEC);
     while (fd >= 0 && (n = read(fd, text, sizeof(text))) > 0)
         for (ssize_t i = 0; i < n; i++) {
@@ -95,7 +96,7 @@ static void find_children(pid_t of)
     ssize_t n;
 
     snprintf(process, sizeof(process), "%d", (int)of);
-    snprintf(path, sizeof(path), "/proc/%s/task", process);
+    snprintf(path, sizeof(path), "/proc/%.15s/task", process);
     _cleanup_(close_fdp) int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     while (fd >= 0 && (n = getdents64(fd, buffer, sizeof(buffer))) > 0)
         for (ssize_t at = 0; at < n;) {
@@ -126,26 +127,12 @@ static bool signal_found(int signal)
     return n_refused == 0 || n_refused < n_found;
 }
 
-static bool found_as_before(void)
-{
-    bool same = n_found == n_before && memcmp(found, before, n_found * sizeof(*found)) == 0;
-
-    memcpy(before, found, n_found * sizeof(*found));
-    n_before = n_found;
-    return same;
-}
-
 /* One round; false: none may be signalled (no Landlock that keeps signals in, and no `exec` when the executor started).
- * A process with a signal pending forks no more, so that a pass which finds nothing new has found all. */
+ * What has a SIGKILL pending forks no more, and what it leaves becomes this process's own child: the next round finds it. Killed at
+ * once rather than stopped first, so that a round stays short however many there were. */
 static bool kill_descendants(void)
 {
-    n_before = 0;
-    for (unsigned i = 0; i < PASSES_MAX; i++) {
-        find_descendants();
-        if (found_as_before())
-            break;
-        (void)signal_found(SIGSTOP);
-    }
+    find_descendants();
     return signal_found(SIGKILL);
 }
 
@@ -358,10 +345,10 @@ static _Noreturn void end_all(struct command *c)
 {
     struct pollfd p = {.fd = FD_SIGNALS, .events = POLLIN};
 
-    while (reap_children(c)) {
+    for (unsigned round = 1; reap_children(c); round++) {
         if (!kill_descendants())
             _exit(EXIT_LEFT); /* which is the death signal of the command itself */
-        (void)poll(&p, 1, AGAIN_MSEC);
+        (void)poll(&p, 1, round % AT_ONCE_MAX ? 0 : AGAIN_MSEC);
         drain_signals();
     }
     tell_end(c, false);
