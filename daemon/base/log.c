@@ -90,6 +90,8 @@ static const struct {
     [LOG_KIND_STORE] = {"store", "e3c2eadebbff4397a7117b3df6c0bfb8"},
     [LOG_KIND_CONNECTION] = {"connection", "6fa7c3a4d4064bc5bfe6d0334c0f8d59"},
     [LOG_KIND_SCHEDULE] = {"schedule", "5a9ab4e778974cf59ac471646f9aa1e0"},
+    [LOG_KIND_EXECUTOR_SPOILT] = {"executor-spoilt", "3265e042b5fc4480a1db35825793515f"},
+    [LOG_KIND_EXECUTOR_SAYS] = {"executor-says", "990824f66e574199b957a398c6f9d72c"},
     [LOG_KIND_RELOADED] = {"reloaded", "a46df5376243418c9860b49421bcac6e"},
 };
 

@@ -41,6 +41,8 @@ enum log_kind {
     LOG_KIND_STORE,          /* takes nothing */
     LOG_KIND_CONNECTION,     /* was refused, or closed for what it said */
     LOG_KIND_SCHEDULE,       /* a run was refused or skipped */
+    LOG_KIND_EXECUTOR_SPOILT, /* by its jobs, and is replaced */
+    LOG_KIND_EXECUTOR_SAYS, /* what plugins, or what they call, write to stdout and stderr */
     LOG_KIND_RELOADED,       /* a plugin was loaded anew, or could not be */
     LOG_KINDS
 };

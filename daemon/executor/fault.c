@@ -33,6 +33,7 @@ static _Atomic bool orderly;  /* [atomic: relaxed; main sets it before it exits 
 
 static _Thread_local struct {
     uint32_t worker;
+    sigset_t mask; /* while no plugin code runs */
 } mine __attribute__((tls_model("initial-exec"))) = {.worker = RING_NONE};
 
 static void leave_note(int signal, int code, const void *address, const void *context)
@@ -109,15 +110,67 @@ __attribute__((visibility("default"))) void _Exit(int status)
     _exit(status);
 }
 
-int fault_init(struct back *back)
+_Noreturn void fault_thread_left(void)
+{
+    leave_note(0, FAULT_THREAD, NULL, NULL);
+    fault_leave(EXIT_CODE);
+}
+
+/* A fault that comes while another one is told of waits for it. */
+static struct sigaction handler(void)
 {
     struct sigaction action = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_ONSTACK};
+
+    sigemptyset(&action.sa_mask);
+    for (size_t i = 0; i < ARRAY_SIZE(signals); i++)
+        sigaddset(&action.sa_mask, signals[i]);
+    return action;
+}
+
+static bool mend_handlers(void)
+{
+    bool mended = false;
+
+    for (size_t i = 0; i < ARRAY_SIZE(signals); i++) {
+        struct sigaction action, found;
+
+        if (sigaction(signals[i], NULL, &found) < 0 || (found.sa_flags & SA_SIGINFO && found.sa_sigaction == on_fault))
+            continue;
+        action = handler();
+        sigaction(signals[i], &action, NULL);
+        mended = true;
+    }
+    return mended;
+}
+
+static bool mend_mask(void)
+{
+    sigset_t found;
+
+    if (pthread_sigmask(SIG_SETMASK, &mine.mask, &found) != 0)
+        return false;
+    for (size_t i = 0; i < ARRAY_SIZE(signals); i++)
+        if (sigismember(&found, signals[i]) == 1)
+            return true;
+    return false;
+}
+
+const char *fault_mend(bool handlers)
+{
+    bool mask = mend_mask(), stack = stack_mend();
+
+    if (handlers && mend_handlers())
+        return "the handler of a signal that faults raise";
+    return stack ? "the stack for signal handlers" : mask ? "the signals that its thread blocks" : NULL;
+}
+
+int fault_init(struct back *back)
+{
+    const struct sigaction action = handler();
 
     noted_in = back;
     owner = getpid();
     backtrace_init();
-    for (size_t i = 0; i < ARRAY_SIZE(signals); i++)
-        sigaddset(&action.sa_mask, signals[i]);
     for (size_t i = 0; i < ARRAY_SIZE(signals); i++)
         if (sigaction(signals[i], &action, NULL) < 0)
             return -errno;
@@ -140,6 +193,7 @@ void fault_block_signals(sigset_t *ret_before)
 void fault_thread_begin(uint32_t worker)
 {
     mine.worker = worker;
+    pthread_sigmask(SIG_BLOCK, NULL, &mine.mask);
     stack_begin();
 }
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "ring/ring.h"
@@ -19,6 +20,14 @@ void fault_block_signals(sigset_t *ret_before);
  * [the thread] */
 void fault_thread_begin(uint32_t worker);
 void fault_thread_end(void);
+
+/* Puts back what plugin code has changed of what a fault needs on this thread: its signal mask, its stack for handlers,
+ * and, with handlers, the process's handlers. What it was, in words, or NULL. [a thread after fault_thread_begin()] */
+const char *fault_mend(bool handlers);
+
+/* This thread ends, by pthread_exit() or a cancel, where only its owner may end it: leaves a note and ends the process.
+ * [the thread, while it is unwound] */
+_Noreturn void fault_thread_left(void);
 
 /* From here on exit() is ours. [main] */
 void fault_orderly(void);

@@ -20,6 +20,7 @@
 #include "executor/ask.h"
 #include "host/backtrace.h"
 #include "executor/fault.h"
+#include "executor/guard.h"
 #include "executor/process.h"
 #include "executor/sandbox.h"
 #include "executor/slice.h"
@@ -82,6 +83,12 @@ static void worker_start(struct wsd_worker *self, uint32_t index, void *context)
     pthread_setname_np(pthread_self(), name);
     slice_shorten();
     fault_thread_begin(index);
+    guard_thread_begin();
+}
+
+static void worker_lost(struct wsd_worker *self, uint32_t index, void *context)
+{
+    fault_thread_left();
 }
 
 static void worker_stop(struct wsd_worker *self, uint32_t index, void *context)
@@ -102,13 +109,14 @@ static int start_pool(const struct arguments *a, struct pool **ret_pool)
         .source = {.take = work_take,
                    .ready = work_ready,
                    .worth = work_worth,
-                   .prepare = lanes_prepare,
+                   .prepare = work_prepare,
                    .done = lanes_done,
                    .lively = lanes_lively,
                    .leave = work_leave,
                    .context = &work},
         .worker_start = worker_start,
         .worker_stop = worker_stop,
+        .worker_lost = worker_lost,
         .task_enter = host_task_enter,
         .task_leave = host_task_leave,
         .subject_name = host_subject_name,
@@ -174,7 +182,9 @@ static int on_load(struct loader *loader, const struct control *c)
 
     if (c->number >= WORK_PLUGINS || c->text_size == 0)
         return send_failure(c->number, -EINVAL, "wsd asked for nonsense");
+    guard_load_begin();
     int r = loader_load(loader, c->text, &p, error, sizeof(error));
+    guard_load_end();
     if (r < 0)
         return send_failure(c->number, r, error);
     backtrace_plugin(p);
@@ -229,6 +239,22 @@ static int control_loop(struct loader *loader, struct pool *pool)
             log_debug("control packet of unknown kind %u", c.kind);
         }
     }
+    return r;
+}
+
+static void on_thread_left(void *unused)
+{
+    fault_thread_left();
+}
+
+/* A plugin's init may end its thread, which is this one. */
+static int control_guarded(struct loader *loader, struct pool *pool)
+{
+    int r;
+
+    pthread_cleanup_push(on_thread_left, NULL);
+    r = control_loop(loader, pool);
+    pthread_cleanup_pop(0);
     return r;
 }
 
@@ -337,6 +363,7 @@ int main(int argc, char **argv)
         r = start_sleeper();
     if (r == 0)
         r = sandbox_limit_memory(&a.sandbox);
+    guard_init(work.control_fd);
     if (r == 0 && a.pin && !pool_is_pinned(pool))
         log_warning("the CPUs of this machine cannot be told apart: workers are not pinned");
     if (r < 0) {
@@ -345,7 +372,7 @@ int main(int argc, char **argv)
     }
     r = control_send(work.control_fd, &(struct control){.kind = CONTROL_READY, .number = a.workers}, -1);
     if (r == 0)
-        r = control_loop(loader, pool);
+        r = control_guarded(loader, pool);
     if (r < 0) {
         /* What runs, runs on behalf of nobody: not waited for. */
         fault_wait();

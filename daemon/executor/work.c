@@ -19,6 +19,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "executor/commands.h"
+#include "executor/guard.h"
 #include "host/cputime.h"
 #include "host/files.h"
 #include "pool/park.h"
@@ -500,9 +501,16 @@ struct pool_node *work_take(void *context, bool *ret_more)
         cputime_stale(); /* whoever finds nothing looks on, or sleeps */
         return NULL;
     }
+    guard_look(false);
     brief = usec < RING_WORTH_USEC;
     *ret_more = work_worth(context);
     return node;
+}
+
+void work_prepare(void *context, struct event_set *set)
+{
+    lanes_prepare(context, set);
+    guard_look(true);
 }
 
 bool work_ready(void *context)

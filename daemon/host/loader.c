@@ -130,12 +130,20 @@ static int open_plugin(int dir, const char *path)
     return fd < 0 ? -errno : fd;
 }
 
+/* Of the process: it says nothing about the file. */
+static bool is_want(int error)
+{
+    return error == EMFILE || error == ENFILE || error == ENOMEM || error == EAGAIN;
+}
+
 /* Opens file in one plugin directory. A descriptor, or -ENOENT with *e untouched, or another error with its text. */
 static int open_in(const struct loader *l, const char *dir, const char *file, const struct error *e)
 {
     _cleanup_(close_fdp) int dir_fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
     struct stat st;
 
+    if (dir_fd < 0 && is_want(errno))
+        return refuse(e, -errno, "cannot be opened: %s", strerror(errno));
     if (dir_fd < 0)
         return -ENOENT; /* a plugin directory that does not exist (yet) is empty */
     int fd = open_plugin(dir_fd, file);
@@ -347,9 +355,17 @@ static struct plugin *find_same(const struct loader *l, const struct loaded *d)
     return NULL;
 }
 
+static bool ends_with(const char *text, const char *end)
+{
+    size_t n = strlen(text), m = strlen(end);
+
+    return n >= m && strcmp(text + n - m, end) == 0;
+}
+
 /* dlerror() begins with the file's name, which here means nothing to anybody. */
 static int refuse_dlerror(const char *file, const struct error *e)
 {
+    static const int wants[] = {EMFILE, ENFILE, ENOMEM, EAGAIN};
     const char *text = dlerror();
     size_t n = strlen(file);
 
@@ -357,7 +373,13 @@ static int refuse_dlerror(const char *file, const struct error *e)
         text = "no reason given";
     if (strncmp(text, file, n) == 0 && text[n] == ':')
         text += n + 1;
-    return refuse(e, -ELIBBAD, "cannot be loaded: %s", text + strspn(text, " "));
+    int r = -ELIBBAD;
+    for (size_t i = 0; i < ARRAY_SIZE(wants); i++)
+        if (ends_with(text, strerror(wants[i])))
+            r = -wants[i];
+    if (strstr(text, "static TLS"))
+        return refuse(e, -ELIBBAD, "cannot be loaded: %s; raise [executor] static-tls in wsd.conf", text + strspn(text, " "));
+    return refuse(e, r, "cannot be loaded: %s", text + strspn(text, " "));
 }
 
 static uintptr_t load_address(void *handle)

@@ -7,7 +7,6 @@
 #include "host/stack.h"
 
 #include <pthread.h>
-#include <stdbool.h>
 #include <stdint.h>
 #include <sys/mman.h>
 #include <ucontext.h>
@@ -53,6 +52,16 @@ size_t stack_begin(void)
     else
         munmap(stack.ss_sp, SIGNAL_STACK);
     return mine.size;
+}
+
+bool stack_mend(void)
+{
+    const stack_t stack = {.ss_sp = mine.signal_stack, .ss_size = SIGNAL_STACK};
+    stack_t found;
+
+    /* one call, which tells what was there */
+    return mine.signal_stack && sigaltstack(&stack, &found) == 0 &&
+           (found.ss_sp != mine.signal_stack || found.ss_flags & SS_DISABLE);
 }
 
 void stack_end(void)

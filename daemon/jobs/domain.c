@@ -181,6 +181,9 @@ static void on_control(struct executor *e, const struct control *c, void *contex
     case CONTROL_LANED:
         lanes_control(d, c);
         return;
+    case CONTROL_SPOILT:
+        recycle_spoilt(d, c->text);
+        return;
     default:
         liar(d, "a packet of unknown kind");
     }
@@ -279,6 +282,8 @@ static void start_now(struct domain *d)
     d->distrusted = d->finishing = d->useful = false;
     d->alone = 0;
     d->n_ended = d->resident_first = 0;
+    d->spoilt = d->starved = false;
+    d->started_usec = clock_monotonic_usec();
     if (r < 0) {
         char words[INHERIT_ERROR], why[INHERIT_ERROR + 64];
 

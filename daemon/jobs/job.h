@@ -372,6 +372,9 @@ struct domain {
     bool ahead_mixed;       /* not his alone, or not at this priority */
     uint32_t n_aged;        /* of those handed */
     uint32_t n_deaths; /* in a row, of executors that were of no use */
+    bool spoilt;           /* jobs have left the executor in a state that later ones should not have (recycle.c) */
+    bool starved;          /* it could not load a plugin for that: the next one loads what is waited for */
+    uint64_t started_usec; /* the executor, or the one that is to follow a spoilt one */
     bool distrusted;   /* the executor told lies and is being ended */
     bool unpumped;     /* more may be handed over, in the next turn of the loop */
     uint32_t n_unrung; /* jobs that were handed over since the executor's doorbell was rung */
@@ -711,6 +714,7 @@ void plugin_control(struct domain *d, const struct control *c); /* LOADED, FUNCT
 /* The executor died; blame: nothing else explains it, so a plugin that was being loaded is suspected. */
 void plugin_executor_gone(struct domain *d, bool blame);
 void plugin_fail_waiting(struct domain *d, int error, const char *text); /* no executor can be had */
+void plugin_load_wanted(struct domain *d);
 struct plugin_function *plugin_find_function(struct plugin *p, const char *name);
 /* The function of that name, made by this one's likeness where p is not loaded yet. NULL: it has none, or no memory. */
 struct plugin_function *plugin_function_copy(struct plugin *p, const struct plugin_function *f);
@@ -817,6 +821,8 @@ uint64_t ask_traces(const struct jobs *jobs); /* under way */
 
 /* recycle.c */
 void recycle_look(struct domain *d, uint32_t n); /* so many jobs have ended */
+void recycle_spoilt(struct domain *d, const char *reason); /* by its jobs */
+bool recycle_starved(struct domain *d, const char *reason); /* it cannot load a plugin; false: and no other executor will */
 void recycle_abandon(struct domain *d); /* the one in the nursery is not wanted any more */
 void recycle_ready(struct domain *n);   /* the executor in the nursery is there */
 void recycle_control(struct domain *n, const struct control *c); /* LOADED, FUNCTION of the nursery */

@@ -397,7 +397,7 @@ void plugin_load(struct plugin *p)
     struct control c = {.kind = CONTROL_LOAD, .number = p->number, .text_size = (uint32_t)strlen(p->request) + 1};
     struct domain *d = p->domain;
 
-    if (p->state != PLUGIN_UNKNOWN)
+    if (p->state != PLUGIN_UNKNOWN || d->starved)
         return;
     if (domain_start(d) < 0) {
         plugin_failed(p, EAGAIN, domain_failure(d));
@@ -449,11 +449,43 @@ static void described(struct plugin *p)
     settled(p);
 }
 
+void plugin_load_wanted(struct domain *d)
+{
+    list_for_each(l, &d->plugins)
+    {
+        struct plugin *p = container_of(l, struct plugin, link);
+
+        if (!p->stale && plugin_wanted(p))
+            plugin_load(p);
+    }
+}
+
+/* Nothing is wrong with the plugin: the executor lacks descriptors, memory or threads, which its jobs have used up. Where a fresh one
+ * comes, the plugin is loaded there. */
+static bool is_starved(struct plugin *p, const struct control *c)
+{
+    struct domain *d = p->domain;
+
+    if (c->error != EMFILE && c->error != ENFILE && c->error != ENOMEM && c->error != EAGAIN)
+        return false;
+    p->state = PLUGIN_UNKNOWN;
+    evtimer_del(p->timer);
+    load_timer_set(d);
+    d->starved = true;
+    if (recycle_starved(d, c->text))
+        return true;
+    d->starved = false;
+    plugin_failed(p, EAGAIN, c->text_size ? c->text : strerror((int)c->error));
+    return true;
+}
+
 static bool loaded(struct plugin *p, const struct control *c)
 {
     size_t at = 0;
 
     p->unread = false;
+    if (c->error && is_starved(p, c))
+        return true;
     if (c->error) {
         plugin_failed(p, (int)c->error, c->text_size ? c->text : strerror((int)c->error));
         return true;

@@ -24,6 +24,8 @@
 struct death {
     struct fault_note note;
     bool noted;
+    const struct job *alone; /* without a note: it died of a fault, and this one was all that ran; NULL */
+    int signal;              /* that it died of, with `alone` */
     const char *how; /* words for it */
 };
 
@@ -103,7 +105,9 @@ static void log_lines(const struct job *job, const char *text)
 static void words_of_fault(char text[static JOB_TEXT], const struct fault_note *n,
                            const struct domain *d)
 {
-    if (n->signal == 0)
+    if (n->signal == 0 && n->code == FAULT_THREAD)
+        snprintf(text, JOB_TEXT, "ended the thread of its worker (pthread_exit() or pthread_cancel())");
+    else if (n->signal == 0)
         snprintf(text, JOB_TEXT, "called exit()");
     else if (n->code == FAULT_STACK)
         words_of_stack(text, n->address);
@@ -121,10 +125,13 @@ static void crashed(struct job *job, const struct death *death)
     const struct log_about about = job_about(job);
     char text[JOB_TEXT];
 
-    words_of_fault(text, n, job->domain);
+    if (death->noted)
+        words_of_fault(text, n, job->domain);
+    else
+        snprintf(text, sizeof(text), "%s", strsignal(death->signal));
     bool logged = log_event(LOG_KIND_JOB_CRASHED, LOG_WARNING, &about, "%s:%s crashed: %s", plugin_title(job->plugin),
                             job_function(job)->name, text);
-    if (*n->backtrace && job_more(job)) {
+    if (death->noted && *n->backtrace && job_more(job)) {
         if (logged)
             log_lines(job, n->backtrace);
         job->more->backtrace = strdup(n->backtrace);
@@ -153,7 +160,8 @@ static void was_running(struct job *job, bool has_slot, const struct death *deat
     enum job_stop stop = job->more ? (enum job_stop)job->more->stop : STOP_NONE;
     char text[JOB_TEXT];
 
-    if (death->noted && death->note.slot == job->slot && death->note.generation == job->generation && has_slot) {
+    bool named = death->noted ? death->note.slot == job->slot && death->note.generation == job->generation : job == death->alone;
+    if (named && has_slot) {
         crashed(job, death);
     } else if (stop == STOP_TIMEOUT) {
         snprintf(text, sizeof(text), "%s, and it did not heed its cancel flag", job_time_words(job));
@@ -198,6 +206,37 @@ static void classify(struct domain *d, struct job *job, const struct death *deat
     was_running(job, has_slot, death);
 }
 
+static bool is_fault(int code, int status)
+{
+    static const int faults[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTRAP, SIGSYS};
+
+    for (size_t i = 0; i < ARRAY_SIZE(faults) && (code == CLD_KILLED || code == CLD_DUMPED); i++)
+        if (status == faults[i])
+            return true;
+    return false;
+}
+
+/* A process that dies of a fault without a note: a job has taken the handler away. The one job that ran, or NULL. */
+static const struct job *only_job(struct domain *d)
+{
+    const struct job *one = NULL;
+    uint64_t started;
+
+    if (plugin_loading(d) || lanes_running(d))
+        return NULL;
+    list_for_each(l, &d->handed)
+    {
+        struct job *job = container_of(l, struct job, link);
+
+        if (!front_running(&d->executor->front, job->slot, &started))
+            continue;
+        if (one)
+            return NULL;
+        one = job;
+    }
+    return one;
+}
+
 /* Nobody has said why it died. Where exactly one function was running, and nothing was being loaded, it was that, or somebody
  * who killed it by hand. */
 static void suspect(struct domain *d, const struct death *death)
@@ -236,7 +275,8 @@ static void describe(char text[static JOB_TEXT], struct domain *d, const struct 
 {
     if (death->noted && death->note.slot != RING_NONE)
         snprintf(text, JOB_TEXT, "a job crashed (%s)",
-                 death->note.signal == 0            ? "it called exit()"
+                 death->note.code == FAULT_THREAD && death->note.signal == 0 ? "it ended its worker's thread"
+                 : death->note.signal == 0          ? "it called exit()"
                  : death->note.code == FAULT_STACK ? "stack overflow"
                                                    : strsignal(death->note.signal));
     else if (d->executor->memory != CGROUP_END_FINE)
@@ -274,8 +314,12 @@ void recover(struct domain *d, int code, int status)
     blame = !orderly && e->ready && !(death.noted && death.note.slot != RING_NONE) && !d->distrusted && !d->unsafe && !e->orphan;
     finished_answers(d);
     split_bundles(d);
-    if (!orderly && e->ready && !death.noted && !d->distrusted && !d->unsafe && !e->killed && !e->orphan)
-        suspect(d, &death);
+    if (!orderly && e->ready && !death.noted && !d->distrusted && !d->unsafe && !e->killed && !e->orphan) {
+        if (is_fault(code, status) && (death.alone = only_job(d)))
+            death.signal = status;
+        else
+            suspect(d, &death);
+    }
     /* from the last handed to the first, each to the head of its queue: so the order stays */
     while (!list_empty(&d->handed)) {
         struct job *job = container_of(d->handed.prev, struct job, link);

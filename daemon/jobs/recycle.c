@@ -6,6 +6,7 @@
  * Keeps: the old one serves until the new one has every plugin loaded that it had; a job stays with the executor that it was
  * handed to; what comes back goes to the heir, and no job points at a domain that is freed.
  * Does not decide what becomes of jobs when an executor dies (recover.c). */
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +20,8 @@
 
 #define OLD_MAX   4u       /* executors of one domain that still finish: no more recycling meanwhile */
 #define LOOK_USEC 1000000u /* between looks at the memory of an executor */
+/* Of an executor that is spoilt, before the next one is started: a function that spoils each must not cost a start a job. */
+#define SPOILT_USEC 100000u
 
 /* --- when ------------------------------------------------------------------------------------------------------- */
 
@@ -73,16 +76,54 @@ void recycle_look(struct domain *d, uint32_t n)
 {
     const struct jobs_limits *l = &d->jobs->options.limits;
     bool full = l->recycle_jobs && (d->n_ended += n) >= l->recycle_jobs;
+    bool spoilt = d->spoilt && clock_monotonic_usec() - d->started_usec >= SPOILT_USEC;
 
     if (d->heir || d->nursery || d->in_nursery || d->jobs->draining)
         return;
-    if (!full && !(l->recycle_growth && d->executor && has_grown(d, l->recycle_growth)))
+    if (!full && !spoilt && !(l->recycle_growth && d->executor && has_grown(d, l->recycle_growth)))
         return;
     if (!is_settled(d) || count_old(d) >= OLD_MAX)
         return;
     d->n_ended = 0; /* where it fails, not again at once */
     d->resident_first = 0;
+    d->started_usec = clock_monotonic_usec();
     begin(d);
+}
+
+static void spoilt(struct domain *d, const char *reason)
+{
+    if (!d->spoilt)
+        log_event(LOG_KIND_EXECUTOR_SPOILT, LOG_WARNING, NULL, "executor %u: %s: a fresh one takes its place", d->executor->number,
+                  reason);
+    d->spoilt = true;
+}
+
+bool recycle_starved(struct domain *d, const char *reason)
+{
+    /* one that has done nothing has not spoilt it: another one would be no better */
+    if (!d->useful || d->in_nursery || d->heir || d->trial)
+        return false;
+    spoilt(d, reason);
+    d->started_usec = 0; /* there is something that waits for it */
+    recycle_look(d, 0);
+    return d->nursery != NULL;
+}
+
+/* None takes the place of the spoilt one. */
+static void not_replaced(struct domain *d)
+{
+    if (!d->starved)
+        return;
+    d->starved = false;
+    plugin_fail_waiting(d, EAGAIN, "its executor has not what it takes to load it, and no other one can be started: see wsd's log");
+}
+
+void recycle_spoilt(struct domain *d, const char *reason)
+{
+    if (d->in_nursery || d->heir || !*reason)
+        return;
+    spoilt(d, reason);
+    recycle_look(d, 0);
 }
 
 /* --- the nursery ---------------------------------------------------------------------------------------------------- */
@@ -103,6 +144,7 @@ void recycle_abandon(struct domain *d)
     d->nursery->distrusted = true;
     executor_kill(d->nursery->executor); /* its death frees the rest: recycle_gone() */
     d->nursery = NULL;
+    not_replaced(d);
 }
 
 static void begin(struct domain *d)
@@ -233,7 +275,8 @@ static void take_over(struct domain *d, struct domain *n)
     lanes_swap(d, n);
     arenas_swap(d, n);
     n->useful = d->useful;
-    d->useful = false;
+    d->useful = d->spoilt = d->starved = false;
+    d->started_usec = n->started_usec;
     d->n_ended = 0;
     d->resident_first = 0;
     list_for_each(l, &d->plugins)
@@ -247,17 +290,20 @@ static void take_over(struct domain *d, struct domain *n)
     pulse_started(n);
     if (!n->n_handed && !lanes_running(n))
         domain_finish(n);
+    plugin_load_wanted(d);
     domain_pump(d);
     domain_rest(d);
 }
 
 bool recycle_gone(struct domain *d)
 {
-    struct domain *heir = d->heir;
+    struct domain *heir = d->heir, *next_of = d->in_nursery && d->in_nursery->nursery == d ? d->in_nursery : NULL;
 
     if (!heir && !d->in_nursery)
         return false;
     drop(d);
+    if (next_of)
+        not_replaced(next_of);
     if (heir)
         domain_pump(heir);
     return true;

@@ -183,22 +183,22 @@ static void show_clock(struct worker *w)
         atomic_store_explicit(&w->clock, clock, memory_order_relaxed);
 }
 
-static void *worker_main(void *arg)
+/* What this thread was to run, it will not: whoever waits for it would wait for ever. */
+static void lost(void *arg)
 {
     struct worker *w = arg;
     const struct pool_options *o = &w->pool->options;
+
+    if (o->worker_lost)
+        o->worker_lost(&w->public, w->public.index, o->context);
+    pool_broken("a task has ended the thread of its worker (pthread_exit() or pthread_cancel())");
+}
+
+static void work(struct worker *w)
+{
     bool go_on = true;
     struct found f;
-    char name[16];
 
-    snprintf(name, sizeof(name), "wsd-w%u", w->public.index);
-    pthread_setname_np(pthread_self(), name);
-    worker_current = w;
-    worker_pin(w);
-    find_stack(w);
-    show_clock(w);
-    if (o->worker_start)
-        o->worker_start(&w->public, w->public.index, o->context);
     while (go_on) {
         /* As a searcher first: that takes back the bit of whoever woke us. Between two tasks once without, which is
          * cheaper. */
@@ -215,6 +215,25 @@ static void *worker_main(void *arg)
             go_on = park(w);
         }
     }
+}
+
+static void *worker_main(void *arg)
+{
+    struct worker *w = arg;
+    const struct pool_options *o = &w->pool->options;
+    char name[16];
+
+    snprintf(name, sizeof(name), "wsd-w%u", w->public.index);
+    pthread_setname_np(pthread_self(), name);
+    worker_current = w;
+    worker_pin(w);
+    find_stack(w);
+    show_clock(w);
+    if (o->worker_start)
+        o->worker_start(&w->public, w->public.index, o->context);
+    pthread_cleanup_push(lost, w);
+    work(w);
+    pthread_cleanup_pop(0);
     if (o->worker_stop)
         o->worker_stop(&w->public, w->public.index, o->context);
     atomic_store_explicit(&w->clock, 0, memory_order_relaxed);

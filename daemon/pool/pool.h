@@ -60,6 +60,9 @@ struct pool_options {
     /* Called on each worker before its first and after its last task; may be NULL. */
     void (*worker_start)(struct wsd_worker *self, uint32_t index, void *context);
     void (*worker_stop)(struct wsd_worker *self, uint32_t index, void *context);
+    /* Called where a task ends its worker's thread (pthread_exit(), or a cancel), while that is unwound: must not return, since
+     * the pool cannot do without it. NULL: the process is aborted. */
+    void (*worker_lost)(struct wsd_worker *self, uint32_t index, void *context);
     void *context;
     /* Called around each stolen task, and around nothing else: worker and task have another context then than what the
      * worker did before. self->context is the task's, `outer` that of the root or task that waits below it on this

@@ -57,6 +57,7 @@ enum control_kind {
                               that explains it */
     CONTROL_REAPER = 73,   /* descriptor: a stream socket, whose other end has who starts and ends commands from now on: at the
                               end of file here there, they end them all, and at the end of file here, they are gone */
+    CONTROL_SPOILT = 74,   /* later jobs should have a fresh process; text: what jobs have left in this one */
 };
 
 /* What wsd asks for, and what it gets back in functions and flags. Answered in the order of asking. */

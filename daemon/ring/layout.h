@@ -240,6 +240,8 @@ struct up_chunk {
 /* Written by the fault handler in the executor, last word first seen: `written`, then `told`, then the bell. A plugin that ends the process by exit() or
  * quick_exit() leaves a note too, with signal 0 and the code FAULT_EXIT. */
 #define FAULT_EXIT 0x65786974 /* "exit" */
+/* The code, with signal 0, where the job has ended the thread of its worker. */
+#define FAULT_THREAD 0x74687264 /* "thrd" */
 #define FAULT_TRACE 2048u /* bytes of a backtrace, with NUL */
 /* The code where the thread's stack was used up; then the address is the stack's size. */
 #define FAULT_STACK 0x7374616b /* "stak" */

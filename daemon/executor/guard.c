@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * guard.c: finds what jobs have left changed in their thread and in the process.
+ * Owns what both were like at first, and when they were looked at last. [each function says where]
+ * Keeps: what a fault needs is looked at once for each GUARD_NSEC in which a worker had jobs, and anything else once for each
+ * SLOW_NSEC: before the worker sleeps, or else before its next job. wsd hears of a spoilt process once.
+ * Does not look while a job runs on the thread, and does not decide what becomes of a spoilt executor: wsd does. */
+#include "executor/guard.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "executor/fault.h"
+#include "host/cputime.h"
+#include "ring/control.h"
+
+#define GUARD_NSEC 1000000u  /* 10 system calls, 1 to 2 us */
+#define SLOW_NSEC  50000000u /* about 40 us */
+#define FILES_LEFT 16        /* descriptors: with fewer the process is of no use */
+#define NO_UMASK   0x8000
+
+static const struct {
+    int resource;
+    const char *name;
+} limits[] = {
+    {RLIMIT_NOFILE, "RLIMIT_NOFILE"}, {RLIMIT_AS, "RLIMIT_AS"},       {RLIMIT_DATA, "RLIMIT_DATA"},
+    {RLIMIT_NPROC, "RLIMIT_NPROC"},   {RLIMIT_FSIZE, "RLIMIT_FSIZE"}, {RLIMIT_CPU, "RLIMIT_CPU"},
+    {RLIMIT_STACK, "RLIMIT_STACK"},   {RLIMIT_MEMLOCK, "RLIMIT_MEMLOCK"},
+};
+
+static struct {
+    int control_fd; /* [const after init] */
+    struct rlimit limits[ARRAY_SIZE(limits)]; /* [const after init] */
+    struct stat directory;                    /* [const after init] */
+    unsigned umask;                           /* [const after init] */
+    _Atomic bool ready;                       /* [atomic: release by init, acquire by workers] */
+    _Atomic bool told, mended;                /* [atomic: relaxed RMW] */
+    _Atomic uint32_t loads;                   /* that are under way [atomic: relaxed] */
+    _Atomic uint64_t looked_nsec;             /* at the process [atomic: relaxed RMW] */
+} process;
+
+static _Thread_local struct {
+    uint64_t looked_nsec, slowly_nsec;
+    bool due; /* has had jobs since it was looked at */
+    int nice;
+    cpu_set_t cpus;
+} mine __attribute__((tls_model("initial-exec")));
+
+void guard_spoilt(const char *reason)
+{
+    struct control c;
+
+    if (atomic_exchange_explicit(&process.told, true, memory_order_relaxed))
+        return;
+    memset(&c, 0, CONTROL_HEADER);
+    c.kind = CONTROL_SPOILT;
+    c.text_size = (uint32_t)snprintf(c.text, 256, "%s", reason) + 1;
+    c.text_size = MIN(c.text_size, 256u);
+    (void)control_send(process.control_fd, &c, -1); /* else wsd is gone */
+}
+
+/* --- the process ---------------------------------------------------------------------------------------------------- */
+
+static unsigned umask_now(void)
+{
+    char text[128];
+    unsigned mask;
+
+    /* umask(2) tells only by changing it, under the hands of a job that runs elsewhere */
+    _cleanup_(close_fdp) int fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd >= 0 ? read(fd, text, sizeof(text) - 1) : 0;
+    text[MAX(n, 0)] = 0;
+    const char *at = strstr(text, "\nUmask:");
+    return at && sscanf(at, " Umask: %o", &mask) == 1 ? mask : NO_UMASK;
+}
+
+static bool is_limited(char reason[static 128])
+{
+    for (size_t i = 0; i < ARRAY_SIZE(limits); i++) {
+        struct rlimit now, *then = &process.limits[i];
+
+        if (getrlimit((__rlimit_resource_t)limits[i].resource, &now) < 0 ||
+            (now.rlim_cur >= then->rlim_cur && now.rlim_max >= then->rlim_max))
+            continue;
+        snprintf(reason, 128, "a job has lowered %s to %llu", limits[i].name, (unsigned long long)now.rlim_cur);
+        return true;
+    }
+    return false;
+}
+
+static bool lacks_descriptors(char reason[static 128])
+{
+    struct rlimit now;
+    int fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0);
+
+    if (fd >= 0)
+        close(fd);
+    if (getrlimit(RLIMIT_NOFILE, &now) < 0 || (fd >= 0 && (rlim_t)fd + FILES_LEFT < now.rlim_cur))
+        return false;
+    snprintf(reason, 128, "its jobs have left %llu descriptors open, of %llu (RLIMIT_NOFILE)",
+             (unsigned long long)(fd >= 0 ? (rlim_t)fd : now.rlim_cur), (unsigned long long)now.rlim_cur);
+    return true;
+}
+
+static bool is_elsewhere(char reason[static 128])
+{
+    struct stat now;
+    unsigned mask = umask_now();
+
+    if (stat(".", &now) < 0 || now.st_dev != process.directory.st_dev || now.st_ino != process.directory.st_ino)
+        snprintf(reason, 128, "a job has changed the working directory");
+    else if (mask != process.umask && mask != NO_UMASK)
+        snprintf(reason, 128, "a job has changed the umask to %03o", mask);
+    else
+        return false;
+    return true;
+}
+
+static void look_at_process(uint64_t now)
+{
+    uint64_t before = atomic_load_explicit(&process.looked_nsec, memory_order_relaxed);
+    char reason[128];
+
+    if (now - before < SLOW_NSEC || atomic_load_explicit(&process.told, memory_order_relaxed) ||
+        !atomic_compare_exchange_strong_explicit(&process.looked_nsec, &before, now, memory_order_relaxed, memory_order_relaxed))
+        return;
+    if (is_limited(reason) || lacks_descriptors(reason) || is_elsewhere(reason))
+        guard_spoilt(reason);
+}
+
+/* --- a thread ------------------------------------------------------------------------------------------------------- */
+
+static void look_at_thread(void)
+{
+    cpu_set_t cpus;
+
+    if (getpriority(PRIO_PROCESS, 0) > mine.nice && setpriority(PRIO_PROCESS, 0, mine.nice) < 0)
+        guard_spoilt("a job has raised the nice value of its worker");
+    if (sched_getaffinity(0, sizeof(cpus), &cpus) < 0 || CPU_EQUAL(&cpus, &mine.cpus))
+        return;
+    /* CPUs that a cgroup gave or took are no job's doing: then the kernel says no, or does nothing */
+    (void)sched_setaffinity(0, sizeof(mine.cpus), &mine.cpus);
+    (void)sched_getaffinity(0, sizeof(mine.cpus), &mine.cpus);
+}
+
+static void mend(void)
+{
+    bool handlers = atomic_load_explicit(&process.loads, memory_order_relaxed) == 0;
+    const char *what = fault_mend(handlers);
+
+    if (what && !atomic_exchange_explicit(&process.mended, true, memory_order_relaxed))
+        log_warning("a job has left %s changed: it is as before; see wsd-plugin(7)", what);
+}
+
+void guard_look(bool sleeps)
+{
+    uint64_t now;
+
+    if (!sleeps && !mine.due) { /* it begins a job */
+        mine.due = true;
+        return;
+    }
+    now = cputime_recent_nsec();
+    if (now - mine.looked_nsec < GUARD_NSEC || !atomic_load_explicit(&process.ready, memory_order_acquire))
+        return;
+    mine.looked_nsec = now;
+    mine.due = !sleeps;
+    mend();
+    if (now - mine.slowly_nsec < SLOW_NSEC)
+        return;
+    mine.slowly_nsec = now;
+    look_at_thread();
+    look_at_process(now);
+}
+
+void guard_thread_begin(void)
+{
+    mine.nice = getpriority(PRIO_PROCESS, 0);
+    if (sched_getaffinity(0, sizeof(mine.cpus), &mine.cpus) < 0)
+        CPU_ZERO(&mine.cpus);
+}
+
+void guard_load_begin(void)
+{
+    atomic_fetch_add_explicit(&process.loads, 1, memory_order_relaxed);
+}
+
+void guard_load_end(void)
+{
+    atomic_fetch_sub_explicit(&process.loads, 1, memory_order_relaxed);
+    mend();
+}
+
+void guard_init(int control_fd)
+{
+    process.control_fd = control_fd;
+    for (size_t i = 0; i < ARRAY_SIZE(limits); i++)
+        (void)getrlimit((__rlimit_resource_t)limits[i].resource, &process.limits[i]);
+    (void)stat(".", &process.directory);
+    process.umask = umask_now();
+    atomic_store_explicit(&process.ready, true, memory_order_release);
+}

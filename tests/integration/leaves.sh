@@ -1,0 +1,81 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# leaves.sh: what a job leaves behind in its thread and process costs no other job. One worker, so that the next job has its place.
+. "$(dirname "$0")/../support/lib.sh"
+
+sanitized() {
+  [ "$TIME_SCALE" != 1 ]
+}
+
+crashed() { # FUNCTION WORDS
+  local status=0
+  wsctl submit "leaves:$1" >"$WORK/out" 2>"$WORK/err" || status=$?
+  cat "$WORK/err"
+  [ "$status" = 70 ] && grep -q -- "$2" "$WORK/err" && expect_output 6765 wsctl submit fib 20
+}
+
+# FUNCTION CRASH WORDS: after the one, the other is told as ever.
+crashed_after() {
+  wsctl submit fib 20 && expect_exit 0 wsctl submit "leaves:$1" && crashed "$2" "$3"
+}
+
+# FUNCTION WORDS: of what a thread of a worker ends by; also as a job of many, and SIGTERM is heeded.
+left() {
+  crashed "$1" "$2" && wsctl --json submit fib 20 >"$WORK/json" && grep -q '"attempts":1' "$WORK/json" &&
+    expect_exit 70 wsctl map --keep-going "leaves:$1" ::: a && expect_output 6765 wsctl submit fib 20
+}
+
+as_new='files=yes limit=high space=high umask=077 directory=/ nice=0'
+
+state_is_new() {
+  wsctl submit leaves:state | tee "$WORK/state.now" | grep -q "^$as_new cpus=$(nproc)\$"
+}
+
+# FUNCTION WORDS: what it has done is told in the log once, and soon is no other job's.
+replaced() {
+  local before n
+  before=$(wc -l <"$WSD_LOG")
+  expect_exit 0 wsctl submit "leaves:$1" || return 1
+  wait_until state_is_new || { cat "$WORK/state.now"; return 1; }
+  tail -n "+$((before + 1))" "$WSD_LOG" >"$WORK/since"
+  cat "$WORK/since"
+  n=$(grep -c "executor [0-9]*: .*$2.*: a fresh one takes its place" "$WORK/since")
+  [ "$n" = 1 ] && ! grep -q 'executor [0-9]* ended' "$WORK/since"
+}
+
+# FUNCTION: put back on the thread.
+put_back() {
+  expect_exit 0 wsctl submit "leaves:$1" && wait_until state_is_new || { cat "$WORK/state.now"; return 1; }
+}
+
+# FUNCTION: a plugin that was not there before is loaded all the same: in the next executor.
+loads_elsewhere() {
+  wsctl submit fib 20 && expect_exit 0 wsctl submit "leaves:$1" && expect_output hello wsctl submit echo:echo hello && wait_until state_is_new
+}
+
+printf '[limits]\nquarantine-after = 1000\n' >"$WSD_CONFIG"
+start_wsd --workers 1 --plugin-dir "$TEST_PLUGINS" || exit 1
+check handlers_are_put_back crashed_after handlers segv 'Segmentation fault at address 0x1238'
+check a_mask_is_put_back crashed_after mask segv 'Segmentation fault at address 0x1238'
+sanitized || check a_signal_stack_is_put_back crashed_after altstack overflow 'stack overflow'
+sanitized || check a_death_without_a_note_is_the_only_jobs crashed unnoted 'Segmentation fault'
+check pthread_exit_is_told left thread-exit 'ended the thread of its worker'
+check a_cancelled_thread_is_told left cancel 'ended the thread of its worker'
+if ! sanitized; then
+  check a_lowered_limit_is_left_behind replaced limit 'RLIMIT_NOFILE'
+  check leaked_descriptors_are_left_behind replaced files 'descriptors open'
+  check an_umask_is_left_behind replaced umask 'umask'
+  check a_directory_is_left_behind replaced directory 'working directory'
+  check a_lowered_address_space_is_left_behind replaced space 'RLIMIT_AS'
+  check cpus_are_put_back put_back affinity
+  check a_nice_value_is_put_back_or_left_behind put_back nice
+  check a_plugin_loads_after_leaked_descriptors loads_elsewhere files
+  check a_plugin_loads_after_a_lowered_limit loads_elsewhere limit
+  check a_plugin_loads_without_address_space loads_elsewhere space
+fi
+stop_wsd
+
+start_wsd --workers 2 --plugin-dir "$TEST_PLUGINS" || exit 1
+check a_stolen_task_that_ends_its_thread_is_told crashed stolen-exit 'ended the thread of its worker'
+stop_wsd
