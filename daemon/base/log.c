@@ -159,15 +159,48 @@ void log_write(int level, const char *format, ...)
 
 /* --- events ------------------------------------------------------------------------------------------------------------ */
 
-static struct log_rate rates[LOG_KINDS]; /* [loop] */
+#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
+#define SANITIZED 1 /* a report has hundreds of lines, and each counts */
+#else
+#define SANITIZED 0
+#endif
 
-bool log_rate_lets(struct log_rate *r, uint64_t now_usec, uint64_t *ret_left_out)
+#define RATES     256u /* users and kinds that are limited at the same time */
+#define ALL_LINES 10u  /* times what one may, all may together */
+
+/* Of a user, so that nobody's lines are left out for what another one causes. [loop] */
+static struct {
+    uint64_t uid; /* plus 1; 0: of no user */
+    enum log_kind kind;
+    struct log_rate rate;
+} rates[RATES];
+static struct log_rate all_rates[LOG_KINDS]; /* [loop] */
+
+/* The one that has said nothing for the longest time gives way. */
+static struct log_rate *rate_of(enum log_kind kind, const uint32_t *uid)
+{
+    uint64_t of = uid ? (uint64_t)*uid + 1 : 0;
+    size_t oldest = 0;
+
+    for (size_t i = 0; i < RATES; i++) {
+        if (rates[i].kind == kind && rates[i].uid == of)
+            return &rates[i].rate;
+        if (rates[i].rate.since_usec < rates[oldest].rate.since_usec)
+            oldest = i;
+    }
+    rates[oldest].kind = kind;
+    rates[oldest].uid = of;
+    rates[oldest].rate = (struct log_rate){0};
+    return &rates[oldest].rate;
+}
+
+static bool lets(struct log_rate *r, uint32_t lines, uint64_t now_usec, uint64_t *ret_left_out)
 {
     if (!r->since_usec || now_usec - r->since_usec >= LOG_RATE_USEC) {
         r->since_usec = now_usec;
         r->n = 0;
     }
-    if (r->n == LOG_RATE_LINES) {
+    if (r->n >= lines) {
         r->n_left_out++;
         return false;
     }
@@ -177,18 +210,40 @@ bool log_rate_lets(struct log_rate *r, uint64_t now_usec, uint64_t *ret_left_out
     return true;
 }
 
+bool log_rate_lets(struct log_rate *r, uint64_t now_usec, uint64_t *ret_left_out)
+{
+    return lets(r, LOG_RATE_LINES, now_usec, ret_left_out);
+}
+
+/* Of this kind and user, and of this kind at all. */
+static bool may_say(enum log_kind kind, const uint32_t *uid)
+{
+    uint64_t now = clock_monotonic_usec(), left_out = 0;
+
+    if (!kinds[kind].id || kinds[kind].unlimited || (kind == LOG_KIND_EXECUTOR_SAYS && (SANITIZED || max_level == LOG_DEBUG)))
+        return true;
+    if (!lets(rate_of(kind, uid), LOG_RATE_LINES, now, &left_out))
+        return false;
+    if (left_out && uid)
+        log_notice("%llu more lines of the kind %s were left out, of user %u", (unsigned long long)left_out, kinds[kind].name, *uid);
+    else if (left_out)
+        log_notice("%llu more lines of the kind %s were left out", (unsigned long long)left_out, kinds[kind].name);
+    if (!lets(&all_rates[kind], LOG_RATE_LINES * ALL_LINES, now, &left_out))
+        return false;
+    if (left_out)
+        log_notice("%llu more lines of the kind %s were left out, of many users", (unsigned long long)left_out, kinds[kind].name);
+    return true;
+}
+
 bool log_event(enum log_kind kind, int level, const struct log_about *about, const char *format, ...)
 {
-    uint64_t left_out = 0;
     char line[1024];
     va_list args;
 
     if (level > max_level || (kind == LOG_KIND_JOB_SAYS && !journal))
         return false;
-    if (kinds[kind].id && !kinds[kind].unlimited && !log_rate_lets(&rates[kind], clock_monotonic_usec(), &left_out))
+    if (!may_say(kind, about ? about->uid : NULL))
         return false;
-    if (left_out)
-        log_notice("%llu more lines of the kind %s were left out", (unsigned long long)left_out, kinds[kind].name);
     va_start(args, format);
     int n = vsnprintf(line, sizeof(line), format, args);
     va_end(args);

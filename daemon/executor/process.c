@@ -2,7 +2,8 @@
  *
  * process.c: what an executor does to itself before it runs anybody's code.
  * Owns nothing. [main, before threads]
- * Keeps: descriptors 3 to 6 are what control.h says, and there is none beyond; 0 to 2 are open (base/inherit.h).
+ * Keeps: descriptors 3 to 6 are what control.h says, 1 and 2 are the pipe that came as 7, 0 is open (base/inherit.h), and there is no
+ * other.
  * Does not sandbox: sandbox.c does, once everything is there that it needs. */
 #include "executor/process.h"
 
@@ -48,6 +49,12 @@ int process_descriptors(void)
     if (!is_memfd(CONTROL_FD_DOWN) || !is_memfd(CONTROL_FD_UP) || !is_eventfd(CONTROL_FD_BELL) ||
         !is_seqpacket(CONTROL_FD_CONTROL))
         return -EBADF;
+    struct stat words;
+
+    /* a test may come without: then they stay what they are */
+    if (fstat(CONTROL_FD_WORDS, &words) == 0 && S_ISFIFO(words.st_mode) &&
+        (dup2(CONTROL_FD_WORDS, STDOUT_FILENO) < 0 || dup2(CONTROL_FD_WORDS, STDERR_FILENO) < 0))
+        return -errno;
     for (int fd = CONTROL_FD_DOWN; fd <= CONTROL_FD_CONTROL; fd++)
         if (fcntl(fd, F_SETFD, FD_CLOEXEC) < 0)
             return -errno;

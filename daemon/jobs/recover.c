@@ -16,9 +16,11 @@
 #include <wsd/plugin.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "jobs/job.h"
 
+#define DIRECT_USEC 100000u /* before its end, what the executor of a direct call has said counts as said by that */
 #define NULL_PAGE 0x1000u /* what follows a NULL pointer that a plugin did not look at */
 
 struct death {
@@ -102,9 +104,24 @@ static void log_lines(const struct job *job, const char *text)
     }
 }
 
-static void words_of_fault(char text[static JOB_TEXT], const struct fault_note *n,
-                           const struct domain *d)
+/* What the process has said before it ended itself: assert(), a C++ exception, the pool. Since the job began. */
+static bool words_of_process(char text[static JOB_TEXT], const struct domain *d, uint64_t since_usec)
 {
+    size_t n = strlen(text);
+    char said[JOB_TEXT];
+
+    executor_last_words(d->executor, since_usec, said, JOB_TEXT - n - 2);
+    const char *from = strncmp(said, "wsd: ", 5) == 0 ? said + 5 : said;
+    if (*from)
+        snprintf(text + n, JOB_TEXT - n, ": %s", from);
+    return *from;
+}
+
+static void words_of_fault(char text[static JOB_TEXT], const struct fault_note *n,
+                           const struct domain *d, uint64_t since_usec)
+{
+    bool said = false;
+
     if (n->signal == 0 && n->code == FAULT_THREAD)
         snprintf(text, JOB_TEXT, "ended the thread of its worker (pthread_exit() or pthread_cancel())");
     else if (n->signal == 0)
@@ -115,7 +132,9 @@ static void words_of_fault(char text[static JOB_TEXT], const struct fault_note *
         snprintf(text, JOB_TEXT, "%s", strsignal(n->signal));
     else
         snprintf(text, JOB_TEXT, "%s at address 0x%llx", strsignal(n->signal), (unsigned long long)n->address);
-    if (n->signal == SIGABRT || (n->signal == SIGSEGV && n->code != FAULT_STACK && n->address < NULL_PAGE))
+    if (n->signal == SIGABRT || (n->signal == 0 && n->code != FAULT_THREAD))
+        said = words_of_process(text, d, since_usec);
+    if ((n->signal == SIGABRT && !said) || (n->signal == SIGSEGV && n->code != FAULT_STACK && n->address < NULL_PAGE))
         words_of_memory(text, d);
 }
 
@@ -124,11 +143,15 @@ static void crashed(struct job *job, const struct death *death)
     const struct fault_note *n = &death->note;
     const struct log_about about = job_about(job);
     char text[JOB_TEXT];
+    uint64_t started;
 
-    if (death->noted)
-        words_of_fault(text, n, job->domain);
-    else
+    (void)front_running_bundle(&job->domain->executor->front, job->slot, &started);
+    if (death->noted) {
+        words_of_fault(text, n, job->domain, started);
+    } else {
         snprintf(text, sizeof(text), "%s", strsignal(death->signal));
+        (void)words_of_process(text, job->domain, started);
+    }
     bool logged = log_event(LOG_KIND_JOB_CRASHED, LOG_WARNING, &about, "%s:%s crashed: %s", plugin_title(job->plugin),
                             job_function(job)->name, text);
     if (death->noted && *n->backtrace && job_more(job)) {
@@ -266,7 +289,7 @@ static bool judge_direct(struct domain *d, const struct death *death)
     char text[JOB_TEXT] = "";
 
     if (death->noted)
-        words_of_fault(text, &death->note, d);
+        words_of_fault(text, &death->note, d, clock_monotonic_usec() - DIRECT_USEC);
     return lanes_gone(
         d, &(struct lanes_death){.note = death->noted ? &death->note : NULL, .crash = text, .how = death->how});
 }

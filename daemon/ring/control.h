@@ -6,7 +6,7 @@
  *
  * The executor is started as
  *     wsd-executor WORKERS PLUGIN_DIR[:PLUGIN_DIR...] PATHS LOG_LEVEL PIN STACK SANDBOX
- * with descriptors 3: down, 4: up, 5: bell (eventfd), 6: control socket. PATHS is "any" where plugins may be opened by
+ * with descriptors 3: down, 4: up, 5: bell (eventfd), 6: control socket, 7: a pipe, which becomes its stdout and stderr. PATHS is "any" where plugins may be opened by
  * any path (a user's own wsd), else "dirs"; PIN is "pin" where each worker has a CPU of its own, else "free"; STACK is
  * the size of a worker's stack in bytes; SANDBOX is KEY=VALUE,... of required, commands, children (0 or 1), core, memory
  * (bytes), deny (names of system calls, blanks between), and writable (directories, colons between), which is the last one.
@@ -20,6 +20,7 @@
 #define CONTROL_FD_UP      4
 #define CONTROL_FD_BELL    5
 #define CONTROL_FD_CONTROL 6
+#define CONTROL_FD_WORDS   7
 
 #define CONTROL_TEXT 4096u
 

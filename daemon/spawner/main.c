@@ -322,8 +322,11 @@ static void take_request(void)
     } ancillary;
     struct spawn_request q;
     struct iovec iov = {.iov_base = &q, .iov_len = sizeof(q)};
-    struct msghdr m = {
-        .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &ancillary, .msg_controllen = sizeof(ancillary)};
+    /* not the room's size: in what it has for alignment the kernel would put another descriptor */
+    struct msghdr m = {.msg_iov = &iov,
+                       .msg_iovlen = 1,
+                       .msg_control = &ancillary,
+                       .msg_controllen = CMSG_LEN((SPAWN_FDS_MAX + 1) * sizeof(int))};
     int fds[SPAWN_FDS_MAX + 1];
     unsigned n_fds;
 

@@ -24,8 +24,8 @@
 #define SPAWN_CHILDREN_MAX 4096u
 #define SPAWN_WORKERS_MAX  1024u
 #define SPAWN_NO_GROUP     65534u /* the group of nobody: for who has none that may be given */
-#define SPAWN_FDS          4u     /* of a START: down, up, bell, control socket; then cgroup.procs where SPAWN_CGROUP is set */
-#define SPAWN_FDS_MAX      5u
+#define SPAWN_FDS          5u     /* of a START: down, up, bell, control socket, words; then cgroup.procs where SPAWN_CGROUP is set */
+#define SPAWN_FDS_MAX      6u
 
 enum spawn_kind {
     /* wsd -> helper */

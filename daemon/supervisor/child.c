@@ -100,7 +100,7 @@ int child_spawn(const int *fds, size_t n, int binary_fd, char *const *argv, pid_
 {
     _cleanup_(freep) char **environment = environment_new(false);
     char binary[32];
-    int high[SPAWN_FDS + 1] = {-1, -1, -1, -1, -1};
+    int high[SPAWN_FDS + 1] = {-1, -1, -1, -1, -1, -1};
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attr;
     sigset_t none, all;

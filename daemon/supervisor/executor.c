@@ -164,7 +164,7 @@ static void on_going(void *context)
     dies(e);
 }
 
-static int start(struct executor *e, const struct executor_options *o, int control_child)
+static int start(struct executor *e, const struct executor_options *o, int control_child, int words_child)
 {
     const struct child_options options = {
         .base = o->base,
@@ -176,7 +176,7 @@ static int start(struct executor *e, const struct executor_options *o, int contr
         .memory = o->memory,
         .cgroups = o->cgroups,
         .limits = {.memory = o->memory, .tasks = o->tasks, .cpu_weight = o->cpu_weight},
-        .fds = {e->front.down_fd, e->front.up_fd, e->front.bell_fd, control_child},
+        .fds = {e->front.down_fd, e->front.up_fd, e->front.bell_fd, control_child, words_child},
         .gone = on_gone,
         .going = on_going,
         .context = e,
@@ -202,11 +202,12 @@ int executor_new(struct executor **ret_executor, const struct executor_options *
 {
     struct executor *e = calloc(1, sizeof(*e));
     _cleanup_(close_fdp) int child = -1;
+    _cleanup_(close_fdp) int words = -1;
     int pair[2];
 
     if (!e)
         return -ENOMEM;
-    e->control_fd = -1;
+    e->control_fd = e->words.fd = -1;
     e->number = options->number;
     e->leaves_core = options->leaves_core;
     e->ops = options->ops;
@@ -224,7 +225,9 @@ int executor_new(struct executor **ret_executor, const struct executor_options *
             r = -errno;
     }
     if (r >= 0)
-        r = start(e, options, child);
+        r = words_init(&e->words, options->base, e->number, options->uid == CHILD_OWN ? getuid() : options->uid, &words);
+    if (r >= 0)
+        r = start(e, options, child, words);
     if (r >= 0)
         r = watch(e, options->base);
     if (r < 0) {
@@ -257,6 +260,7 @@ struct executor *executor_free(struct executor *e)
     event_free_null(e->control_event);
     event_free_null(e->control_write_event);
     close_foreign(e->control_fd); /* what it has sent, and nobody received, goes with it */
+    words_deinit(&e->words);
     if (e->front.up)
         front_deinit(&e->front);
     free(e);
@@ -268,6 +272,11 @@ void executor_kill(struct executor *e)
     e->killed = true;
     if (e->child)
         child_kill(e->child);
+}
+
+void executor_last_words(struct executor *e, uint64_t since_usec, char *ret, size_t size)
+{
+    words_last(&e->words, since_usec, ret, size);
 }
 
 void executor_finish(struct executor *e)

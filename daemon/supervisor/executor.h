@@ -13,6 +13,7 @@
 #include "ring/ring.h"
 #include "supervisor/child.h"
 #include "supervisor/remains.h"
+#include "supervisor/words.h"
 
 struct executor;
 
@@ -48,6 +49,7 @@ struct executor {
     struct front front;
     struct child *child; /* NULL: it is gone */
     int control_fd;
+    struct words words;
     uint32_t number;
     bool ready;
     bool killed; /* by us */
@@ -73,6 +75,8 @@ struct executor *executor_free(struct executor *e);
 
 /* SIGKILL; `dead` follows. */
 void executor_kill(struct executor *e);
+/* What it has written to stdout and stderr since then, "" where that is nothing: its last lines, in one. */
+void executor_last_words(struct executor *e, uint64_t since_usec, char *ret, size_t size);
 /* No more work: the executor ends by itself; `dead` follows. */
 void executor_finish(struct executor *e);
 

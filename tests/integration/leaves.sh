@@ -54,6 +54,31 @@ loads_elsewhere() {
   wsctl submit fib 20 && expect_exit 0 wsctl submit "leaves:$1" && expect_output hello wsctl submit echo:echo hello && wait_until state_is_new
 }
 
+lines() { # PATTERN
+  grep -c "$1" "$WSD_LOG"
+}
+
+# 5,000 lines: marked, limited, and the rest is counted by the next line.
+speech_is_limited() {
+  local before
+  before=$(lines 'wsd: executor [0-9]*: line [0-9]* of nobody$')
+  expect_exit 0 wsctl submit leaves:says 5000 || return 1
+  wait_until grep -q 'wsd: executor [0-9]*: this one is for stdout$' "$WSD_LOG" || return 1
+  wsctl submit fib 20 || return 1
+  echo "$before before, now $(lines 'of nobody$')"
+  [ "$(lines 'of nobody$')" -gt "$before" ] && [ "$(lines 'of nobody$')" -le $((before + 45)) ] && ! grep -v 'wsd: executor' "$WSD_LOG" | grep -q 'of nobody$'
+}
+
+# FUNCTION WORDS: stand in the error and in JSON.
+last_words() {
+  crashed "$1" "$2" && ! wsctl --json submit "leaves:$1" >"$WORK/json" && grep -q "\"error\":\"[^\"]*$2" "$WORK/json"
+}
+
+# What another job has said before is none of its.
+silent() {
+  wsctl submit leaves:says 1 && crashed silent ': Aborted' && ! grep -q nobody "$WORK/err"
+}
+
 printf '[limits]\nquarantine-after = 1000\n' >"$WSD_CONFIG"
 start_wsd --workers 1 --plugin-dir "$TEST_PLUGINS" || exit 1
 check handlers_are_put_back crashed_after handlers segv 'Segmentation fault at address 0x1238'
@@ -62,7 +87,11 @@ sanitized || check a_signal_stack_is_put_back crashed_after altstack overflow 's
 sanitized || check a_death_without_a_note_is_the_only_jobs crashed unnoted 'Segmentation fault'
 check pthread_exit_is_told left thread-exit 'ended the thread of its worker'
 check a_cancelled_thread_is_told left cancel 'ended the thread of its worker'
+check an_exception_is_told last_words last-words "Aborted: terminate called after throwing an instance of 'std::runtime_error'; what():  the moon is no cheese"
+check a_forgotten_sync_is_told last_words forgets-sync 'returned without joining its tasks'
+check one_that_says_nothing_has_no_words silent
 if ! sanitized; then
+  check what_a_plugin_writes_is_marked_and_limited speech_is_limited
   check a_lowered_limit_is_left_behind replaced limit 'RLIMIT_NOFILE'
   check leaked_descriptors_are_left_behind replaced files 'descriptors open'
   check an_umask_is_left_behind replaced umask 'umask'

@@ -194,9 +194,10 @@ static int says(struct wsd_job *job, struct wsd_worker *self)
     return 0;
 }
 
+/* As the C++ library does it. */
 static int last_words(struct wsd_job *job, struct wsd_worker *self)
 {
-    fprintf(stderr, "plugin.c:42: run: Assertion `moon == cheese' failed.\n");
+    fprintf(stderr, "terminate called after throwing an instance of 'std::runtime_error'\n  what():  the moon is no cheese\n");
     abort();
 }
 
