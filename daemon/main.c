@@ -677,6 +677,7 @@ static struct jobs_options options_of(struct daemon *d)
         .workers = d->workers ? d->workers : workers_of(&d->config),
         .pin = d->config.pin,
         .stack_size = d->config.stack_size,
+        .static_tls = d->config.static_tls,
         .plugin_dirs = d->config.plugin_dirs,
         .one_domain = d->config.one_domain,
         .own_uid = geteuid(),

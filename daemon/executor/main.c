@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -31,6 +32,7 @@
 #include "ring/control.h"
 
 #define EXIT_USAGE 64
+#define SLEEPER_STACK ((size_t)512 * 1024) /* address space: above what [executor] static-tls takes of it */
 
 struct arguments {
     uint32_t workers;
@@ -323,7 +325,7 @@ static int start_sleeper(void)
 
     sigfillset(&all);
     pthread_attr_init(&attr);
-    pthread_attr_setstacksize(&attr, (size_t)PTHREAD_STACK_MIN);
+    pthread_attr_setstacksize(&attr, SLEEPER_STACK);
     pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     int r = -pthread_create(&thread, &attr, sleep_for_ever, NULL);
@@ -343,6 +345,7 @@ int main(int argc, char **argv)
 
     if (argc == 2 && strcmp(argv[0], REAPER_NAME) == 0) /* by commands.c */
         reaper_run(REAPER_FD_SOCKET, REAPER_FD_LIFE, atoi(argv[1]));
+    prctl(PR_SET_NAME, "wsd-executor"); /* the kernel has it from the number of a descriptor */
     log_init("wsd-executor");
     if (inherit_begin(INHERIT_DAEMON, error) < 0) {
         log_error("cannot start: %s", error);

@@ -223,6 +223,7 @@ static struct child_program program_of(const struct jobs_options *o)
                                   .pin = o->pin,
                                   .log_level = o->log_level,
                                   .stack_size = o->stack_size,
+                                  .static_tls = o->static_tls,
                                   .sandbox = o->sandbox};
 }
 

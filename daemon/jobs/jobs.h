@@ -89,6 +89,8 @@ struct jobs_limits {
 #define JOBS_WORKERS_MAX   1024u         /* an executor */
 #define JOBS_STACK_MIN     (256ull << 10) /* bytes of a worker's stack */
 #define JOBS_STACK_MAX     (1ull << 30)
+#define JOBS_TLS_DEFAULT (UINT64_C(64) << 10)
+#define JOBS_TLS_MAX     (UINT64_C(256) << 10)
 #define JOBS_STACK_DEFAULT (8ull << 20)
 #define JOBS_PLUGINS       2048u         /* a domain; at most WORK_PLUGINS of the executor */
 #define JOBS_TAGS          3u            /* a job */
@@ -133,6 +135,7 @@ struct jobs_options {
     int executor_fd; /* wsd-executor, open */
     uint32_t workers;
     bool pin;            /* each worker on a CPU of its own */
+    uint64_t static_tls; /* bytes of each thread of an executor for thread-local variables of plugins, at most JOBS_TLS_MAX */
     uint64_t stack_size; /* of a worker, JOBS_STACK_MIN to JOBS_STACK_MAX */
     const char *plugin_dirs; /* colon-separated, lives as long as the jobs */
     bool one_domain;         /* all users in one trust domain */

@@ -30,7 +30,7 @@
 #include "ops/syntax.h"
 
 enum kind {
-    KIND_TEXT, KIND_COUNT, KIND_SIZE, KIND_TIME, KIND_WORKERS, KIND_LEVEL, KIND_BOOL, KIND_TRUST, KIND_STACK,
+    KIND_TEXT, KIND_COUNT, KIND_SIZE, KIND_TIME, KIND_WORKERS, KIND_LEVEL, KIND_BOOL, KIND_TRUST, KIND_STACK, KIND_TLS,
     KIND_CORE, KIND_MEMORY, KIND_CALLS, KIND_WRITABLE, KIND_AUTO, KIND_ID, KIND_TASKS, KIND_PEOPLE
 };
 
@@ -72,6 +72,7 @@ static const struct key keys[] = {
     {"access", "see", KIND_PEOPLE, APPLIES_NOW, AT(access.lists[ACCESS_SEE])},
     {"access", "cancel", KIND_PEOPLE, APPLIES_NOW, AT(access.lists[ACCESS_CANCEL])},
     {"access", "administer", KIND_PEOPLE, APPLIES_NOW, AT(access.lists[ACCESS_ADMINISTER])},
+    {"executor", "static-tls", KIND_TLS, APPLIES_START, AT(static_tls)},
     {"executor", "recycle-jobs", KIND_COUNT, APPLIES_NOW, AT(limits.recycle_jobs)},
     {"executor", "recycle-growth", KIND_SIZE, APPLIES_NOW, AT(limits.recycle_growth)},
     {"tls", "listen", KIND_TEXT, APPLIES_START, AT(tls_listen)},
@@ -123,7 +124,7 @@ int config_init(struct config *c)
     *c = (struct config){
         .access.lists[ACCESS_SUBMIT].all = true, /* whom the socket lets in */
         .log_level = LOG_INFO, .sandbox_required = 1, .is_system = -1, .drain_usec = 90ull * 1000000,
-        .first_user_id = JOBS_FIRST_USER_ID, .frontend_limits = FRONTEND_LIMITS_DEFAULT, .stack_size = JOBS_STACK_DEFAULT, .limits = JOBS_LIMITS_DEFAULT};
+        .first_user_id = JOBS_FIRST_USER_ID, .frontend_limits = FRONTEND_LIMITS_DEFAULT, .stack_size = JOBS_STACK_DEFAULT, .static_tls = JOBS_TLS_DEFAULT, .limits = JOBS_LIMITS_DEFAULT};
     for (size_t i = 0; i < ARRAY_SIZE(keys); i++) /* a new one cannot forget it */
         assert(keys[i].applies == APPLIES_NOW || keys[i].applies == APPLIES_START);
     c->plugin_dirs = strdup(WSD_PLUGIN_DIR);
@@ -371,6 +372,11 @@ static const char *set(struct config *c, const struct key *key, const char *valu
     case KIND_STACK:
         if (parse_size(value, &number) < 0 || number < JOBS_STACK_MIN || number > JOBS_STACK_MAX)
             return "a size from 256K to 1G, such as 8M";
+        *(uint64_t *)at = number;
+        return NULL;
+    case KIND_TLS:
+        if (parse_size(value, &number) < 0 || number > JOBS_TLS_MAX)
+            return "a size of at most 256K, such as 64K";
         *(uint64_t *)at = number;
         return NULL;
     case KIND_TIME:
@@ -1090,6 +1096,7 @@ static void print_value(const struct config *c, const struct key *key, FILE *to)
     switch (key->kind) {
     case KIND_COUNT:
     case KIND_STACK:
+    case KIND_TLS:
     case KIND_ID:
     case KIND_TASKS:
     case KIND_SIZE: fprintf(to, "%llu", *(const unsigned long long *)at); break;

@@ -90,6 +90,7 @@ struct config {
     int keep_awake;      /* enum awake_mode */
     int pin;             /* 1 yes, 0 no */
     uint64_t stack_size; /* of a worker */
+    uint64_t static_tls; /* bytes of each thread of an executor, for plugins */
     uint32_t workers; /* 0: the CPUs that wsd may use */
     int log_level;
     int sandbox_required; /* 1 yes, 0 no */

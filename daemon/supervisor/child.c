@@ -46,6 +46,8 @@ static const struct timeval going_look = {.tv_usec = 1000};
 
 static struct list remains = {&remains, &remains};       /* wsd's own that nobody asks for */
 
+#define TUNABLES_ROOM 80u
+
 /* --- what it is started with ---------------------------------------------------------------------------------------- */
 
 /* The executor inherits nothing of wsd's environment but what the machine's owner may have set for its runtime. */
@@ -65,16 +67,19 @@ static bool environment_passes(const char *entry, bool manager)
 }
 
 /* manager: with what the service manager says to a process of its own. */
-static char **environment_new(bool manager)
+static char **environment_new(char tunables[static TUNABLES_ROOM], uint64_t static_tls, bool manager)
 {
-    size_t n = 0;
+    size_t n = 0, at = 0;
 
     while (environ[n])
         n++;
-    char **ret = calloc(n + 1, sizeof(char *));
+    char **ret = calloc(n + 2, sizeof(char *));
     if (!ret)
         return NULL;
-    for (size_t i = 0, at = 0; i < n; i++)
+    /* the C library lays out the static block of a thread once, when the process starts */
+    snprintf(tunables, TUNABLES_ROOM, "GLIBC_TUNABLES=glibc.rtld.optional_static_tls=%llu", (unsigned long long)static_tls);
+    ret[at++] = tunables;
+    for (size_t i = 0; i < n; i++)
         if (environment_passes(environ[i], manager))
             ret[at++] = environ[i];
     return ret;
@@ -96,9 +101,10 @@ void child_arguments(const struct child_program *program, struct child_arguments
 
 /* --- wsd's own ------------------------------------------------------------------------------------------------------ */
 
-int child_spawn(const int *fds, size_t n, int binary_fd, char *const *argv, pid_t *ret_pid)
+int child_spawn(const struct child_program *program, const int *fds, size_t n, int binary_fd, char *const *argv, pid_t *ret_pid)
 {
-    _cleanup_(freep) char **environment = environment_new(false);
+    char tunables[TUNABLES_ROOM];
+    _cleanup_(freep) char **environment = environment_new(tunables, program->static_tls, false);
     char binary[32];
     int high[SPAWN_FDS + 1] = {-1, -1, -1, -1, -1, -1};
     posix_spawn_file_actions_t actions;
@@ -134,9 +140,10 @@ int child_spawn(const int *fds, size_t n, int binary_fd, char *const *argv, pid_
     return -r;
 }
 
-int child_become(const int *fds, size_t n, const char *file, char *const *argv)
+int child_become(const struct child_program *program, const int *fds, size_t n, const char *file, char *const *argv)
 {
-    _cleanup_(freep) char **environment = environment_new(true);
+    char tunables[TUNABLES_ROOM];
+    _cleanup_(freep) char **environment = environment_new(tunables, program->static_tls, true);
     int high[SPAWN_FDS];
 
     if (!environment)
@@ -162,7 +169,7 @@ static int spawn(struct child *c, const struct child_options *o)
     child_arguments(o->program, &a);
     char *argv[] = {(char[]){"wsd-executor"}, workers, a.argv[0], a.argv[1], a.argv[2], a.argv[3], a.argv[4], sandbox, NULL};
     snprintf(workers, sizeof(workers), "%u", o->workers);
-    int r = child_spawn(o->fds, SPAWN_FDS, o->program->binary_fd, argv, &c->pid);
+    int r = child_spawn(o->program, o->fds, SPAWN_FDS, o->program->binary_fd, argv, &c->pid);
     if (r < 0)
         return r;
     c->pidfd = pidfd_open(c->pid, 0);

@@ -33,6 +33,7 @@ struct child_program {
     bool any_path, pin;
     int log_level;
     uint64_t stack_size;
+    uint64_t static_tls; /* bytes: see [executor] static-tls in wsd.conf(5) */
     const char *sandbox; /* as ring/control.h says, without memory */
 };
 
@@ -84,10 +85,10 @@ struct child_arguments {
 void child_arguments(const struct child_program *program, struct child_arguments *ret);
 /* Becomes another program, with n descriptors as 3, 4, ..., and what is passed on of wsd's environment. Returns only where that
  * cannot be: a negative errno. */
-int child_become(const int *fds, size_t n, const char *file, char *const *argv);
+int child_become(const struct child_program *program, const int *fds, size_t n, const char *file, char *const *argv);
 /* Starts a program that is held open, with n descriptors, at most SPAWN_FDS, as 3, 4, ..., plain signals, and what is passed on
  * of wsd's environment. 0 or a negative errno. */
-int child_spawn(const int *fds, size_t n, int binary_fd, char *const *argv, pid_t *ret_pid);
+int child_spawn(const struct child_program *program, const int *fds, size_t n, int binary_fd, char *const *argv, pid_t *ret_pid);
 
 /* --- for helper.c ------------------------------------------------------------------------------------------------ */
 

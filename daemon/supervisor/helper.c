@@ -98,7 +98,7 @@ int helper_become(const struct helper_options *options, int socket, int cgroups_
     struct arguments a;
 
     arguments(options, &a);
-    return child_become(fds, cgroups_fd < 0 ? 2 : 3, options->file, a.argv);
+    return child_become(options->program, fds, cgroups_fd < 0 ? 2 : 3, options->file, a.argv);
 }
 
 static int start(struct helper *h)
@@ -116,7 +116,7 @@ static int start(struct helper *h)
         return -errno;
     const int fds[] = {other, h->options.program->binary_fd};
     arguments(&h->options, &a);
-    int r = child_spawn(fds, ARRAY_SIZE(fds), h->file_fd, a.argv, &h->pid);
+    int r = child_spawn(h->options.program, fds, ARRAY_SIZE(fds), h->file_fd, a.argv, &h->pid);
     h->ready = r == 0;
     return r;
 }

@@ -54,6 +54,23 @@ loads_elsewhere() {
   wsctl submit fib 20 && expect_exit 0 wsctl submit "leaves:$1" && expect_output hello wsctl submit echo:echo hello && wait_until state_is_new
 }
 
+tls_has_room() {
+  for i in 1 2 3 4 5 6; do
+    expect_output there wsctl submit "tls-$i:run" || return 1
+  done
+}
+
+tls_has_an_end() {
+  local status=0
+  wsctl submit tls-large:run 2>"$WORK/err" || status=$?
+  cat "$WORK/err"
+  [ "$status" = 66 ] && grep -q 'static TLS block; raise \[executor\] static-tls in wsd.conf$' "$WORK/err"
+}
+
+named() {
+  wsctl submit fib 20 && [ "$(cat /proc/"$(pgrep -P "$WSD_PID" -f wsd-executor | head -n 1)"/comm)" = wsd-executor ]
+}
+
 lines() { # PATTERN
   grep -c "$1" "$WSD_LOG"
 }
@@ -103,6 +120,14 @@ if ! sanitized; then
   check a_plugin_loads_after_a_lowered_limit loads_elsewhere limit
   check a_plugin_loads_without_address_space loads_elsewhere space
 fi
+check an_executor_is_called_so named
+check plugins_have_room_for_thread_locals tls_has_room
+check beyond_it_the_key_is_named tls_has_an_end
+stop_wsd
+
+printf '[executor]\nstatic-tls = 200K\n' >"$WSD_CONFIG"
+start_wsd --workers 1 --plugin-dir "$TEST_PLUGINS" || exit 1
+check with_that_it_is_loaded expect_output there wsctl submit tls-large:run
 stop_wsd
 
 start_wsd --workers 2 --plugin-dir "$TEST_PLUGINS" || exit 1
