@@ -51,6 +51,8 @@ static void leave_note(int signal, int code, const void *address, const void *co
         slot = s->number;
         generation = s->generation;
     }
+    if (atomic_load_explicit(&noted_in->up->fault.written, memory_order_relaxed) == 0)
+        noted_in->up->fault.cpu_usec = host_current_cpu_usec();
     trace = back_fault(noted_in, slot, generation, mine.worker, signal, code, address);
     if (!trace)
         return;

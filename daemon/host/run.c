@@ -118,6 +118,13 @@ uint64_t host_job_cpu_usec(const struct host_job *job)
     return atomic_load_explicit(&job->cpu_nsec, memory_order_relaxed) / 1000u;
 }
 
+uint64_t host_current_cpu_usec(void)
+{
+    uint64_t wall;
+
+    return current.job ? host_job_cpu_usec(current.job) + (cputime_nsec(&wall) - current.since_nsec) / 1000u : 0;
+}
+
 /* --- texts -------------------------------------------------------------------------------------------------------- */
 
 /* One line for somebody's terminal: no control characters, no half UTF-8 sequence where it was cut off. */

@@ -106,6 +106,9 @@ void host_lock(pthread_mutex_t *lock);
 /* The job that this thread works for right now, or NULL. Async-signal-safe. [any] */
 struct host_job *host_current(void);
 
+/* The CPU time of that job so far, with this thread's. Async-signal-safe. [any] */
+uint64_t host_current_cpu_usec(void);
+
 /* The pool's hooks of these names (pool.h): whoever starts a pool for jobs passes them in its options, so that stolen
  * tasks are charged to their own job. [worker] */
 void host_task_enter(struct wsd_worker *self, void *task_context, void *outer, void *context);

@@ -517,6 +517,8 @@ void job_describe_end(struct job *job, int exit, const char *error, const struct
     ret->run_usec = c->ended_usec > c->started_usec ? c->ended_usec - c->started_usec : 0;
     ret->cpu_usec = c->cpu_usec;
     ret->status = c->status;
+    if (c->worker == RING_NONE)
+        return; /* it was ended with its executor, which has not said */
     worker_words(worker, job->domain->executor ? job->domain->executor->number : 0, c->worker);
     ret->worker = worker;
 }

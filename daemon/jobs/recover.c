@@ -138,6 +138,26 @@ static void words_of_fault(char text[static JOB_TEXT], const struct fault_note *
         words_of_memory(text, d);
 }
 
+/* What is known of a job that ends with its executor. Its CPU time: where it is not in the note, no more than it ran, and than the process had. */
+static struct front_completion cut_short(const struct job *job, const struct death *death, bool named)
+{
+    struct executor *e = job->domain->executor;
+    struct front_completion c = {.kind = COMPLETION_DONE, .worker = RING_NONE};
+    uint64_t now = clock_monotonic_usec();
+
+    (void)front_running_bundle(&e->front, job->slot, &c.started_usec);
+    if (c.started_usec > now || c.started_usec < job->accepted_usec) /* not its own */
+        c.started_usec = now;
+    c.ended_usec = now;
+    c.cpu_usec = MIN(e->cpu_usec, now - c.started_usec);
+    if (named && death->noted) {
+        c.worker = death->note.worker;
+        c.cpu_usec = death->note.cpu_usec;
+    }
+    front_progress(&e->front, job->slot, &c.done, &c.total);
+    return c;
+}
+
 static void crashed(struct job *job, const struct death *death)
 {
     const struct fault_note *n = &death->note;
@@ -160,7 +180,8 @@ static void crashed(struct job *job, const struct death *death)
         job->more->backtrace = strdup(n->backtrace);
     }
     poison_crashed(job, text);
-    job_finish(job, JOB_CRASHED, CODE_CRASHED, text, NULL);
+    const struct front_completion c = cut_short(job, death, true);
+    job_finish(job, JOB_CRASHED, CODE_CRASHED, text, &c);
 }
 
 static bool may_run_again(const struct job *job)
@@ -184,20 +205,21 @@ static void was_running(struct job *job, bool has_slot, const struct death *deat
     char text[JOB_TEXT];
 
     bool named = death->noted ? death->note.slot == job->slot && death->note.generation == job->generation : job == death->alone;
+    const struct front_completion c = cut_short(job, death, false), *known = has_slot ? &c : NULL;
     if (named && has_slot) {
         crashed(job, death);
     } else if (stop == STOP_TIMEOUT) {
         snprintf(text, sizeof(text), "%s, and it did not heed its cancel flag", job_time_words(job));
-        job_finish(job, JOB_TIMED_OUT, CODE_TIMED_OUT, text, NULL);
+        job_finish(job, JOB_TIMED_OUT, CODE_TIMED_OUT, text, known);
     } else if (stop == STOP_CANCEL) {
-        job_finish(job, JOB_CANCELLED, CODE_CANCELLED, NULL, NULL);
+        job_finish(job, JOB_CANCELLED, CODE_CANCELLED, NULL, known);
     } else if (may_run_again(job)) {
         output_discard(job);
         job->domain->jobs->counters.rerun++;
         requeue(job);
     } else {
         snprintf(text, sizeof(text), "the executor was ended while it ran: %s", death->how);
-        job_finish(job, JOB_INTERRUPTED, CODE_INTERRUPTED, text, NULL);
+        job_finish(job, JOB_INTERRUPTED, CODE_INTERRUPTED, text, known);
     }
 }
 

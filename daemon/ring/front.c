@@ -539,6 +539,7 @@ bool front_fault(struct front *f, struct fault_note *ret)
     ret->code = n->code;
     ret->worker = n->worker;
     ret->address = n->address;
+    ret->cpu_usec = n->cpu_usec;
     text_copy(ret->backtrace, f->up->fault.backtrace, FAULT_TRACE);
     if (ret->slot >= RING_SLOTS && ret->slot < ring_lane_slot(RING_LANES, 0))
         return true; /* of a direct lane: who has opened that knows the rest */

@@ -254,6 +254,7 @@ struct fault_note {
     int32_t code;
     uint32_t worker;
     uint64_t address;
+    uint64_t cpu_usec; /* of the job */
     _Atomic uint32_t told; /* 1: the backtrace is whole too, and the process dies now (release/acquire) */
     char backtrace[FAULT_TRACE]; /* a line a frame; whatever is there where the handler did not get to its end */
 };

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -53,6 +54,15 @@ static void ends(struct executor *e, int code, int status)
         tell_dead(e);
 }
 
+static void note_cpu(struct executor *e)
+{
+    struct timespec t;
+    clockid_t clock;
+
+    if (e->child && child_pid(e->child) && clock_getcpuclockid(child_pid(e->child), &clock) == 0 && clock_gettime(clock, &t) == 0)
+        e->cpu_usec = (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
+}
+
 /* Whatever the kernel still has to do with it, there is nothing to wait for. Without a note it was killed. */
 static void dies(struct executor *e)
 {
@@ -60,6 +70,7 @@ static void dies(struct executor *e)
 
     if (e->dying)
         return;
+    note_cpu(e);
     if (!e->leaves_core) /* which takes its time, and nobody waits for it */
         child_kill(e->child);
     (void)front_fault(&e->front, &note);
@@ -270,6 +281,7 @@ struct executor *executor_free(struct executor *e)
 void executor_kill(struct executor *e)
 {
     e->killed = true;
+    note_cpu(e);
     if (e->child)
         child_kill(e->child);
 }

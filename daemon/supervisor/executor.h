@@ -58,6 +58,7 @@ struct executor {
     bool dying;  /* it has ended, or is about to: `dead` is called when nothing of its commands is left */
     int code, status; /* of that */
     struct remains remains; /* of its commands */
+    uint64_t cpu_usec; /* that its process had when it was about to end; 0: not known */
     bool leaves_core;
     enum cgroup_end memory; /* when it is dead */
     struct event *bell_event, *control_event, *control_write_event;

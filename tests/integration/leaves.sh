@@ -54,6 +54,15 @@ loads_elsewhere() {
   wsctl submit fib 20 && expect_exit 0 wsctl submit "leaves:$1" && expect_output hello wsctl submit echo:echo hello && wait_until state_is_new
 }
 
+# MILLISECONDS CODE COMMAND...: it ends so, and has run and computed for at least so long.
+has_cost() {
+  local least=$1 code=$2
+  shift 2
+  expect_exit "$code" wsctl --json submit "$@" >"$WORK/json"
+  cat "$WORK/json"
+  [ "$(sed 's/.*"run_usec":\([0-9]*\).*/\1/' "$WORK/json")" -ge $((least * 1000)) ] && [ "$(sed 's/.*"cpu_usec":\([0-9]*\).*/\1/' "$WORK/json")" -ge $((least * 1000)) ]
+}
+
 tls_has_room() {
   for i in 1 2 3 4 5 6; do
     expect_output there wsctl submit "tls-$i:run" || return 1
@@ -96,7 +105,7 @@ silent() {
   wsctl submit leaves:says 1 && crashed silent ': Aborted' && ! grep -q nobody "$WORK/err"
 }
 
-printf '[limits]\nquarantine-after = 1000\n' >"$WSD_CONFIG"
+printf '[limits]\nquarantine-after = 1000\ncancel-grace = 200ms\n' >"$WSD_CONFIG"
 start_wsd --workers 1 --plugin-dir "$TEST_PLUGINS" || exit 1
 check handlers_are_put_back crashed_after handlers segv 'Segmentation fault at address 0x1238'
 check a_mask_is_put_back crashed_after mask segv 'Segmentation fault at address 0x1238'
@@ -107,6 +116,8 @@ check a_cancelled_thread_is_told left cancel 'ended the thread of its worker'
 check an_exception_is_told last_words last-words "Aborted: terminate called after throwing an instance of 'std::runtime_error'; what():  the moon is no cheese"
 check a_forgotten_sync_is_told last_words forgets-sync 'returned without joining its tasks'
 check one_that_says_nothing_has_no_words silent
+check a_crash_has_run_and_cpu_time has_cost 40 70 leaves:works
+check one_that_is_ended_has_run_and_cpu_time has_cost 40 124 --timeout 200ms leaves:deaf
 if ! sanitized; then
   check what_a_plugin_writes_is_marked_and_limited speech_is_limited
   check a_lowered_limit_is_left_behind replaced limit 'RLIMIT_NOFILE'

@@ -12,6 +12,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <wsd/plugin.h>
@@ -71,6 +72,22 @@ static int unnoted(struct wsd_job *job, struct wsd_worker *self)
 {
     handlers(job, self);
     return segv(job, self);
+}
+
+/* Computes for 50 ms, and crashes. */
+static int works(struct wsd_job *job, struct wsd_worker *self)
+{
+    for (clock_t end = clock() + CLOCKS_PER_SEC / 20; clock() < end;)
+        ;
+    return segv(job, self);
+}
+
+/* Computes, whatever it is told. */
+static int deaf(struct wsd_job *job, struct wsd_worker *self)
+{
+    while (nowhere)
+        ;
+    return 0;
 }
 
 /* --- the thread --- */
@@ -259,7 +276,7 @@ static const struct wsd_function functions[] = {
     F("overflow", overflow), F("unnoted", unnoted),   F("thread-exit", thread_exit), F("cancel", cancel),
     F("stolen-exit", stolen_exit), F("files", files), F("limit", limit),       F("space", space),
     F("umask", new_umask),   F("directory", directory), F("nice", nicer),      F("affinity", affinity),
-    F("state", state),       F("says", says),         F("last-words", last_words), F("silent", silent),
+    F("works", works), F("deaf", deaf), F("state", state),       F("says", says),         F("last-words", last_words), F("silent", silent),
     F("forgets-sync", forgets_sync), F("thread", thread), F("listen", listen_to),
 };
 WSD_PLUGIN(.n_functions = sizeof(functions) / sizeof(*functions), .functions = functions, .name = "leaves", .version = "1",
