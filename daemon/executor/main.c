@@ -380,7 +380,8 @@ int main(int argc, char **argv)
         /* What runs, runs on behalf of nobody: not waited for. */
         fault_wait();
         if (r != -ECONNRESET && r != -EPIPE)
-            log_error("cannot go on: %s", strerror(-r));
+            log_error("cannot go on: %s", r == -EAGAIN ? "no more threads: RLIMIT_NPROC, [limits] executor-tasks in wsd.conf, or "
+                                                         "TasksMax= of the service" : strerror(-r));
         fault_leave(EXIT_FAILURE);
     }
     pool_free(pool);

@@ -285,10 +285,13 @@ static void start_now(struct domain *d)
     d->spoilt = d->starved = false;
     d->started_usec = clock_monotonic_usec();
     if (r < 0) {
-        char words[INHERIT_ERROR], why[INHERIT_ERROR + 64];
+        char words[INHERIT_ERROR], limits[JOB_TEXT], why[INHERIT_ERROR + JOB_TEXT];
 
-        snprintf(why, sizeof(why), "%s%s%s", strerror(-r), child_lacks(r), inherit_blame(r, words));
-        log_error("cannot start an executor: %s", why);
+        if (r == -EAGAIN)
+            snprintf(why, sizeof(why), "no more processes or threads: %s", cgroup_tasks_words(limits, sizeof(limits)));
+        else
+            snprintf(why, sizeof(why), "%s%s%s", strerror(-r), child_lacks(r), inherit_blame(r, words));
+        log_event(LOG_KIND_LIMIT, LOG_ERR, NULL, "cannot start an executor: %s", why);
         start_failed(d, why);
         d->n_deaths++;
         return;

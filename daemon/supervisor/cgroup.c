@@ -9,10 +9,12 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/xattr.h>
@@ -348,4 +350,63 @@ struct cgroups *cgroups_unref(struct cgroups *g)
     close_fd(g->fd);
     free(g);
     return NULL;
+}
+
+/* --- tasks ---------------------------------------------------------------------------------------------------------- */
+
+/* A number of a cgroup's file; UINT64_MAX: "max", or it is not there. */
+static uint64_t number_in(const char *group, const char *file)
+{
+    unsigned long long n;
+    char path[PATH_MAX];
+
+    if ((size_t)snprintf(path, sizeof(path), "/sys/fs/cgroup%s/%s", group, file) >= sizeof(path))
+        return UINT64_MAX;
+    FILE *f = fopen(path, "re");
+    if (!f)
+        return UINT64_MAX;
+    bool there = fscanf(f, "%llu", &n) == 1;
+    fclose(f);
+    return there ? n : UINT64_MAX;
+}
+
+static bool own_group(char *group, size_t size)
+{
+    char line[PATH_MAX];
+    bool found = false;
+    FILE *f = fopen("/proc/self/cgroup", "re");
+
+    while (f && !found && fgets(line, sizeof(line), f)) {
+        found = strncmp(line, "0::/", 4) == 0;
+        line[strcspn(line, "\n")] = 0;
+        if (found)
+            snprintf(group, size, "%s", line + 3);
+    }
+    if (f)
+        fclose(f);
+    return found;
+}
+
+const char *cgroup_tasks_words(char *text, size_t size)
+{
+    struct rlimit limit = {0};
+    char group[PATH_MAX];
+
+    /* the nearest one that is full, or some above it */
+    if (own_group(group, sizeof(group)))
+        for (char *slash; *group; *slash = 0) {
+            uint64_t most = number_in(group, "pids.max");
+
+            if (most != UINT64_MAX && number_in(group, "pids.current") + 1 >= most) {
+                snprintf(text, size, "TasksMax= of the service is %llu (pids.max of %s)", (unsigned long long)most, group);
+                return text;
+            }
+            slash = strrchr(group, '/');
+            if (!slash)
+                break;
+        }
+    (void)getrlimit(RLIMIT_NPROC, &limit);
+    snprintf(text, size, "RLIMIT_NPROC is %llu for this user, or the machine has no more (kernel.threads-max, kernel.pid_max)",
+             (unsigned long long)limit.rlim_cur);
+    return text;
 }

@@ -46,3 +46,6 @@ int cgroup_enter(struct cgroup *c, pid_t pid); /* a child that was not reaped */
 /* cgroup.procs, open for writing; it stays the cgroup's. -1: none. */
 int cgroup_procs(const struct cgroup *c);
 enum cgroup_end cgroup_end(const struct cgroup *c);
+
+/* Which limit keeps this process from having more tasks, in words, into `text`, which is returned. [any] */
+const char *cgroup_tasks_words(char *text, size_t size);

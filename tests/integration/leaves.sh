@@ -46,7 +46,8 @@ replaced() {
 
 # FUNCTION: put back on the thread.
 put_back() {
-  expect_exit 0 wsctl submit "leaves:$1" && wait_until state_is_new || { cat "$WORK/state.now"; return 1; }
+  expect_exit 0 wsctl submit "leaves:$1" || return 1
+  wait_until state_is_new || { cat "$WORK/state.now"; return 1; }
 }
 
 # FUNCTION: a plugin that was not there before is loaded all the same: in the next executor.
