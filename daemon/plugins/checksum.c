@@ -6,6 +6,7 @@
  * Keeps: the emitter is one task at a time, and no file that is done waits for another to start.
  * Does not check lists (-c), and does not split one file: a hash is sequential. */
 #include <errno.h>
+#include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -206,9 +207,12 @@ static int checksum(struct wsd_job *job, struct wsd_worker *self)
     EVP_MD *md = NULL;
 
     if (!status) {
-        md = EVP_MD_fetch(NULL, evp ? evp : algorithms[0].evp, NULL);
+        evp = evp ? evp : algorithms[0].evp;
+        /* Where its context could not be made, EVP_MD_fetch() dereferences NULL. */
+        if (OSSL_LIB_CTX_get0_global_default())
+            md = EVP_MD_fetch(NULL, evp, NULL);
         if (!md)
-            status = wsd_job_fail(job, 1, "%s: not offered by this machine's OpenSSL", job->argv[1]);
+            status = wsd_job_fail(job, 1, "%s: not offered by this machine's OpenSSL, or out of memory", evp);
     }
     if (!status) {
         run.md = md;

@@ -123,7 +123,7 @@ void log_file_error(struct wsd_job *job, const char *name, int error)
 {
     _cleanup_(freep) char *quoted = name ? name_quote(name) : NULL;
 
-    wsd_job_log(job, WSD_LOG_ERROR, "%s: %s: %s", job->argv[0], quoted ? quoted : "-", error_text(error));
+    wsd_job_log(job, WSD_LOG_ERROR, "%s: %s: %s", job->argv[0], quoted ? quoted : name ? name : "-", error_text(error));
 }
 
 int source_open(struct source *source, struct wsd_job *job, const char *name)

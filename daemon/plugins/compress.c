@@ -49,9 +49,10 @@ static void *context_new(void *level)
 {
     ZSTD_CCtx *context = ZSTD_createCCtx();
 
-    if (context) {
-        ZSTD_CCtx_setParameter(context, ZSTD_c_compressionLevel, *(const int *)level);
-        ZSTD_CCtx_setParameter(context, ZSTD_c_checksumFlag, 1);
+    if (context && (ZSTD_isError(ZSTD_CCtx_setParameter(context, ZSTD_c_compressionLevel, *(const int *)level)) ||
+                    ZSTD_isError(ZSTD_CCtx_setParameter(context, ZSTD_c_checksumFlag, 1)))) {
+        ZSTD_freeCCtx(context);
+        return NULL;
     }
     return context;
 }

@@ -351,10 +351,14 @@ static void print_counts(struct output *output, unsigned what, int width, const 
     }
     if (name) {
         /* Only names with a newline are quoted here: wc's rule. */
-        _cleanup_(freep) char *quoted = strchr(name, '\n') ? name_quote(name) : NULL;
+        bool quotes = strchr(name, '\n');
+        _cleanup_(freep) char *quoted = quotes ? name_quote(name) : NULL;
 
         output_text(output, " ");
-        output_text(output, quoted ? quoted : name);
+        if (!quotes || quoted)
+            output_text(output, quotes ? quoted : name);
+        else if (!output->error)
+            output->error = -ENOMEM;
     }
     output_text(output, "\n");
 }

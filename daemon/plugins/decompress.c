@@ -175,8 +175,8 @@ static int stream_frame(struct run *run)
     bool full = false;
     int r = context ? 0 : -ENOMEM;
 
-    if (context)
-        ZSTD_DCtx_reset(context, ZSTD_reset_session_only);
+    if (context && ZSTD_isError(ZSTD_DCtx_reset(context, ZSTD_reset_session_only)))
+        r = -ENOMEM;
     while (!r && hint) {
         if (run->begin == run->end && !full) {
             r = fill(run);

@@ -126,6 +126,8 @@ static void take_pipe(struct command *command, int *fd, char *data)
     if (n < 0 && errno == EINTR)
         return;
     if (n <= 0) {
+        if (n < 0 && !command->lost)
+            command->lost = -errno;
         *fd = close_fd(*fd);
         return;
     }
@@ -305,6 +307,8 @@ static int run_command(struct command *command)
     if (r)
         return report_start(command->job, r);
     wait_end(command, data);
+    if (command->lost)
+        return wsd_job_fail(command->job, WSD_STATUS_MAX, "output: %s", error_text(command->lost));
     return report(command);
 }
 

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -26,6 +27,13 @@
 #define SMALL       (256u * 1024) /* a file searched by one task */
 #define SMALL_FILES 64u           /* in memory at once */
 #define POLL_LINES  1024u         /* between two looks at the cancel flag */
+#define CHECK_BYTES (16u * 1024)  /* between two looks at what matching costs */
+#define LONG_LINE   (64u << 20)
+
+/* regexec() keeps each state of its automaton, of 2 KiB and more, as long as the pattern. It makes at most one for each
+ * byte, in microseconds, so that CPU time is what tells how many there are: nothing else does. */
+#define SLOW_BYTE_NSEC 50u
+#define SLOW_NSEC      UINT64_C(1000000000)
 
 struct match {
     uint64_t line; /* from 0, in its piece */
@@ -92,6 +100,8 @@ static int compile(const struct run *run, regex_t *set, size_t *ret_n)
 /* A set ends with the number of patterns, so that it can be freed without the run. */
 struct set {
     size_t n;
+    uint64_t compiled_nsec; /* what it took to compile */
+    uint64_t slow_nsec;     /* what matching took where it was slow, since then */
     regex_t patterns[];
 };
 
@@ -106,16 +116,35 @@ static void set_free(void *object)
     free(set);
 }
 
-static void *set_new(void *context)
+/* The CPU time of this thread. */
+static uint64_t thread_nsec(void)
 {
-    const struct run *run = context;
+    struct timespec t = {.tv_sec = 0};
+
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* NULL and regcomp()'s error. */
+static struct set *set_compile(const struct run *run, int *ret_error)
+{
+    uint64_t begin = thread_nsec();
     struct set *set = calloc(1, sizeof(*set) + run->n_patterns * sizeof(regex_t));
 
-    if (set && compile(run, set->patterns, &set->n)) {
+    *ret_error = set ? compile(run, set->patterns, &set->n) : REG_ESPACE;
+    if (*ret_error) {
         set_free(set);
         return NULL;
     }
+    set->compiled_nsec = thread_nsec() - begin;
     return set;
+}
+
+static void *set_new(void *context)
+{
+    int error;
+
+    return set_compile(context, &error);
 }
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -127,30 +156,33 @@ static void *set_new(void *context)
 #define SANITIZED 0
 #endif
 
-/* 1 yes, 0 no, or a negative errno. The line ends after size bytes, wherever a NUL may be: the regexec() of the
- * sanitizers does not know REG_STARTEND and would read on; re_search() is slower, since it also finds the match's end.
- */
-static int regex_matches(struct set *set, size_t i, const char *line, size_t size)
+/* 1 yes, 0 no, or -ENOMEM. The line ends after size bytes, wherever a NUL may be. */
+static int regex_searches(regex_t *pattern, const char *line, size_t size)
 {
-    regex_t *pattern = &set->patterns[i];
+    regoff_t at = re_search(pattern, line, (regoff_t)size, 0, (regoff_t)size, NULL);
 
-    if (SANITIZED) {
-        regoff_t at = re_search(pattern, line, (regoff_t)size, 0, (regoff_t)size, NULL);
+    return at >= 0 ? 1 : at == -1 ? 0 : -ENOMEM;
+}
 
-        return at >= 0 ? 1 : at == -1 ? 0 : -ENOMEM;
-    }
-
+/* 1 yes, 0 no, or -ENOMEM. regexec() says REG_NOMATCH for its own failures too; re_search() tells them apart. It is
+ * slower, since it also finds the match's end, so it is asked only where regexec() may have failed: errno is set by an
+ * allocation that failed, and glibc's limit on its buffers is beyond LONG_LINE. The regexec() of the sanitizers does
+ * not know REG_STARTEND and would read on. */
+static int regex_matches(regex_t *pattern, const char *line, size_t size)
+{
     regmatch_t range = {.rm_so = 0, .rm_eo = (regoff_t)size};
-    int r = regexec(pattern, line, 1, &range, REG_STARTEND);
 
-    return r == 0 ? 1 : r == REG_NOMATCH ? 0 : -ENOMEM;
+    if (SANITIZED || size > LONG_LINE)
+        return regex_searches(pattern, line, size);
+    errno = 0;
+    if (regexec(pattern, line, 1, &range, REG_STARTEND) == 0)
+        return 1;
+    return errno ? regex_searches(pattern, line, size) : 0;
 }
 
 /* 1 yes, 0 no, or a negative errno. */
-static int line_matches(const struct run *run, struct set *set, const char *line, size_t size)
+static int set_matches(const struct run *run, struct set *set, const char *line, size_t size)
 {
-    if (size > INT_MAX)
-        return -ENOMEM; /* what regexec() can address; grep ends in the same way */
     for (size_t i = 0; i < set->n; i++) {
         const struct pattern *pattern = &run->patterns[i];
 
@@ -159,12 +191,46 @@ static int line_matches(const struct run *run, struct set *set, const char *line
         if (pattern->literal)
             return 1;
 
-        int r = regex_matches(set, i, line, size);
+        int r = regex_matches(&set->patterns[i], line, size);
 
         if (r)
             return r;
     }
     return 0;
+}
+
+/* Compiles anew: the automaton that regexec() has built so far, and never shrinks, is given back first. */
+static int renew(const struct run *run, struct set **set)
+{
+    set_free(*set);
+    *set = set_new((void *)(uintptr_t)run);
+    return *set ? 0 : -ENOMEM;
+}
+
+/* As set_matches(). Where memory is short, what the automaton has taken is given back and the line tried again. */
+static int line_matches(const struct run *run, struct set **set, const char *line, size_t size)
+{
+    int r;
+
+    if (size >= INT_MAX)
+        return -ENOMEM; /* what regexec() can address; grep ends in the same way */
+    r = set_matches(run, *set, line, size);
+    if (r != -ENOMEM)
+        return r;
+    r = renew(run, set);
+    return r ? r : set_matches(run, *set, line, size);
+}
+
+/* After so many bytes that took so long: an automaton that has grown for SLOW_NSEC is given back. Where bytes are
+ * matched by an automaton that is there, they take a few nanoseconds each. */
+static int limit_memory(const struct run *run, struct set **set, size_t bytes, uint64_t nsec)
+{
+    if (nsec < bytes * SLOW_BYTE_NSEC)
+        return 0;
+    (*set)->slow_nsec += nsec;
+    if ((*set)->slow_nsec < MAX(SLOW_NSEC, 8 * (*set)->compiled_nsec))
+        return 0;
+    return renew(run, set);
 }
 
 /* ---- one piece ---- */
@@ -205,10 +271,30 @@ static size_t skip_lines(const struct pattern *pattern, const char *data, size_t
     return line ? (size_t)(line - data) + 1 : at;
 }
 
-static int search_lines(const struct run *run, struct set *set, struct piece *piece)
+/* Of one piece: what was matched since the last look at its cost. */
+struct meter {
+    size_t bytes;
+    uint64_t since_nsec;
+};
+
+/* Looks at the cancel flag, and at what matching costs, where it is time for that. */
+static int check(const struct run *run, struct set **set, struct meter *meter, bool now)
+{
+    if (meter->bytes < CHECK_BYTES && !now)
+        return 0;
+
+    uint64_t at_nsec = thread_nsec();
+    int r = limit_memory(run, set, meter->bytes, at_nsec - meter->since_nsec);
+
+    *meter = (struct meter){.since_nsec = at_nsec};
+    return r ? r : wsd_job_cancelled(run->job) ? -ECANCELED : 0;
+}
+
+static int search_lines(const struct run *run, struct set **set, struct piece *piece)
 {
     const struct pattern *skip =
         run->n_patterns == 1 && !run->invert && run->patterns[0].must_size ? run->patterns : NULL;
+    struct meter meter = {.since_nsec = thread_nsec()};
     unsigned polls = 0;
 
     for (size_t at = 0; at < piece->size;) {
@@ -234,17 +320,21 @@ static int search_lines(const struct run *run, struct set *set, struct piece *pi
             if (r || piece->any)
                 return r;
         }
+        meter.bytes += end - at;
+        r = check(run, set, &meter, false);
+        if (r)
+            return r;
         piece->lines++;
         at = newline ? end + 1 : end;
     }
-    return 0;
+    return check(run, set, &meter, true);
 }
 
 static void search_piece(struct run *run, struct piece *piece)
 {
     struct set *set = cache_take(&run->compiled);
 
-    piece->error = set ? search_lines(run, set, piece) : -ENOMEM;
+    piece->error = set ? search_lines(run, &set, piece) : -ENOMEM;
     if (set)
         cache_give(&run->compiled, set);
 }
@@ -556,14 +646,13 @@ static int take_patterns(struct run *run, const char *text)
     }
 
     /* Compiled once here for the message; the tasks take this one first. */
-    struct set *set = calloc(1, sizeof(*set) + n * sizeof(regex_t));
-    int r = set ? compile(run, set->patterns, &set->n) : REG_ESPACE;
+    int error;
+    struct set *set = set_compile(run, &error);
 
-    if (r) {
+    if (!set) {
         char why[128];
 
-        regerror(r, NULL, why, sizeof(why));
-        set_free(set);
+        regerror(error, NULL, why, sizeof(why));
         return wsd_job_fail(run->job, 2, "%s", why);
     }
     cache_give(&run->compiled, set);

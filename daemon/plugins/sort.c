@@ -95,7 +95,7 @@ static int read_texts(struct run *run, const char *const *names, size_t n)
                 _cleanup_(freep) char *quoted = name_quote(names[i]);
 
                 return wsd_job_fail(run->job, 2, "%s: %s: %s", r == -EISDIR ? "read failed" : "cannot read",
-                                    quoted ? quoted : "-", error_text(r));
+                                    quoted ? quoted : names[i], error_text(r));
             }
         }
         input |= dash;

@@ -3,8 +3,8 @@
  * faults.c: preloaded into wsd (LD_PRELOAD), makes calls of libc fail now and then, as a machine does that has run out of
  * something. Executors do not get it: wsd hands LD_PRELOAD to nobody.
  *
- *     FAULTS=KIND[,KIND...]   memory       malloc, calloc, realloc, mmap, epoll_ctl: ENOMEM
- *                             descriptors  accept4, socketpair, memfd_create, eventfd, pidfd_open, fcntl(F_DUPFD): EMFILE, ENFILE;
+ *     FAULTS=KIND[,KIND...]   memory       malloc, calloc, realloc, aligned_alloc and its like, mmap, epoll_ctl: ENOMEM
+ *                             descriptors  accept4, socketpair, pipe2, memfd_create, eventfd, pidfd_open, fcntl(F_DUPFD): EMFILE, ENFILE;
  *                                          sendmsg of one: ETOOMANYREFS
  *                             space        memfd_create, ftruncate, write and pwrite to files, mmap: ENOSPC, ENOMEM
  *                             spawn        posix_spawn, the first and then each N-th: EAGAIN, ENOMEM
@@ -15,7 +15,9 @@
  *                             clock        CLOCK_REALTIME jumps a year forward and back
  *     FAULTS_RATE=N           one call in about N fails
  *     FAULTS_SEED=N           the same row of dice again (as far as the calls are the same)
- *     FAULTS_FILE=PATH        of 16 bytes: while the first is '1' calls fail; the last 8 count those that did */
+ *     FAULTS_NTH=N            no dice: the N-th call fails and no other; with N+ each one from there on; 0: none
+ *     FAULTS_FILE=PATH        of 24 bytes: while the first is '1' calls fail; the next 8 count those that did, the last 8
+ *                             with FAULTS_NTH all that could have */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -50,7 +52,10 @@ static struct faults_file {
     _Atomic char on;
     char unused[7];
     _Atomic uint64_t n;
+    _Atomic uint64_t seen;
 } nowhere, *file = &nowhere;
+static bool counted, onwards;
+static uint64_t nth;
 
 static uint64_t dice(uint64_t n)
 {
@@ -62,9 +67,20 @@ static uint64_t dice(uint64_t n)
     return (x ^ (x >> 31)) % n;
 }
 
+/* Whether this call is one of those that fail. */
+static bool hits(void)
+{
+    if (!counted)
+        return dice(rate) == 0;
+
+    uint64_t n = atomic_fetch_add_explicit(&file->seen, 1, memory_order_relaxed) + 1;
+
+    return nth && (n == nth || (onwards && n > nth));
+}
+
 static bool strikes(unsigned which)
 {
-    if (!(kinds & which) || atomic_load_explicit(&file->on, memory_order_relaxed) != '1' || dice(rate) != 0)
+    if (!(kinds & which) || atomic_load_explicit(&file->on, memory_order_relaxed) != '1' || !hits())
         return false;
     atomic_fetch_add_explicit(&file->n, 1, memory_order_relaxed);
     return true;
@@ -95,6 +111,13 @@ __attribute__((constructor)) static void begin(void)
         rate = (uint64_t)atoll(number);
     if ((number = getenv("FAULTS_SEED")))
         state = (uint64_t)atoll(number) * 0xd1342543de82ef95u;
+    if ((number = getenv("FAULTS_NTH"))) {
+        char *end;
+
+        counted = true;
+        nth = strtoull(number, &end, 10);
+        onwards = *end == '+';
+    }
     if (fd >= 0) {
         void *at = (void *)syscall(SYS_mmap, NULL, sizeof(*file), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 
@@ -114,6 +137,7 @@ __attribute__((constructor)) static void begin(void)
 /* --- memory -------------------------------------------------------------------------------------------------------- */
 
 extern void *__libc_malloc(size_t), *__libc_calloc(size_t, size_t), *__libc_realloc(void *, size_t);
+extern void *__libc_memalign(size_t, size_t);
 
 static bool no_memory(void)
 {
@@ -136,6 +160,25 @@ void *calloc(size_t n, size_t size)
 void *realloc(void *old, size_t size)
 {
     return no_memory() ? NULL : __libc_realloc(old, size);
+}
+
+void *memalign(size_t alignment, size_t size)
+{
+    return no_memory() ? NULL : __libc_memalign(alignment, size);
+}
+
+void *aligned_alloc(size_t alignment, size_t size)
+{
+    return memalign(alignment, size);
+}
+
+int posix_memalign(void **ret, size_t alignment, size_t size)
+{
+    void *at = memalign(alignment, size);
+
+    if (at)
+        *ret = at;
+    return at ? 0 : ENOMEM;
 }
 
 void *mmap(void *address, size_t size, int protection, int flags, int fd, off_t offset)
@@ -198,6 +241,11 @@ int accept4(int fd, struct sockaddr *address, socklen_t *size, int flags)
 int socketpair(int domain, int type, int protocol, int pair[2])
 {
     return no_descriptor() ? -1 : REAL(socketpair)(domain, type, protocol, pair);
+}
+
+int pipe2(int pair[2], int flags)
+{
+    return no_descriptor() ? -1 : REAL(pipe2)(pair, flags);
 }
 
 int memfd_create(const char *text, unsigned flags)

@@ -1,0 +1,68 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# faults.sh: each shipped plugin with each allocation failing, one at a time and all from there on: the same output with
+# exit 0, or words and another status; never less output with 0, no crash, no end that does not come.
+# Without a daemon: RUN is run-plugin, which is in the same process as the plugin.
+set -eu
+# shellcheck source-path=SCRIPTDIR source=lib.sh
+. "$(dirname "$0")/lib.sh"
+
+runner=${RUN%% *}
+support=$(dirname "$runner")
+if [ "${runner##*/}" != run-plugin ] || [ -z "${PLUGINS:-}" ]; then
+  echo "skip each allocation: wants run-plugin"
+  finish
+fi
+if nm -D "$runner" | grep -q '__[at]san_init'; then
+  echo "skip each allocation: a sanitizer has an allocator of its own"
+  finish
+fi
+
+# each NAME KINDS RUNS PLUGIN ARG...: with calls of those kinds failing, at most so many runs of each sort.
+more=()
+each() {
+  local name=$1 plugin=$4
+  if FAULTS=$2 "$support/each-fault" --runs "$3" ${more[@]+"${more[@]}"} "$support/faults.so" "$runner" "${options[@]}" \
+    "$PLUGINS/$plugin.so" "${@:5}" >"$work.got" 2>&1; then
+    good "$name, each fault ($2): $(tail -n 1 "$work.got")"
+  else
+    bad "$name, each fault ($2): $(tail -n 1 "$work.got")"
+    head -n 20 "$work.got" >&2
+  fi
+}
+
+big "$work/text" 1
+head -c 3000 "$work/text" >"$work/small"
+zstd -q "$work/text" -o "$work/text.zst"
+zstd -q --no-content-size "$work/small" -o "$work/small.zst"
+newline="$work/with"$'\n'"newline"
+cp "$work/small" "$newline"
+# one of many lines, so that not each run has to look at all of them
+grep -n jumps "$work/small" | head -n 20 >"$work/lines"
+
+options=(--workers 1)
+each fib memory 200 fib 10
+each nqueens memory 200 nqueens 6
+each checksum memory 60 checksum md5 "$work/small" "$newline"
+each count memory 200 count "$work/small" "$newline"
+each sort memory 200 sort "$work/text" "$work/small"
+each compress memory 100 compress "$work/text"
+each decompress memory 100 decompress "$work/text.zst"
+each "decompress, a frame that does not say its size" memory 100 decompress "$work/small.zst"
+each "search, a word" memory 400 search jumps "$work/small"
+each "search, an expression" memory 400 search '(quick|slow) .*(fox|cow) (jumps|sits)$' "$work/lines" "$work/small"
+each "search -i" memory 400 search -i '[0-9a-f]+ THE .* (j|k)umps' "$work/lines"
+# glibc's own regexec() dereferences NULL or frees twice where memory is short in a backreference.
+more=(--may-crash)
+each "search -v, a backreference" memory 200 search -v '(.)\1[a-z]' "$work/lines"
+more=()
+options+=(--input "$work/small")
+each exec memory,descriptors 200 exec sh -c 'cat; seq 10; echo said >&2'
+each "sort of the input" memory 200 sort -u
+each "count of the input" memory 200 count
+options=(--workers 2)
+each "search on 2 workers" memory 100 search '(quick|slow) .*(fox|cow) (jumps|sits)$' "$work/text" "$work/small"
+each "sort on 2 workers" memory 100 sort "$work/text"
+each "compress on 2 workers" memory 100 compress "$work/text"
+finish
