@@ -686,20 +686,22 @@ static int names_add(const char *directory, char ***names, size_t *n)
     int count = scandir(directory, &entries, is_plugin_file, NULL);
 
     if (count < 0)
-        return errno == ENOMEM ? -ENOMEM : 0; /* a directory that is not there has no plugins */
+        return errno == ENOENT || errno == ENOTDIR || errno == EACCES ? 0 : -errno; /* what is not there has no plugins */
     char **more = realloc(*names, (*n + (size_t)count + 1) * sizeof(char *));
+    bool whole = more;
     for (int i = 0; i < count; i++) {
         char *name = entries[i]->d_name;
 
         if (more) {
             more[*n] = strndup(name, strlen(name) - 3);
+            whole &= more[*n] != NULL;
             *n += more[*n] != NULL;
         }
         free(entries[i]);
     }
     free(entries);
     *names = more ? more : *names;
-    return more ? 0 : -ENOMEM;
+    return whole ? 0 : -ENOMEM;
 }
 
 int jobs_plugin_names(struct jobs *jobs, char **ret_names, size_t *ret_size)

@@ -337,8 +337,8 @@ int crew_set(struct pool *pool, uint32_t n)
     atomic_store_explicit(&pool->crowded, n > cpus_affinity(), memory_order_relaxed);
     while (r == 0 && crew_short(pool))
         r = hire(pool);
-    if (r < 0) { /* as many as there were, so that the caller can say so */
-        atomic_store_explicit(&pool->target, MIN(before, n), memory_order_seq_cst);
+    if (r < 0) { /* As many as there were, so that the caller can say so. Of a new pool one stays, who ends it. */
+        atomic_store_explicit(&pool->target, MAX(MIN(before, n), 1u), memory_order_seq_cst);
         pool->most_asked = most;
     }
     pthread_mutex_unlock(&pool->crew_lock);
