@@ -18,6 +18,8 @@ const char *error_text(int error)
 {
     const char *text = strerrordesc_np(error < 0 ? -error : error);
 
+    if (error == ENXIO || error == -ENXIO)
+        return "Not a regular file; --input takes it"; /* what wsd_job_open() means by it */
     return text ? text : "Unknown error";
 }
 

@@ -170,11 +170,12 @@ static void parse_backslash(struct parser *parser)
         parser->p++;
     } else if (strchr("bB<>`'", p[1])) {
         parse_anchor(parser, 2);
-    } else if (ispunct((unsigned char)p[1])) {
-        put_byte(parser, p[1]);
+    } else if (strchr("wWsS123456789", p[1])) {
+        put_other(parser, p, 2);
         parser->p += 2;
     } else {
-        put_other(parser, p, 2);
+        /* A stray one means nothing; glibc would never find its letter where case is folded. */
+        put_byte(parser, p[1]);
         parser->p += 2;
     }
 }

@@ -56,6 +56,7 @@ struct run {
     struct pattern *patterns;
     size_t n_patterns;
     bool fold, invert, prefix;
+    bool nothing; /* each line matches, and lines that do not are wanted: like grep, no file is opened */
     struct cache compiled;
     struct output output;
     bool matched, failed;
@@ -686,6 +687,7 @@ static int take_arguments(struct run *run, const char **names, size_t *ret_n)
     if (!n)
         names[n++] = "-";
     run->prefix = n > 1;
+    run->nothing = run->invert && strspn(pattern, "\n") == strlen(pattern);
     *ret_n = n;
     return take_patterns(run, pattern);
 }
@@ -723,7 +725,8 @@ static int search(struct wsd_job *job, struct wsd_worker *self)
     int status = take_arguments(&run, names, &n);
 
     if (!status) {
-        search_all(&run, self, names, n);
+        if (!run.nothing)
+            search_all(&run, self, names, n);
 
         int r = output_end(&run.output);
 

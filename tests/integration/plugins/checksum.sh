@@ -74,4 +74,5 @@ cd /
 for_workers every_tree
 tree /usr/share/doc 100000
 tree /usr/lib 3000
+no_files checksum 1 md5
 finish

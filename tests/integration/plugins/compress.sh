@@ -115,4 +115,7 @@ refused "a missing file" 1 compress missing
 refused "a folder" 1 compress "$work"
 refused "decompress: an unknown option" 1 decompress --frobnicate
 refused "decompress: a missing file" 1 decompress missing
+no_files compress 1
+rm "$work/fifo" "$work/socket"
+no_files decompress 1
 finish

@@ -94,4 +94,5 @@ cd /
 tree "$top" 400
 tree /usr/share/doc 100000
 tree /usr/lib 3000
+no_files count 1
 finish

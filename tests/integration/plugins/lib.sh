@@ -163,3 +163,24 @@ big() {
     }
   }' >"$1"
 }
+
+# no_file NAME STATUS PLUGIN ARG…: refused; the message says that it is no regular file, and what takes it.
+no_file() {
+  refused "$@"
+  if grep -q ': Not a regular file; --input takes it' "$work.got.err"; then
+    good "$1: message"
+  else
+    bad "$1: message"
+    cat "$work.got.err" >&2
+  fi
+}
+
+# no_files PLUGIN STATUS [ARG…]: of a FIFO, a socket, devices.
+no_files() {
+  local file
+  mkfifo "$work/fifo"
+  perl -MIO::Socket::UNIX -e 'IO::Socket::UNIX->new(Local => $ARGV[0], Listen => 1) or die' "$work/socket"
+  for file in "$work/fifo" "$work/socket" /dev/null /dev/zero; do
+    no_file "$1 of ${file##*/}" "$2" "$1" "${@:3}" "$file"
+  done
+}

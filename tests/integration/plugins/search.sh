@@ -26,6 +26,15 @@ same() {
   verdict "$name"
 }
 
+# Of the last one: the same number of them.
+messages_as_grep() {
+  if [ "$(grep -c ': missing: ' "$work.want.err")" = "$(grep -c ': missing: ' "$work.got.err")" ]; then
+    good "$1"
+  else
+    bad "$1"
+  fi
+}
+
 input() {
   want grep -E -n "${@:2}" <"$1"
   options=(--input "$1")
@@ -72,6 +81,14 @@ done
 for pattern in '(' '[a' 'a\' 'a{2,1}' '[[:foo:]]' '[:space:]' '\1' 'a{99999}' 'x(' '[b-a]'; do
   same "wrong pattern $pattern" -- "$pattern" "$work/text"
 done
+{
+  printf '%s\n' a A t T d D x X n N 9 0 0000 aa _ '\t' '\' 'a-b' '' ' ' 'AtA' 'w x' $'tab\tbed' $'\351' $'form\ffeed'
+  cat "$work/text"
+} | head -c 20000 >"$work/letters"
+for c in {a..z} {A..Z} {0..9} _ / % @ , ';' ':' '"' '#' '&' '~' '=' '!' '-' ' ' $'\t' $'\351'; do
+  same "a stray backslash: \\$c" -- "\\$c" "$work/letters"
+  same "a stray backslash, case folded: \\$c" -i -- "(.\\$c)+|^\\$c*a" "$work/letters"
+done
 same "a pattern that begins with -" -- -7 "$work/text"
 same "options in one word" -nivE FOX "$work/text"
 cd "$work/odd"
@@ -83,6 +100,16 @@ for pattern in o '^' c 'z$'; do
   same "all in a folder: $pattern" "$pattern" folder
 done
 same "nothing found" nothing-like-it -- *
+for pattern in '' $'\n' $'\n\n' '^' '()' 'x*' $'o\n' '(' $'\n('; do
+  for files in missing 'missing empty' empty 'folder nul' $'with\nnewline'; do
+    # Names, but for the last one.
+    IFS=' ' read -d '' -ra list <<<"$files" || true
+    list[-1]=${list[-1]%$'\n'}
+    same "nearly empty pattern ${pattern@Q} in ${list[*]@Q}" -- "$pattern" "${list[@]}"
+    same "nearly empty pattern ${pattern@Q} in ${list[*]@Q}, inverted" -v -- "$pattern" "${list[@]}"
+    messages_as_grep "nearly empty pattern ${pattern@Q} in ${list[*]@Q}, inverted: messages"
+  done
+done
 same "one file of two missing" o "with space" missing
 input "$work/text" fox -
 input "$work/text" fox - "$work/text" -
@@ -105,4 +132,5 @@ tree "$top" 400 'static|[0-9]{3}'
 tree /usr/share/doc 100000 'GNU'
 tree /usr/share/doc 3000 '[Ll]icen[cs]e.*version ?[0-9]+'
 tree /usr/lib 2000 'lib[a-z]+\.so'
+no_files search 2 x
 finish

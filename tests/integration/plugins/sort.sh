@@ -71,4 +71,5 @@ same "binary files of /usr/lib" "${files[@]}"
 find /usr/share/doc -type f -print0 | head -z -n 500 >"$work/list"
 mapfile -d '' -t files <"$work/list"
 same "files of /usr/share/doc" "${files[@]}"
+no_files sort 2
 finish
