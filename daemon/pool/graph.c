@@ -128,7 +128,8 @@ int graph_add(struct wsd_graph *graph, uint32_t kind, const char *name, wsd_node
                        .name = copy};
     g->n_conditions += n->condition;
     g->checked = false;
-    *ret_node = &n->public;
+    if (ret_node)
+        *ret_node = &n->public;
     return 0;
 }
 

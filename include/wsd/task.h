@@ -26,7 +26,8 @@
  *
  * A task carries its arguments by value, at most WSD_TASK_DATA bytes together, aligned to WSD_TASK_ALIGN; so does its
  * result. What is larger is passed by pointer. A pointer to a local of the spawning task is fine until the sync. C++:
- * arguments and results are trivially copyable, and no exception leaves a task.
+ * arguments and results are trivially copyable. Tasks and the bodies of wsd_spawn() and wsd_for() are noexcept: an
+ * exception that leaves one ends the process (std::terminate()), whether it was stolen or not.
  *
  * Depth and number of tasks have no limit but memory. A spawn never fails: where the worker's task stack is full, the
  * child runs at once, inside the spawn.
@@ -40,6 +41,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#ifdef WSD_CHECKS
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#endif
 
 #ifdef __cplusplus
 #define WSD_STATIC_ASSERT_(x, why) static_assert(x, why)
@@ -191,6 +197,12 @@ struct wsd_worker {
     uint32_t own;                   /* wsd_own_begin() without its end [owner; relaxed: read by who publishes] */
 };
 
+/* An exception that leaves a task ends the process there and then, as on a thief, where no other task could catch it. */
+#ifdef __cplusplus
+#define WSD_NOEXCEPT_     noexcept
+#else
+#define WSD_NOEXCEPT_
+#endif
 #define WSD_UNUSED_       __attribute__((unused))
 #define WSD_TASK_FN_      __attribute__((unused)) static inline
 #define WSD_TASK_INLINE_  __attribute__((unused, always_inline)) static inline
@@ -199,7 +211,15 @@ struct wsd_worker {
 #define WSD_UNLIKELY_(x)  __builtin_expect(!!(x), 0)
 /* A last argument that nobody looks at: ISO C and C++17 want one for `...`, also where a task has none. */
 #define WSD_END_             __attribute__((unused)) int wsd_end_
+#ifdef WSD_CHECKS
+#define WSD_SPAWN_(name, ...)                                                                                          \
+    (wsd_check_spawn_("WSD_SPAWN(" #name ")", &name##_wsd_type, __FILE__, __LINE__), name##_wsd_spawn(self, __VA_ARGS__))
+#define WSD_SYNC_(name)                                                                                                \
+    (wsd_check_sync_("WSD_SYNC(" #name ")", &name##_wsd_type, __FILE__, __LINE__), name##_wsd_sync(self WSD_LEVEL_))
+#else
 #define WSD_SPAWN_(name, ...) name##_wsd_spawn(self, __VA_ARGS__)
+#define WSD_SYNC_(name)       name##_wsd_sync(self WSD_LEVEL_)
+#endif
 #define WSD_CALL_(name, ...)  name##_wsd_call(self WSD_LEVEL_, __VA_ARGS__)
 #define WSD_DATA_(task)   ((void *)((task) + 1))
 #define WSD_SLOT_(type)   ((uint32_t)(sizeof(struct wsd_task) + (sizeof(type) + 7) / 8 * 8))
@@ -452,7 +472,7 @@ struct wsd_plain_ {
     void *arg;
 };
 
-WSD_UNUSED_ static void wsd_plain_run_(struct wsd_worker *self, struct wsd_task *task)
+WSD_UNUSED_ static void wsd_plain_run_(struct wsd_worker *self, struct wsd_task *task) WSD_NOEXCEPT_
 {
     struct wsd_plain_ p = *(struct wsd_plain_ *)WSD_DATA_(task);
 
@@ -507,13 +527,33 @@ static inline void wsd_sync(struct wsd_worker *self)
     wsd_task_both_(self);
 }
 
+#ifdef __cplusplus
+struct wsd_for_ {
+    wsd_for_fn *body;
+    void *arg;
+};
+
+WSD_UNUSED_ static void wsd_for_piece_(struct wsd_worker *self, uint64_t begin, uint64_t end, void *arg) WSD_NOEXCEPT_
+{
+    const struct wsd_for_ *whole = (const struct wsd_for_ *)arg;
+
+    whole->body(self, begin, end, whole->arg);
+}
+#endif
+
 /* Runs body over begin <= i < end, in pieces of at most grain that may run in parallel and in any order; returns when
  * all are done. Halves the range until a piece is small enough. grain 0: chosen so that every worker gets several
  * pieces. An empty range (end <= begin) does nothing. Since 1. */
 static inline void wsd_for(struct wsd_worker *self, uint64_t begin, uint64_t end, uint64_t grain, wsd_for_fn *body,
                            void *arg)
 {
+#ifdef __cplusplus
+    struct wsd_for_ whole = {body, arg};
+
+    self->ops->for_range(self, begin, end, grain, wsd_for_piece_, &whole);
+#else
     self->ops->for_range(self, begin, end, grain, body, arg);
+#endif
 }
 
 /* Between these a sync runs nothing but what it waits for: its own child and that child's descendants; where they give
@@ -546,6 +586,91 @@ static inline void wsd_blocking_end(struct wsd_worker *self)
     self->ops->blocking_end(self);
 }
 
+/* WSD_CHECKS, where it is defined before this file is included (-DWSD_CHECKS), has each WSD_SYNC look whether it is that
+ * of the youngest WSD_SPAWN: where it is of another type, or of none, the process is aborted, with the file and line of
+ * both. It costs some nanoseconds a spawn, and 32 bytes each that was not joined yet; without it, nothing. Since 1.
+ *
+ * A task runs on one thread from its first spawn to its last sync, and what that thread runs meanwhile spawns and joins
+ * in pairs. So the spawns of a thread that were not joined are a stack, whoever runs the children. */
+#ifdef WSD_CHECKS
+struct wsd_check_ {
+    const char *name, *file;
+    const struct wsd_task_type *type;
+    int line;
+};
+
+struct wsd_checks_ {
+    struct wsd_checks_ *below;
+    uint32_t n;
+    struct wsd_check_ at[255];
+};
+
+/* Of this thread, and of this source file, to which a task is local. Freed when the last of them is joined. */
+WSD_UNUSED_ static __thread struct wsd_checks_ *wsd_checks_top_;
+
+WSD_TASK_SLOW_ void wsd_check_fail_(const char *name, const char *file, int line, const struct wsd_check_ *spawn)
+{
+    char text[512];
+
+    if (spawn)
+        snprintf(text, sizeof(text), "%s joins the child of %s at %s:%d", name, spawn->name, spawn->file, spawn->line);
+    else
+        snprintf(text, sizeof(text), "%s joins nothing: there is no spawn", name);
+#if defined(__GLIBC__) && !defined(NDEBUG)
+    __assert_fail(text, file, (unsigned)line, "WSD_CHECKS"); /* abort() with words that a core file has, too */
+#else
+    fprintf(stderr, "%s:%d: %s\n", file, line, text);
+    abort();
+#endif
+}
+
+WSD_UNUSED_ static inline void wsd_check_spawn_(const char *name, const struct wsd_task_type *type, const char *file,
+                                                int line)
+{
+    struct wsd_checks_ *top = wsd_checks_top_;
+
+    if (!top || top->n == sizeof(top->at) / sizeof(*top->at)) {
+        top = (struct wsd_checks_ *)malloc(sizeof(*top));
+        if (!top)
+            abort();
+        top->below = wsd_checks_top_;
+        top->n = 0;
+        wsd_checks_top_ = top;
+    }
+
+    struct wsd_check_ *check = &top->at[top->n++];
+
+    check->name = name;
+    check->file = file;
+    check->type = type;
+    check->line = line;
+}
+
+WSD_UNUSED_ static inline void wsd_check_sync_(const char *name, const struct wsd_task_type *type, const char *file,
+                                               int line)
+{
+    struct wsd_checks_ *top = wsd_checks_top_;
+
+    if (!top) {
+        wsd_check_fail_(name, file, line, NULL);
+        return;
+    }
+
+    const struct wsd_check_ *check = &top->at[top->n - 1];
+
+    if (check->type != type)
+        wsd_check_fail_(name, file, line, check);
+    if (--top->n == 0) {
+        wsd_checks_top_ = top->below;
+        free(top);
+    }
+}
+
+#define wsd_spawn(...)                                                                                                 \
+    (wsd_check_spawn_("wsd_spawn()", &wsd_plain_type_, __FILE__, __LINE__), wsd_spawn(__VA_ARGS__))
+#define wsd_sync(...) (wsd_check_sync_("wsd_sync()", &wsd_plain_type_, __FILE__, __LINE__), wsd_sync(__VA_ARGS__))
+#endif
+
 /* WSD_SPAWN(NAME, arguments...): spawns the task NAME with these arguments as a child. Since 1. */
 #define WSD_SPAWN(...) WSD_SPAWN_(__VA_ARGS__, 0)
 
@@ -553,7 +678,7 @@ static inline void wsd_blocking_end(struct wsd_worker *self)
 #define WSD_CALL(...) WSD_CALL_(__VA_ARGS__, 0)
 
 /* WSD_SYNC(NAME): joins the youngest child, which was spawned as NAME, and gives its result. Since 1. */
-#define WSD_SYNC(name) name##_wsd_sync(self WSD_LEVEL_)
+#define WSD_SYNC(name) WSD_SYNC_(name)
 
 /* WSD_TASK_n(type, name, type1, argument1, ...) { body }      defines a task with n arguments and a result, and
  * WSD_VOID_TASK_n(name, type1, argument1, ...) { body }       one without a result.
@@ -646,7 +771,7 @@ static inline constexpr int wsd_level_of_(void (*)(void))
 #endif
 #define WSD_SELF_           WSD_UNUSED_ struct wsd_worker *self, WSD_UNUSED_ int wsd_level_
 #define WSD_COPY_HEAD_(n, type, name, ...)                                                                             \
-    type name(struct wsd_worker *self, struct wsd_task *wsd_t_ WSD_PARAMS_##n##_(__VA_ARGS__))
+    type name(struct wsd_worker *self, struct wsd_task *wsd_t_ WSD_PARAMS_##n##_(__VA_ARGS__)) WSD_NOEXCEPT_
 #define WSD_COPY_SAID_(level, copy, next, n, type, name, ...)                                                          \
     WSD_COPY_FN_ WSD_COPY_HEAD_(n, type, name##_wsd_enter##copy, __VA_ARGS__);
 #define WSD_COPY_MADE_(level, copy, next, n, type, name, ...)                                                          \
@@ -663,17 +788,17 @@ static inline constexpr int wsd_level_of_(void (*)(void))
     if (wsd_level_ == level)                                                                                           \
         return name##_wsd_enter##copy(self, wsd_t_ WSD_PASS_##n##_);
 #define WSD_ENTERS_(n, type, name, ...)                                                                                \
-    WSD_TASK_SLOW_ type name##_wsd_slow(struct wsd_worker *self, struct wsd_task *wsd_t_);                             \
+    WSD_TASK_SLOW_ type name##_wsd_slow(struct wsd_worker *self, struct wsd_task *wsd_t_) WSD_NOEXCEPT_;               \
     WSD_COPIES_(WSD_COPY_SAID_, n, type, name, __VA_ARGS__)                                                            \
     WSD_RING_(n, type, name, __VA_ARGS__)                                                                              \
-    WSD_TASK_INLINE_ type name##_wsd_next(WSD_SELF_, struct wsd_task *wsd_t_ WSD_PARAMS_##n##_(__VA_ARGS__))           \
+    WSD_TASK_INLINE_ type name##_wsd_next(WSD_SELF_, struct wsd_task *wsd_t_ WSD_PARAMS_##n##_(__VA_ARGS__)) WSD_NOEXCEPT_ \
     {                                                                                                                  \
         WSD_COPIES_(WSD_TO_NEXT_, n, name)                                                                             \
         if (wsd_level_ == WSD_TASK_COPIES - 1)                                                                         \
             return WSD_FIRST_(name)(self, wsd_t_ WSD_PASS_##n##_);                                                     \
         return name##_wsd_enter(self, wsd_t_ WSD_PASS_##n##_);                                                         \
     }                                                                                                                  \
-    WSD_TASK_INLINE_ type name##_wsd_same(WSD_SELF_, struct wsd_task *wsd_t_ WSD_PARAMS_##n##_(__VA_ARGS__))           \
+    WSD_TASK_INLINE_ type name##_wsd_same(WSD_SELF_, struct wsd_task *wsd_t_ WSD_PARAMS_##n##_(__VA_ARGS__)) WSD_NOEXCEPT_ \
     {                                                                                                                  \
         WSD_COPIES_(WSD_TO_SAME_, n, name)                                                                             \
         return name##_wsd_enter(self, wsd_t_ WSD_PASS_##n##_);                                                         \
@@ -693,9 +818,9 @@ static inline constexpr int wsd_level_of_(void (*)(void))
     };                                                                                                                 \
     WSD_FITS_(struct name##_wsd_args, "arguments");                                                                    \
     WSD_FITS_(struct name##_wsd_result, "result");                                                                     \
-    WSD_TASK_INLINE_ type name##_wsd_body(WSD_SELF_ WSD_PARAMS_##n##_(__VA_ARGS__));    \
+    WSD_TASK_INLINE_ type name##_wsd_body(WSD_SELF_ WSD_PARAMS_##n##_(__VA_ARGS__)) WSD_NOEXCEPT_;                     \
     WSD_ENTERS_(n, type, name, __VA_ARGS__)                                                                            \
-    WSD_UNUSED_ static void name##_wsd_run(struct wsd_worker *self, struct wsd_task *wsd_t_)                           \
+    WSD_UNUSED_ static void name##_wsd_run(struct wsd_worker *self, struct wsd_task *wsd_t_) WSD_NOEXCEPT_             \
     {                                                                                                                  \
         struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
         (void)wsd_p_;                                                                                                  \
@@ -704,7 +829,7 @@ static inline constexpr int wsd_level_of_(void (*)(void))
     }                                                                                                                  \
     WSD_UNUSED_ static const struct wsd_task_type name##_wsd_type = {                                                  \
         name##_wsd_run, WSD_SLOT_(union name##_wsd_data), (uint32_t)sizeof(struct name##_wsd_result)};                 \
-    WSD_TASK_INLINE_ void name##_wsd_spawn(struct wsd_worker *self WSD_PARAMS_##n##_(__VA_ARGS__), WSD_END_)           \
+    WSD_TASK_INLINE_ void name##_wsd_spawn(struct wsd_worker *self WSD_PARAMS_##n##_(__VA_ARGS__), WSD_END_) WSD_NOEXCEPT_ \
     {                                                                                                                  \
         struct wsd_task *wsd_t_ = self->top, *wsd_next_ = wsd_task_at_(wsd_t_, WSD_SLOT_(union name##_wsd_data));      \
         struct name##_wsd_args *wsd_p_ = (struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
@@ -715,7 +840,7 @@ static inline constexpr int wsd_level_of_(void (*)(void))
             wsd_next_ = (wsd_task_pushed_(self, wsd_t_), self->top);                                                   \
         wsd_task_know_(self, wsd_next_);                                                                               \
     }                                                                                                                  \
-    WSD_TASK_INLINE_ type name##_wsd_call(WSD_SELF_ WSD_PARAMS_##n##_(__VA_ARGS__), WSD_END_)\
+    WSD_TASK_INLINE_ type name##_wsd_call(WSD_SELF_ WSD_PARAMS_##n##_(__VA_ARGS__), WSD_END_) WSD_NOEXCEPT_            \
     {                                                                                                                  \
         struct wsd_task *wsd_t_ = self->top;                                                                           \
         WSD_IS_A_SLOT_(wsd_t_);                                                                                        \
@@ -723,7 +848,7 @@ static inline constexpr int wsd_level_of_(void (*)(void))
         wsd_task_know_(self, wsd_t_);                                                                                  \
         return wsd_value_;                                                                                             \
     }                                                                                                                  \
-    WSD_TASK_SLOW_ type name##_wsd_slow(struct wsd_worker *self, struct wsd_task *wsd_t_)                              \
+    WSD_TASK_SLOW_ type name##_wsd_slow(struct wsd_worker *self, struct wsd_task *wsd_t_) WSD_NOEXCEPT_                \
     {                                                                                                                  \
         struct wsd_task *wsd_done_ = self->ops->sync(self, wsd_t_, &name##_wsd_type);                                  \
         if (wsd_done_)                                                                                                 \
@@ -732,7 +857,7 @@ static inline constexpr int wsd_level_of_(void (*)(void))
         (void)wsd_p_;                                                                                                  \
         return WSD_FIRST_(name)(self, wsd_t_ WSD_LOAD_##n##_);                                                         \
     }                                                                                                                  \
-    WSD_TASK_INLINE_ type name##_wsd_sync(WSD_SELF_)                                    \
+    WSD_TASK_INLINE_ type name##_wsd_sync(WSD_SELF_) WSD_NOEXCEPT_                                                     \
     {                                                                                                                  \
         struct wsd_task *wsd_t_ = wsd_task_at_(self->top, -(ptrdiff_t)WSD_SLOT_(union name##_wsd_data));               \
         struct name##_wsd_args *wsd_at_ = (struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                 \
@@ -752,14 +877,14 @@ static inline constexpr int wsd_level_of_(void (*)(void))
         WSD_FIELDS_##n##_(__VA_ARGS__)                                                                                 \
     };                                                                                                                 \
     WSD_FITS_(struct name##_wsd_args, "arguments");                                                                    \
-    WSD_TASK_INLINE_ void name##_wsd_body(WSD_SELF_ WSD_PARAMS_##n##_(__VA_ARGS__));    \
+    WSD_TASK_INLINE_ void name##_wsd_body(WSD_SELF_ WSD_PARAMS_##n##_(__VA_ARGS__)) WSD_NOEXCEPT_;                     \
     WSD_TASK_FN_ void name##_wsd_enter(struct wsd_worker *self,                                                        \
-                                       struct wsd_task *wsd_t_ WSD_PARAMS_##n##_(__VA_ARGS__))                         \
+                                       struct wsd_task *wsd_t_ WSD_PARAMS_##n##_(__VA_ARGS__)) WSD_NOEXCEPT_           \
     {                                                                                                                  \
         wsd_task_know_(self, wsd_t_);                                                                                  \
         name##_wsd_body(self WSD_LEVEL_ WSD_PASS_##n##_);                                                              \
     }                                                                                                                  \
-    WSD_UNUSED_ static void name##_wsd_run(struct wsd_worker *self, struct wsd_task *wsd_t_)                           \
+    WSD_UNUSED_ static void name##_wsd_run(struct wsd_worker *self, struct wsd_task *wsd_t_) WSD_NOEXCEPT_             \
     {                                                                                                                  \
         struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
         (void)wsd_p_;                                                                                                  \
@@ -767,7 +892,7 @@ static inline constexpr int wsd_level_of_(void (*)(void))
     }                                                                                                                  \
     WSD_UNUSED_ static const struct wsd_task_type name##_wsd_type = {                                                  \
         name##_wsd_run, WSD_SLOT_(struct name##_wsd_args), 0};                                                         \
-    WSD_TASK_FULL_ void name##_wsd_pushed(struct wsd_worker *self, struct wsd_task *wsd_t_)                            \
+    WSD_TASK_FULL_ void name##_wsd_pushed(struct wsd_worker *self, struct wsd_task *wsd_t_) WSD_NOEXCEPT_              \
     {                                                                                                                  \
         if (wsd_task_full_begin_(self, wsd_t_, wsd_task_at_(wsd_t_, WSD_SLOT_(struct name##_wsd_args)))) {             \
             struct name##_wsd_args wsd_p_ = *(struct name##_wsd_args *)WSD_DATA_(wsd_t_);                              \
@@ -778,7 +903,7 @@ static inline constexpr int wsd_level_of_(void (*)(void))
             wsd_task_pushed_(self, wsd_t_);                                                                            \
         }                                                                                                              \
     }                                                                                                                  \
-    WSD_TASK_INLINE_ void name##_wsd_spawn(struct wsd_worker *self WSD_PARAMS_##n##_(__VA_ARGS__), WSD_END_)           \
+    WSD_TASK_INLINE_ void name##_wsd_spawn(struct wsd_worker *self WSD_PARAMS_##n##_(__VA_ARGS__), WSD_END_) WSD_NOEXCEPT_ \
     {                                                                                                                  \
         struct wsd_task *wsd_t_ = self->top, *wsd_next_ = wsd_task_at_(wsd_t_, WSD_SLOT_(struct name##_wsd_args));     \
         struct name##_wsd_args *wsd_p_ = (struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
@@ -791,13 +916,13 @@ static inline constexpr int wsd_level_of_(void (*)(void))
             wsd_next_ = (name##_wsd_pushed(self, wsd_t_), self->top);                                                  \
         wsd_task_know_(self, wsd_next_);                                                                               \
     }                                                                                                                  \
-    WSD_TASK_INLINE_ void name##_wsd_call(WSD_SELF_ WSD_PARAMS_##n##_(__VA_ARGS__), WSD_END_)\
+    WSD_TASK_INLINE_ void name##_wsd_call(WSD_SELF_ WSD_PARAMS_##n##_(__VA_ARGS__), WSD_END_) WSD_NOEXCEPT_            \
     {                                                                                                                  \
         struct wsd_task *wsd_t_ = self->top;                                                                           \
         name##_wsd_enter(self, wsd_t_ WSD_PASS_##n##_);                                                                \
         wsd_task_know_(self, wsd_t_);                                                                                  \
     }                                                                                                                  \
-    WSD_TASK_SLOW_ void name##_wsd_slow(struct wsd_worker *self, struct wsd_task *wsd_t_)                              \
+    WSD_TASK_SLOW_ void name##_wsd_slow(struct wsd_worker *self, struct wsd_task *wsd_t_) WSD_NOEXCEPT_                \
     {                                                                                                                  \
         if (self->ops->sync(self, wsd_t_, &name##_wsd_type))                                                           \
             return;                                                                                                    \
@@ -805,7 +930,7 @@ static inline constexpr int wsd_level_of_(void (*)(void))
         (void)wsd_p_;                                                                                                  \
         name##_wsd_enter(self, wsd_t_ WSD_LOAD_##n##_);                                                                \
     }                                                                                                                  \
-    WSD_TASK_INLINE_ void name##_wsd_sync(WSD_SELF_)                                    \
+    WSD_TASK_INLINE_ void name##_wsd_sync(WSD_SELF_) WSD_NOEXCEPT_                                                     \
     {                                                                                                                  \
         struct wsd_task *wsd_next_ = self->top;                                                                        \
         struct wsd_task *wsd_t_ = wsd_task_at_(wsd_next_, -(ptrdiff_t)WSD_SLOT_(struct name##_wsd_args));              \
@@ -871,14 +996,14 @@ static inline constexpr int wsd_level_of_(void (*)(void))
 #define WSD_TASK_DECL_0(type, name)                                                                                    \
     WSD_DECL_(0, type, name, )
 #define WSD_TASK_IMPL_0(type, name)                                                                                    \
-    WSD_TASK_INLINE_ type name##_wsd_body(WSD_SELF_)
+    WSD_TASK_INLINE_ type name##_wsd_body(WSD_SELF_) WSD_NOEXCEPT_
 #define WSD_TASK_0(type, name)                                                                                         \
     WSD_TASK_DECL_0(type, name);                                                                                       \
     WSD_TASK_IMPL_0(type, name)
 #define WSD_VOID_TASK_DECL_0(name)                                                                                     \
     WSD_VOID_DECL_(0, name, )
 #define WSD_VOID_TASK_IMPL_0(name)                                                                                     \
-    WSD_TASK_INLINE_ void name##_wsd_body(WSD_SELF_)
+    WSD_TASK_INLINE_ void name##_wsd_body(WSD_SELF_) WSD_NOEXCEPT_
 #define WSD_VOID_TASK_0(name)                                                                                          \
     WSD_VOID_TASK_DECL_0(name);                                                                                        \
     WSD_VOID_TASK_IMPL_0(name)
@@ -886,14 +1011,14 @@ static inline constexpr int wsd_level_of_(void (*)(void))
 #define WSD_TASK_DECL_1(type, name, ...)                                                                               \
     WSD_DECL_(1, type, name, __VA_ARGS__)
 #define WSD_TASK_IMPL_1(type, name, t1, a1)                                                                            \
-    WSD_TASK_INLINE_ type name##_wsd_body(WSD_SELF_, t1 a1)
+    WSD_TASK_INLINE_ type name##_wsd_body(WSD_SELF_, t1 a1) WSD_NOEXCEPT_
 #define WSD_TASK_1(type, name, t1, a1)                                                                                 \
     WSD_TASK_DECL_1(type, name, t1);                                                                                   \
     WSD_TASK_IMPL_1(type, name, t1, a1)
 #define WSD_VOID_TASK_DECL_1(name, ...)                                                                                \
     WSD_VOID_DECL_(1, name, __VA_ARGS__)
 #define WSD_VOID_TASK_IMPL_1(name, t1, a1)                                                                             \
-    WSD_TASK_INLINE_ void name##_wsd_body(WSD_SELF_, t1 a1)
+    WSD_TASK_INLINE_ void name##_wsd_body(WSD_SELF_, t1 a1) WSD_NOEXCEPT_
 #define WSD_VOID_TASK_1(name, t1, a1)                                                                                  \
     WSD_VOID_TASK_DECL_1(name, t1);                                                                                    \
     WSD_VOID_TASK_IMPL_1(name, t1, a1)
@@ -901,14 +1026,14 @@ static inline constexpr int wsd_level_of_(void (*)(void))
 #define WSD_TASK_DECL_2(type, name, ...)                                                                               \
     WSD_DECL_(2, type, name, __VA_ARGS__)
 #define WSD_TASK_IMPL_2(type, name, t1, a1, t2, a2)                                                                    \
-    WSD_TASK_INLINE_ type name##_wsd_body(WSD_SELF_, t1 a1, t2 a2)
+    WSD_TASK_INLINE_ type name##_wsd_body(WSD_SELF_, t1 a1, t2 a2) WSD_NOEXCEPT_
 #define WSD_TASK_2(type, name, t1, a1, t2, a2)                                                                         \
     WSD_TASK_DECL_2(type, name, t1, t2);                                                                               \
     WSD_TASK_IMPL_2(type, name, t1, a1, t2, a2)
 #define WSD_VOID_TASK_DECL_2(name, ...)                                                                                \
     WSD_VOID_DECL_(2, name, __VA_ARGS__)
 #define WSD_VOID_TASK_IMPL_2(name, t1, a1, t2, a2)                                                                     \
-    WSD_TASK_INLINE_ void name##_wsd_body(WSD_SELF_, t1 a1, t2 a2)
+    WSD_TASK_INLINE_ void name##_wsd_body(WSD_SELF_, t1 a1, t2 a2) WSD_NOEXCEPT_
 #define WSD_VOID_TASK_2(name, t1, a1, t2, a2)                                                                          \
     WSD_VOID_TASK_DECL_2(name, t1, t2);                                                                                \
     WSD_VOID_TASK_IMPL_2(name, t1, a1, t2, a2)
@@ -916,14 +1041,14 @@ static inline constexpr int wsd_level_of_(void (*)(void))
 #define WSD_TASK_DECL_3(type, name, ...)                                                                               \
     WSD_DECL_(3, type, name, __VA_ARGS__)
 #define WSD_TASK_IMPL_3(type, name, t1, a1, t2, a2, t3, a3)                                                            \
-    WSD_TASK_INLINE_ type name##_wsd_body(WSD_SELF_, t1 a1, t2 a2, t3 a3)
+    WSD_TASK_INLINE_ type name##_wsd_body(WSD_SELF_, t1 a1, t2 a2, t3 a3) WSD_NOEXCEPT_
 #define WSD_TASK_3(type, name, t1, a1, t2, a2, t3, a3)                                                                 \
     WSD_TASK_DECL_3(type, name, t1, t2, t3);                                                                           \
     WSD_TASK_IMPL_3(type, name, t1, a1, t2, a2, t3, a3)
 #define WSD_VOID_TASK_DECL_3(name, ...)                                                                                \
     WSD_VOID_DECL_(3, name, __VA_ARGS__)
 #define WSD_VOID_TASK_IMPL_3(name, t1, a1, t2, a2, t3, a3)                                                             \
-    WSD_TASK_INLINE_ void name##_wsd_body(WSD_SELF_, t1 a1, t2 a2, t3 a3)
+    WSD_TASK_INLINE_ void name##_wsd_body(WSD_SELF_, t1 a1, t2 a2, t3 a3) WSD_NOEXCEPT_
 #define WSD_VOID_TASK_3(name, t1, a1, t2, a2, t3, a3)                                                                  \
     WSD_VOID_TASK_DECL_3(name, t1, t2, t3);                                                                            \
     WSD_VOID_TASK_IMPL_3(name, t1, a1, t2, a2, t3, a3)
@@ -931,14 +1056,14 @@ static inline constexpr int wsd_level_of_(void (*)(void))
 #define WSD_TASK_DECL_4(type, name, ...)                                                                               \
     WSD_DECL_(4, type, name, __VA_ARGS__)
 #define WSD_TASK_IMPL_4(type, name, t1, a1, t2, a2, t3, a3, t4, a4)                                                    \
-    WSD_TASK_INLINE_ type name##_wsd_body(WSD_SELF_, t1 a1, t2 a2, t3 a3, t4 a4)
+    WSD_TASK_INLINE_ type name##_wsd_body(WSD_SELF_, t1 a1, t2 a2, t3 a3, t4 a4) WSD_NOEXCEPT_
 #define WSD_TASK_4(type, name, t1, a1, t2, a2, t3, a3, t4, a4)                                                         \
     WSD_TASK_DECL_4(type, name, t1, t2, t3, t4);                                                                       \
     WSD_TASK_IMPL_4(type, name, t1, a1, t2, a2, t3, a3, t4, a4)
 #define WSD_VOID_TASK_DECL_4(name, ...)                                                                                \
     WSD_VOID_DECL_(4, name, __VA_ARGS__)
 #define WSD_VOID_TASK_IMPL_4(name, t1, a1, t2, a2, t3, a3, t4, a4)                                                     \
-    WSD_TASK_INLINE_ void name##_wsd_body(WSD_SELF_, t1 a1, t2 a2, t3 a3, t4 a4)
+    WSD_TASK_INLINE_ void name##_wsd_body(WSD_SELF_, t1 a1, t2 a2, t3 a3, t4 a4) WSD_NOEXCEPT_
 #define WSD_VOID_TASK_4(name, t1, a1, t2, a2, t3, a3, t4, a4)                                                          \
     WSD_VOID_TASK_DECL_4(name, t1, t2, t3, t4);                                                                        \
     WSD_VOID_TASK_IMPL_4(name, t1, a1, t2, a2, t3, a3, t4, a4)
@@ -946,14 +1071,14 @@ static inline constexpr int wsd_level_of_(void (*)(void))
 #define WSD_TASK_DECL_5(type, name, ...)                                                                               \
     WSD_DECL_(5, type, name, __VA_ARGS__)
 #define WSD_TASK_IMPL_5(type, name, t1, a1, t2, a2, t3, a3, t4, a4, t5, a5)                                            \
-    WSD_TASK_INLINE_ type name##_wsd_body(WSD_SELF_, t1 a1, t2 a2, t3 a3, t4 a4, t5 a5)
+    WSD_TASK_INLINE_ type name##_wsd_body(WSD_SELF_, t1 a1, t2 a2, t3 a3, t4 a4, t5 a5) WSD_NOEXCEPT_
 #define WSD_TASK_5(type, name, t1, a1, t2, a2, t3, a3, t4, a4, t5, a5)                                                 \
     WSD_TASK_DECL_5(type, name, t1, t2, t3, t4, t5);                                                                   \
     WSD_TASK_IMPL_5(type, name, t1, a1, t2, a2, t3, a3, t4, a4, t5, a5)
 #define WSD_VOID_TASK_DECL_5(name, ...)                                                                                \
     WSD_VOID_DECL_(5, name, __VA_ARGS__)
 #define WSD_VOID_TASK_IMPL_5(name, t1, a1, t2, a2, t3, a3, t4, a4, t5, a5)                                             \
-    WSD_TASK_INLINE_ void name##_wsd_body(WSD_SELF_, t1 a1, t2 a2, t3 a3, t4 a4, t5 a5)
+    WSD_TASK_INLINE_ void name##_wsd_body(WSD_SELF_, t1 a1, t2 a2, t3 a3, t4 a4, t5 a5) WSD_NOEXCEPT_
 #define WSD_VOID_TASK_5(name, t1, a1, t2, a2, t3, a3, t4, a4, t5, a5)                                                  \
     WSD_VOID_TASK_DECL_5(name, t1, t2, t3, t4, t5);                                                                    \
     WSD_VOID_TASK_IMPL_5(name, t1, a1, t2, a2, t3, a3, t4, a4, t5, a5)
@@ -961,14 +1086,14 @@ static inline constexpr int wsd_level_of_(void (*)(void))
 #define WSD_TASK_DECL_6(type, name, ...)                                                                               \
     WSD_DECL_(6, type, name, __VA_ARGS__)
 #define WSD_TASK_IMPL_6(type, name, t1, a1, t2, a2, t3, a3, t4, a4, t5, a5, t6, a6)                                    \
-    WSD_TASK_INLINE_ type name##_wsd_body(WSD_SELF_, t1 a1, t2 a2, t3 a3, t4 a4, t5 a5, t6 a6)
+    WSD_TASK_INLINE_ type name##_wsd_body(WSD_SELF_, t1 a1, t2 a2, t3 a3, t4 a4, t5 a5, t6 a6) WSD_NOEXCEPT_
 #define WSD_TASK_6(type, name, t1, a1, t2, a2, t3, a3, t4, a4, t5, a5, t6, a6)                                         \
     WSD_TASK_DECL_6(type, name, t1, t2, t3, t4, t5, t6);                                                               \
     WSD_TASK_IMPL_6(type, name, t1, a1, t2, a2, t3, a3, t4, a4, t5, a5, t6, a6)
 #define WSD_VOID_TASK_DECL_6(name, ...)                                                                                \
     WSD_VOID_DECL_(6, name, __VA_ARGS__)
 #define WSD_VOID_TASK_IMPL_6(name, t1, a1, t2, a2, t3, a3, t4, a4, t5, a5, t6, a6)                                     \
-    WSD_TASK_INLINE_ void name##_wsd_body(WSD_SELF_, t1 a1, t2 a2, t3 a3, t4 a4, t5 a5, t6 a6)
+    WSD_TASK_INLINE_ void name##_wsd_body(WSD_SELF_, t1 a1, t2 a2, t3 a3, t4 a4, t5 a5, t6 a6) WSD_NOEXCEPT_
 #define WSD_VOID_TASK_6(name, t1, a1, t2, a2, t3, a3, t4, a4, t5, a5, t6, a6)                                          \
     WSD_VOID_TASK_DECL_6(name, t1, t2, t3, t4, t5, t6);                                                                \
     WSD_VOID_TASK_IMPL_6(name, t1, a1, t2, a2, t3, a3, t4, a4, t5, a5, t6, a6)

@@ -51,6 +51,34 @@ START_TEST(a_diamond_runs_in_order_as_often_as_it_is_run)
 }
 END_TEST
 
+static int count_run(struct wsd_worker *self, struct wsd_group *group, void *arg)
+{
+    atomic_fetch_add((_Atomic uint64_t *)arg, 1);
+    return 0;
+}
+
+static void do_without_handles(struct wsd_worker *self, void *arg)
+{
+    struct wsd_graph *g = new_graph(self), *inner = new_graph(self);
+    _Atomic uint64_t n = 0;
+
+    ck_assert_int_eq(wsd_graph_add(g, "node", count_run, &n, NULL), 0);
+    ck_assert_int_eq(wsd_graph_add_condition(g, "condition", count_run, &n, NULL), 0);
+    ck_assert_int_eq(wsd_graph_add(inner, NULL, count_run, &n, NULL), 0);
+    ck_assert_int_eq(wsd_graph_add_graph(g, "graph", inner, NULL), 0);
+    ck_assert_int_eq(wsd_graph_add(g, NULL, NULL, NULL, NULL), -EINVAL);
+    ck_assert_int_eq(wsd_graph_run(self, NULL, g), 0);
+    ck_assert_uint_eq(n, 3);
+    wsd_graph_free(g);
+    wsd_graph_free(inner);
+}
+
+START_TEST(a_node_that_is_alone_needs_no_handle)
+{
+    on_workers(_i, do_without_handles, NULL);
+}
+END_TEST
+
 static void do_wide(struct wsd_worker *self, void *arg)
 {
     enum { WIDTH = 20000 };
@@ -775,6 +803,7 @@ int main(void)
 
     tcase_set_timeout(t, SANITIZED ? 300 : 60);
     tcase_add_loop_test(t, a_diamond_runs_in_order_as_often_as_it_is_run, 0, N_SIZES);
+    tcase_add_loop_test(t, a_node_that_is_alone_needs_no_handle, 0, N_SIZES);
     tcase_add_loop_test(t, a_wide_graph_runs_each_node_once, 0, N_SIZES);
     tcase_add_loop_test(t, a_chain_of_a_million_needs_no_stack, 0, 2);
     tcase_add_loop_test(t, random_graphs_run_each_node_once_and_after_what_precedes_it, 0, 2 * N_SIZES);
