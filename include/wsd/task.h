@@ -29,7 +29,7 @@
  * arguments and results are trivially copyable. Tasks and the bodies of wsd_spawn() and wsd_for() are noexcept: an
  * exception that leaves one ends the process (std::terminate()), whether it was stolen or not.
  *
- * Depth and number of tasks have no limit but memory. A spawn never fails: where the worker's task stack is full, the
+ * The number of tasks has no limit but memory, their depth that of the worker's stack, as with calls. A spawn never fails: where the worker's task stack is full, the
  * child runs at once, inside the spawn.
  *
  * Works in C11 and C++17, gcc and clang. All of it may be called from tasks only. A plugin links against nothing

@@ -7,8 +7,8 @@ set -eu
 . "$(dirname "$0")/lib.sh"
 
 examples=$top/tests/support/guide
-pages=(mine wsd-plugin lines wsd-plugin tally wsd-graph)
-names=(mine lines tally)
+pages=(mine wsd-plugin lines wsd-plugin tally wsd-graph shapes wsd-forms)
+names=(mine lines tally shapes)
 
 for ((i = 0; i < ${#pages[@]}; i += 2)); do
   name=${pages[i]} page=$top/packaging/man/${pages[i + 1]}.7
@@ -21,7 +21,7 @@ for ((i = 0; i < ${#pages[@]}; i += 2)); do
 done
 
 if command -v man >/dev/null; then
-  for page in wsd-plugin wsd-graph; do
+  for page in wsd-plugin wsd-graph wsd-forms; do
     warnings=$(man --warnings -E UTF-8 -l -Tutf8 -Z "$top/packaging/man/$page.7" 2>&1 >/dev/null || echo "man failed")
     if [ -z "$warnings" ]; then
       good "man has no warnings about $page"
@@ -89,4 +89,14 @@ else
   bad "tally dot: $dot"
 fi
 refused "a wrong number" 2 mine x
+PLUGINS=
+prints "shapes: a group" "1 4 9" ./shapes.so:group 1 2 3
+refused "shapes: a group with an error" 1 ./shapes.so:group 1 -2 3
+prints "shapes: a sort" "-5 1 2 10" ./shapes.so:sort 10 2 1 -5
+prints "shapes: a scan" "1 3 6 10" ./shapes.so:scan 1 2 3 4
+prints "shapes: futures" "6" ./shapes.so:future 2 4 6
+refused "shapes: futures with an error" 1 ./shapes.so:future 2 3
+printf 'one\ntwo\nthree' >"$work/input"
+printf 'eno\nowt\neerht\n' >"$work.want"
+said "shapes: a pipeline" shapes.so:pipeline
 finish
