@@ -121,7 +121,7 @@ static void find_stack(struct worker *w)
 /* --- retiring --- */
 
 /* The end of a pool is seen by those who look everywhere, so nobody retires then. */
-static bool surplus(const struct pool *pool)
+bool crew_surplus(const struct pool *pool)
 {
     return atomic_load_explicit(&pool->running, memory_order_relaxed) >
                atomic_load_explicit(&pool->target, memory_order_relaxed) &&
@@ -136,7 +136,7 @@ static bool leave_surplus(struct pool *pool)
     bool left = false;
 
     pthread_mutex_lock(&pool->crew_lock);
-    while (!left && surplus(pool) && running > atomic_load_explicit(&pool->target, memory_order_relaxed))
+    while (!left && crew_surplus(pool) && running > atomic_load_explicit(&pool->target, memory_order_relaxed))
         left = atomic_compare_exchange_weak_explicit(&pool->running, &running, running - 1, memory_order_seq_cst, memory_order_relaxed);
     pool->retired += left;
     pthread_mutex_unlock(&pool->crew_lock);
@@ -204,11 +204,11 @@ static void work(struct worker *w)
          * cheaper. */
         for (bool found = worker_search(w, &f); found; found = worker_find(w, &f) || worker_search(w, &f)) {
             worker_run(w, &f);
-            if (__builtin_expect(surplus(w->pool), false) && !(go_on = retire_if_surplus(w)))
+            if (__builtin_expect(crew_surplus(w->pool), false) && !(go_on = retire_if_surplus(w)))
                 break;
         }
         /* Before each sleep, also of one who was hired while another came back, and found nothing to run. */
-        if (go_on && surplus(w->pool)) {
+        if (go_on && crew_surplus(w->pool)) {
             park_search_end(&w->pool->park);
             go_on = retire_if_surplus(w);
         } else if (go_on) {
@@ -342,7 +342,7 @@ int crew_set(struct pool *pool, uint32_t n)
         pool->most_asked = most;
     }
     pthread_mutex_unlock(&pool->crew_lock);
-    if (surplus(pool)) /* those who sleep: they go first */
+    if (crew_surplus(pool)) /* those who sleep: they go first */
         event_notify(pool->park.event, UINT32_MAX, pool->park.shared);
     return MIN(r, 0);
 }

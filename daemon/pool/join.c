@@ -235,13 +235,16 @@ void worker_run_stolen(struct worker *w, const struct stolen *s, bool descendant
 /* Whether this worker may take tasks that have nothing to do with what it waits for. They pile up on both stacks; and
  * who holds a lock across a join, or is a future that they wait for, would never get out from under them: nor what such a
  * one waits for, so `own` goes with the task. What is stolen back from the thief needs no such bound: it lies deeper in
- * the tree than the waiting task, so the depth of the tree bounds it, and it waits for nothing above it. */
+ * the tree than the waiting task, so the depth of the tree bounds it, and it waits for nothing above it. Where more run
+ * than were asked for, a join is where one of them stops: it sleeps until it is over. Others run, so what it leaves is
+ * taken. */
 static bool may_take_any(const struct worker *w)
 {
     const struct deque *d = &w->deque;
 
     return (char *)__builtin_frame_address(0) > w->stack_floor && w->public.top - d->base < (d->limit - d->base) / 2 &&
-           w->public.own == 0 && atomic_load_explicit(&w->pool->futures, memory_order_relaxed) == 0;
+           w->public.own == 0 && atomic_load_explicit(&w->pool->futures, memory_order_relaxed) == 0 &&
+           !crew_surplus(w->pool);
 }
 
 /* Where this join was woken for a task, whoever published another relied on that wake-up, or woke a join that had better

@@ -217,6 +217,9 @@ int crew_new_worker(struct worker **ret_worker, struct pool *pool);
 int crew_set(struct pool *pool, uint32_t n);
 void crew_join(struct pool *pool);
 bool crew_short(const struct pool *pool);
+/* More run than were asked for, since some have come back from a wait, or the number has shrunk: a worker that is between
+ * two tasks had better stop. */
+bool crew_surplus(const struct pool *pool);
 /* Adds a worker where there are too few. [any] */
 void crew_complete(struct pool *pool);
 /* This worker blocks, and goes on. [owner] */

@@ -573,7 +573,8 @@ static inline void wsd_own_end(struct wsd_worker *self)
 
 /* Between these the task waits for something that is not a task: a child process, a descriptor, a lock that may be held
  * for long. Another worker takes its CPU meanwhile (at most 256 more than were asked for; beyond that the CPU stays
- * idle), and the tasks that this one has spawned can be stolen. In pairs, in the same task; they nest. Nothing else of
+ * idle), and the tasks that this one has spawned can be stolen. Afterwards this one goes on at once, and a worker stops
+ * where it would begin another task: until then one more computes for each that was blocked. In pairs, in the same task; they nest. Nothing else of
  * this file in between. Some microseconds: not worth it for waits that are shorter. After ForkJoinPool's
  * ManagedBlocker. Since 1. */
 static inline void wsd_blocking_begin(struct wsd_worker *self)
