@@ -187,7 +187,7 @@ int verb_attach(struct ctl *ctl, int argc, char **argv)
     for (size_t i = 0; i < attach.n; i++)
         attach.jobs[i] = (struct followed){.attach = &attach, .id = argv[optind + (int)i]};
     if ((r = ctl_connect(ctl, &attach.client)) == 0) {
-        output_open(&attach.output, NULL);
+        output_open(&attach.output, NULL, NULL);
         progress_init(!ctl->no_progress && !ctl->quiet && !ctl->json);
         signals_init();
         r = follow_all(&attach);

@@ -96,7 +96,7 @@ int verb_await(struct ctl *ctl, int argc, char **argv)
     if ((r = ctl_connect(ctl, &client)) != 0)
         return r;
     batch_init(&batch, ctl, client);
-    output_open(&batch.output, NULL);
+    output_open(&batch.output, NULL, NULL);
     signals_init();
     progress_init(!ctl->no_progress && !ctl->quiet);
     for (int i = optind; i < argc && r == 0; i++)

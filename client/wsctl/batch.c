@@ -31,8 +31,8 @@ static struct batch_item *item_free(struct batch_item *item)
     wsd_call_free(item->call);
     buffer_deinit(&item->output);
     buffer_deinit(&item->json.out);
-    if (item->has_to && output_close(&item->to) != 0)
-        batch->output.failed = true;
+    if (item->has_to)
+        output_close(&item->to, false); /* where it has not ended */
     if (item->input)
         munmap(item->input, item->input_size);
     free(item->name);
@@ -153,6 +153,9 @@ static void on_done(struct wsd_call *call, int error, const struct wsd_job_info 
         batch->lost = batch->lost || error == -ECONNRESET;
         return;
     }
+    /* Now, and not when its turn comes: a job that was to run after it may look for its file. */
+    if (item->has_to && output_close(&item->to, info && info->state == WSD_JOB_SUCCEEDED && !item->ignored) != 0)
+        batch->output.failed = true;
     if (info && info->state != WSD_JOB_SUCCEEDED) {
         batch_item_fail(item, info->exit, job_error_text(info, words, sizeof(words)));
     } else {

@@ -49,7 +49,7 @@ struct batch_item {
     struct wsd_call *call;
     struct buffer output;
     struct json json;
-    struct output to; /* where has_to: instead of stdout */
+    struct output to; /* where has_to: instead of stdout; closed with the job's end */
     void *input;      /* mapped; NULL: none */
     size_t input_size;
     bool has_to;

@@ -372,6 +372,7 @@ void graph_deinit(struct graph *graph)
 {
     for (size_t i = 0; i < graph->n_nodes; i++) {
         free(graph->nodes[i].plugin);
+        free((char *)(uintptr_t)graph->nodes[i].options.output);
         free(graph->nodes[i].args);
         free(graph->nodes[i].edges);
     }

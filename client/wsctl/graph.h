@@ -19,7 +19,7 @@ struct graph_edge {
 
 struct graph_node {
     const char *name;
-    struct submit_options options;
+    struct submit_options options; /* run.c says output, which is freed */
     struct graph_edge *edges;
     size_t n_edges;
     char **args; /* options.args */

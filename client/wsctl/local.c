@@ -133,7 +133,7 @@ static int report(struct local *local, const struct submit_options *options, con
     };
     struct json json = {0};
     char text[128];
-    int r = output_close(&local->output);
+    int r = output_close(&local->output, info.state == WSD_JOB_SUCCEEDED);
 
     if (local->ctl->json) {
         json_job(&json, &info);
@@ -184,7 +184,8 @@ int submit_local(const struct ctl *ctl, const struct submit_options *options)
 
     if ((r = check_arguments(options)) != 0)
         return r;
-    if ((r = input_open_fd(&input, options->input)) != 0 || (r = output_open(&local.output, options->output)) != 0)
+    if ((r = input_open_fd(&input, options->input)) != 0 ||
+        (r = output_open_job(&local.output, options, input.fd)) != 0)
         return r;
     request.input_fd = input.fd;
     run = load();
@@ -197,6 +198,7 @@ int submit_local(const struct ctl *ctl, const struct submit_options *options)
                       r == -ENOENT ? plugin_hint(options->plugin, hint, sizeof(hint)) : "");
     else
         r = report(&local, options, &result);
+    output_close(&local.output, false); /* where there is nothing to report */
     input_close(&input);
     buffer_deinit(&local.gathered);
     return r;

@@ -508,7 +508,7 @@ int verb_map(struct ctl *ctl, int argc, char **argv)
         return r;
     }
     map.batch.asks = map.room.wanted;
-    output_open(&map.batch.output, NULL);
+    output_open(&map.batch.output, NULL, NULL);
     progress_init(!ctl->no_progress && !ctl->quiet);
     signals_init();
     r = run(&map);

@@ -314,7 +314,9 @@ static int add_items(struct run *run)
         if (!run->output_dir)
             continue;
         snprintf(path, sizeof(path), "%s/%s", run->output_dir, node->name);
-        r = output_open(&node->item->to, path);
+        node->options.output = strdup(path);
+        r = node->options.output ? output_open_job(&node->item->to, &node->options, -1)
+                                 : ctl_error(EXIT_IO, path, "out of memory");
         node->item->has_to = r == 0;
     }
     return r;
@@ -322,15 +324,19 @@ static int add_items(struct run *run)
 
 static int write_dot(const struct run *run)
 {
-    FILE *to = fopen(run->dot_to, "we");
-    bool failed = !to;
+    struct output output;
+    int r = output_open(&output, run->dot_to, NULL);
 
-    if (to) {
+    if (r != 0)
+        return r;
+    FILE *to = output_stream(&output);
+    if (!to)
+        r = EXIT_IO;
+    else
         graph_dot(&run->graph, to);
-        failed = ferror(to);
-        failed |= fclose(to) != 0;
-    }
-    return failed ? ctl_error(EXIT_IO, run->dot_to, "%s", strerror(errno)) : 0;
+    if (to && output_stream_end(&output, to) != 0)
+        r = EXIT_IO;
+    return output_close(&output, r == 0) ? EXIT_IO : r;
 }
 
 /* --- options ---------------------------------------------------------------------------------------------------------- */
@@ -384,7 +390,7 @@ int verb_run(struct ctl *ctl, int argc, char **argv)
     if (r == 0)
         r = ctl_connect(ctl, &run.batch.client);
     if (r == 0) {
-        output_open(&run.batch.output, NULL);
+        output_open(&run.batch.output, NULL, NULL);
         progress_init(!ctl->no_progress && !ctl->quiet);
         signals_init();
         r = add_items(&run);

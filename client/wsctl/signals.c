@@ -10,6 +10,8 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include "outfile.h"
+
 static int pipe_fds[2] = {-1, -1};
 static volatile sig_atomic_t seen;
 static void (*before_quitting)(void);
@@ -21,10 +23,13 @@ static void on_signal(int signal)
     if (seen++) {
         if (before_quitting && seen == 2) /* it may block, too: then the next one quits */
             before_quitting();
+        outfile_remove_all();
         _exit(EXIT_CANCELLED);
     }
-    if (write(pipe_fds[1], "", 1) < 0)
+    if (write(pipe_fds[1], "", 1) < 0) {
+        outfile_remove_all();
         _exit(EXIT_CANCELLED);
+    }
     errno = saved;
 }
 

@@ -24,17 +24,18 @@ static int open_exit(int error)
                                                : EXIT_IO;
 }
 
-int output_open(struct output *output, const char *path)
+int output_open(struct output *output, const char *path, const struct outfile_reads *reads)
 {
+    int r;
+
     *output = (struct output){.fd = STDOUT_FILENO, .name = "stdout"};
     if (!path || strcmp(path, "-") == 0)
         return 0;
     output->name = path;
-    output->fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0666);
-    if (output->fd >= 0)
-        return 0;
-    output->failed = true;
-    return ctl_error(errno == EACCES || errno == EPERM ? EXIT_NOT_PERMITTED : EXIT_IO, path, "%s", strerror(errno));
+    r = outfile_open(&output->file, path, reads);
+    output->fd = output->file.fd;
+    output->failed = r < 0;
+    return r == 0 ? 0 : ctl_error(r == -EACCES || r == -EPERM ? EXIT_NOT_PERMITTED : EXIT_IO, path, "%s", strerror(-r));
 }
 
 static int output_failed(struct output *output)
@@ -44,6 +45,30 @@ static int output_failed(struct output *output)
                   errno == ENOSPC ? "; the output is not complete" : "");
     output->failed = true;
     return EXIT_IO;
+}
+
+FILE *output_stream(struct output *output)
+{
+    int fd = output->fd == STDOUT_FILENO ? -1 : fcntl(output->fd, F_DUPFD_CLOEXEC, 0);
+    FILE *stream = output->fd == STDOUT_FILENO ? stdout : fd >= 0 ? fdopen(fd, "w") : NULL;
+
+    if (!stream) {
+        output_failed(output);
+        if (fd >= 0)
+            close(fd);
+    }
+    return stream;
+}
+
+int output_stream_end(struct output *output, FILE *stream)
+{
+    bool failed = fflush(stream) != 0 || ferror(stream);
+
+    if (failed)
+        output_failed(output);
+    if (stream != stdout && fclose(stream) != 0 && !failed)
+        failed = output_failed(output);
+    return failed ? EXIT_IO : 0;
 }
 
 int output_write(struct output *output, const void *data, size_t size)
@@ -66,16 +91,17 @@ int output_write(struct output *output, const void *data, size_t size)
     return 0;
 }
 
-int output_close(struct output *output)
+int output_close(struct output *output, bool complete)
 {
-    int fd = output->fd;
+    int fd = output->fd, r = 0;
 
     output->fd = -1;
-    if (fd <= STDOUT_FILENO)
-        return output->failed ? EXIT_IO : 0;
-    if (close(fd) < 0 && errno != EINTR) /* some file systems tell only now that the disk is full */
-        return output_failed(output);
-    return output->failed ? EXIT_IO : 0;
+    if (fd > STDOUT_FILENO && complete && !output->failed)
+        r = outfile_commit(&output->file);
+    else if (fd > STDOUT_FILENO)
+        outfile_abandon(&output->file);
+    errno = -r;
+    return r < 0 ? output_failed(output) : output->failed ? EXIT_IO : 0;
 }
 
 int input_open_fd(struct input *input, const char *path)

@@ -8,7 +8,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
+#include "outfile.h"
 #include "wsd/client.h"
 
 #define INLINE_MAX (60u * 1024u) /* input of at most this size goes with the submit */
@@ -20,14 +22,21 @@ struct output {
     int fd;
     const char *name;
     bool failed; /* it was said; nothing more is written */
+    struct outfile file; /* where it is not stdout */
 };
 
-/* path NULL or "-": stdout. 0 or the exit code, said. */
-int output_open(struct output *output, const char *path);
+/* path NULL or "-": stdout. reads: what the job may read, or NULL. The struct must not move. 0 or the exit code, said.
+ */
+int output_open(struct output *output, const char *path, const struct outfile_reads *reads);
+/* For what is written by stdio, instead of output_write(). NULL: said. */
+FILE *output_stream(struct output *output);
+/* Before output_close(). 0 or EXIT_IO, said. */
+int output_stream_end(struct output *output, FILE *stream);
 /* Blocks. 0 or EXIT_IO, said once. */
 int output_write(struct output *output, const void *data, size_t size);
-/* 0 or EXIT_IO, said. */
-int output_close(struct output *output);
+/* complete: a file has the output from now on, else what it had before (see outfile.h). Again: nothing happens.
+ * 0 or EXIT_IO, said. */
+int output_close(struct output *output, bool complete);
 
 /* --- in ------------------------------------------------------------------------------------------------------------
  */

@@ -28,7 +28,7 @@ struct submit {
     struct output output;
     struct buffer gathered; /* with --json */
     struct wsd_id id;
-    bool accepted, done, interrupted;
+    bool accepted, done, interrupted, succeeded;
     struct room room;
     bool refused;     /* for now: it is to be made again */
     bool lost;        /* durable, and the connection ended: it goes on */
@@ -118,6 +118,7 @@ static void on_done(struct wsd_call *call, int error, const struct wsd_job_info 
     if (submit->options->detach)
         return;
     submit->exit = info->exit;
+    submit->succeeded = info->state == WSD_JOB_SUCCEEDED;
     if (submit->ctl->json) {
         json_job(&json, info);
         if (!submit->options->output)
@@ -126,7 +127,7 @@ static void on_done(struct wsd_call *call, int error, const struct wsd_job_info 
         if (json_end(&json) != 0)
             submit->exit = EXIT_IO;
     }
-    if (info->state != WSD_JOB_SUCCEEDED)
+    if (!submit->succeeded)
         ctl_error(info->exit, submit->options->name, "%s", job_error_text(info, words, sizeof(words)));
 }
 
@@ -317,6 +318,14 @@ static int follow_again(struct submit *submit)
     return 0;
 }
 
+int output_open_job(struct output *output, const struct submit_options *options, int input)
+{
+    const struct outfile_reads reads = {.input = input, .path = input < 0 ? options->input : NULL,
+                                        .args = (const char *const *)options->args, .n_args = options->n_args};
+
+    return output_open(output, options->output, &reads);
+}
+
 static int submit_remote(const struct ctl *ctl, const struct submit_options *options)
 {
     struct submit submit = {.ctl = ctl, .options = options, .output = {.fd = -1}, .room = options->room};
@@ -324,8 +333,7 @@ static int submit_remote(const struct ctl *ctl, const struct submit_options *opt
 
     if ((r = input_open(&submit.input, options->input)) != 0 || (r = ctl_connect(ctl, &submit.client)) != 0)
         goto end;
-    /* Not emptied before there is anybody to fill it. */
-    if ((r = output_open(&submit.output, options->output)) != 0)
+    if ((r = output_open_job(&submit.output, options, submit.input.fd)) != 0)
         goto end;
     signals_init();
     r = start(&submit);
@@ -338,7 +346,7 @@ static int submit_remote(const struct ctl *ctl, const struct submit_options *opt
     if (r == 0 && options->detach && submit.accepted)
         r = leave(&submit);
     progress_clear();
-    closed = output_close(&submit.output);
+    closed = output_close(&submit.output, submit.succeeded);
     if (r == 0)
         r = closed;
     if (r == 0)
@@ -576,6 +584,8 @@ static int parse(struct ctl *ctl, int argc, char **argv, struct submit_options *
         return ctl_error(EXIT_USAGE, o->retry_on ? "--retry-on" : "--retry-delay", "only with --retries");
     if (o->local && o->detach)
         return ctl_error(EXIT_USAGE, "--detach", "not with --local");
+    if (o->output && o->detach)
+        return ctl_error(EXIT_USAGE, "--output", "not with --detach: the output is for wsctl await");
     o->plugin = strdup(o->name);
     if (!o->plugin)
         return ctl_error(EXIT_IO, "submit", "out of memory");

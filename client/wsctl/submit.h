@@ -7,6 +7,7 @@
 #include "ctl.h"
 #include "proto/codec.h"
 #include "room.h"
+#include "stream.h"
 
 struct submit_options {
     const char *plugin, *function; /* function NULL: the main one */
@@ -41,6 +42,10 @@ enum {
 int submit_option(struct submit_options *options, int c);
 /* The same by its long name. */
 int submit_option_named(struct submit_options *options, const char *name, const char *value);
+
+/* Where the output goes; input: the descriptor of what the job reads, or -1 where it is not open. 0 or the exit code,
+ * said. */
+int output_open_job(struct output *output, const struct submit_options *options, int input);
 
 /* local.c: runs it inside this process. Returns the exit code. */
 int submit_local(const struct ctl *ctl, const struct submit_options *options);

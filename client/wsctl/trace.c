@@ -2,22 +2,22 @@
  *
  * trace.c: `wsctl trace`: records what the workers do into a file for chrome://tracing and Perfetto.
  * Owns the file. One thread.
- * Keeps: what is in the file is JSON, whatever an executor said; a trace that is not left running ends with wsctl.
+ * Keeps: what is in the file is JSON, whatever an executor said, and what was there before until that is complete; a
+ * trace that is not left running ends with wsctl.
  * Does not know what the events mean. */
 #include "ctl.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/buffer.h"
 #include "base/clock.h"
 #include "json.h"
 #include "progress.h"
+#include "stream.h"
 
 #define DEFAULT_FILE "wsd-trace.json"
 #define DEFAULT_USEC 1000000u
@@ -29,9 +29,9 @@ struct trace {
     const char *path;
     uint64_t usec;
     bool start, stop, seconds, output;
-    bool created; /* the file was not there before */
     struct wsd_client *client;
-    FILE *file;
+    struct output file;
+    FILE *stream; /* into it */
     struct buffer rest; /* the beginning of a line */
     uint64_t n_events, n_bad;
     size_t n_executors;
@@ -39,28 +39,18 @@ struct trace {
 
 /* --- the file --------------------------------------------------------------------------------------------------- */
 
-/* What is there already stays until there is something to write. */
 static int open_file(struct trace *t)
 {
-    int fd;
+    int r = output_open(&t->file, t->path, NULL);
 
-    if (strcmp(t->path, "-") == 0) {
-        t->file = stdout;
-        return 0;
-    }
-    fd = open(t->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    t->created = fd >= 0;
-    if (fd < 0 && errno == EEXIST)
-        fd = open(t->path, O_WRONLY | O_CLOEXEC);
-    t->file = fd < 0 ? NULL : fdopen(fd, "w");
-    return t->file ? 0 : ctl_error(EXIT_IO, t->path, "%s", strerror(errno));
+    if (r == 0)
+        t->stream = output_stream(&t->file);
+    return r ? r : t->stream ? 0 : EXIT_IO;
 }
 
 static int begin_file(struct trace *t)
 {
-    if (t->file != stdout && ftruncate(fileno(t->file), 0) < 0 && errno != EINVAL) /* EINVAL: a pipe, a device */
-        return ctl_error(EXIT_IO, t->path, "%s", strerror(errno));
-    return fputs("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n", t->file) < 0
+    return fputs("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n", t->stream) < 0
                ? ctl_error(EXIT_IO, t->path, "%s", strerror(errno))
                : 0;
 }
@@ -76,7 +66,7 @@ static int put_line(struct trace *t, const char *line, size_t size)
         t->n_bad++;
         return 0;
     }
-    if (fputs(t->n_events++ ? ",\n" : "", t->file) < 0 || fwrite(line, 1, size, t->file) != size)
+    if (fputs(t->n_events++ ? ",\n" : "", t->stream) < 0 || fwrite(line, 1, size, t->stream) != size)
         return write_failed(t);
     return 0;
 }
@@ -125,15 +115,15 @@ static int on_executor(const struct wsd_executor_info *info, void *userdata)
 
 static int finish_file(struct trace *t, int r)
 {
-    bool failed = r == 0 && (fputs("\n]}\n", t->file) < 0 || fflush(t->file) != 0 || ferror(t->file));
+    int ended = 0;
 
-    if (failed)
+    if (t->stream && r == 0 && fputs("\n]}\n", t->stream) < 0)
         r = write_failed(t);
-    if (t->file != stdout && fclose(t->file) != 0 && r == 0)
-        r = write_failed(t);
-    if (r != 0 && t->created)
-        unlink(t->path);
-    return r;
+    if (t->stream)
+        ended = output_stream_end(&t->file, t->stream);
+    r = r ? r : ended;
+    ended = output_close(&t->file, r == 0);
+    return r ? r : ended;
 }
 
 static int stop(struct trace *t)
@@ -152,7 +142,7 @@ static int stop(struct trace *t)
 
 static void say(const struct trace *t)
 {
-    if (t->ctl->quiet || t->file == stdout)
+    if (t->ctl->quiet || t->stream == stdout)
         return;
     if (t->n_executors == 0)
         printf("%s: no executor ran, so there are no events\n", t->path);
@@ -247,17 +237,16 @@ int verb_trace(struct ctl *ctl, int argc, char **argv)
 
     if (parse(&t, argc, argv, &r) == CTL_EXIT || (r = ctl_connect(ctl, &t.client)) != 0)
         return r;
-    /* before anything is recorded: where it cannot be written, nothing is */
-    if (!t.start && (r = open_file(&t)) != 0) {
-        wsd_client_free(t.client);
-        return r;
-    }
     progress_init(!ctl->no_progress && !ctl->quiet);
     signals_init();
-    r = record(&t);
-    if (t.file)
+    /* before anything is recorded: where it cannot be written, nothing is */
+    if (!t.start)
+        r = open_file(&t);
+    if (r == 0)
+        r = record(&t);
+    if (!t.start)
         r = finish_file(&t, r);
-    if (r == 0 && t.file)
+    if (r == 0 && !t.start)
         say(&t);
     buffer_deinit(&t.rest);
     wsd_client_free(t.client);
