@@ -45,13 +45,14 @@ static const struct verb verbs[] = {
      "is\n"
      "the last argument. Outputs come in the order of the items. After a failure no more are begun.\n\n"
      "  -j, --jobs N          so many at a time (1000)\n"
+     "  -0, --null            items of stdin end in NUL instead, as find -print0 writes them\n"
      "  -u, --unordered       outputs as they come\n"
      "  -k, --keep-going      go on after a failure\n"
      "  -t, --timeout TIME    of each job's run time\n"
      "  -p, --priority N      -100 to 100, higher first\n"
      "      --wait-for-room[=TIME]  where it is refused for now (75): wait for room, at most so long\n"
      "      --durable         each job on disk before it counts as accepted\n"
-     "  -d, --detach          print the id of the batch and leave when all are accepted; see wsctl await\n"
+     "  -d, --detach          print the id of the batch, and leave when all are accepted; see wsctl await\n"
      "      --json            one object a job, with its item\n",
      verb_map},
     {"run", "[OPTION...] FILE", "Runs a graph of jobs",

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * map.c: `wsctl map`: one job an item.
- * Owns the batch, wsd's and ours, and the lines of stdin that are not begun yet. One thread, one poll loop.
+ * Owns the batch, wsd's and ours, and the items of stdin that are not begun yet. One thread, one poll loop.
  * Keeps: at most --jobs in flight; after a failure nothing new is begun (unless --keep-going) and what comes after the
  * failed item is cancelled; what wsd refuses for now is tried again when another job has ended, or, with --wait-for-room, when wsd
  * has said.
  * Does not read items faster than it needs them. */
 #include <errno.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -34,9 +35,10 @@ struct map {
     size_t window;    /* how many are submitted at once, to find out how much there is; 0: wsd has not refused any yet */
     size_t places;    /* of ours that have ended, which leave one each */
     bool taking, taken; /* those places are being tried; they were not free, so not again before due_usec */
+    char id[WSD_ID_TEXT]; /* of the batch, with detach */
     int priority;
     size_t jobs;
-    bool durable, detach;
+    bool durable, detach, null; /* null: items of stdin end in NUL */
     bool placeholder, keep_going, stdin_eof, stopping, interrupted;
     bool starved; /* no whole line is left */
 };
@@ -44,31 +46,43 @@ struct map {
 /* --- items ---------------------------------------------------------------------------------------------------------
  */
 
-/* The next line of stdin, without its newline; NULL where none is whole. Valid until the next read. */
-static const char *next_line(struct map *map)
+/* The next item of stdin, without the byte that ends it; *ret is NULL where none is whole. Valid until the next read.
+ * 0 or the exit code, said. */
+static int next_of_stdin(struct map *map, const char **ret)
 {
+    const char ends_with = map->null ? 0 : '\n';
     size_t size = buffer_size(&map->lines);
-    char *data = (char *)map->lines.data + map->lines.start, *end;
+    char *data = (char *)map->lines.data + map->lines.start, *end, where[64];
 
+    *ret = NULL;
     if (size == 0)
-        return NULL;
-    end = memchr(data, '\n', size);
+        return 0;
+    end = memchr(data, ends_with, size);
     if (!end) {
-        if (!map->stdin_eof || buffer_put(&map->lines, "\n", 1) < 0)
-            return NULL;
+        if (!map->stdin_eof)
+            return 0;
+        if (buffer_put(&map->lines, &ends_with, 1) < 0)
+            return ctl_error(EXIT_IO, "stdin", "out of memory");
         data = (char *)map->lines.data + map->lines.start;
         end = data + size;
     }
     *end = 0;
+    if (strlen(data) != (size_t)(end - data)) {
+        snprintf(where, sizeof(where), "stdin:%" PRIu64, map->n_begun + 1);
+        return ctl_error(EXIT_USAGE, where, "a NUL in the line; where items end in NUL, write --null");
+    }
     map->lines.start += (size_t)(end - data) + 1; /* not dropped: the bytes stay in place */
-    return data;
+    *ret = data;
+    return 0;
 }
 
-static const char *next_item(struct map *map)
+/* *ret is NULL where there is none yet. 0 or the exit code, said. */
+static int next_item(struct map *map, const char **ret)
 {
-    if (map->items)
-        return map->n_begun < map->n_items ? map->items[map->n_begun] : NULL;
-    return next_line(map);
+    if (!map->items)
+        return next_of_stdin(map, ret);
+    *ret = map->n_begun < map->n_items ? map->items[map->n_begun] : NULL;
+    return 0;
 }
 
 static bool more_items(const struct map *map)
@@ -205,7 +219,7 @@ static int begin_jobs(struct map *map, size_t max)
 
     /* Items that wait for their turn to be printed count too, generously: their output is in memory. */
     for (; r == 0 && max && !map->stopping && map->batch.n_running < map->jobs && map->batch.n_items < map->jobs * 16 + 64; max--) {
-        name = next_item(map);
+        r = next_item(map, &name);
         map->starved = !name;
         if (!name)
             break;
@@ -377,7 +391,8 @@ static const struct option long_options[] = {
     {"jobs", required_argument, NULL, 'j'},     {"unordered", no_argument, NULL, 'u'},
     {"keep-going", no_argument, NULL, 'k'},     {"timeout", required_argument, NULL, 't'},
     {"priority", required_argument, NULL, 'p'}, {"wait-for-room", optional_argument, NULL, OPT_WAIT_FOR_ROOM},
-    {"durable", no_argument, NULL, OPT_DURABLE}, {"detach", no_argument, NULL, 'd'},           {0},
+    {"durable", no_argument, NULL, OPT_DURABLE}, {"detach", no_argument, NULL, 'd'},
+    {"null", no_argument, NULL, '0'},            {0},
 };
 
 static int set_option(struct map *map, int c)
@@ -406,6 +421,9 @@ static int set_option(struct map *map, int c)
     case 'd':
         map->detach = true;
         return 0;
+    case '0':
+        map->null = true;
+        return 0;
     case OPT_WAIT_FOR_ROOM:
         return room_option(&map->room, optarg);
     default:
@@ -422,7 +440,7 @@ static int parse(struct map *map, int argc, char **argv, int *ret_exit)
     bool ended;
     int c, at;
 
-    while ((c = ctl_getopt(map->ctl, argc, argv, "j:ukdt:p:", long_options, ret_exit)) != CTL_END)
+    while ((c = ctl_getopt(map->ctl, argc, argv, "0j:ukdt:p:", long_options, ret_exit)) != CTL_END)
         if (c == CTL_EXIT || (*ret_exit = set_option(map, c)) != 0)
             return CTL_EXIT;
     if (optind == argc || strcmp(argv[optind], ":::") == 0) {
@@ -431,7 +449,7 @@ static int parse(struct map *map, int argc, char **argv, int *ret_exit)
     }
     ended = strcmp(argv[optind - 1], "--") == 0;
     map->batch.plugin = map->plugin = argv[optind++];
-    while (!ended && (c = ctl_getopt_behind(map->ctl, argc, argv, "j:ukdt:p:", long_options, ret_exit)) != CTL_END)
+    while (!ended && (c = ctl_getopt_behind(map->ctl, argc, argv, "0j:ukdt:p:", long_options, ret_exit)) != CTL_END)
         if (c == CTL_EXIT || (*ret_exit = set_option(map, c)) != 0)
             return CTL_EXIT;
     if (map->durable && map->detach) {
@@ -449,6 +467,10 @@ static int parse(struct map *map, int argc, char **argv, int *ret_exit)
     if (at < argc) {
         map->items = argv + at + 1;
         map->n_items = (size_t)(argc - at - 1);
+    }
+    if (map->items && map->null) {
+        *ret_exit = ctl_error(EXIT_USAGE, "--null", "only for items of stdin, and these stand behind :::");
+        return CTL_EXIT;
     }
     return CTL_END;
 }
@@ -470,27 +492,34 @@ static int open_group(struct map *map)
     return 0;
 }
 
-/* All are accepted: what is left is wsd's. */
-static int leave(struct map *map)
+/* Of the batch, before anything is submitted: whatever comes then, it can be asked for. 0 or the exit code, said. */
+static int print_id(struct map *map)
 {
     struct wsd_batch_info info = {.size = sizeof(info)};
     static const struct wsd_id none;
     struct json json = {0};
-    char id[WSD_ID_TEXT];
-    int r = 0;
+    int r = wsd_client_ping(map->batch.client, NULL); /* frames are answered in their order */
 
-    do
-        wsd_batch_look(map->group, &info);
-    while (memcmp(&info.id, &none, sizeof(none)) == 0 && (r = wsd_client_wait(map->batch.client, 1000000)) == 0);
     if (r < 0)
-        return ctl_error(76, "map", "wsd gives no id: %s", wsd_client_error(map->batch.client));
-    wsd_id_text(&info.id, id);
-    if (map->ctl->json) {
-        json_string(&json, "batch", id);
-        return json_end(&json);
-    }
-    puts(id);
-    return 0;
+        return ctl_client_error(map->batch.client, "map", NULL);
+    wsd_batch_look(map->group, &info);
+    if (memcmp(&info.id, &none, sizeof(none)) == 0)
+        return wsd_batch_wait(map->group, 0, NULL) < 0 ? ctl_client_error(map->batch.client, "map", NULL)
+                                                       : ctl_error(76, "map", "this wsd gives no ids to batches");
+    wsd_id_text(&info.id, map->id);
+    if (!map->ctl->json)
+        return puts(map->id) < 0 || print_end() ? EXIT_IO : 0;
+    json_string(&json, "batch", map->id);
+    return json_end(&json) || print_end() ? EXIT_IO : 0;
+}
+
+/* Not all of what was to be left to wsd was accepted: who tries again finds none of it twice. */
+static void take_back(struct map *map)
+{
+    if (wsd_batch_cancel(map->group) == 0 && wsd_client_ping(map->batch.client, NULL) == 0)
+        ctl_error(0, "map", "not all was accepted; what was is cancelled: wsctl status %s", map->id);
+    else
+        ctl_error(0, "map", "not all was accepted; what was may go on: wsctl cancel %s", map->id);
 }
 
 int verb_map(struct ctl *ctl, int argc, char **argv)
@@ -510,10 +539,14 @@ int verb_map(struct ctl *ctl, int argc, char **argv)
     map.batch.asks = map.room.wanted;
     output_open(&map.batch.output, NULL, NULL);
     progress_init(!ctl->no_progress && !ctl->quiet);
-    signals_init();
-    r = run(&map);
-    if (r == 0 && map.detach)
-        r = leave(&map);
+    if (map.detach)
+        r = print_id(&map);
+    if (r == 0) {
+        signals_init();
+        r = run(&map);
+        if (r != 0 && map.detach && (!map.keep_going || map.interrupted))
+            take_back(&map);
+    }
     batch_deinit(&map.batch);
     wsd_batch_free(map.group);
     wsd_client_free(map.batch.client);
