@@ -600,7 +600,7 @@ int array_submit(struct wsd_client *client, struct gathering *g, const struct ws
     int r;
 
     if (args_size(submit->args, submit->n_args) == SIZE_MAX)
-        return client_error(client, -EINVAL, 64, "arguments: above the limit");
+        return client_problem(client, "size of the arguments");
     r = call_new(client, submit, callbacks, &call);
     if (r < 0)
         return r;

@@ -645,7 +645,7 @@ int call_make_submit(const struct wsd_submit *submit, const struct wsd_call *cal
         }};
     problem = codec_problem(ret);
     if (problem)
-        return client_error(call->client, -EINVAL, 64, "%s: above the limit", problem);
+        return client_problem(call->client, problem);
     if (promised)
         r = client_wants_store(call->client);
     if (r == 0 && timed)

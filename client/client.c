@@ -35,6 +35,14 @@ static void make_line(char *text)
             *text = ' ';
 }
 
+int client_problem(struct wsd_client *client, const char *problem)
+{
+    if (strstr(problem, "of arguments") || strstr(problem, "of the arguments"))
+        return client_error(client, -EINVAL, 64, "arguments: at most %u for one job, and %u KiB of them together, each with its NUL",
+                            CODEC_ARGS_MAX, CODEC_ARGS_SIZE >> 10);
+    return client_error(client, -EINVAL, 64, "%s: above the limit, or missing", problem);
+}
+
 int client_error(struct wsd_client *client, int error, int exit, const char *format, ...)
 {
     char text[sizeof(client->error)]; /* the arguments may point into the old one */
@@ -779,7 +787,8 @@ static int open_client(struct wsd_client **ret_client, bool remote, const struct
     client->remote = remote;
     r = remote ? remote_keep(client, tls) : socket_path(socket, &client->address);
     if (r == -ENAMETOOLONG)
-        client_error(client, r, 64, "%s: path of the socket is too long", socket ? socket : "WSD_SOCKET");
+        client_error(client, r, 64, "%s: path of the socket is too long: at most %zu bytes",
+                     socket ? socket : "WSD_SOCKET", sizeof(client->address.sun_path) - 1);
     else if (r < 0)
         client_error(client, r, 74, "%s", strerror(-r));
     if (r == 0)

@@ -171,6 +171,8 @@ struct wsd_call {
 /* Sets the words and the exit code of the last failure; returns error. */
 __attribute__((format(printf, 4, 5))) int client_error(struct wsd_client *client, int error, int exit,
                                                        const char *format, ...);
+/* The same for what codec_problem() said of a request. -EINVAL. */
+int client_problem(struct wsd_client *client, const char *problem);
 /* The same for what an ERROR frame said. */
 int client_remote_error(struct wsd_client *client, const struct msg_error *error);
 /* Ends the connection: every open request hears of it. error is what process() returns from now on. */

@@ -41,7 +41,7 @@ static int ask(struct wsd_client *client, const struct msg *msg, struct query *q
 
     if (r < 0)
         return r;
-    return problem ? client_error(client, -EINVAL, 64, "%s: above the limit, or missing", problem) : query_run(client, msg, query);
+    return problem ? client_problem(client, problem) : query_run(client, msg, query);
 }
 
 int wsd_client_schedule_add(struct wsd_client *client, const struct wsd_schedule *given)

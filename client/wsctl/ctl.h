@@ -31,6 +31,7 @@ struct verb {
     const char *help;  /* one line; NULL: not for people */
     const char *details;
     int (*run)(struct ctl *ctl, int argc, char **argv);
+    bool in_order; /* options stop at the first argument: what comes then may be a job's. Else they may stand anywhere */
 };
 
 /* The common options. */
@@ -80,7 +81,8 @@ int list_show(const struct wsd_job_info *info, void *userdata);
 #define CTL_EXIT (-2) /* --help was answered or something was wrong: return *ret_exit */
 
 /* The next option of a verb: its own (values above 0, short ones by their letter) or one of the above. The common
- * options are dealt with. `own` ends with zeros. Options stop at the first argument. */
+ * options are dealt with. `own` ends with zeros. Options stop at the first argument where the verb is in_order, and may be
+ * asked for again behind it. */
 int ctl_getopt(struct ctl *ctl, int argc, char **argv, const char *letters, const struct option *own, int *ret_exit);
 /* The same directly behind the plugin, where only long options, spelled out, are ours; anything else, `--` too, begins
  * the plugin's own arguments. Not to be called where `--` stood before the plugin: that ended our options. */

@@ -39,7 +39,7 @@ static const struct verb verbs[] = {
      "      --stack SIZE      with --local: of a worker's stack (8M)\n"
      "      --plugin-dir DIR  with --local: look here; may be repeated\n"
      "      --json            one object: the job, and its output in base64\n",
-     verb_submit},
+     verb_submit, true},
     {"map", "[OPTION...] PLUGIN[:FUNCTION] [ARG...] [::: ITEM...]", "Runs one job for each item",
      "Items are the arguments behind :::, else the lines of stdin. {} in an ARG stands for the item; without any {} it "
      "is\n"
@@ -54,7 +54,7 @@ static const struct verb verbs[] = {
      "      --durable         each job on disk before it counts as accepted\n"
      "  -d, --detach          print the id of the batch, and leave when all are accepted; see wsctl await\n"
      "      --json            one object a job, with its item\n",
-     verb_map},
+     verb_map, true},
     {"run", "[OPTION...] FILE", "Runs a graph of jobs",
      "FILE (- is stdin) is JSON: {\"nodes\": [{\"name\": \"a\", \"plugin\": \"checksum\", \"args\": [\"x\"]},\n"
      "{\"name\": \"b\", \"plugin\": \"count\", \"after\": [\"a\"]}]}; wsctl(1) has all members of a node. Outputs come in the\n"
@@ -102,7 +102,7 @@ static const struct verb verbs[] = {
      "      --retries N       tried again so often after it ended badly\n"
      "      --retry-delay TIME  the first pause before that (1s)\n"
      "      --retry-on LIST   what counts as badly (failed,timed-out,crashed,interrupted)\n",
-     verb_schedule},
+     verb_schedule, true},
     {"plugin", "list | show NAME | reload NAME | release NAME[:FUNCTION]", "Tells which plugins and functions there are",
      "reload loads the plugin's file now: new jobs get it, those before end on the old one, which also stays in use where "
      "the\n"
@@ -117,7 +117,7 @@ static const struct verb verbs[] = {
      "  -n, --count N         end after so many jobs\n"
      "  -s, --seconds TIME    end after this time: 30, 1.5s, 500ms, 2min (5, unless -n says when)\n"
      "      --size BYTES      so much input for each job (0)\n",
-     verb_bench},
+     verb_bench, true},
     {"stats", "", "Shows wsd's counters", "", verb_stats},
     {"workers", "[set N]", "Shows what each worker has done; set changes their number",
      "One line a worker of your executor (administrators: of all): counters since the executor's "
@@ -163,7 +163,7 @@ static const struct verb verbs[] = {
      "      --user USER       of this user alone, a name or a number: keys that end with -per-user\n",
      verb_limits},
     {"version", "", "Tells the versions of wsctl, library and daemon", "", verb_version},
-    {"complete", "[WORD...]", NULL, "", verb_complete},
+    {"complete", "[WORD...]", NULL, "", verb_complete, true},
 };
 
 #define N_VERBS (sizeof(verbs) / sizeof(*verbs))

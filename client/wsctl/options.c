@@ -69,7 +69,7 @@ int ctl_getopt(struct ctl *ctl, int argc, char **argv, const char *letters, cons
         all[n] = own[n];
     assert(!own || !own[n].name); /* OPTIONS_MAX */
     memcpy(all + n, common, sizeof(common));
-    snprintf(short_options, sizeof(short_options), "+:qh%s", letters);
+    snprintf(short_options, sizeof(short_options), "%s:qh%s", !ctl->verb || ctl->verb->in_order ? "+" : "", letters);
     opterr = 0;
     for (;;) {
         int c = getopt_long(argc, argv, short_options, all, NULL);
@@ -159,12 +159,32 @@ int parse_number(const char *text, long long min, long long max, long long *ret)
     char *end;
 
     errno = 0;
+    if (!isdigit((unsigned char)text[*text == '-'])) /* nor does a blank or a plus come first */
+        return -1;
     long long value = strtoll(text, &end, 10);
 
-    if (errno || end == text || *end || isspace((unsigned char)*text) || value < min || value > max)
+    if (errno || *end || value < min || value > max)
         return -1;
     *ret = value;
     return 0;
+}
+
+/* Digits, and a point with more of them: no sign, no exponent, no hexadecimal, no "inf", whatever strtod() takes, and the
+ * same in each locale. */
+static bool decimal(const char *at, double *ret, const char **ret_end)
+{
+    double scale = 1;
+
+    if (!isdigit((unsigned char)*at))
+        return false;
+    for (*ret = 0; isdigit((unsigned char)*at); at++)
+        *ret = *ret * 10 + (*at - '0');
+    if (*at == '.')
+        for (at++; isdigit((unsigned char)*at); at++, scale *= 10)
+            *ret = *ret * 10 + (*at - '0');
+    *ret /= scale;
+    *ret_end = at;
+    return true;
 }
 
 int parse_duration(const char *text, uint64_t *ret_usec)
@@ -178,15 +198,14 @@ int parse_duration(const char *text, uint64_t *ret_usec)
     const char *p = text;
 
     do {
-        char *end;
+        const char *end;
         size_t n = 0, i;
         double value;
 
         while (*p == ' ')
             p++;
-        if (!isdigit((unsigned char)*p)) /* no sign, no hexadecimal, no "inf" */
+        if (!decimal(p, &value, &end))
             return -1;
-        value = strtod(p, &end);
         for (p = end; *p == ' '; p++)
             ;
         while (isalpha((unsigned char)p[n]))
@@ -199,9 +218,9 @@ int parse_duration(const char *text, uint64_t *ret_usec)
         sum += value * units[i].usec;
         p += n;
     } while (*p);
-    if (sum < 1 || sum > 1e18)
+    if (!(sum >= 1 && sum <= 1e18)) /* of too many digits it is no number */
         return -1;
-    *ret_usec = (uint64_t)sum;
+    *ret_usec = (uint64_t)(sum + 0.5);
     return 0;
 }
 

@@ -16,6 +16,8 @@
 
 #include "progress.h"
 
+#define WHAT_MAX 300u /* bytes of the name of what went wrong */
+
 void text_clean(char *text)
 {
     for (; *text; text++)
@@ -48,24 +50,40 @@ void ctl_error_where(const char *where)
     error_where = where;
 }
 
+/* The beginning and the end of what is too long to be told whole: an item may have any size. No character is cut. */
+static const char *shortened(const char *text, char *buffer, size_t size)
+{
+    size_t n = strlen(text), head = WHAT_MAX / 2, tail = n - WHAT_MAX / 4;
+
+    if (n <= WHAT_MAX)
+        return text;
+    while (head > WHAT_MAX / 2 - 4 && ((unsigned char)text[head] & 0xc0) == 0x80)
+        head--;
+    while (tail < n && ((unsigned char)text[tail] & 0xc0) == 0x80)
+        tail++;
+    snprintf(buffer, size, "%.*s...%s", (int)head, text, text + tail);
+    return buffer;
+}
+
 int ctl_error(int exit, const char *what, const char *format, ...)
 {
-    char why[2048], line[4096];
+    char why[2048], line[4096], room[WHAT_MAX + 8];
     va_list args;
 
     va_start(args, format);
     vsnprintf(why, sizeof(why), format, args);
     va_end(args);
-    snprintf(line, sizeof(line) - 1, "wsctl: %.900s%s%.900s: %s", error_where ? error_where : "", error_where ? ": " : "", what, why);
+    snprintf(line, sizeof(line) - 1, "wsctl: %.900s%s%s: %s", error_where ? error_where : "", error_where ? ": " : "",
+             shortened(what, room, sizeof(room)), why);
     put_line(line, sizeof(line));
     return exit;
 }
 
 void print_message(const char *what, const char *text)
 {
-    char line[4096];
+    char line[4096], room[WHAT_MAX + 8];
 
-    snprintf(line, sizeof(line) - 1, "%.1800s%s%s", what ? what : "", what ? ": " : "", text);
+    snprintf(line, sizeof(line) - 1, "%s%s%s", what ? shortened(what, room, sizeof(room)) : "", what ? ": " : "", text);
     put_line(line, sizeof(line));
 }
 

@@ -34,7 +34,7 @@ struct add_options {
     struct submit_options submit;
 };
 
-/* They stand before `add`, or behind the name. CTL_END, or CTL_EXIT with the exit code. */
+/* They stand before the action, behind it, or behind the name. CTL_END, or CTL_EXIT with the exit code. */
 static int take_options(struct ctl *ctl, int argc, char **argv, struct add_options *o, int *ret_exit)
 {
     int c;
@@ -190,14 +190,17 @@ int verb_schedule(struct ctl *ctl, int argc, char **argv)
 
     if (take_options(ctl, argc, argv, &o, &r) == CTL_EXIT)
         return r;
-    const char *action = optind < argc ? argv[optind++] : "", *name = optind < argc ? argv[optind] : NULL;
-    if (name && strcmp(action, "add") == 0 && name[0] != '-') {
-        optind++;
-        return take_options(ctl, argc, argv, &o, &r) == CTL_EXIT ? r : add(ctl, argc, argv, name, &o);
-    }
+    const char *action = optind < argc ? argv[optind++] : "";
+    if (take_options(ctl, argc, argv, &o, &r) == CTL_EXIT)
+        return r;
+    const char *name = optind < argc ? argv[optind++] : NULL;
+    if (name && take_options(ctl, argc, argv, &o, &r) == CTL_EXIT)
+        return r;
+    if (name && strcmp(action, "add") == 0)
+        return add(ctl, argc, argv, name, &o);
     if (strcmp(action, "list") == 0 && !name && o.n == 0)
         return list(ctl);
-    if (name && o.n == 0 && optind + 1 == argc && (strcmp(action, "run") == 0 || strcmp(action, "remove") == 0))
+    if (name && o.n == 0 && optind == argc && (strcmp(action, "run") == 0 || strcmp(action, "remove") == 0))
         return change(ctl, name, strcmp(action, "run") == 0);
     return ctl_error(EXIT_USAGE, "schedule", "usage: wsctl schedule %s", ctl->verb->usage);
 }

@@ -248,8 +248,12 @@ static int start(struct submit *submit)
     };
     struct wsd_callbacks callbacks = callbacks_of(submit);
 
-    if (wsd_client_submit(submit->client, &request, &callbacks, &submit->call) < 0)
-        return ctl_client_error(submit->client, o->name, NULL);
+    if (wsd_client_submit(submit->client, &request, &callbacks, &submit->call) < 0) {
+        const char *why = wsd_client_error(submit->client);
+
+        return ctl_error(wsd_client_exit(submit->client), o->name, "%s%s", why,
+                         strncmp(why, "arguments: ", 11) == 0 ? "; a list of items goes to wsctl map, on stdin" : "");
+    }
     if (file)
         input_given(&submit->input);
     if (wsd_client_process(submit->client) == 0)

@@ -181,7 +181,7 @@ static int read_number(struct reader *r, struct value *v)
     size_t n = digits(r, p);
 
     if (n == 0 || (n > 1 && *p == '0'))
-        return refuse(r, "no number, and nothing else: an object, an array, a string, true, false or null is wanted");
+        return refuse(r, n == 0 ? "no digit behind the minus of a number" : "a number begins with no zero but that before its point");
     p += n;
     if (p < r->end && *p == '.') {
         n = digits(r, p + 1);
@@ -218,7 +218,9 @@ static int read_word(struct reader *r, struct value *v)
         r->at += n;
         return v->text ? 0 : -ENOMEM;
     }
-    return read_number(r, v);
+    if (*r->at == '-' || digits(r, r->at) > 0)
+        return read_number(r, v);
+    return refuse(r, "no value begins so: an object, an array, a string, a number, true, false or null is wanted");
 }
 
 static int read_value(struct reader *r, unsigned depth, struct value *v);
@@ -281,7 +283,11 @@ static int read_value(struct reader *r, unsigned depth, struct value *v)
 int value_parse(const char *data, size_t size, struct value **ret, char error[static VALUE_ERROR])
 {
     struct reader r = {.at = data, .end = data + size, .line_start = data, .line = 1, .error = error};
+    static const char mark[] = "\xef\xbb\xbf"; /* some editors put it in front of UTF-8 */
     struct value *v = calloc(1, sizeof(*v));
+
+    if (size >= sizeof(mark) - 1 && memcmp(data, mark, sizeof(mark) - 1) == 0)
+        r.at = r.line_start += sizeof(mark) - 1;
     int result = v ? read_value(&r, 0, v) : -ENOMEM;
 
     if (result == 0) {
