@@ -23,7 +23,7 @@ static const struct verb verbs[] = {
      "  -t, --timeout TIME    of its run time: 30, 1.5s, 500ms, 2min, 1h\n"
      "  -p, --priority N      -100 to 100, higher first\n"
      "      --delay TIME      not before so long\n"
-     "      --at WHEN         not before: 18:30, tomorrow 08:00, '2031-05-17 08:00', 2031-05-17T08:00:00Z, @SECONDS\n"
+     "      --at WHEN         not before: +5min, 18:30, noon, tomorrow 08:00, '2031-05-17 08:00 Europe/Berlin', @SECONDS\n"
      "      --max-wait TIME   the longest time in the queue; beyond it the job ends (124) and has not run\n"
      "      --durable         accepted when it is on disk; it and its result outlive wsd\n"
      "      --key KEY         a second submit with the same key is the same job\n"

@@ -511,7 +511,8 @@ int submit_option(struct submit_options *o, int c)
         return parse_when(optarg, clock_realtime_usec(), &o->at_usec) == 0
                    ? 0
                    : ctl_error(EXIT_USAGE, optarg,
-                               "not a time; write 18:30, tomorrow 08:00, 2031-05-17 08:00, 2031-05-17T08:00:00Z or @1937001600");
+                               "not a time; write now, +5min, 18:30, noon, tomorrow 08:00, 2031-05-17 08:00 [Europe/Berlin] or "
+                               "@1937001600");
     case OPT_AFTER:
         return add_ids(optarg, &o->after, &o->n_after);
     case OPT_AFTER_ANY:

@@ -98,6 +98,17 @@ times() {
       as_date_reads_it $zone 'tomorrow 08:00' && as_date_reads_it $zone tomorrow 'tomorrow 00:00' && as_date_reads_it $zone @1937001600 || return 1
   done
 }
+# What systemd takes and is not past, wsctl takes, too; it and wsctl read the same.
+as_systemd_reads_it() {
+  local text got wanted
+  command -v systemd-analyze >/dev/null || return 0
+  for text in now +5min '+1h 30min' '5min left' '2031-05-17 08:00' 2031-05-17 'Sat 2031-05-17 08:00:30' '2031-05-17 08:00 UTC' tomorrow @1937001600; do
+    wanted=$(TZ=Europe/Berlin systemd-analyze timestamp -- "$text" | sed -n 's/.*UNIX seconds: @\([0-9]*\).*/\1/p') && [ -n "$wanted" ] || return 1
+    if [ "$text" = now ]; then expect_output x wsctl submit --at now echo x && continue; fi
+    got=$(due_at Europe/Berlin "$text") && [ $((got - wanted)) -ge -5 ] && [ $((got - wanted)) -le 5 ] ||
+      { echo "$text: $got where $wanted was expected"; return 1; }
+  done
+}
 no_times() {
   local text
   for text in '' x 24:00 12:60 1:00 12:00:60 12 2031-02-30 2031-13-01 2031-00-01 2031-01-00 '2031-05-17 25:00' '2031-05-17 08:00 CET' @ @x \
@@ -254,6 +265,7 @@ check "in the order of their times" in_order_of_time
 check "who waits holds nobody up" holds_nobody_up
 check "a time that is past is now" past
 check "times are read as date(1) reads them" times
+check "times are read as systemd-analyze reads them" as_systemd_reads_it
 check "what is no time is refused" no_times
 check "a span is at most ten years" spans
 check "delayed jobs count for the limits" counts_for_limits
