@@ -112,3 +112,11 @@ check "JSON: no value" one_thing '1:10: no value begins so: an object, .*a numbe
 check "JSON: no number" one_thing '1:10: no digit behind the minus of a number$' '{"nodes":-x}'
 check "JSON: a zero too many" one_thing '1:10: a number begins with no zero' '{"nodes":01}'
 stop_wsd
+
+printf '[plugin exec]\nenabled = yes\n' >"$WSD_CONFIG"
+PATH=$WORK/bin:/usr/bin:/bin start_wsd || exit 1
+environment() { # of commands: as wsd.conf(5) has it
+    (umask 022 && X=1 expect_output "PATH=$WORK/bin:/usr/bin:/bin" wsctl submit exec env && cd / && expect_output $'0077\n/' wsctl submit exec sh -c 'umask; pwd')
+}
+check "exec: directory, umask and PATH, and no other variable" environment
+stop_wsd
