@@ -39,6 +39,9 @@ struct array {
     struct gathering *gathering; /* that it is the last of; NULL when it was sent */
     struct wsd_batch *batch;     /* as long as an item is open; NULL: of none */
     uint32_t n, n_open;
+    uint32_t n_refused;
+    uint32_t n_doubtful; /* of those that are not refused yet: so many will be, after ACCEPTED */
+    struct msg_id first; /* of item 0, as ACCEPTED said */
     unsigned busy; /* frames that are being handled */
     struct records *records; /* of those, oldest first */
     bool over;
@@ -216,20 +219,34 @@ void array_call_done(struct wsd_call *call)
     array_settle(a);
 }
 
-static void array_accepted(struct wsd_client *client, struct array *a, struct msg_id id)
+static void item_accepted(struct wsd_client *client, struct array *a, uint32_t i)
 {
+    struct msg_id id = a->first;
     uint64_t low;
 
+    if (!a->calls[i] || a->calls[i]->accepted)
+        return;
     memcpy(&low, id.id + 8, sizeof(low));
-    low = le64toh(low);
-    for (uint32_t i = 0; i < a->n; i++) {
-        uint64_t number = htole64(low + i);
+    low = htole64(le64toh(low) + i);
+    memcpy(id.id + 8, &low, sizeof(low));
+    call_is_accepted(client, a->calls[i], &id);
+}
 
-        if (!a->calls[i] || a->calls[i]->accepted)
-            continue;
-        memcpy(id.id + 8, &number, sizeof(number));
-        call_is_accepted(client, a->calls[i], &id);
-    }
+static void items_accepted(struct wsd_client *client, struct array *a)
+{
+    for (uint32_t i = 0; i < a->n; i++)
+        item_accepted(client, a, i);
+}
+
+/* Where some are still to be refused it is not known which are accepted: those that are left then, or whose end comes before. */
+static void array_accepted(struct wsd_client *client, struct array *a, const struct msg_id *id)
+{
+    uint32_t left = a->n - a->n_refused;
+
+    a->first = *id;
+    a->n_doubtful = id->items && id->items < left ? left - id->items : 0;
+    if (!a->n_doubtful)
+        items_accepted(client, a);
 }
 
 static void call_put(struct array *a, uint32_t i, struct wsd_call *call)
@@ -277,6 +294,12 @@ static void array_refused(struct wsd_client *client, struct array *a, const stru
             call_is_refused(client, a->calls[i], &error);
         else if (is_bare(a, i))
             bare_failed(a, i, client_remote_error(client, &error));
+    a->n_refused += MIN(end->n, a->n - a->n_refused);
+    if (!a->n_doubtful)
+        return;
+    a->n_doubtful -= MIN(end->n, a->n_doubtful);
+    if (!a->n_doubtful && !client->broken)
+        items_accepted(client, a);
 }
 
 static void id_of(const struct msg_ends *ends, uint32_t index, uint8_t ret[16])
@@ -371,6 +394,10 @@ static void take_end(struct wsd_client *client, struct array *a, const struct re
         return;
     }
     struct wsd_call *call = call_at(a, end->index);
+    if (call && a->n_doubtful && !a->quiet) {
+        item_accepted(client, a, end->index);
+        call = a->calls[end->index]; /* it may have left */
+    }
     if (!call && (a->leaves || client->broken))
         return;
     if (!call || call->has_job || call->ending) {
@@ -475,7 +502,7 @@ static void array_frame(struct wsd_client *client, struct request *request, cons
     } else if (msg->type == FRAME_ENDS) {
         array_ends(client, a, frame, &msg->ends);
     } else if (msg->type == FRAME_ACCEPTED) {
-        array_accepted(client, a, msg->id);
+        array_accepted(client, a, &msg->id);
     } else if (msg->type == FRAME_ERROR) { /* the batch may have been refused, which is why */
         struct msg_end refusal = {.n = a->n, .exit = msg->error.code, .queued_usec = msg->error.retry_usec, .error = msg->error.text};
 

@@ -77,7 +77,10 @@ static int check_arguments(const struct submit_options *o)
 
     for (size_t i = 0; i < o->n_args; i++)
         size += strlen(o->args[i]) + 1;
-    return o->n_args <= CODEC_ARGS_MAX && size <= CODEC_ARGS_SIZE ? 0 : ctl_error(EXIT_USAGE, o->name, "arguments: above the limit");
+    if (o->n_args <= CODEC_ARGS_MAX && size <= CODEC_ARGS_SIZE)
+        return 0;
+    return ctl_error(EXIT_USAGE, o->name, "arguments: at most %u for one job, and %u KiB of them together, each with its NUL",
+                     CODEC_ARGS_MAX, CODEC_ARGS_SIZE >> 10);
 }
 
 static __typeof__(&wsctl_local_run) load(void)
