@@ -535,7 +535,7 @@ static struct array *array_new(struct wsd_client *client, struct gathering *g)
         memset(a, 0, offsetof(struct array, calls));
     }
     a->client = client;
-    a->n = a->n_open = 0;
+    a->n = a->n_open = a->n_refused = a->n_doubtful = 0;
     a->records = NULL;
     a->over = false;
     a->quiet = true;
