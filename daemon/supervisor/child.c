@@ -181,10 +181,12 @@ static bool reap(struct child *c, int *ret_code, int *ret_status)
     siginfo_t info = {0};
 
     int r = waitid(P_PIDFD, (id_t)c->pidfd, &info, WEXITED | WNOHANG);
-    if (r < 0 && errno == ECHILD) /* cannot be; but one that was reaped elsewhere must not count as alive for ever */
-        info = (siginfo_t){.si_pid = c->pid, .si_code = CLD_KILLED, .si_status = SIGKILL};
-    else if (r < 0 || info.si_pid == 0)
+    if (r < 0 && errno == ECHILD) { /* cannot be; but one that was reaped elsewhere must not count as alive for ever */
+        info.si_code = CLD_KILLED;
+        info.si_status = SIGKILL;
+    } else if (r < 0 || info.si_pid == 0) {
         return false;
+    }
     *ret_code = info.si_code;
     *ret_status = info.si_status;
     c->pid = 0;

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "ops/configuration.h"
@@ -23,6 +24,7 @@ static int read_bytes(struct config *c, const void *data, size_t size)
 
     if (file < 0) {
         file = memfd_create("wsd.conf", MFD_CLOEXEC);
+        FUZZ_CHECK(fchmod(file, 0600) == 0); /* what others can write, root's wsd does not read */
         snprintf(path, sizeof(path), "/proc/self/fd/%d", file);
     }
     FUZZ_CHECK(ftruncate(file, 0) == 0 && pwrite(file, data, size, 0) == (ssize_t)size);
