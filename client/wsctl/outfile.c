@@ -47,7 +47,7 @@ static void on_signal(int signal)
 /* Where nothing else heeds the signals that end us. */
 static void heed_signals(void)
 {
-    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGQUIT, SIGALRM, SIGXCPU};
     struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND}, old;
 
     sigemptyset(&action.sa_mask);

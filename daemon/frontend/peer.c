@@ -33,6 +33,7 @@
 #define CALM_MAX       127u  /* and so many answers are left out at most where it had not sent anything by then */
 #define PAUSE_USEC     1000u   /* is looked after so often */
 #define PAUSE_MAX_USEC 100000u /* what its client asks besides should not wait for long; an array has thousands */
+#define CLOSES_LEAST   64u   /* of each of them, in a turn: a connection with few does not wait for one with many */
 #define CLOSES_A_TURN  4096u /* calls and items of arrays of connections that have gone: some 1 ms */
 #define FDS_SPARED     (PEER_FDS_AT_ONCE + 32) /* descriptors that connections leave free: for one message, and for an executor to start */
 #define SCRATCH_SIZE   (FRAME_MAX + READ_SIZE)
@@ -42,7 +43,7 @@ bool peer_full(const struct peer *p)
 {
     size_t size = buffer_size(&p->out);
 
-    return size >= FRONTEND_OUT_HIGH || (size && quota_unread(p));
+    return p->closed || size >= FRONTEND_OUT_HIGH || (size && quota_unread(p));
 }
 
 void peer_mark(struct peer *p)
@@ -663,15 +664,17 @@ void peer_close(struct peer *p)
 /* True: some have calls left. */
 static bool go_on_closing(struct frontend *f)
 {
+    uint32_t share = (uint32_t)MAX(CLOSES_A_TURN / (f->n_closing + 1), CLOSES_LEAST);
+
     f->closes = CLOSES_A_TURN;
     list_for_each_safe(l, n, &f->closing)
     {
         struct peer *p = container_of(l, struct peer, link);
+        uint32_t budget = MIN(share, f->closes), left = budget;
 
-        if (!f->closes)
-            break;
-        if (dispatch_closed(p, &f->closes))
+        if (dispatch_closed(p, &left))
             bury(p);
+        f->closes -= budget - left;
     }
     return !list_empty(&f->closing);
 }

@@ -32,7 +32,6 @@
 
 #define KEEPERS_MAX 4096u
 #define FOUND_MAX   16384u /* processes that are looked at in one pass; the rest has its turn when these are gone */
-#define PASSES_MAX  50u    /* to stop what still forks, before it is killed as it is */
 #define AT_ONCE_MAX   64u    /* rounds of killing one behind the other: what forks must not be faster */
 #define AGAIN_MSEC    2      /* between later ones: a process takes its time to end */
 #define SIGNALS     64
@@ -348,7 +347,7 @@ static _Noreturn void end_all(struct command *c)
     for (unsigned round = 1; reap_children(c); round++) {
         if (!kill_descendants())
             _exit(EXIT_LEFT); /* which is the death signal of the command itself */
-        (void)poll(&p, 1, round % AT_ONCE_MAX ? 0 : AGAIN_MSEC);
+        (void)poll(&p, 1, round < AT_ONCE_MAX ? 0 : AGAIN_MSEC);
         drain_signals();
     }
     tell_end(c, false);

@@ -785,7 +785,7 @@ void domain_pump(struct domain *d)
         }
         if (!d->executor && (domain_start(d) < 0 || !d->executor))
             return;
-        if (!d->executor->ready || d->finishing)
+        if (!d->executor->ready || d->executor->dying || d->finishing)
             return; /* the next one takes them */
         if (job->bundled && bundle_counts(d, job)) {
             bundle_split(job);

@@ -739,8 +739,11 @@ static void stop_running(struct job *job, enum job_stop why)
     if (why == STOP_WAITED)
         return; /* it waits no more */
     /* The line between the ends: an answer that was sealed before the flag is raised counts as it is, any later one is stopped. */
-    if (why != STOP_OUTPUT && front_sealed(&d->executor->front, job->slot))
+    if (why != STOP_OUTPUT && front_sealed(&d->executor->front, job->slot)) {
+        if (m)
+            m->no_retry |= why == STOP_CANCEL;
         return;
+    }
     bool on_its_way = m && m->stop != STOP_NONE;
     if (m && (!on_its_way || why == STOP_CANCEL)) /* who was stopped for another reason may be tried again: not who was cancelled */
         m->stop = (uint8_t)why;

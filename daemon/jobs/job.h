@@ -148,6 +148,7 @@ struct job_more {
     uint8_t n_fds; /* of the input, counted for the user */
     uint8_t stop;  /* enum job_stop */
     bool input_last, input_broken;
+    bool no_retry; /* it was cancelled when its answer was there already: that is its end */
     bool all_full; /* some of the output could not be kept for what all users have here together */
     bool by_file;  /* input_fd is a file of the submitter's, that others may change */
 };

@@ -403,7 +403,7 @@ void plugin_load(struct plugin *p)
         plugin_failed(p, EAGAIN, domain_failure(d));
         return;
     }
-    if (!d->executor || d->finishing || p->state != PLUGIN_UNKNOWN)
+    if (!d->executor || d->executor->dying || d->finishing || p->state != PLUGIN_UNKNOWN)
         return; /* the next start loads what is wanted; or it has done so just now */
     assert(c.text_size <= CONTROL_TEXT);
     memcpy(c.text, p->request, c.text_size);
@@ -472,10 +472,14 @@ static bool is_starved(struct plugin *p, const struct control *c)
     evtimer_del(p->timer);
     load_timer_set(d);
     d->starved = true;
-    if (recycle_starved(d, c->text))
+    p->settling = true; /* it stays, though nothing may use it: to begin a next executor forgets such */
+    bool replaced = recycle_starved(d, c->text);
+    p->settling = false;
+    if (replaced)
         return true;
     d->starved = false;
-    plugin_failed(p, EAGAIN, c->text_size ? c->text : strerror((int)c->error));
+    /* a file that says that it needs more memory than there is does not get better by waiting */
+    plugin_failed(p, c->error == ENOMEM ? ENOMEM : EAGAIN, c->text_size ? c->text : strerror((int)c->error));
     return true;
 }
 

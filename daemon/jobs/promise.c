@@ -103,7 +103,7 @@ bool retry_again(struct job *job, enum job_state state, int exit, const char *er
 
     if (!p || p->retried >= p->retries || !(p->retry_on >> state & 1) || job_time(job)->waited)
         return false;
-    if (m->stop == STOP_CANCEL) /* however it has ended then */
+    if (m->stop == STOP_CANCEL || m->no_retry) /* however it has ended then */
         return false;
     if (job->domain->jobs->draining && !p->durable)
         return false;

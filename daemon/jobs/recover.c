@@ -379,6 +379,7 @@ void recover(struct domain *d, int code, int status)
     ask_executor_gone(d);
     arenas_gone(d);
     d->executor = NULL;
+    d->starved = false; /* the next one is a fresh one */
     d->jobs->counters.n_executors--;
     /* one after the other that dies and changes nothing: not without pauses, and not for ever. The suspicion of a
      * plugin is something: it is counted too. */

@@ -66,7 +66,7 @@ static uint32_t count_old(const struct domain *d)
 /* Whether what an executor has is known here well enough to be had by another. */
 static bool is_settled(struct domain *d)
 {
-    return d->executor && d->executor->ready && !d->finishing && !d->distrusted && !d->executor->killed &&
+    return d->executor && d->executor->ready && !d->finishing && !d->distrusted && !d->executor->killed && !d->executor->dying &&
            !plugin_loading(d) && !d->traced && !d->n_reports;
 }
 

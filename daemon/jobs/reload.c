@@ -220,7 +220,7 @@ static struct plugin *try_new(struct domain *d, const char *request)
 
     if (!r)
         return NULL;
-    if (old && old->name && old->state != PLUGIN_FAILED) {
+    if (old && old->name && old->version && old->build && old->state != PLUGIN_FAILED) {
         r->version = strdup(old->version);
         r->build = strdup(old->build);
         r->digest = old->digest;

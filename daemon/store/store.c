@@ -119,6 +119,14 @@ static void say(struct store *s, const char *what, const char *then)
     atomic_store_explicit(&s->has_said, true, memory_order_release);
 }
 
+static void unlink_log(const struct store *s)
+{
+    _cleanup_(freep) char *log = NULL;
+
+    if (asprintf(&log, "%s-wal", s->path) >= 0)
+        (void)unlink(log);
+}
+
 /* What was acknowledged is in files that nobody finds any more: they are written again where they were. */
 static int put_back(struct store *s, char why[static STORE_WHY])
 {
@@ -129,6 +137,7 @@ static int put_back(struct store *s, char why[static STORE_WHY])
 
     if (r == 0 && (r = database_copy(s->db, copy, text)) == 0) {
         directory = open(s->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        unlink_log(s); /* of the old file: SQLite would take it for the new one's, and write it into that */
         if (directory < 0 || rename(copy, s->path) < 0 || fsync(directory) < 0)
             r = -errno;
     }

@@ -280,7 +280,8 @@ struct executor *executor_free(struct executor *e)
 
 void executor_kill(struct executor *e)
 {
-    e->killed = true;
+    if (!e->dying) /* else it ended by itself, and its commands are waited for */
+        e->killed = true;
     note_cpu(e);
     if (e->child)
         child_kill(e->child);

@@ -66,11 +66,16 @@ static void on_life(evutil_socket_t fd, short what, void *userdata)
 
 static void on_deadline(evutil_socket_t fd, short what, void *userdata)
 {
+    struct remains *r = userdata;
+
     log_warning(
         "processes of commands of an executor that has ended are still there after %d s: wsd goes on without waiting "
         "for them",
         DEADLINE_SEC);
-    tell(userdata);
+    for (struct list *l; (l = list_pop_front(&r->lives));)
+        life_free(container_of(l, struct life, link));
+    r->n = 0;
+    tell(r);
 }
 
 void remains_init(struct remains *r, struct event_base *base, void (*gone)(void *context), void *context)

@@ -140,9 +140,15 @@ static int take(struct wsd_worker *self, struct wsd_group *group, void **item, v
     const char *newline = memchr(l->at, '\n', (size_t)(l->end - l->at));
     size_t size = (size_t)((newline ? newline : l->end) - l->at);
 
-    *item = strndup(l->at, size);
+    char *text = malloc(size + 1);
+
+    if (!text)
+        return -ENOMEM;
+    memcpy(text, l->at, size);
+    text[size] = 0;
+    *item = text;
     l->at += size + (newline != NULL);
-    return *item ? 0 : -ENOMEM;
+    return 0;
 }
 
 static int turn(struct wsd_worker *self, struct wsd_group *group, void **item, void *arg)
