@@ -25,7 +25,8 @@ struct wsd_batch {
     bool native; /* wsd knows it */
     bool closed, ended, freed, stopped;
     uint64_t n_calls, n_open, n_refused;
-    uint64_t first_failed, stopped_behind;
+    uint64_t first_failed;
+    struct list stoppable; /* where wsd does not know it: open calls that it has not cancelled, by `order` */
     int error, exit; /* wsd has refused it */
     char *text;
     uint64_t retry_usec;
@@ -58,6 +59,7 @@ static void batch_destroy(struct wsd_batch *b)
 {
     client_request_close(b->client, &b->request);
     list_remove(&b->link);
+    list_remove(&b->stoppable);
     free(b->text);
     free(b->texts);
     free(b);
@@ -149,11 +151,24 @@ static void batch_frame(struct wsd_client *client, struct request *request, cons
     batch_settle(b);
 }
 
+/* Cancels the calls from `first` on: each once, whatever the order in which others fail. 0 or a negative errno, said. */
+static int stop_from(struct wsd_batch *b, uint64_t first)
+{
+    b->stopped = true;
+    while (!list_empty(&b->stoppable)) {
+        struct wsd_call *last = container_of(b->stoppable.prev, struct wsd_call, stoppable);
+        int r = last->order < first ? 0 : wsd_call_cancel(last);
+
+        if (r < 0 || last->order < first)
+            return r;
+        list_remove(&last->stoppable);
+    }
+    return 0;
+}
+
 /* Of a batch that wsd knows nothing of. */
 static void count_end(struct wsd_batch *b, const struct wsd_call *call, int error)
 {
-    struct wsd_client *client = b->client;
-
     if (error == -EAGAIN) {
         b->n_refused++;
         return;
@@ -165,16 +180,8 @@ static void count_end(struct wsd_batch *b, const struct wsd_call *call, int erro
         b->first_failed = call->order;
         b->info.exit = error ? call->exit : call->info.exit;
     }
-    if (b->flags & WSD_BATCH_KEEP_GOING || (b->stopped && b->stopped_behind <= call->order) || client->broken)
-        return;
-    b->stopped = true;
-    b->stopped_behind = call->order;
-    list_for_each (l, &client->calls) {
-        struct wsd_call *other = container_of(l, struct wsd_call, link);
-
-        if (other->batch == b && other->order > call->order)
-            wsd_call_cancel(other);
-    }
+    if (!(b->flags & WSD_BATCH_KEEP_GOING) && !b->client->broken)
+        stop_from(b, call->order + 1);
 }
 
 void batch_call_done(struct wsd_call *call, int error)
@@ -184,6 +191,7 @@ void batch_call_done(struct wsd_call *call, int error)
     if (!b->native)
         count_end(b, call, error);
     call->batch = NULL;
+    list_remove(&call->stoppable);
     batch_item_done(b);
 }
 
@@ -273,6 +281,7 @@ int wsd_batch_open(struct wsd_client *client, const struct wsd_submit *common, u
     b->flags = flags;
     b->info.size = sizeof(b->info);
     list_init(&b->link);
+    list_init(&b->stoppable);
     list_init(&b->request.open);
     b->request.frame = batch_frame;
     b->request.broken = batch_broken;
@@ -339,6 +348,8 @@ int wsd_batch_submit(struct wsd_batch *b, const struct wsd_item *given, const st
     if (r < 0)
         return r;
     call->order = b->n_calls++;
+    if (!b->native)
+        list_push_back(&b->stoppable, &call->stoppable);
     b->n_open++;
     if (ret_call)
         *ret_call = call;
@@ -371,16 +382,7 @@ int wsd_batch_cancel(struct wsd_batch *b)
         return say_gone(b);
     if (b->native)
         return batch_say(b, &(struct msg){.type = FRAME_CANCEL});
-    b->stopped = true;
-    b->stopped_behind = 0;
-    list_for_each (l, &b->client->calls) {
-        struct wsd_call *call = container_of(l, struct wsd_call, link);
-        int r = call->batch == b ? wsd_call_cancel(call) : 0;
-
-        if (r < 0)
-            return r;
-    }
-    return 0;
+    return stop_from(b, 0);
 }
 
 int wsd_batch_look(const struct wsd_batch *b, struct wsd_batch_info *ret_info)

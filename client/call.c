@@ -528,6 +528,7 @@ static int call_alloc(struct wsd_client *client, const struct wsd_callbacks *cal
     call->client = client;
     list_init(&call->link);
     list_init(&call->feeding);
+    list_init(&call->stoppable);
     list_init(&call->request.open);
     call->request.frame = call_frame;
     call->request.broken = call_broken;

@@ -16,6 +16,8 @@
 #include <sys/un.h>
 
 #include "base/clock.h"
+#include "base/escape.h"
+#include "base/socket.h"
 #include "config.h"
 
 #define READ_SIZE      (128u * 1024u)
@@ -27,14 +29,6 @@
 
 /* --- words -------------------------------------------------------------------------------------------------------- */
 
-/* One line, nothing that moves a terminal's cursor, whatever wsd said. */
-static void make_line(char *text)
-{
-    for (; *text; text++)
-        if ((unsigned char)*text < ' ' || *text == 0x7f)
-            *text = ' ';
-}
-
 int client_problem(struct wsd_client *client, const char *problem)
 {
     if (strstr(problem, "of arguments") || strstr(problem, "of the arguments"))
@@ -45,14 +39,13 @@ int client_problem(struct wsd_client *client, const char *problem)
 
 int client_error(struct wsd_client *client, int error, int exit, const char *format, ...)
 {
-    char text[sizeof(client->error)]; /* the arguments may point into the old one */
+    char text[sizeof(client->error)]; /* the arguments may point into the old one, and may be what wsd or a job has said */
     va_list args;
 
     va_start(args, format);
     vsnprintf(text, sizeof(text), format, args);
     va_end(args);
-    make_line(text);
-    memcpy(client->error, text, sizeof(text));
+    escape_text(client->error, sizeof(client->error), text);
     client->exit = exit;
     client->retry_usec = 0;
     return error;
@@ -136,10 +129,12 @@ void client_break(struct wsd_client *client, int error, int exit, const char *fo
 
     if (client->broken)
         return;
+    char text[sizeof(client->reason)];
+
     va_start(args, format);
-    vsnprintf(client->reason, sizeof(client->reason), format, args);
+    vsnprintf(text, sizeof(text), format, args);
     va_end(args);
-    make_line(client->reason);
+    escape_text(client->reason, sizeof(client->reason), text);
     client->broken = error;
     client->broken_exit = exit;
     broken_error(client);
@@ -205,8 +200,7 @@ static void handle_welcome(struct wsd_client *client, const struct msg_welcome *
     client->welcomed = true;
     client->window = welcome->window;
     client->features = welcome->features & FEATURES;
-    memcpy(client->daemon_version, welcome->program.data, welcome->program.size + 1);
-    make_line(client->daemon_version);
+    escape_text(client->daemon_version, sizeof(client->daemon_version), (const char *)welcome->program.data);
 }
 
 /* Frames about the connection itself. */
@@ -649,7 +643,7 @@ void client_reap(struct wsd_client *client)
 /* --- beginning and end ----------------------------------------------------------------------------------------------
  */
 
-/* Writes the path of the socket, by the rule of the contract. */
+/* Writes the path of the socket, by the rule of wsctl(1), OPTIONS. */
 static int socket_path(const char *given, struct sockaddr_un *ret)
 {
     const char *runtime = secure_getenv("XDG_RUNTIME_DIR");
@@ -787,8 +781,7 @@ static int open_client(struct wsd_client **ret_client, bool remote, const struct
     client->remote = remote;
     r = remote ? remote_keep(client, tls) : socket_path(socket, &client->address);
     if (r == -ENAMETOOLONG)
-        client_error(client, r, 64, "%s: path of the socket is too long: at most %zu bytes",
-                     socket ? socket : "WSD_SOCKET", sizeof(client->address.sun_path) - 1);
+        client_error(client, r, 64, "%s: " SOCKET_PATH_LONG, socket ? socket : "WSD_SOCKET", SOCKET_PATH_MAX);
     else if (r < 0)
         client_error(client, r, 74, "%s", strerror(-r));
     if (r == 0)

@@ -130,6 +130,7 @@ struct wsd_client {
 struct wsd_call {
     struct request request;
     struct list link, feeding;
+    struct list stoppable; /* the list of that name of its batch */
     struct wsd_client *client;
     struct wsd_callbacks callbacks;
     bool attached, detached, durable, stream, accepted, input_ended, cancelled;
@@ -306,6 +307,6 @@ void lane_free(struct wsd_client *client); /* the handle goes; every request has
 int job_info_copy(const struct msg_job *job, struct wsd_job_info *ret_info, char *room, size_t room_size, char **ret_texts);
 /* The same without a copy: lives as long as job. */
 void job_info_view(const struct msg_job *job, struct wsd_job_info *ret_info);
-/* The errno of a code of the contract, and the code of an errno. */
+/* The errno of an exit code of wsctl(1), and the code of an errno. */
 int error_of_exit(uint32_t code);
 int exit_of_error(int error);

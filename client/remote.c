@@ -146,10 +146,5 @@ void remote_disconnect(struct wsd_client *client)
 
 ssize_t remote_receive(struct wsd_client *client, void *data, size_t size)
 {
-    ssize_t n = 0, all = 0;
-
-    /* a record at a time; what ends it after some bytes comes back with the next call */
-    while ((size_t)all < size && (n = client->tls_ops->recv(client->tls, (char *)data + all, size - (size_t)all)) > 0)
-        all += n;
-    return all ? all : n;
+    return client->tls_ops->recv(client->tls, data, size);
 }

@@ -9,7 +9,7 @@
 #include <getopt.h>
 #include <grp.h>
 #include <malloc.h>
-#include <pwd.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,13 +19,17 @@
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
+#include "base/accounts.h"
+#include "base/buffer.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/cpus.h"
+#include "base/escape.h"
 #include "base/hash.h"
 #include "base/inherit.h"
 #include "base/journal.h"
 #include "base/log.h"
+#include "base/socket.h"
 #include "config.h"
 #include "frontend/frontend.h"
 #include "jobs/jobs.h"
@@ -33,6 +37,7 @@
 #include "ops/check.h"
 #include "ops/configuration.h"
 #include "ops/limits.h"
+#include "ops/reread.h"
 #include "ops/service.h"
 #include "ops/trim.h"
 
@@ -58,6 +63,7 @@ struct daemon {
     struct jobs *jobs;
     struct frontend *frontend;
     struct service *service;
+    struct reread *reread;
     struct awake *awake; /* NULL: CPUs without work are left to the kernel */
     struct trim *trim;
     struct event *drain_timer;
@@ -118,9 +124,22 @@ static const struct flag flags[] = {
 
 enum mode { MODE_RUN, MODE_CHECK, MODE_PRINT, MODE_SPAWN };
 
+/* A line for whoever has started it. */
+__attribute__((format(printf, 1, 2))) static void tell(const char *format, ...)
+{
+    char text[2048], line[2048];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    escape_text(line, sizeof(line), text);
+    fprintf(stderr, "wsd: %s\n", line);
+}
+
 static int usage_error(const char *what, const char *why)
 {
-    fprintf(stderr, "wsd: %s: %s; see `wsd --help`\n", what, why);
+    tell("%s: %s; see `wsd --help`", what, why);
     return 64;
 }
 
@@ -175,7 +194,7 @@ static int apply_flags(struct config *c, int argc, char **argv, const char **ret
                 return 70;
             first_dir = first_dir && strcmp(f->name, "plugin-dir") != 0;
             if (config_set(c, f->section, f->key, joined ? joined : optarg, error) < 0) {
-                fprintf(stderr, "wsd: --%s: %s\n", f->name, error);
+                tell("--%s: %s", f->name, error);
                 return 64;
             }
         }
@@ -202,8 +221,8 @@ static int load_config(struct config *c, int argc, char **argv, const char **ret
     if (r == 0)
         r = config_check(c, error);
     if (r < 0) {
-        fprintf(stderr, "wsd: %s\n", *error ? error : strerror(-r));
-        return r == -ENOENT ? 66 : 64;
+        tell("%s", *error ? error : strerror(-r));
+        return r == -ENOENT ? 66 : r == -EAGAIN ? 75 : r == -ENOMEM ? 70 : 64;
     }
     return apply_flags(c, argc, argv, ret_file, ret_mode);
 }
@@ -354,62 +373,138 @@ static void tell_of_restart(const char *key, void *userdata)
     log_event(LOG_KIND_CONFIGURATION, LOG_NOTICE, NULL, "%s changes with the next start", key);
 }
 
+/* What was read again, and not taken yet. */
+struct fresh {
+    struct config config;
+    struct remote *remote;
+    struct buffer faults; /* texts, each behind its level */
+    char error[CONFIG_ERROR];
+    int result;
+};
+
+static void keep_fault(bool warning, const char *text, void *userdata)
+{
+    struct fresh *f = userdata;
+    char level = warning ? LOG_WARNING : LOG_ERR;
+
+    if (buffer_put(&f->faults, &level, 1) == 0 && buffer_put(&f->faults, text, strlen(text) + 1) < 0)
+        f->result = -ENOMEM;
+}
+
+static void tell_faults(const struct fresh *f)
+{
+    const char *at = (const char *)buffer_data(&f->faults), *end = at + buffer_size(&f->faults);
+
+    for (; at < end; at += strlen(at) + 1)
+        log_fault(*at == LOG_WARNING, at + 1, NULL);
+}
+
+static void fresh_free(void *what)
+{
+    struct fresh *f = what;
+
+    config_deinit(&f->config);
+    remote_free(f->remote);
+    free(f->faults.data);
+    free(f);
+}
+
+/* [a thread of its own] Of the daemon, only what is constant is looked at. */
+static void *read_again(void *context)
+{
+    const struct daemon *d = context;
+    const char *file = d->config_file;
+    enum mode mode = MODE_RUN;
+    struct fresh *f = calloc(1, sizeof(*f));
+
+    if (!f)
+        return NULL;
+    int r = config_init(&f->config);
+    if (r == 0)
+        r = file ? config_read(&f->config, file, f->error) : config_read_standard(&f->config, WSD_SYSCONFDIR "/wsd", f->error);
+    if (r == 0)
+        r = config_check(&f->config, f->error);
+    if (r == 0 && apply_flags(&f->config, d->argc, d->argv, &file, &mode) != 0)
+        r = -EINVAL;
+    if (r == 0)
+        r = config_examine(&f->config, keep_fault, f);
+    if (r == 0)
+        r = load_remote(&f->config, &f->remote, f->error);
+    f->result = r == 0 ? f->result : r;
+    return f;
+}
+
+static void stays(const char *why)
+{
+    log_event(LOG_KIND_CONFIGURATION, LOG_ERR, NULL, "the configuration stays as it was: %s", why);
+}
+
+static void on_late(void *context)
+{
+    struct daemon *d = context;
+
+    stays("it could not be read in the time of executor-answer: the user database, or the disk, does not answer");
+    service_ready(d->service);
+}
+
+static void put_in_force(struct daemon *d, struct fresh *f)
+{
+    _cleanup_(freep) char *at_start = config_at_start(&f->config);
+    uint32_t workers = workers_of(&f->config); /* the CPUs that it may use may have changed, too */
+
+    if (at_start && d->at_start)
+        config_each_changed(d->at_start, at_start, tell_of_restart, NULL);
+    if (workers != d->workers) {
+        log_info("each executor has %u workers from now on", workers);
+        jobs_set_workers(d->jobs, workers);
+        d->workers = workers;
+    }
+    /* those are in use by the parts: they stay */
+    struct config_domains *domains = f->config.domains;
+    f->config.domains = d->config.domains;
+    d->config.domains = domains;
+    char *dirs = f->config.plugin_dirs;
+    f->config.plugin_dirs = d->config.plugin_dirs;
+    d->config.plugin_dirs = dirs;
+    set_gates(d, &d->config, true);
+    config_deinit(&d->config);
+    d->config = f->config;
+    f->config = (struct config){0};
+    log_set_level(d->config.log_level);
+    limits_reset(&d->limits);
+    apply_rules(d);
+    if (f->remote && d->listens_remote)
+        frontend_set_remote(d->frontend, TAKE(f->remote));
+    set_gates(d, &d->config, false);
+    configure_schedules(d, &d->config);
+    log_info("the configuration was read again");
+}
+
+static void on_read(void *what, void *context)
+{
+    struct daemon *d = context;
+    struct fresh *f = what;
+    int r = f ? f->result : -ENOMEM;
+
+    if (f)
+        tell_faults(f);
+    if (r < 0)
+        stays(f && *f->error ? f->error : r == -EINVAL || r == -EAGAIN ? "see above" : strerror(-r));
+    else
+        put_in_force(d, f);
+    if (f)
+        fresh_free(f);
+    service_ready(d->service);
+}
+
+static const struct reread_ops reread_ops = {.read = read_again, .take = on_read, .late = on_late, .drop = fresh_free};
+
 static void on_reload(void *context)
 {
     struct daemon *d = context;
-    const char *file = d->config_file;
-    enum mode mode = MODE_RUN;
-    struct config fresh = {0};
-    struct remote *remote = NULL;
-    char error[CONFIG_ERROR] = "";
 
     service_reloading(d->service);
-    int r = config_init(&fresh);
-    if (r == 0)
-        r = file ? config_read(&fresh, file, error) : config_read_standard(&fresh, WSD_SYSCONFDIR "/wsd", error);
-    if (r == 0)
-        r = config_check(&fresh, error);
-    if (r == 0 && apply_flags(&fresh, d->argc, d->argv, &file, &mode) != 0)
-        r = -EINVAL;
-    if (r == 0 && config_examine(&fresh, log_fault, NULL))
-        r = -EINVAL;
-    if (r == 0)
-        r = load_remote(&fresh, &remote, error);
-    if (r < 0) {
-        log_event(LOG_KIND_CONFIGURATION, LOG_ERR, NULL, "the configuration stays as it was: %s",
-                  *error ? error : r == -EINVAL ? "see above" : strerror(-r));
-        config_deinit(&fresh);
-    } else {
-        _cleanup_(freep) char *at_start = config_at_start(&fresh);
-        uint32_t workers = workers_of(&fresh); /* the CPUs that it may use may have changed, too */
-        if (at_start && d->at_start)
-            config_each_changed(d->at_start, at_start, tell_of_restart, NULL);
-        if (workers != d->workers) {
-            log_info("each executor has %u workers from now on", workers);
-            jobs_set_workers(d->jobs, workers);
-            d->workers = workers;
-        }
-        /* those are in use by the parts: they stay */
-        struct config_domains *domains = fresh.domains;
-        fresh.domains = d->config.domains;
-        d->config.domains = domains;
-        char *dirs = fresh.plugin_dirs;
-        fresh.plugin_dirs = d->config.plugin_dirs;
-        d->config.plugin_dirs = dirs;
-        set_gates(d, &d->config, true);
-        config_deinit(&d->config);
-        d->config = fresh;
-        log_set_level(fresh.log_level);
-        limits_reset(&d->limits);
-        apply_rules(d);
-        if (remote && d->listens_remote)
-            frontend_set_remote(d->frontend, TAKE(remote));
-        remote_free(remote);
-        set_gates(d, &fresh, false);
-        configure_schedules(d, &fresh);
-        log_info("the configuration was read again");
-    }
-    service_ready(d->service);
+    reread_ask(d->reread, d->config.limits.hang_usec);
 }
 
 static void tick(struct daemon *d)
@@ -474,11 +569,12 @@ static void load(void *context, uint64_t *ret_running, uint64_t *ret_waiting)
     jobs_load(((struct daemon *)context)->jobs, ret_running, ret_waiting);
 }
 
-/* What executors have brought, and what is to be written. True: there is more to do. */
+/* What clients have sent, what executors have brought, and what is to be written. True: there is more to do. */
 static bool work(struct daemon *d)
 {
-    bool more = jobs_poll(d->jobs);
+    bool more = frontend_serve(d->frontend);
 
+    more = jobs_poll(d->jobs) || more;
     if (jobs_open(d->jobs))
         service_busy(d->service);
     return frontend_flush(d->frontend) || more;
@@ -564,7 +660,7 @@ static char *socket_path(const struct config *c)
     return asprintf(&path, "%s/wsd/wsd.sock", runtime) < 0 ? NULL : path;
 }
 
-/* By the rule of the contract. A user's own is at the place that XDG gives where XDG_STATE_HOME says nothing, too. */
+/* By the rule of wsd(8). A user's own is at the place that XDG gives where XDG_STATE_HOME says nothing, too. */
 static char *state_directory(const struct daemon *d)
 {
     const char *given = getenv("STATE_DIRECTORY"), *xdg = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
@@ -583,16 +679,15 @@ static char *state_directory(const struct daemon *d)
 
 static int group_id(const char *name, uint32_t *ret)
 {
-    struct group *g = name ? getgrnam(name) : NULL;
-
     *ret = (uint32_t)-1;
-    if (name && !g) {
+    int r = name ? group_by_name(name, ret) : 0;
+    if (r == -ENOENT) {
         log_error("socket-group: there is no group %s", name);
         return -EINVAL;
     }
-    if (g)
-        *ret = g->gr_gid;
-    return 0;
+    if (r < 0)
+        log_error("socket-group: %s: " ACCOUNTS_SILENT, name, strerror(-r));
+    return r < 0 ? -EAGAIN : 0;
 }
 
 static int listen_all(struct daemon *d, const char *path)
@@ -619,10 +714,15 @@ static int listen_all(struct daemon *d, const char *path)
     if (r < 0)
         return r;
     r = frontend_bind(path, group, &fd, &d->address);
+    if (r == -ENAMETOOLONG) {
+        log_error("cannot listen at %.120s...: " SOCKET_PATH_LONG " with --socket, WSD_SOCKET or [daemon] socket", path, SOCKET_PATH_MAX);
+        return r;
+    }
     if (r < 0) {
         log_error("cannot listen at %s: %s%s", path, strerror(-r),
                   r == -EADDRINUSE ? ": another wsd answers there"
                   : r == -ENOENT   ? ": make its directory, or use --socket"
+                  : r == -EPERM    ? ": others than root could write to its directory, or to one above it: chmod go-w, or use --socket"
                                    : "");
         return r;
     }
@@ -637,6 +737,7 @@ static void keep_pages(void)
     mallopt(M_MMAP_THRESHOLD, HEAP_BLOCK);
     mallopt(M_TRIM_THRESHOLD, HEAP_SPARE);
     mallopt(M_TOP_PAD, HEAP_STEP);
+    mallopt(M_MXFAST, 0); /* else what was freed in small pieces is put together at once, later: half a second for a million jobs */
 }
 
 /* Said once, here, and not by each executor. What Landlock would do for wsd, it does for itself then: nobody of its own
@@ -766,6 +867,8 @@ static int build(struct daemon *d)
     if (r >= 0)
         r = trim_new(&d->trim, d->base, d->jobs);
     if (r >= 0)
+        r = reread_new(&d->reread, d->base, &reread_ops, d);
+    if (r >= 0)
         r = service_new(&d->service, &service);
     if (r >= 0)
         log_info("wsd " WSD_VERSION " is ready at %s, %u workers, %s", d->kept.n_listeners ? "systemd's socket" : path,
@@ -798,6 +901,7 @@ static int become_spawner(struct daemon *d)
 static void tear_down(struct daemon *d)
 {
     d->service = service_free(d->service);
+    d->reread = reread_free(d->reread);
     d->awake = awake_free(d->awake);
     if (d->socket)
         frontend_unbind(d->socket, &d->address);
@@ -821,17 +925,24 @@ static void tear_down(struct daemon *d)
 
 static void print_fault(bool warning, const char *text, void *userdata)
 {
-    fprintf(stderr, "wsd: %s%s\n", warning ? "warning: " : "", text);
+    tell("%s%s", warning ? "warning: " : "", text);
 }
 
 /* The standard files are those of wsd.service: root looks with its rights, since what only root may read or reach is of no use to it. */
 static int become_service_user(void)
 {
-    const struct passwd *p = getpwnam(SERVICE_USER);
+    _cleanup_(freep) uint32_t *groups = NULL;
+    struct account service;
+    uint32_t n;
+    int r = account_by_name(SERVICE_USER, &service);
 
-    if (!p || p->pw_uid == 0)
+    if (r == -ENOENT || (r == 0 && service.uid == 0))
         return 0;
-    return initgroups(p->pw_name, p->pw_gid) < 0 || setgid(p->pw_gid) < 0 || setuid(p->pw_uid) < 0 ? -errno : 0;
+    if (r == 0)
+        r = account_groups(&service, &groups, &n);
+    if (r < 0)
+        return r;
+    return setgroups(n, groups) < 0 || setgid(service.gid) < 0 || setuid(service.uid) < 0 ? -errno : 0;
 }
 
 /* Beyond what the lines say by themselves: what they name. 0 or the exit code. */
@@ -842,16 +953,15 @@ static int check(const struct daemon *d)
     int r = geteuid() == 0 && !d->config_file ? become_service_user() : 0;
 
     if (r < 0) {
-        fprintf(stderr, "wsd: cannot look as user " SERVICE_USER ": %s\n", strerror(-r));
-        return 74;
+        tell("cannot look as user " SERVICE_USER ": %s", strerror(-r));
+        return r == -EPERM ? 74 : 75;
     }
-    r = config_examine(&d->config, print_fault, NULL) ? 64 : 0;
-    if (load_remote(&d->config, &remote, error) < 0) {
-        fprintf(stderr, "wsd: %s\n", error);
-        r = 64;
-    }
+    r = config_examine(&d->config, print_fault, NULL);
+    int of_remote = load_remote(&d->config, &remote, error);
+    if (of_remote < 0)
+        tell("%s", error);
     remote_free(remote);
-    return r;
+    return r == 0 && of_remote == 0 ? 0 : (r == 0 || r == -EAGAIN) && (of_remote == 0 || of_remote == -EAGAIN) ? 75 : 64;
 }
 
 static __attribute__((noinline)) int run(int argc, char **argv)
@@ -887,7 +997,7 @@ static __attribute__((noinline)) int run(int argc, char **argv)
         log_error("cannot start: out of memory"); /* of what else it was, has been told */
     }
     tear_down(&d);
-    return r < 0 ? (r == -EADDRINUSE ? 69 : 74) : 0;
+    return r == -EADDRINUSE ? 69 : r == -EAGAIN ? 75 : r < 0 ? 74 : 0;
 }
 
 /* A frame of its own, since run() has a large one. */
@@ -896,7 +1006,7 @@ int main(int argc, char **argv)
     char error[INHERIT_ERROR];
 
     if (inherit_begin(INHERIT_DAEMON, error) < 0) {
-        fprintf(stderr, "wsd: cannot start: %s\n", error);
+        tell("cannot start: %s", error);
         return 74;
     }
     return run(argc, argv);

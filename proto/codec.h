@@ -10,10 +10,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "proto/frame.h"
 
-#define CODEC_ARENA        (1024u * 1024u)
+#define CODEC_ARENA        (128u * 1024u)
 #define CODEC_ARGS_MAX     4096u          /* arguments of one job */
 #define CODEC_ARGS_SIZE    (48u * 1024u)  /* all of them together, with one NUL each */
 #define CODEC_PATH_MAX     4096u          /* plugin, directory, file: bytes, with NUL */
@@ -296,6 +297,12 @@ static inline bool codec_is_tag(const char *text, size_t size)
     return size > 0 && size < CODEC_TAG_MAX;
 }
 
+/* Without a NUL inside, and with room for one behind it in so many bytes, as the limits above are. [any] */
+static inline bool codec_is_text(struct span s, size_t room)
+{
+    return s.size < room && (s.size == 0 || !memchr(s.data, 0, s.size));
+}
+
 int codec_new(struct codec **ret_codec); /* 0 or -ENOMEM */
 struct codec *codec_free(struct codec *codec);
 
@@ -323,17 +330,12 @@ const char *codec_problem(const struct msg *msg);
 /* The name of a frame type, for people: "SUBMIT"; "?" for an unknown one. */
 const char *codec_type_name(uint16_t type);
 
-/* The bytes that codec_encode() will write for the whole frame without the body; 0 where the message is out of range. */
-size_t codec_size(const struct msg *msg);
-
-/* Room that is enough for that, without counting for the messages of the hot path: SUBMIT, ACCEPTED, OUTPUT, DONE, FINISHED.
- * May be 0 where the message is out of range. */
+/* Room that is enough for what codec_encode() writes, without counting byte by byte; 0: no such type. */
 size_t codec_room(const struct msg *msg);
 
 /* Writes fixed header and protobuf header (not the body, which the caller appends) to ret, which has room for `room` bytes:
- * codec_size() at least, codec_room() at best, since then nothing has to be counted. Returns the bytes written, or 0 where
- * frame and body would exceed FRAME_MAX, they do not fit, or a value is out of range. [any; no allocation for the messages of
- * the hot path] */
+ * codec_room() is enough. Returns the bytes written, or 0 where frame and body would exceed FRAME_MAX, they do not fit, or a value is
+ * out of range. [any; allocates nothing] */
 size_t codec_encode(const struct msg *msg, uint32_t tag, size_t body_size, uint8_t *ret, size_t room);
 
 /* The next item of an ARRAY's body, which moves on behind it; false: there is none, or it is broken. [any] */
@@ -348,3 +350,8 @@ uint8_t *codec_put_end(const struct msg_end *end, uint8_t *ret);
 /* The same of the items of a record that is for several, in its output: CODEC_ONE_SIZE and the size of their output. */
 bool codec_next_one(struct span *ones, struct msg_one *ret);
 uint8_t *codec_put_one(const struct msg_one *one, uint8_t *ret);
+
+/* What is out of range in them, or NULL: in arguments one behind the other, in the records of an ARRAY or ENDS (there are none of other
+ * types). [any] */
+const char *codec_args_problem(struct span args, uint32_t argc);
+const char *codec_records_problem(const struct msg *msg, struct span body);

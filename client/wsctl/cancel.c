@@ -9,7 +9,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "filter.h"
 #include "json.h"
@@ -19,33 +18,49 @@ enum { OPT_ALL = 400, OPT_DRY_RUN };
 static const struct option options[] = {
     FILTER_OPTIONS, {"all", no_argument, NULL, OPT_ALL}, {"dry-run", no_argument, NULL, OPT_DRY_RUN}, {0}};
 
-/* In the words of wsd, which tells of what has ended otherwise. */
-static bool is_unknown(const struct wsd_client *client)
+/* Whether that which cannot be cancelled has ended: wsd knows the end of a job or a batch for a while. 0, or -ENOENT: it is neither, or
+ * is not to be cancelled; or another negative errno. */
+static int find_ended(struct wsd_client *client, const struct wsd_id *id)
 {
-    return strncmp(wsd_client_error(client), "no such ", 8) == 0;
+    struct wsd_job_info job = {.size = sizeof(job)};
+    struct wsd_batch_info batch = {.size = sizeof(batch)};
+    int r = wsd_client_job(client, id, &job);
+
+    if (r == 0)
+        return job.state >= WSD_JOB_SUCCEEDED ? 0 : -ENOENT;
+    if (r == -ENOENT)
+        r = wsd_client_batch(client, id, &batch);
+    if (r == 0)
+        return batch.ended ? 0 : -ENOENT;
+    return r == -EOPNOTSUPP ? -ENOENT : r;
+}
+
+/* Of a job, or else of a batch. 0, or the exit code, said. */
+static int cancel_id(struct wsd_client *client, const char *text)
+{
+    struct wsd_id id;
+    int r = wsd_id_parse(text, &id) == 0 ? wsd_client_cancel(client, &id) : 0;
+
+    if (r == -ENOENT)
+        r = wsd_client_batch_cancel(client, &id);
+    if (r == -ENOENT || r == -EOPNOTSUPP) { /* of batches */
+        r = find_ended(client, &id);
+        if (r == 0 || r == -ENOENT)
+            return ctl_error(EXIT_NOT_FOUND, text, r == 0 ? "it has ended: there is nothing to cancel" : "no such job or batch");
+    }
+    return r < 0 ? ctl_client_error(client, text, NULL) : 0;
 }
 
 static int cancel_ids(struct wsd_client *client, int argc, char **argv)
 {
-    struct wsd_id id;
     int first = 0;
 
     for (int i = optind; i < argc; i++) {
-        int r = wsd_id_parse(argv[i], &id) == 0 ? wsd_client_cancel(client, &id) : 0;
-        bool job = r == -ENOENT && !is_unknown(client), batch = false;
+        int r = cancel_id(client, argv[i]);
 
-        if (r == -ENOENT && !job) {
-            r = wsd_client_batch_cancel(client, &id);
-            batch = r == -ENOENT && !is_unknown(client);
-        }
-        if (r < 0) {
-            r = r == -ENOENT && !job && !batch ? ctl_error(EXIT_NOT_FOUND, argv[i], "no such job or batch")
-                                               : ctl_client_error(client, argv[i], NULL);
-
-            first = first ? first : r;
-            if (wsd_client_process(client) < 0)
-                break; /* the connection is gone: once is enough */
-        }
+        first = first ? first : r;
+        if (r && wsd_client_process(client) < 0)
+            break; /* the connection is gone: once is enough */
     }
     return first;
 }
@@ -85,7 +100,7 @@ static int cancel_where(struct ctl *ctl, struct wsd_client *client, struct wsd_f
         return json_end(&json);
     }
     if (!ctl->quiet)
-        printf("%s %" PRIu64 " job%s\n", dry_run ? "would cancel" : "cancelled", dry.n, dry.n == 1 ? "" : "s");
+        print_line("%s %" PRIu64 " job%s", dry_run ? "would cancel" : "cancelled", dry.n, dry.n == 1 ? "" : "s");
     return 0;
 }
 

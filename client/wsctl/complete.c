@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/escape.h"
 
 #define TOKENS_MAX     16
 #define OPEN_USEC      500000u
@@ -35,13 +36,14 @@ struct complete {
 static void offer(const struct complete *c, const char *candidate, const char *text)
 {
     const char *begun = c->word + c->n_lead;
-    char line[2 * WORD];
+    char shown[WORD];
 
     if (!*candidate || strncmp(candidate, begun, strlen(begun)) != 0)
         return;
-    snprintf(line, sizeof(line), "%.*s%s\t%s", (int)MIN(c->n_lead, (size_t)40), c->lead, candidate, text);
-    text_clean(line); /* leaves tabs */
-    puts(line);
+    escape_text(shown, sizeof(shown), candidate);
+    if (strcmp(shown, candidate) != 0 || strchr(candidate, '\t'))
+        return; /* a shell would put what is shown into the command, and that is another name */
+    print_line("%.*s%s\t%.*s", (int)MIN(c->n_lead, (size_t)40), c->lead, candidate, (int)WORD, text);
 }
 
 /* --- options, as the help has them ------------------------------------------------------------------------------- */
@@ -228,7 +230,7 @@ static void offer_kind(struct complete *c, const struct ctl *ctl, const char *ki
             wsd_client_schedules(c->client, offer_schedule, c);
     } else if (starts(kind, "PLUGIN") || starts(kind, "NAME")) {
         if (strchr(begun, '/') || *begun == '.' || *begun == '~')
-            puts("\tfiles");
+            print_line("\tfiles");
         else if (connected(c, ctl->socket))
             wsd_client_plugins(c->client, NULL, strstr(kind, ":FUNCTION") ? offer_plugin : offer_plugin_only, c);
     } else if (strcmp(kind, "ID") == 0) {
@@ -238,10 +240,10 @@ static void offer_kind(struct complete *c, const struct ctl *ctl, const char *ki
         for (int state = WSD_JOB_HELD; state <= WSD_JOB_INTERRUPTED; state++)
             offer(c, wsd_job_state_name((enum wsd_job_state)state), "");
     } else if (strcmp(kind, "DIR") == 0) {
-        puts("\tdirectories");
+        print_line("\tdirectories");
     } else if (strcmp(kind, "ARG") == 0 || strcmp(kind, "ITEM") == 0 || strcmp(kind, "FILE") == 0 ||
                strcmp(kind, "PATH") == 0) {
-        puts("\tfiles");
+        print_line("\tfiles");
     } else { /* words that stand for themselves, in small letters */
         char word[64];
 

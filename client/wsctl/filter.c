@@ -4,6 +4,7 @@
  * Owns the id of a batch; names point into the command line. One thread. */
 #include "filter.h"
 
+#include <errno.h>
 #include <pwd.h>
 #include <string.h>
 
@@ -39,7 +40,10 @@ static int set_user(struct wsd_filter *filter, const char *text)
         filter->uid = (uint32_t)number;
         return 0;
     }
+    errno = 0;
     user = getpwnam(text);
+    if (!user && errno && errno != ENOENT && errno != ESRCH)
+        return ctl_error(EXIT_REFUSED, text, "the user database could not be asked (%s): try again when it answers", strerror(errno));
     if (!user)
         return ctl_error(EXIT_NOT_FOUND, text, "there is no such user");
     filter->uid = user->pw_uid;

@@ -119,7 +119,7 @@ static int wait_until_empty(struct ctl *ctl, struct wsd_client *client)
         return json_end(&json);
     }
     if (!ctl->quiet)
-        puts("drained: `wsctl resume` lets wsd take jobs again");
+        print_line("drained: `wsctl resume` lets wsd take jobs again");
     return 0;
 }
 
@@ -162,7 +162,7 @@ static int list_each(const struct wsd_gate_info *info, void *userdata)
     gate_text(info, name, sizeof(name));
     if (info->limit)
         snprintf(limit, sizeof(limit), "%u", info->limit);
-    printf("%-24s %6s %9" PRIu64 " %9" PRIu64 "  %s%s\n", name, limit, info->running, info->waiting,
+    print_line("%-24s %6s %9" PRIu64 " %9" PRIu64 "  %s%s", name, limit, info->running, info->waiting,
            info->paused ? "paused " : "", info->drained ? "drained" : "");
     return 0;
 }
@@ -187,7 +187,7 @@ int verb_limit(struct ctl *ctl, int argc, char **argv)
         r = act(ctl, client, WSD_GATE_LIMIT, tag ? tag : argv[optind], tag, (uint32_t)n);
     } else {
         if (!ctl->json && !ctl->quiet)
-            printf("%-24s %6s %9s %9s\n", "FUNCTION", "LIMIT", "RUNNING", "WAITING");
+            print_line("%-24s %6s %9s %9s", "FUNCTION", "LIMIT", "RUNNING", "WAITING");
         r = wsd_client_gates(client, list_each, ctl);
         r = r < 0 ? ctl_client_error(client, "limit", NULL) : r;
     }

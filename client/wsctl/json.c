@@ -2,7 +2,8 @@
  *
  * json.c: writes one object a line.
  * Owns the line until it is written. One thread.
- * Keeps: what comes out is valid JSON in valid UTF-8, whatever bytes went in (each that is no UTF-8 becomes U+FFFD).
+ * Keeps: what comes out is valid JSON in valid UTF-8, whatever bytes went in (each that is no UTF-8 becomes U+FFFD); no terminal
+ * that shows it is steered by it.
  * Does not read JSON, but for telling whether it is some. */
 #include "json.h"
 
@@ -10,6 +11,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/escape.h"
 #include "ctl.h"
 
 static void put(struct json *json, const char *text, size_t size)
@@ -23,43 +25,35 @@ static void puts_json(struct json *json, const char *text)
     put(json, text, strlen(text));
 }
 
-/* Length of the UTF-8 sequence at p (NUL-terminated), 0 where there is none: RFC 3629, no surrogates, no overlong. */
-static size_t utf8_length(const unsigned char *p)
+/* A character that is not shown as it is: by its UTF-16. */
+static void put_escaped(struct json *json, uint32_t character)
 {
-    size_t n = p[0] < 0x80                   ? 1
-               : p[0] >= 0xc2 && p[0] < 0xe0 ? 2
-               : (p[0] & 0xf0) == 0xe0       ? 3
-               : p[0] >= 0xf0 && p[0] < 0xf5 ? 4
-                                             : 0;
+    char escape[16];
 
-    for (size_t i = 1; i < n; i++)
-        if ((p[i] & 0xc0) != 0x80)
-            return 0;
-    if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] > 0x9f) || (p[0] == 0xf0 && p[1] < 0x90) ||
-        (p[0] == 0xf4 && p[1] > 0x8f))
-        return 0;
-    return n;
+    if (character < 0x10000)
+        snprintf(escape, sizeof(escape), "\\u%04x", character);
+    else
+        snprintf(escape, sizeof(escape), "\\u%04x\\u%04x", 0xd7c0 + (character >> 10), 0xdc00 + (character & 0x3ff));
+    puts_json(json, escape);
 }
 
 static void put_string(struct json *json, const char *value)
 {
-    char escape[8];
-
     put(json, "\"", 1);
-    for (const unsigned char *p = (const unsigned char *)value; *p;) {
-        size_t n = utf8_length(p);
+    for (const char *p = value; *p;) {
+        uint32_t character;
+        size_t n = escape_character(p, &character);
 
         if (n == 0) {
             puts_json(json, "\xef\xbf\xbd");
             n = 1;
         } else if (*p == '"' || *p == '\\') {
-            snprintf(escape, sizeof(escape), "\\%c", *p);
-            puts_json(json, escape);
-        } else if (*p < ' ' || *p == 0x7f) {
-            snprintf(escape, sizeof(escape), "\\u%04x", *p);
-            puts_json(json, escape);
+            put(json, "\\", 1);
+            put(json, p, 1);
+        } else if (*p == '\t' || !escape_printable(character)) {
+            put_escaped(json, character);
         } else {
-            put(json, (const char *)p, n);
+            put(json, p, n);
         }
         p += n;
     }

@@ -23,7 +23,7 @@ void json_number(struct json *json, const char *key, uint64_t value);
 void json_real(struct json *json, const char *key, double value); /* finite; two decimals */
 void json_bool(struct json *json, const char *key, bool value);
 void json_base64(struct json *json, const char *key, const void *data, size_t size);
-/* All members of a job that the contract names, without `output`. */
+/* All members of a job that wsctl(1) names, without `output`. */
 void json_job(struct json *json, const struct wsd_job_info *info);
 /* All members of a gate. */
 void json_batch(struct json *json, const struct wsd_batch_info *info);
@@ -33,5 +33,5 @@ void json_close(struct json *json, char bracket);
 /* Closes the object, writes the line to stdout's buffer, and starts anew. 0 or the exit code, said. */
 int json_end(struct json *json);
 
-/* Whether these bytes are one JSON object, whole, and nothing beside it. */
+/* Whether these bytes are one JSON object, whole, of printable ASCII, and nothing beside it. */
 bool json_is_object(const char *text, size_t size);

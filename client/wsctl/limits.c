@@ -49,7 +49,7 @@ static int show(const struct wsd_limit_info *info, void *userdata)
         name_of(info->uid, user, sizeof(user));
     if (info->moved)
         name_of(info->by, by, sizeof(by));
-    printf("%-25s %16s %-14s %s\n", info->key, *info->value ? info->value : "-", info->of_user ? user : "*", info->moved ? by : "-");
+    print_line("%-25s %16s %-14s %s", info->key, *info->value ? info->value : "-", info->of_user ? user : "*", info->moved ? by : "-");
     return 0;
 }
 
@@ -85,7 +85,7 @@ int verb_limits(struct ctl *ctl, int argc, char **argv)
         r = move(&l, client, argv[i]);
     if (optind == argc) {
         if (!ctl->json && !ctl->quiet)
-            printf("%-25s %16s %-14s %s\n", "KEY", "VALUE", "USER", "MOVED BY");
+            print_line("%-25s %16s %-14s %s", "KEY", "VALUE", "USER", "MOVED BY");
         r = wsd_client_limits(client, show, &l);
         r = r < 0 ? ctl_client_error(client, "limits", NULL) : r;
     }

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/escape.h"
 #include "base/hash.h"
 #include "ctl.h"
 #include "filter.h"
@@ -46,7 +47,7 @@ static void cut(char *text, size_t columns)
 int list_show(const struct wsd_job_info *info, void *userdata)
 {
     struct ctl *ctl = userdata;
-    char id[WSD_ID_TEXT], state[32], run[32], name[160], rest[512];
+    char id[WSD_ID_TEXT], run[32], name[160], text[512], rest[512];
     struct winsize size = terminal();
     struct json json = {0};
 
@@ -56,20 +57,21 @@ int list_show(const struct wsd_job_info *info, void *userdata)
     }
     wsd_id_text(&info->id, id);
     snprintf(name, sizeof(name), "%.80s%s%.60s", info->plugin, info->function[0] ? ":" : "", info->function);
-    snprintf(rest, sizeof(rest), "%-24s%s%s%s%s%s", name, info->tags[0] ? "  [" : "", info->tags, info->tags[0] ? "]" : "",
+    snprintf(text, sizeof(text), "%-24s%s%s%s%s%s", name, info->tags[0] ? "  [" : "", info->tags, info->tags[0] ? "]" : "",
              info->error[0] ? "  " : "", info->error);
-    text_clean(rest);
+    escape_text(rest, sizeof(rest), text);
     if (size.ws_col)
         cut(rest, size.ws_col > FIXED_COLUMNS ? size.ws_col - FIXED_COLUMNS : 1u);
-    printf("%s  %s  %10s  %s\n", id, state_text(info->state, state, sizeof(state)),
-           duration_text(info->run_usec, run, sizeof(run)), rest);
+    print_text("%s  ", id);
+    print_state(info->state);
+    print_line("  %10s  %s", duration_text(info->run_usec, run, sizeof(run)), rest);
     return 0;
 }
 
 void list_heading(const struct ctl *ctl)
 {
     if (!ctl->json && !ctl->quiet)
-        printf("%-32s  %-11s  %10s  %s\n", "ID", "STATE", "RUN", "PLUGIN");
+        print_line("%-32s  %-11s  %10s  %s", "ID", "STATE", "RUN", "PLUGIN");
 }
 
 /* --- again and again -------------------------------------------------------------------------------------------------- */
@@ -144,7 +146,7 @@ static int tell_gone(struct watch *w, bool all)
                 json_bool(&json, "gone", true);
                 r = r ? r : json_end(&json);
             } else if (!all) {
-                printf("%s  gone\n", id);
+                print_line("%s  gone", id);
             }
             hash_remove(&w->jobs, &j->by_id);
             free(j);

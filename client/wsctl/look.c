@@ -2,7 +2,6 @@
  *
  * look.c: what `wsctl top` sees: one look, and the difference of two.
  * Owns copies: nothing of the library's is kept. One thread.
- * Keeps: what wsd or an executor says of itself is only text and numbers here, whatever it is.
  * Does not draw (view.c). */
 #include "look.h"
 
@@ -25,7 +24,6 @@ static int add(struct buffer *array, const void *item, size_t size)
 static void copy(char *to, size_t room, const char *text)
 {
     snprintf(to, room, "%s", text);
-    text_clean(to);
 }
 
 static int on_counter(const char *name, uint64_t value, void *userdata)

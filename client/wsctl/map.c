@@ -507,8 +507,10 @@ static int print_id(struct map *map)
         return wsd_batch_wait(map->group, 0, NULL) < 0 ? ctl_client_error(map->batch.client, "map", NULL)
                                                        : ctl_error(76, "map", "this wsd gives no ids to batches");
     wsd_id_text(&info.id, map->id);
-    if (!map->ctl->json)
-        return puts(map->id) < 0 || print_end() ? EXIT_IO : 0;
+    if (!map->ctl->json) {
+        print_line("%s", map->id);
+        return print_end();
+    }
     json_string(&json, "batch", map->id);
     return json_end(&json) || print_end() ? EXIT_IO : 0;
 }

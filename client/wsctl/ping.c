@@ -24,7 +24,7 @@ int verb_ping(struct ctl *ctl, int argc, char **argv)
         json_number(&json, "usec", usec);
         r = json_end(&json);
     } else if (!ctl->quiet) {
-        printf("%s: %s\n", wsd_client_daemon_version(client), duration_text(usec, text, sizeof(text)));
+        print_line("%s: %s", wsd_client_daemon_version(client), duration_text(usec, text, sizeof(text)));
     }
     wsd_client_free(client);
     return r ? r : print_end();

@@ -56,7 +56,7 @@ static int list_each(const struct wsd_plugin_info *info, void *userdata)
     bool quarantine = false;
     for (size_t i = 0; i < info->n_functions; i++)
         quarantine |= info->crashes[i].quarantine > 0;
-    printf("%-16s  %-10s  %s%s%s\n", info->name, info->version, quarantine ? "[quarantine] " : "",
+    print_line("%-16s  %-10s  %s%s%s", info->name, info->version, quarantine ? "[quarantine] " : "",
            info->error[0] ? "unusable: " : info->help, info->error);
     return 0;
 }
@@ -68,11 +68,11 @@ static void show_crashes(const struct wsd_plugin_info *info, size_t i)
 
     if (c->crashes == 0)
         return;
-    printf("  %-16s  crashed %u times, at last: %s\n", "", c->crashes, c->why);
+    print_line("  %-16s  crashed %u times, at last: %s", "", c->crashes, c->why);
     if (c->quarantine == 2)
-        printf("  %-16s  in quarantine: a job of it runs on trial\n", "");
+        print_line("  %-16s  in quarantine: a job of it runs on trial", "");
     else if (c->quarantine == 1)
-        printf("  %-16s  in quarantine: tried again in %s, or after `wsctl plugin release %s:%s`\n", "",
+        print_line("  %-16s  in quarantine: tried again in %s, or after `wsctl plugin release %s:%s`", "",
                duration_text(c->quarantine_usec, left, sizeof(left)), shown ? shown : info->name, info->functions[i].name);
 }
 
@@ -82,18 +82,23 @@ static int show_each(const struct wsd_plugin_info *info, void *userdata)
 
     if (ctl->json)
         return list_each(info, userdata);
-    printf("%s %s\n%s%s%s\n", info->name, info->version, info->help, info->help[0] ? "\n" : "", info->path);
+    print_line("%s %s", info->name, info->version);
+    if (info->help[0])
+        print_line("%s", info->help);
+    print_line("%s", info->path);
     if (info->apart)
-        printf("has an executor of its own%s\n",
+        print_line("has an executor of its own%s",
                info->apart == 2 ? ", because it took one down, until it has proved itself" : ": [plugin] isolation in wsd.conf");
     if (info->error[0])
-        printf("unusable: %s\n", info->error);
-    if (info->n_functions > 0)
-        printf("\nfunctions:\n");
+        print_line("unusable: %s", info->error);
+    if (info->n_functions > 0) {
+        print_line("%s", "");
+        print_line("functions:");
+    }
     for (size_t i = 0; i < info->n_functions; i++) {
         const struct wsd_function_info *f = &info->functions[i];
 
-        printf("  %-16s  %s%s%s%s%s\n", f->name, f->help, f->flags & WSD_FN_IDEMPOTENT ? " [idempotent]" : "",
+        print_line("  %-16s  %s%s%s%s%s", f->name, f->help, f->flags & WSD_FN_IDEMPOTENT ? " [idempotent]" : "",
                f->flags & WSD_FN_STREAMING ? " [streaming]" : "", f->flags & WSD_FN_OPT_IN ? " [opt-in]" : "",
                f->flags & WSD_FN_SHARED ? " [shared]" : "");
         show_crashes(info, i);
@@ -165,13 +170,13 @@ static int reload_each(const struct wsd_reload_info *info, void *userdata)
     if (r->ctl->quiet || info->outcome == WSD_RELOAD_KEPT)
         return 0;
     if (info->uid != UINT32_MAX && info->uid != (uint32_t)getuid())
-        printf("user %u: ", info->uid);
+        print_text("user %u: ", info->uid);
     build_words(info->build, now);
     if (info->outcome == WSD_RELOAD_CHANGED)
-        printf("%s: %s%s, was %s%s\n", info->name, info->version, now, info->old_version,
+        print_line("%s: %s%s, was %s%s", info->name, info->version, now, info->old_version,
                build_words(info->old_build, before));
     else
-        printf("%s: %s%s, %s\n", info->name, info->version, now,
+        print_line("%s: %s%s, %s", info->name, info->version, now,
                info->outcome == WSD_RELOAD_SAME ? "unchanged" : "loaded");
     return 0;
 }
@@ -211,7 +216,7 @@ int verb_plugin(struct ctl *ctl, int argc, char **argv)
     if ((r = ctl_connect(ctl, &client)) != 0)
         return r;
     if (list && !ctl->json && !ctl->quiet)
-        printf("%-16s  %-10s  %s\n", "NAME", "VERSION", "HELP");
+        print_line("%-16s  %-10s  %s", "NAME", "VERSION", "HELP");
     r = wsd_client_plugins(client, name, list ? list_each : show_each, ctl);
     if (r < 0)
         r = ctl_client_error(client, name ? name : "plugin list", name);

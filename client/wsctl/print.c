@@ -2,7 +2,8 @@
  *
  * print.c: lines for people.
  * Owns nothing but the place that errors name. One thread.
- * Keeps: an error is one line, written at once; nothing that a job or a daemon says can steer the terminal.
+ * Keeps: an error is one line, written at once; what goes through here is printable, whatever a user, a job or a daemon
+ * called something: no other file of wsctl writes text of others to stdout or stderr.
  * Does not know JSON (json.c). */
 #include "ctl.h"
 
@@ -14,28 +15,41 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
+#include "base/escape.h"
 #include "progress.h"
 
+#define LINE_ROOM 4096u /* bytes of a line on stderr, before they are escaped */
 #define WHAT_MAX 300u /* bytes of the name of what went wrong */
 
-void text_clean(char *text)
+void print_text(const char *format, ...)
 {
-    for (; *text; text++)
-        if (((unsigned char)*text < ' ' && *text != '\t') || *text == 0x7f)
-            *text = '?';
+    char fixed[1024], shown[ESCAPE_ROOM], *text = fixed;
+    _cleanup_(freep) char *longer = NULL;
+    va_list args;
+    int n;
+
+    va_start(args, format);
+    n = vsnprintf(fixed, sizeof(fixed), format, args);
+    va_end(args);
+    if (n >= (int)sizeof(fixed)) {
+        va_start(args, format);
+        if (vasprintf(&longer, format, args) >= 0)
+            text = longer; /* else cut */
+        va_end(args);
+    }
+    for (size_t taken; (taken = escape_first(shown, text)) > 0; text += taken)
+        fputs(shown, stdout);
 }
-
-static void put_line(char *line, size_t size)
+static void put_line(const char *line)
 {
-    size_t n = strlen(line);
+    char shown[4 * LINE_ROOM];
+    size_t n = escape_text(shown, sizeof(shown) - 1, line);
 
-    text_clean(line);
-    if (n > size - 2)
-        n = size - 2;
-    line[n++] = '\n';
+    shown[n++] = '\n';
     progress_clear();
     for (size_t at = 0; at < n;) {
-        ssize_t w = write(STDERR_FILENO, line + at, n - at);
+        ssize_t w = write(STDERR_FILENO, shown + at, n - at);
 
         if (w < 0 && errno != EINTR)
             return; /* nobody to tell */
@@ -67,36 +81,35 @@ static const char *shortened(const char *text, char *buffer, size_t size)
 
 int ctl_error(int exit, const char *what, const char *format, ...)
 {
-    char why[2048], line[4096], room[WHAT_MAX + 8];
+    char why[2048], line[LINE_ROOM], room[WHAT_MAX + 8];
     va_list args;
 
     va_start(args, format);
     vsnprintf(why, sizeof(why), format, args);
     va_end(args);
-    snprintf(line, sizeof(line) - 1, "wsctl: %.900s%s%s: %s", error_where ? error_where : "", error_where ? ": " : "",
+    snprintf(line, sizeof(line), "wsctl: %.900s%s%s: %s", error_where ? error_where : "", error_where ? ": " : "",
              shortened(what, room, sizeof(room)), why);
-    put_line(line, sizeof(line));
+    put_line(line);
     return exit;
 }
 
 void print_message(const char *what, const char *text)
 {
-    char line[4096], room[WHAT_MAX + 8];
+    char line[LINE_ROOM], room[WHAT_MAX + 8];
 
-    snprintf(line, sizeof(line) - 1, "%s%s%s", what ? shortened(what, room, sizeof(room)) : "", what ? ": " : "", text);
-    put_line(line, sizeof(line));
+    snprintf(line, sizeof(line), "%s%s%s", what ? shortened(what, room, sizeof(room)) : "", what ? ": " : "", text);
+    put_line(line);
 }
 
-const char *state_text(enum wsd_job_state state, char *buffer, size_t size)
+void print_state(enum wsd_job_state state)
 {
     const char *none = getenv("NO_COLOR"), *name = wsd_job_state_name(state);
     int color = state == WSD_JOB_SUCCEEDED ? 32 : state > WSD_JOB_SUCCEEDED ? 31 : state == WSD_JOB_RUNNING ? 33 : 0;
 
     if (!color || (none && *none) || !isatty(STDOUT_FILENO))
-        snprintf(buffer, size, "%-11s", name);
+        printf("%-11s", name);
     else
-        snprintf(buffer, size, "\033[%dm%-11s\033[0m", color, name);
-    return buffer;
+        printf("\033[%dm%-11s\033[0m", color, name);
 }
 
 const char *duration_text(uint64_t usec, char *buffer, size_t size)

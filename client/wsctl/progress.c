@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/escape.h"
 
 #define REDRAW_USEC 100000u
 
@@ -62,7 +63,7 @@ void progress_clear_for_stdout(void)
 
 void progress_draw(const char *label, uint64_t done, uint64_t total, uint64_t failed)
 {
-    char line[512], bar[128], numbers[96];
+    char line[512], bar[128], numbers[96], shown[21];
     struct winsize size = {0};
     uint64_t now;
     size_t width, room, filled;
@@ -87,6 +88,7 @@ void progress_draw(const char *label, uint64_t done, uint64_t total, uint64_t fa
     if (failed > 0)
         snprintf(numbers + strlen(numbers), sizeof(numbers) - strlen(numbers), ", %" PRIu64 " failed", failed);
 
+    escape_text(shown, sizeof(shown), label);
     room = strlen(numbers) + 30;
     width = size.ws_col > room ? size.ws_col - room : 0;
     if (width > sizeof(bar) - 1)
@@ -96,9 +98,9 @@ void progress_draw(const char *label, uint64_t done, uint64_t total, uint64_t fa
         memset(bar, '.', width);
         memset(bar, '#', filled);
         bar[width] = 0;
-        snprintf(line, sizeof(line), "\r%.20s [%s] %s\033[K", label, bar, numbers);
+        snprintf(line, sizeof(line), "\r%s [%s] %s\033[K", shown, bar, numbers);
     } else {
-        snprintf(line, sizeof(line), "\r%.20s %s\033[K", label, numbers);
+        snprintf(line, sizeof(line), "\r%s %s\033[K", shown, numbers);
     }
     put(line);
     drawn = true;

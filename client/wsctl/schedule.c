@@ -135,7 +135,7 @@ static int show(const struct wsd_schedule_info *info, void *userdata)
         show_json(info, &json);
         return json_end(&json);
     }
-    printf("%-16s  %-23s  %-23s  %-11s  %6" PRIu64 "  %7" PRIu64 "  %s%s%s  %s%s%s\n", info->name,
+    print_line("%-16s  %-23s  %-23s  %-11s  %6" PRIu64 "  %7" PRIu64 "  %s%s%s  %s%s%s", info->name,
            time_text(info->next_usec, next, sizeof(next)), time_text(info->ran_usec, ran, sizeof(ran)), end_text(info), info->runs,
            info->skipped, info->plugin, info->function[0] ? ":" : "", info->function, info->calendar, info->error[0] ? "  " : "",
            info->error);
@@ -150,7 +150,7 @@ static int list(struct ctl *ctl)
     if (r != 0)
         return r;
     if (!ctl->json && !ctl->quiet)
-        printf("%-16s  %-23s  %-23s  %-11s  %6s  %7s  %s\n", "NAME", "NEXT", "LAST", "ENDED", "RUNS", "SKIPPED", "PLUGIN  ON");
+        print_line("%-16s  %-23s  %-23s  %-11s  %6s  %7s  %s", "NAME", "NEXT", "LAST", "ENDED", "RUNS", "SKIPPED", "PLUGIN  ON");
     r = wsd_client_schedules(client, show, ctl);
     if (r < 0)
         r = ctl_client_error(client, "schedule list", NULL);
@@ -176,7 +176,7 @@ static int change(struct ctl *ctl, const char *name, bool run)
             json_string(&json, "id", text);
             r = json_end(&json);
         } else {
-            printf("%s\n", text);
+            print_line("%s", text);
         }
     }
     wsd_client_free(client);

@@ -15,7 +15,7 @@ static int show_counter(const char *name, uint64_t value, void *userdata)
     if (json)
         json_number(json, name, value);
     else
-        printf("%-32s %" PRIu64 "\n", name, value);
+        print_line("%-32s %" PRIu64, name, value);
     return 0;
 }
 

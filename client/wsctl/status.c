@@ -12,43 +12,48 @@
 
 static void show(const struct wsd_job_info *info)
 {
-    char id[WSD_ID_TEXT], state[32], text[32];
+    char id[WSD_ID_TEXT], text[32];
 
     wsd_id_text(&info->id, id);
-    printf("id        %s\nplugin    %s\nfunction  %s\nstate     %s\n", id, info->plugin, info->function,
-           state_text(info->state, state, sizeof(state)));
+    print_line("id        %s", id);
+    print_line("plugin    %s", info->plugin);
+    print_line("function  %s", info->function);
+    print_text("state     ");
+    print_state(info->state);
+    print_line("%s", "");
     if (info->state >= WSD_JOB_SUCCEEDED)
-        printf("exit      %d\n", info->exit);
+        print_line("exit      %d", info->exit);
     if (info->error[0])
-        printf("error     %s\n", info->error);
+        print_line("error     %s", info->error);
     for (const char *line = info->backtrace, *end; *line; line = *end ? end + 1 : end) {
         end = strchrnul(line, '\n');
-        printf("%s%.*s\n", line == info->backtrace ? "backtrace " : "          ", (int)(end - line), line);
+        print_line("%s%.*s", line == info->backtrace ? "backtrace " : "          ", (int)(end - line), line);
     }
     if (info->status[0])
-        printf("status    %s\n", info->status);
+        print_line("status    %s", info->status);
     if (info->total > 0)
-        printf("progress  %" PRIu64 " of %" PRIu64 "\n", info->done, info->total);
+        print_line("progress  %" PRIu64 " of %" PRIu64, info->done, info->total);
     if (info->worker[0])
-        printf("worker    %s\n", info->worker);
+        print_line("worker    %s", info->worker);
     if (info->durable)
-        printf("durable   yes%s\n", info->dead ? ", out of retries: see wsctl dead" : "");
+        print_line("durable   yes%s", info->dead ? ", out of retries: see wsctl dead" : "");
     if (info->key[0])
-        printf("key       %s\n", info->key);
+        print_line("key       %s", info->key);
     if (info->waits_for)
-        printf("waits for %u job%s\n", info->waits_for, info->waits_for == 1 ? "" : "s");
+        print_line("waits for %u job%s", info->waits_for, info->waits_for == 1 ? "" : "s");
     if (info->tags[0])
-        printf("tags      %s\n", info->tags);
+        print_line("tags      %s", info->tags);
     if (info->in_batch) {
         wsd_id_text(&info->batch, id);
-        printf("batch     %s\n", id);
+        print_line("batch     %s", id);
     }
     if (info->state == WSD_JOB_DELAYED)
-        printf("due in    %s\n", duration_text(info->due_usec, text, sizeof(text)));
-    printf("attempts  %u\nuid       %u\n", info->attempts, info->uid);
-    printf("queued    %s\n", duration_text(info->queued_usec, text, sizeof(text)));
-    printf("run       %s\n", duration_text(info->run_usec, text, sizeof(text)));
-    printf("cpu       %s\n", duration_text(info->cpu_usec, text, sizeof(text)));
+        print_line("due in    %s", duration_text(info->due_usec, text, sizeof(text)));
+    print_line("attempts  %u", info->attempts);
+    print_line("uid       %u", info->uid);
+    print_line("queued    %s", duration_text(info->queued_usec, text, sizeof(text)));
+    print_line("run       %s", duration_text(info->run_usec, text, sizeof(text)));
+    print_line("cpu       %s", duration_text(info->cpu_usec, text, sizeof(text)));
 }
 
 static int show_batch(const struct ctl *ctl, const struct wsd_batch_info *info)
@@ -61,12 +66,16 @@ static int show_batch(const struct ctl *ctl, const struct wsd_batch_info *info)
         return json_end(&json);
     }
     wsd_id_text(&info->id, id);
-    printf("batch     %s\nstate     %s%s\n", id, info->ended ? "ended" : info->closed ? "going on" : "open", info->stopped ? ", stopped" : "");
-    printf("jobs      %" PRIu64 "\nqueued    %" PRIu64 "\nrunning   %" PRIu64 "\ndone      %" PRIu64 "\nfailed    %" PRIu64 "\n", info->total,
-           info->queued, info->running, info->done, info->failed);
+    print_line("batch     %s", id);
+    print_line("state     %s%s", info->ended ? "ended" : info->closed ? "going on" : "open", info->stopped ? ", stopped" : "");
+    print_line("jobs      %" PRIu64, info->total);
+    print_line("queued    %" PRIu64, info->queued);
+    print_line("running   %" PRIu64, info->running);
+    print_line("done      %" PRIu64, info->done);
+    print_line("failed    %" PRIu64, info->failed);
     if (info->exit)
-        printf("exit      %d\n", info->exit);
-    printf("uid       %u\n", info->uid);
+        print_line("exit      %d", info->exit);
+    print_line("uid       %u", info->uid);
     return 0;
 }
 

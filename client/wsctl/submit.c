@@ -276,7 +276,7 @@ static int print_id(const struct submit *submit)
 
     wsd_id_text(&submit->id, id);
     if (!submit->ctl->json) {
-        printf("%s\n", id);
+        print_line("%s", id);
         return print_end();
     }
     json_string(&json, "id", id);

@@ -44,7 +44,7 @@ static void put_row(enum screen_style style, const char *text, void *userdata)
 
 static void put_text(enum screen_style style, const char *text, void *userdata)
 {
-    puts(text);
+    print_line("%s", text);
 }
 
 static void draw(struct top *t)
@@ -73,7 +73,7 @@ static int show(struct top *t)
         r = view_json(&t->view);
     } else {
         view_draw(&t->view, put_text, t);
-        puts("");
+        print_line("%s", "");
     }
     return r ? r : print_end();
 }

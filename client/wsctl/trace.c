@@ -35,6 +35,7 @@ struct trace {
     struct buffer rest; /* the beginning of a line */
     uint64_t n_events, n_bad;
     size_t n_executors;
+    bool failed; /* something of an executor is missing */
 };
 
 /* --- the file --------------------------------------------------------------------------------------------------- */
@@ -99,6 +100,7 @@ static int on_executor(const struct wsd_executor_info *info, void *userdata)
 
     buffer_deinit(&t->rest); /* half a line of the one before */
     t->n_executors++;
+    t->failed |= info->error != 0;
     snprintf(what, sizeof(what), info->executor ? "executor %u" : "an executor", info->executor);
     if (info->error == ESRCH)
         ctl_error(0, what, "it ended while it was traced; its events are gone");
@@ -137,6 +139,7 @@ static int stop(struct trace *t)
         return ctl_client_error(t->client, "trace", NULL);
     if (t->n_bad)
         ctl_error(0, "trace", "%" PRIu64 " lines of an executor were not JSON, and were left out", t->n_bad);
+    t->failed |= t->n_bad > 0;
     return r;
 }
 
@@ -145,9 +148,9 @@ static void say(const struct trace *t)
     if (t->ctl->quiet || t->stream == stdout)
         return;
     if (t->n_executors == 0)
-        printf("%s: no executor ran, so there are no events\n", t->path);
+        print_line("%s: no executor ran, so there are no events", t->path);
     else
-        printf("%s: %" PRIu64 " events; open it in https://ui.perfetto.dev or chrome://tracing\n", t->path,
+        print_line("%s: %" PRIu64 " events; open it in https://ui.perfetto.dev or chrome://tracing", t->path,
                t->n_events);
 }
 
@@ -250,5 +253,6 @@ int verb_trace(struct ctl *ctl, int argc, char **argv)
         say(&t);
     buffer_deinit(&t.rest);
     wsd_client_free(t.client);
-    return r ? r : print_end();
+    r = r ? r : print_end();
+    return r == 0 && t.failed ? EXIT_IO : r;
 }

@@ -25,8 +25,9 @@ int verb_version(struct ctl *ctl, int argc, char **argv)
         json_string(&json, "daemon", daemon);
         r = json_end(&json);
     } else {
-        printf("wsctl %s\nlibwsclient %s\n", WSD_VERSION, wsd_client_library_version());
-        printf("daemon: %s\n", *daemon ? daemon : wsd_client_error(client));
+        print_line("wsctl %s", WSD_VERSION);
+        print_line("libwsclient %s", wsd_client_library_version());
+        print_line("daemon: %s", *daemon ? daemon : wsd_client_error(client));
     }
     wsd_client_free(client);
     return r ? r : print_end();

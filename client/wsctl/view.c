@@ -2,7 +2,7 @@
  *
  * view.c: what `wsctl top` says, in lines and in JSON.
  * Owns nothing. One thread.
- * Keeps: where room is short, each part gets some of it, and what is left out is counted.
+ * Keeps: a line is printable, whatever is in it; where room is short, each part gets some of it, and what is left out is counted.
  * Does not know terminals: a line has a style, and where it goes is the caller's. */
 #include "view.h"
 
@@ -14,6 +14,7 @@
 #include <time.h>
 
 #include "base/cleanup.h"
+#include "base/escape.h"
 #include "json.h"
 
 #define USERS_CACHED 64u
@@ -28,14 +29,15 @@ struct page {
 
 __attribute__((format(printf, 3, 4))) static void line(struct page *p, enum screen_style style, const char *format, ...)
 {
-    char text[1024];
+    char text[1024], shown[sizeof(text)];
     va_list args;
 
     va_start(args, format);
     vsnprintf(text, sizeof(text), format, args);
     va_end(args);
+    escape_text(shown, sizeof(shown), text);
     p->n++;
-    p->put(style, text, p->userdata);
+    p->put(style, shown, p->userdata);
 }
 
 /* The name of a user, asked once: the answer may come from afar. */
@@ -62,7 +64,6 @@ static const char *user_name(uint32_t uid)
         snprintf(cache[at].name, sizeof(cache[at].name), "%s", user->pw_name);
     else
         snprintf(cache[at].name, sizeof(cache[at].name), "%u", uid);
-    text_clean(cache[at].name);
     return cache[at].name;
 }
 

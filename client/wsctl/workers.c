@@ -64,7 +64,7 @@ static int width(const char *name)
 
 static void print_heading(const struct wsd_worker_info *info)
 {
-    printf("%-10s %-7s %4s %9s", "WORKER", "KIND", "CPU", "RUN");
+    print_text("%-10s %-7s %4s %9s", "WORKER", "KIND", "CPU", "RUN");
     for (size_t i = 0; i < MIN(info->n_counters, (size_t)COLUMNS_MAX); i++) {
         char name[32];
         size_t n = 0;
@@ -72,9 +72,9 @@ static void print_heading(const struct wsd_worker_info *info)
         for (; n < sizeof(name) - 1 && info->counters[i].name[n]; n++)
             name[n] = info->counters[i].name[n] == '_' ? ' ' : (char)toupper((unsigned char)info->counters[i].name[n]);
         name[n] = 0;
-        printf(" %*s", width(name), name);
+        print_text(" %*s", width(name), name);
     }
-    putchar('\n');
+    print_line("%s", "");
 }
 
 static int show_worker(const struct wsd_worker_info *info, void *userdata)
@@ -89,15 +89,15 @@ static int show_worker(const struct wsd_worker_info *info, void *userdata)
     snprintf(name, sizeof(name), "%u.%u", info->executor, info->worker);
     if (info->cpu >= 0)
         snprintf(cpu, sizeof(cpu), "%d", info->cpu);
-    printf("%-10s %-7s %4s %9" PRIu64, name, worker_kind_name(info->kind), cpu, worker_run(info));
+    print_text("%-10s %-7s %4s %9" PRIu64, name, worker_kind_name(info->kind), cpu, worker_run(info));
     t->run += worker_run(info);
     t->n_columns = MIN(info->n_counters, (size_t)COLUMNS_MAX);
     for (size_t i = 0; i < t->n_columns; i++) {
         t->widths[i] = width(info->counters[i].name);
-        printf(" %*" PRIu64, t->widths[i], info->counters[i].value);
+        print_text(" %*" PRIu64, t->widths[i], info->counters[i].value);
         t->totals[i] += info->counters[i].value;
     }
-    putchar('\n');
+    print_line("%s", "");
     return 0;
 }
 
@@ -146,16 +146,16 @@ static int show_set(const struct wsd_executor_info *info, void *userdata)
         return json_end(&json);
     }
     if (!t->ctl->quiet && !info->error)
-        printf("executor %u: %u worker%s\n", info->executor, info->workers, info->workers == 1 ? "" : "s");
+        print_line("executor %u: %u worker%s", info->executor, info->workers, info->workers == 1 ? "" : "s");
     return 0;
 }
 
 static void print_totals(const struct table *t)
 {
-    printf("%-10s %-7s %4s %9" PRIu64, "all", "", "", t->run);
+    print_text("%-10s %-7s %4s %9" PRIu64, "all", "", "", t->run);
     for (size_t i = 0; i < t->n_columns; i++)
-        printf(" %*" PRIu64, t->widths[i], t->totals[i]);
-    putchar('\n');
+        print_text(" %*" PRIu64, t->widths[i], t->totals[i]);
+    print_line("%s", "");
 }
 
 static int list_workers(struct ctl *ctl, struct wsd_client *client)
@@ -170,7 +170,7 @@ static int list_workers(struct ctl *ctl, struct wsd_client *client)
     if (!ctl->json && !ctl->quiet && t.n_workers > 0)
         print_totals(&t);
     if (!ctl->json && !ctl->quiet && t.n_executors == 0)
-        puts("no executor runs: there is no work");
+        print_line("no executor runs: there is no work");
     return t.n_failed ? EXIT_REFUSED : 0;
 }
 
@@ -184,7 +184,7 @@ static int set_workers(struct ctl *ctl, struct wsd_client *client, uint32_t n)
     if (r > 0)
         return r;
     if (!ctl->json && !ctl->quiet)
-        printf("new executors: %u worker%s\n", n, n == 1 ? "" : "s");
+        print_line("new executors: %u worker%s", n, n == 1 ? "" : "s");
     return t.n_failed ? EXIT_REFUSED : 0;
 }
 

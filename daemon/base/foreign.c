@@ -3,7 +3,7 @@
  * foreign.c: closing what may block, or takes long. [any thread]
  * Owns the descriptors that wait for their close(), and the threads that do it, of two kinds: for what may block, and for memory.
  * Keeps: each descriptor is closed once; whoever calls goes on at once, unless there is neither memory nor a thread; no memory waits
- * for a close that blocks. */
+ * for a close that blocks; no owner waits for more than his share of the threads of another. */
 #include "base/foreign.h"
 
 #include <fcntl.h>
@@ -16,31 +16,97 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
+#include "base/hash.h"
+#include "base/list.h"
+
 #define STACK 65536u
 #define BLOCK 512u /* of st_blocks */
 
-struct closers {
-    pthread_mutex_t lock;
-    int *waiting; /* [lock] */
+/* Who has descriptors here. */
+struct owner {
+    struct hash_link by_number;
+    struct list link; /* closers->ready, or none: nothing waits, or as much is being closed as may be */
+    uint64_t number;
+    int *waiting;
     size_t n_waiting, n_room;
-    unsigned n_threads;
-    unsigned max_threads; /* [const] */
+    unsigned n_closing;
 };
 
-static struct closers blocking = {.lock = PTHREAD_MUTEX_INITIALIZER, .max_threads = FOREIGN_CLOSERS};
-static struct closers memory = {.lock = PTHREAD_MUTEX_INITIALIZER, .max_threads = 1};
+struct closers {
+    pthread_mutex_t lock;
+    struct hash owners; /* [lock] */
+    struct list ready;  /* [lock] its first one is next */
+    unsigned n_threads; /* [lock] */
+    unsigned max_threads, max_each; /* [const] */
+};
 
+static struct closers blocking = {.lock = PTHREAD_MUTEX_INITIALIZER,
+                                  .ready = {&blocking.ready, &blocking.ready},
+                                  .max_threads = FOREIGN_CLOSERS,
+                                  .max_each = FOREIGN_CLOSERS_EACH};
+static struct closers memory = {
+    .lock = PTHREAD_MUTEX_INITIALIZER, .ready = {&memory.ready, &memory.ready}, .max_threads = 1, .max_each = 1};
+
+/* [lock] */
+static struct owner *find(const struct closers *c, uint64_t number)
+{
+    for (struct hash_link *l = hash_first(&c->owners, hash_number(number)); l; l = hash_next(l)) {
+        struct owner *o = container_of(l, struct owner, by_number);
+
+        if (o->number == number)
+            return o;
+    }
+    return NULL;
+}
+
+/* [lock] */
+static struct owner *find_or_make(struct closers *c, uint64_t number)
+{
+    struct owner *o = find(c, number);
+
+    if (o)
+        return o;
+    o = calloc(1, sizeof(*o));
+    if (!o || hash_insert(&c->owners, &o->by_number, hash_number(number)) < 0) {
+        free(o);
+        return NULL;
+    }
+    list_init(&o->link);
+    o->number = number;
+    return o;
+}
+
+/* What was given, taken or closed has changed it. [lock] */
+static void settle(struct closers *c, struct owner *o)
+{
+    list_remove(&o->link);
+    if (o->n_waiting && o->n_closing < c->max_each) {
+        list_push_back(&c->ready, &o->link);
+    } else if (!o->n_waiting && !o->n_closing) {
+        hash_remove(&c->owners, &o->by_number);
+        free(o->waiting);
+        free(o);
+    }
+}
+
+/* Ends when nothing is ready: what is not, has a thread that closes for the same owner and looks again. */
 static void *closer(void *arg)
 {
     struct closers *c = arg;
 
     pthread_mutex_lock(&c->lock);
-    while (c->n_waiting) {
-        int fd = c->waiting[--c->n_waiting];
+    while (!list_empty(&c->ready)) {
+        struct owner *o = container_of(c->ready.next, struct owner, link);
+        int fd = o->waiting[--o->n_waiting];
 
+        o->n_closing++;
+        settle(c, o);
         pthread_mutex_unlock(&c->lock);
         close(fd);
         pthread_mutex_lock(&c->lock);
+        o->n_closing--;
+        settle(c, o);
     }
     c->n_threads--;
     pthread_mutex_unlock(&c->lock);
@@ -54,7 +120,7 @@ static bool start(struct closers *c)
     pthread_t thread;
     sigset_t all, before;
 
-    if (c->n_threads == c->max_threads)
+    if (c->n_threads == c->max_threads || list_empty(&c->ready))
         return true; /* one of them will come to it */
     if (pthread_attr_init(&attributes) != 0)
         return c->n_threads;
@@ -69,33 +135,55 @@ static bool start(struct closers *c)
 }
 
 /* [lock] */
-static bool put(struct closers *c, int fd)
+static bool put(struct owner *o, int fd)
 {
-    if (c->n_waiting == c->n_room) {
-        size_t n = c->n_room ? c->n_room * 2 : 16;
-        int *more = reallocarray(c->waiting, n, sizeof(*more));
+    if (o->n_waiting == o->n_room) {
+        size_t n = o->n_room ? o->n_room * 2 : 16;
+        int *more = reallocarray(o->waiting, n, sizeof(*more));
 
         if (!more)
             return false;
-        c->waiting = more;
-        c->n_room = n;
+        o->waiting = more;
+        o->n_room = n;
     }
-    c->waiting[c->n_waiting++] = fd;
+    o->waiting[o->n_waiting++] = fd;
     return true;
 }
 
-static bool give(struct closers *c, int fd)
+static bool give(struct closers *c, int fd, uint64_t number)
 {
-    bool given;
+    struct owner *o;
+    bool given = false;
 
     pthread_mutex_lock(&c->lock);
-    given = put(c, fd);
+    o = find_or_make(c, number);
+    if (o) {
+        given = put(o, fd);
+        settle(c, o);
+    }
     if (given && !start(c)) {
-        c->n_waiting--;
+        o->n_waiting--;
+        settle(c, o);
         given = false;
     }
     pthread_mutex_unlock(&c->lock);
     return given;
+}
+
+static size_t held(struct closers *c, uint64_t number)
+{
+    const struct owner *o;
+
+    pthread_mutex_lock(&c->lock);
+    o = find(c, number);
+    size_t n = o ? o->n_waiting + o->n_closing : 0;
+    pthread_mutex_unlock(&c->lock);
+    return n;
+}
+
+size_t foreign_held(uint64_t owner)
+{
+    return held(&blocking, owner) + held(&memory, owner);
 }
 
 /* Who is to close it; NULL: its close is over at once. */
@@ -111,14 +199,14 @@ static struct closers *closers_for(int fd)
     return NULL;
 }
 
-int close_foreign(int fd)
+int close_foreign(int fd, uint64_t owner)
 {
     struct closers *c;
 
     if (fd < 0)
         return -1;
     c = closers_for(fd);
-    if (!c || !give(c, fd))
+    if (!c || !give(c, fd, owner))
         close(fd);
     return -1;
 }

@@ -1,81 +1,83 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * heap.c: the pairing heap of Fredman, Sedgewick, Sleator and Tarjan (1986).
+ * heap.c: the leftist heap of Crane (1972), with parents, so that any node can be taken.
  * Owns nothing; whoever owns the nodes. One thread.
- * Keeps: no node's key is smaller than its parent's.
- * Rejected: a binary heap in an array, which is a little quicker, but has to grow where what is timed must not fail. */
+ * Keeps: no node's key is smaller than its parent's; a node's right side is not the one of higher rank, and the rank is one more than
+ * that side's. So the way along right sides is at most the logarithm of the heap's size, and ranks grow on the way up.
+ * Rejected: a pairing heap, whose first take behind a million of puts melds all of them, 0.1 s in one turn of the loop; a binary heap in an
+ * array, which has to grow where what is timed must not fail. */
 #include "base/heap.h"
 
-/* Two heaps become one; neither top has siblings. */
-static struct heap_node *meld(struct heap_node *a, struct heap_node *b)
+static uint32_t rank_of(const struct heap_node *n)
 {
-    if (!a || !b)
-        return a ? a : b;
-    if (b->key < a->key) {
-        struct heap_node *c = a;
-
-        a = b;
-        b = c;
-    }
-    b->next = a->child;
-    b->before = a;
-    if (a->child)
-        a->child->before = b;
-    a->child = b;
-    return a;
+    return n ? n->rank : 0;
 }
 
-/* A row of siblings becomes one heap: in pairs from the left, then all of them from the right. */
-static struct heap_node *meld_row(struct heap_node *first)
+static void set_rank(struct heap_node *n)
 {
-    struct heap_node *pairs = NULL, *all = NULL;
+    if (rank_of(n->left) < rank_of(n->right)) {
+        struct heap_node *l = n->left;
 
-    while (first) {
-        struct heap_node *a = first, *b = a->next;
-
-        first = b ? b->next : NULL;
-        a->next = NULL;
-        if (b)
-            b->next = NULL;
-        a = meld(a, b);
-        a->next = pairs;
-        pairs = a;
+        n->left = n->right;
+        n->right = l;
     }
-    while (pairs) {
-        struct heap_node *a = pairs;
+    n->rank = rank_of(n->right) + 1;
+}
 
-        pairs = a->next;
-        a->next = NULL;
-        all = meld(all, a);
+/* Two heaps become one: their ways along the right are merged by key, and ranked from the end up. */
+static struct heap_node *meld(struct heap_node *a, struct heap_node *b)
+{
+    struct heap_node *top = NULL, *last = NULL;
+
+    while (a && b) {
+        struct heap_node *least = b->key < a->key ? b : a;
+
+        if (least == b)
+            b = a;
+        a = least->right;
+        least->parent = last;
+        if (last)
+            last->right = least;
+        else
+            top = least;
+        last = least;
     }
-    return all;
+    struct heap_node *rest = a ? a : b;
+    if (rest)
+        rest->parent = last;
+    if (!last)
+        return rest;
+    last->right = rest;
+    for (struct heap_node *n = last; n; n = n->parent)
+        set_rank(n);
+    return top;
 }
 
 void heap_put(struct heap *h, struct heap_node *node, uint64_t key)
 {
-    *node = (struct heap_node){.key = key};
+    *node = (struct heap_node){.key = key, .rank = 1};
     h->top = meld(h->top, node);
-    h->top->before = h->top;
     h->n++;
 }
 
 void heap_take(struct heap *h, struct heap_node *node)
 {
-    struct heap_node *rest = meld_row(node->child);
+    struct heap_node *up = node->parent, *rest = meld(node->left, node->right);
 
-    if (node == h->top) {
+    if (rest)
+        rest->parent = up;
+    if (!up)
         h->top = rest;
-    } else {
-        if (node->before->child == node)
-            node->before->child = node->next;
-        else
-            node->before->next = node->next;
-        if (node->next)
-            node->next->before = node->before;
-        h->top = meld(h->top, rest);
+    else if (up->left == node)
+        up->left = rest;
+    else
+        up->right = rest;
+    for (uint32_t before; up; up = up->parent) {
+        before = up->rank;
+        set_rank(up);
+        if (up->rank == before)
+            break;
     }
-    if (h->top)
-        h->top->before = h->top;
     *node = (struct heap_node){.key = node->key};
     h->n--;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * heap.h: an intrusive pairing heap: the smallest key first, equal keys in no order. The node is embedded in the user's object,
- * so that nothing here can fail for want of memory. Put and first are O(1), take is O(log n), amortized; no recursion.
+ * heap.h: an intrusive leftist heap: the smallest key first, equal keys in no order. The node is embedded in the user's object,
+ * so that nothing here can fail for want of memory. First is O(1); put and take are O(log n), each of them; no recursion.
  */
 #pragma once
 
@@ -10,9 +10,9 @@
 #include <stdint.h>
 
 struct heap_node {
-    struct heap_node *child, *next;
-    struct heap_node *before; /* the sibling before it, or the parent of a first child; itself: in no heap or at the top */
+    struct heap_node *left, *right, *parent;
     uint64_t key;
+    uint32_t rank; /* nodes on the way along right sides, with this one */
 };
 
 struct heap {

@@ -179,6 +179,8 @@ int inherit_begin(enum inherit_kind kind, char error[static INHERIT_ERROR])
 {
     static const struct inherit_need stack = {RLIMIT_STACK, INHERIT_STACK_LEAST};
 
+    /* before Linux 5.11 each child has to close them, as executors and reapers do */
+    (void)close_range(STDERR_FILENO + 1, ~0u, CLOSE_RANGE_CLOEXEC);
     settle_limits(kind);
     settle_signals(kind);
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {

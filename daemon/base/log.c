@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/escape.h"
 
 /* [const after init] */
 static const char *program_name = "wsd";
@@ -50,20 +51,12 @@ int log_level_parse(const char *text)
     return -EINVAL;
 }
 
-/* Text of clients and plugins may be among it. */
-static void clean(char *line)
-{
-    for (; *line; line++)
-        if ((unsigned char)*line < ' ' || *line == 0x7f)
-            *line = '?';
-}
-
-static void write_line(char *line)
+static void write_line(const char *line)
 {
     struct iovec v[] = {
         {.iov_base = (void *)(uintptr_t)program_name, .iov_len = strlen(program_name)},
         {.iov_base = (void *)(uintptr_t) ": ", .iov_len = 2},
-        {.iov_base = line, .iov_len = strlen(line)},
+        {.iov_base = (void *)(uintptr_t)line, .iov_len = strlen(line)},
         {.iov_base = (void *)(uintptr_t) "\n", .iov_len = 1},
     };
     if (writev(STDERR_FILENO, v, 4) < 0)
@@ -95,6 +88,7 @@ static const struct {
     [LOG_KIND_RELOADED] = {"reloaded", "a46df5376243418c9860b49421bcac6e"},
 };
 
+#define LINE_ROOM 1024u
 #define FIELDS 7
 
 struct fields {
@@ -106,10 +100,12 @@ struct fields {
 __attribute__((format(printf, 2, 3))) static void add_field(struct fields *f, const char *format, ...)
 {
     va_list args;
+    char text[sizeof(f->text[0])];
 
     va_start(args, format);
-    vsnprintf(f->text[f->n], sizeof(f->text[f->n]), format, args);
+    vsnprintf(text, sizeof(text), format, args);
     va_end(args);
+    escape_text(f->text[f->n], sizeof(f->text[0]), text);
     f->v[f->n] = (struct iovec){.iov_base = f->text[f->n], .iov_len = strlen(f->text[f->n])};
     f->n++;
 }
@@ -138,23 +134,31 @@ static void write_fields(enum log_kind kind, int level, const struct log_about *
     journal(f.v, f.n);
 }
 
+/* Text of clients and plugins may be among it. */
+__attribute__((format(printf, 4, 0))) static bool say(enum log_kind kind, int level, const struct log_about *about, const char *format,
+                                                      va_list args)
+{
+    char text[LINE_ROOM], line[LINE_ROOM];
+
+    if (vsnprintf(text, sizeof(text), format, args) < 0)
+        return false;
+    escape_text(line, sizeof(line), text);
+    if (journal)
+        write_fields(kind, level, about, line);
+    else
+        write_line(line);
+    return true;
+}
+
 void log_write(int level, const char *format, ...)
 {
-    char line[1024];
     va_list args;
 
     if (level > max_level)
         return;
     va_start(args, format);
-    int n = vsnprintf(line, sizeof(line), format, args);
+    say(LOG_KIND_NONE, level, NULL, format, args);
     va_end(args);
-    if (n < 0)
-        return;
-    clean(line);
-    if (journal)
-        write_fields(LOG_KIND_NONE, level, NULL, line);
-    else
-        write_line(line);
 }
 
 /* --- events ------------------------------------------------------------------------------------------------------------ */
@@ -237,7 +241,6 @@ static bool may_say(enum log_kind kind, const uint32_t *uid)
 
 bool log_event(enum log_kind kind, int level, const struct log_about *about, const char *format, ...)
 {
-    char line[1024];
     va_list args;
 
     if (level > max_level || (kind == LOG_KIND_JOB_SAYS && !journal))
@@ -245,16 +248,9 @@ bool log_event(enum log_kind kind, int level, const struct log_about *about, con
     if (!may_say(kind, about ? about->uid : NULL))
         return false;
     va_start(args, format);
-    int n = vsnprintf(line, sizeof(line), format, args);
+    bool said = say(kind, level, about, format, args);
     va_end(args);
-    if (n < 0)
-        return false;
-    clean(line);
-    if (journal)
-        write_fields(kind, level, about, line);
-    else
-        write_line(line);
-    return true;
+    return said;
 }
 
 int error_trace(const char *file, int line, int answer)

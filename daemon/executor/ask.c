@@ -14,6 +14,7 @@
 
 #include "base/cleanup.h"
 #include "executor/fault.h"
+#include "executor/guard.h"
 
 struct file {
     int fd;
@@ -92,7 +93,9 @@ static int do_ask(struct pool *pool, const struct control *ask, struct file *f, 
     case ASK_TRACE_DROP:
         pool_trace_forget(pool);
         break;
-    case ASK_PULSE:
+    case ASK_HEALTH:
+        pool_look(pool);
+        guard_health();
         break;
     default:
         return -EINVAL;

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/descendants.h"
 #include "host/command.h"
 #include "host/reaper.h"
 #include "ring/control.h"
@@ -83,4 +84,9 @@ void executor_commands_init(int control_fd)
 int executor_command(const struct wsd_command *command)
 {
     return commands_run(&commands, command);
+}
+
+bool executor_command_reap(pid_t ended)
+{
+    return commands_reap(&commands, ended);
 }

@@ -36,15 +36,11 @@ static _Thread_local struct {
     sigset_t mask; /* while no plugin code runs */
 } mine __attribute__((tls_model("initial-exec"))) = {.worker = RING_NONE};
 
-static void leave_note(int signal, int code, const void *address, const void *context)
+/* The note, but for the backtrace. NULL: there is one already. */
+static char *leave_note_of(const struct host_job *job, uint64_t cpu_usec, uint32_t worker, int signal, int code, const void *address)
 {
-    struct sigaction by_default = {.sa_handler = SIG_DFL};
-    const struct host_job *job = host_current();
     uint32_t slot = RING_NONE, generation = 0;
-    char *trace;
 
-    if (getpid() != owner)
-        return;
     if (job && !lanes_place(job, &slot, &generation)) {
         const struct slot *s = container_of(job, struct slot, job);
 
@@ -52,8 +48,19 @@ static void leave_note(int signal, int code, const void *address, const void *co
         generation = s->generation;
     }
     if (atomic_load_explicit(&noted_in->up->fault.written, memory_order_relaxed) == 0)
-        noted_in->up->fault.cpu_usec = host_current_cpu_usec();
-    trace = back_fault(noted_in, slot, generation, mine.worker, signal, code, address);
+        noted_in->up->fault.cpu_usec = cpu_usec;
+    return back_fault(noted_in, slot, generation, worker, signal, code, address);
+}
+
+static void leave_note(int signal, int code, const void *address, const void *context)
+{
+    struct sigaction by_default = {.sa_handler = SIG_DFL};
+
+    if (getpid() != owner)
+        return;
+    const struct host_job *own = host_current(), *job = own ? own : handle_job_of_thread();
+    uint64_t cpu_usec = own ? host_current_cpu_usec() : job ? host_job_cpu_usec(job) : 0;
+    char *trace = leave_note_of(job, cpu_usec, mine.worker, signal, code, address);
     if (!trace)
         return;
     sigaction(SIGALRM, &by_default, NULL);
@@ -115,6 +122,13 @@ __attribute__((visibility("default"))) void _Exit(int status)
 _Noreturn void fault_thread_left(void)
 {
     leave_note(0, FAULT_THREAD, NULL, NULL);
+    fault_leave(EXIT_CODE);
+}
+
+_Noreturn void fault_thread_gone(const struct host_job *job, uint32_t worker)
+{
+    if (leave_note_of(job, job ? host_job_cpu_usec(job) : 0, worker, 0, FAULT_GONE, NULL))
+        back_fault_told(noted_in);
     fault_leave(EXIT_CODE);
 }
 

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "host/run.h"
 #include "ring/ring.h"
 
 /* Handlers for the signals of faults, and for exit() out of a plugin. [main, before threads] */
@@ -28,6 +29,9 @@ const char *fault_mend(bool handlers);
 /* This thread ends, by pthread_exit() or a cancel, where only its owner may end it: leaves a note and ends the process.
  * [the thread, while it is unwound] */
 _Noreturn void fault_thread_left(void);
+
+/* Worker `worker` had job (NULL: none), and its thread is gone by the exit system call: the same. [any other thread] */
+_Noreturn void fault_thread_gone(const struct host_job *job, uint32_t worker);
 
 /* From here on exit() is ours. [main] */
 void fault_orderly(void);

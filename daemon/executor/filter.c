@@ -40,6 +40,9 @@ static const char *const refused[] = {
     /* the machine */
     "reboot", "swapon", "swapoff", "acct", "quotactl", "quotactl_fd", "vhangup", "sethostname", "setdomainname",
     "settimeofday", "stime", "clock_settime", "clock_adjtime", "adjtimex",
+    /* memory, semaphores and queues that stay when the last process has ended: System V and POSIX message queues */
+    "shmget", "shmat", "shmctl", "semget", "semop", "semtimedop", "semctl", "msgget", "msgsnd", "msgrcv", "msgctl", "ipc",
+    "mq_open", "mq_unlink", "mq_timedsend", "mq_timedreceive", "mq_notify", "mq_getsetattr",
 };
 
 /* In these builds the leak checker looks into its own process by ptrace, at the end, and makes it dumpable for that. */

@@ -15,17 +15,21 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "executor/commands.h"
 #include "executor/fault.h"
 #include "host/cputime.h"
 #include "ring/control.h"
 
 #define GUARD_NSEC 1000000u  /* 10 system calls, 1 to 2 us */
 #define SLOW_NSEC  50000000u /* about 40 us */
+#define DEAD_NSEC  1000000000u /* that a child may be dead before its job waits for it */
 #define FILES_LEFT 16        /* descriptors: with fewer the process is of no use */
+#define HELD_LOOKS 3         /* health checks, each after half of executor-answer */
 #define NO_UMASK   0x8000
 
 static const struct {
@@ -46,6 +50,8 @@ static struct {
     _Atomic bool told, mended;                /* [atomic: relaxed RMW] */
     _Atomic uint32_t loads;                   /* that are under way [atomic: relaxed] */
     _Atomic uint64_t looked_nsec;             /* at the process [atomic: relaxed RMW] */
+    _Atomic pid_t dead_child;                 /* 0: there was none at the last look [atomic: relaxed] */
+    _Atomic uint64_t dead_since;              /* [atomic: relaxed] */
 } process;
 
 static _Thread_local struct {
@@ -125,6 +131,21 @@ static bool is_elsewhere(char reason[static 128])
     return true;
 }
 
+/* A process that has ended, and that nobody has waited for since: one of a job's, or whose own parent had ended. */
+static bool has_dead_children(uint64_t now)
+{
+    siginfo_t info = {0};
+
+    if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0)
+        info.si_pid = 0;
+    if (info.si_pid != 0 && executor_command_reap(info.si_pid))
+        info.si_pid = 0;
+    /* relaxed: the looks are SLOW_NSEC apart */
+    if (atomic_exchange_explicit(&process.dead_child, info.si_pid, memory_order_relaxed) != info.si_pid)
+        atomic_store_explicit(&process.dead_since, now, memory_order_relaxed);
+    return info.si_pid != 0 && now - atomic_load_explicit(&process.dead_since, memory_order_relaxed) >= DEAD_NSEC;
+}
+
 static void look_at_process(uint64_t now)
 {
     uint64_t before = atomic_load_explicit(&process.looked_nsec, memory_order_relaxed);
@@ -133,6 +154,10 @@ static void look_at_process(uint64_t now)
     if (now - before < SLOW_NSEC || atomic_load_explicit(&process.told, memory_order_relaxed) ||
         !atomic_compare_exchange_strong_explicit(&process.looked_nsec, &before, now, memory_order_relaxed, memory_order_relaxed))
         return;
+    if (has_dead_children(now)) {
+        guard_spoilt("its jobs have left processes that have ended, and that nobody waits for");
+        return;
+    }
     if (is_limited(reason) || lacks_descriptors(reason) || is_elsewhere(reason))
         guard_spoilt(reason);
 }
@@ -187,6 +212,27 @@ void guard_thread_begin(void)
     mine.nice = getpriority(PRIO_PROCESS, 0);
     if (sched_getaffinity(0, sizeof(mine.cpus), &mine.cpus) < 0)
         CPU_ZERO(&mine.cpus);
+}
+
+/* One that a job has left held keeps every later job from printing. Whose it is, nobody can tell. */
+void guard_health(void)
+{
+    static struct {
+        FILE **stream;
+        const char *name;
+        uint32_t n_held; /* looks in a row [control thread] */
+    } streams[] = {{&stdin, "stdin", 0}, {&stdout, "stdout", 0}, {&stderr, "stderr", 0}};
+    char reason[128];
+
+    for (size_t i = 0; i < ARRAY_SIZE(streams); i++) {
+        if (ftrylockfile(*streams[i].stream) == 0) {
+            funlockfile(*streams[i].stream);
+            streams[i].n_held = 0;
+        } else if (++streams[i].n_held == HELD_LOOKS) {
+            snprintf(reason, sizeof(reason), "a job holds the lock of %s, or has left it held (flockfile)", streams[i].name);
+            guard_spoilt(reason);
+        }
+    }
 }
 
 void guard_load_begin(void)

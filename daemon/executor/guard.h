@@ -19,6 +19,9 @@ void guard_thread_begin(void);
 /* The thread runs no job. `sleeps`: and is about to sleep, so that what this costs delays no job. [worker] */
 void guard_look(bool sleeps);
 
+/* wsd has asked whether the process is alive: whether the locks of stdin, stdout and stderr are to be had is looked at too. [control thread] */
+void guard_health(void);
+
 /* A plugin is being loaded, which may try a signal handler of its own. [control thread, in pairs] */
 void guard_load_begin(void);
 void guard_load_end(void);

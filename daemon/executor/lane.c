@@ -126,14 +126,14 @@ static bool is_cared_for(struct lane *l)
 
 static void wake_all(struct work *w)
 {
-    event_notify(&w->back.up->doorbell, UINT32_MAX, true);
+    eventcount_notify(&w->back.up->doorbell, UINT32_MAX, true);
 }
 
 /* --- control -------------------------------------------------------------------------------------------------------- */
 
 void lanes_init(struct work *w)
 {
-    w->lanes.available = event_set_available();
+    w->lanes.available = eventcount_set_available();
     w->lanes.lone_cpu = cpus_affinity() < 2;
     w->lanes.grant_fd = -1;
 }
@@ -627,24 +627,24 @@ bool lanes_ready(struct work *w)
     return ready;
 }
 
-void lanes_prepare(void *work, struct event_set *set)
+void lanes_prepare(void *work, struct eventcount_set *set)
 {
     struct work *w = work;
 
     cputime_sleeps();
-    for_each_lane(l, w, 0) if (lane_get(l)) event_set_add(set, &l->back.memory->bell, l);
+    for_each_lane(l, w, 0) if (lane_get(l)) eventcount_set_add(set, &l->back.memory->bell, l);
 }
 
-void lanes_done(void *work, struct event_set *set)
+void lanes_done(void *work, struct eventcount_set *set)
 {
     cputime_slept();
-    was_asleep = event_set_rang(set, 0);
+    was_asleep = eventcount_set_rang(set, 0);
     for (uint32_t i = 1; i < set->n; i++) {
         struct lane *l = set->owners[i];
 
-        was_asleep |= event_set_rang(set, i);
+        was_asleep |= eventcount_set_rang(set, i);
 
-        if (event_set_rang(set, i) && !lane_back_ready(&l->back) &&
+        if (eventcount_set_rang(set, i) && !lane_back_ready(&l->back) &&
             atomic_fetch_add_explicit(&l->alarms, 1, memory_order_relaxed) == ALARMS_MAX) {
             tell(l->work, l->number, LANED_OPEN, EPROTO);
             lane_shut(l);

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/event.h"
+#include "base/eventcount.h"
 #include "host/run.h"
 #include "pool/pool.h"
 #include "ring/control.h"
@@ -70,8 +70,8 @@ int lanes_control(struct work *w, const struct control *c, int fd);
 struct pool_node *lanes_take(struct work *w, uint32_t *ret_usec); /* what it is expected to take [worker] */
 /* Whether something waits in one of them that those who look there, the asking worker among them, are not enough for. */
 bool lanes_ready(struct work *w);
-void lanes_prepare(void *work, struct event_set *set);
-void lanes_done(void *work, struct event_set *set);
+void lanes_prepare(void *work, struct eventcount_set *set);
+void lanes_done(void *work, struct eventcount_set *set);
 bool lanes_lively(void *work);
 /* This worker looks no more, or not soon. Before its last look. */
 void lanes_leave(void *work);

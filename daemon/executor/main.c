@@ -15,7 +15,11 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <wsd/task.h>
+
+#include "base/foreign.h"
 #include "base/cleanup.h"
+#include "base/descendants.h"
 #include "base/inherit.h"
 #include "base/log.h"
 #include "executor/ask.h"
@@ -25,6 +29,7 @@
 #include "executor/process.h"
 #include "executor/sandbox.h"
 #include "executor/slice.h"
+#include "executor/thread.h"
 #include "executor/work.h"
 #include "host/loader.h"
 #include "host/note.h"
@@ -88,8 +93,10 @@ static void worker_start(struct wsd_worker *self, uint32_t index, void *context)
     guard_thread_begin();
 }
 
-static void worker_lost(struct wsd_worker *self, uint32_t index, void *context)
+static void worker_lost(struct wsd_worker *self, uint32_t index, bool gone, void *context)
 {
+    if (gone)
+        fault_thread_gone(self->context, index);
     fault_thread_left();
 }
 
@@ -204,7 +211,7 @@ static int control_loop(struct loader *loader, struct pool *pool)
     while (r == 0) {
         _cleanup_(close_fdp) int fd = -1;
 
-        r = control_receive(work.control_fd, &c, &fd);
+        r = control_receive(work.control_fd, FOREIGN_OWN, &c, &fd);
         if (r < 0)
             break;
         switch (c.kind) {
@@ -213,18 +220,18 @@ static int control_loop(struct loader *loader, struct pool *pool)
             break;
         case CONTROL_INPUT:
             inputs_put(&work.inputs, c.slot, c.generation, TAKE_FD(fd));
-            event_notify(&work.back.up->space, UINT32_MAX, true); /* partner: slot_wait() */
+            eventcount_notify(&work.back.up->space, UINT32_MAX, true); /* partner: slot_wait() */
             break;
         case CONTROL_ARENA:
             r = arenas_put(&work.arenas, c.number, TAKE_FD(fd));
-            event_notify(&work.back.up->space, UINT32_MAX, true); /* partner: slot_wait() */
+            eventcount_notify(&work.back.up->space, UINT32_MAX, true); /* partner: slot_wait() */
             break;
         case CONTROL_ARENA_DROP:
             r = arenas_drop(&work.arenas, c.number);
             break;
         case CONTROL_OPENED:
             opens_answer(&work.opens, c.slot, c.generation, c.number, c.error, TAKE_FD(fd));
-            event_notify(&work.back.up->space, UINT32_MAX, true); /* partner: slot_wait() */
+            eventcount_notify(&work.back.up->space, UINT32_MAX, true); /* partner: slot_wait() */
             break;
         case CONTROL_ASK:
             r = ask_answer(pool, work.control_fd, &c, fd);
@@ -278,6 +285,8 @@ static int prepare(const struct arguments *a, struct loader **ret_loader)
     close(CONTROL_FD_DOWN);
     close(CONTROL_FD_UP);
     work_init(&work, CONTROL_FD_CONTROL);
+    if (!thread_init())
+        return -ENOSYS;
     r = fault_init(&work.back);
     return r < 0 ? r : loader_new(ret_loader, &options);
 }
@@ -379,6 +388,7 @@ int main(int argc, char **argv)
     if (r < 0) {
         /* What runs, runs on behalf of nobody: not waited for. */
         fault_wait();
+        process_end_children();
         if (r != -ECONNRESET && r != -EPIPE)
             log_error("cannot go on: %s", r == -EAGAIN ? "no more threads: RLIMIT_NPROC, [limits] executor-tasks in wsd.conf, or "
                                                          "TasksMax= of the service" : strerror(-r));

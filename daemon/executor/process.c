@@ -2,7 +2,7 @@
  *
  * process.c: what an executor does to itself before it runs anybody's code.
  * Owns nothing. [main, before threads]
- * Keeps: descriptors 3 to 6 are what control.h says, 1 and 2 are the pipe that came as 7, 0 is open (base/inherit.h), and there is no
+ * Keeps: descriptors 3 to 6 and 8 are what control.h says, 1 and 2 are the pipe that came as 7, 0 is open (base/inherit.h), and there is no
  * other.
  * Does not sandbox: sandbox.c does, once everything is there that it needs. */
 #include "executor/process.h"
@@ -11,15 +11,22 @@
 #include <fcntl.h>
 #include <locale.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/descendants.h"
 #include "ring/control.h"
+
+#define END_MSEC 10000u /* only what the kernel does not end, or somebody traces, takes longer */
+
+static pid_t parent; /* [const after settling] */
 
 static bool is_memfd(int fd)
 {
@@ -49,16 +56,16 @@ int process_descriptors(void)
     if (!is_memfd(CONTROL_FD_DOWN) || !is_memfd(CONTROL_FD_UP) || !is_eventfd(CONTROL_FD_BELL) ||
         !is_seqpacket(CONTROL_FD_CONTROL))
         return -EBADF;
-    struct stat words;
+    struct stat st;
 
-    /* a test may come without: then they stay what they are */
-    if (fstat(CONTROL_FD_WORDS, &words) == 0 && S_ISFIFO(words.st_mode) &&
-        (dup2(CONTROL_FD_WORDS, STDOUT_FILENO) < 0 || dup2(CONTROL_FD_WORDS, STDERR_FILENO) < 0))
-        return -errno;
     for (int fd = CONTROL_FD_DOWN; fd <= CONTROL_FD_CONTROL; fd++)
         if (fcntl(fd, F_SETFD, FD_CLOEXEC) < 0)
             return -errno;
-    if (close_range(CONTROL_FD_CONTROL + 1, ~0u, 0) < 0 && errno != ENOSYS)
+    bool left = fstat(CONTROL_FD_LEFT, &st) == 0 && S_ISREG(st.st_mode);
+    if (left && fcntl(CONTROL_FD_LEFT, F_SETFD, FD_CLOEXEC) < 0)
+        return -errno;
+    close(CONTROL_FD_WORDS);
+    if (close_range(left ? CONTROL_FD_LEFT + 1 : CONTROL_FD_LEFT, ~0u, 0) < 0 && errno != ENOSYS)
         return -errno;
     int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
     if (null < 0 || dup2(null, STDIN_FILENO) < 0)
@@ -86,11 +93,49 @@ static void settle_signals(void)
         sigaction(ignored[i], &ignore, NULL);
 }
 
+static atomic_flag is_ending = ATOMIC_FLAG_INIT; /* relaxed: who is first does it, and the other one reads nothing of it */
+
+static void end_children(void)
+{
+    const struct rlimit none = {0};
+
+    (void)setrlimit(RLIMIT_NPROC, &none); /* the other threads start no more */
+    (void)descendants_end(NULL, END_MSEC);
+}
+
+void process_end_children(void)
+{
+    while (atomic_flag_test_and_set_explicit(&is_ending, memory_order_relaxed))
+        pause(); /* the handler is at it, on another thread, and ends the process then */
+    end_children();
+}
+
+/* SIGCONT is what wakes up a process that is stopped; anybody may send it, and only with wsd gone it says anything. */
+static void on_death_of_wsd(int signal)
+{
+    if (getppid() == parent || atomic_flag_test_and_set_explicit(&is_ending, memory_order_relaxed))
+        return;
+    end_children();
+    kill(getpid(), SIGKILL);
+}
+
+/* wsd-spawn ends what is left of its executors by itself. */
+static int await_death_of_wsd(void)
+{
+    struct sigaction action = {.sa_handler = on_death_of_wsd, .sa_flags = SA_RESTART};
+
+    parent = getppid();
+    sigfillset(&action.sa_mask);
+    return sigaction(SIGCONT, &action, NULL) < 0 || prctl(PR_SET_PDEATHSIG, SIGCONT) < 0 ? -errno : 0;
+}
+
 int process_settle(int control_fd)
 {
     int before = 0;
 
-    if (prctl(PR_GET_PDEATHSIG, &before) < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
+    if (prctl(PR_GET_PDEATHSIG, &before) < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
+        return -errno;
+    if (before != SIGKILL && await_death_of_wsd() < 0)
         return -errno;
     if (!parent_lives(control_fd, before == SIGKILL))
         return -ESRCH;

@@ -3,7 +3,7 @@
  * sandbox.c: the order in which an executor confines itself, its capabilities and its limits.
  * Owns nothing: what is done here is the process's for good. [main, before threads]
  * Keeps: what is required and does not hold ends the executor before a plugin is loaded.
- * Does not choose what is wanted: wsd's configuration does. What it does not bound is in daemon/README.md. */
+ * Does not choose what is wanted: wsd's configuration does. What it does not bound is in README.md. */
 #include "executor/sandbox.h"
 
 #include <errno.h>

@@ -11,7 +11,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ipc.h>
+#include <sys/msg.h>
 #include <sys/prctl.h>
+#include <sys/sem.h>
+#include <sys/shm.h>
 #include <sys/stat.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -74,6 +78,22 @@ static bool descriptors_have_no_owner(void)
         return false;
     errno = 0;
     return fcntl(-1, F_SETSIG, SIGIO) == -1 && errno == EPERM;
+}
+
+/* Without a filter it is the arguments that are wrong. */
+static bool nothing_stays(void)
+{
+    errno = 0;
+    if (shmget(IPC_PRIVATE, 0, 0) != -1 || errno != EPERM)
+        return false;
+    errno = 0;
+    if (semget(IPC_PRIVATE, 0, 0) != -1 || errno != EPERM)
+        return false;
+    errno = 0;
+    if (msgsnd(-1, "", 0, IPC_NOWAIT) != -1 || errno != EPERM)
+        return false;
+    errno = 0;
+    return syscall(SYS_mq_open, NULL, 0, 0, NULL) == -1 && errno == EPERM;
 }
 
 static bool memory_is_closed(pid_t witness)
@@ -166,6 +186,8 @@ const char *verify(const struct sandbox *s, int landlock, pid_t witness)
         return "dumpable: is not as it was set";
     if (!field_is(status, "Seccomp:", 10, 2) || !filter_holds())
         return "seccomp: the filter is not in force";
+    if (!nothing_stays())
+        return "seccomp: shared memory and queues that outlive the executor can be made";
     if (!signals_stay_inside(s, landlock, witness) || !descriptors_have_no_owner())
         return "signals: are not kept inside";
     if (landlock && !memory_is_closed(witness))

@@ -41,21 +41,21 @@ static bool is_cancelled(const struct slot *s)
 
 bool slot_wait(struct slot *s, bool (*there)(struct slot *s, void *arg), void *arg)
 {
-    struct event *space = &s->work->back.up->space;
+    struct eventcount *space = &s->work->back.up->space;
     uint64_t since = 0;
     bool yes, blocks = false;
 
     while (!(yes = there(s, arg)) && !is_cancelled(s)) {
-        uint32_t epoch = event_prepare(space);
+        uint32_t epoch = eventcount_prepare(space);
         yes = there(s, arg);
         if (yes || is_cancelled(s)) {
-            event_cancel(space);
+            eventcount_cancel(space);
             break;
         }
         /* Mostly short; but others are notified too, so it is the clock that says when it is not. */
         if (since == 0)
             since = clock_monotonic_usec();
-        event_wait(space, epoch, blocks ? UINT64_MAX : POOL_BLOCKS_AFTER_USEC, true);
+        eventcount_wait(space, epoch, blocks ? UINT64_MAX : POOL_BLOCKS_AFTER_USEC, true);
         if (!blocks && clock_monotonic_usec() - since >= POOL_BLOCKS_AFTER_USEC) {
             pool_blocking_begin();
             blocks = true;
@@ -507,7 +507,7 @@ struct pool_node *work_take(void *context, bool *ret_more)
     return node;
 }
 
-void work_prepare(void *context, struct event_set *set)
+void work_prepare(void *context, struct eventcount_set *set)
 {
     lanes_prepare(context, set);
     guard_look(true);

@@ -57,7 +57,7 @@ void work_init(struct work *w, int control_fd);
 /* The pool's source: the submission ring and the direct lanes. */
 struct pool_node *work_take(void *work, bool *ret_more);
 void work_leave(void *work);
-void work_prepare(void *work, struct event_set *set);
+void work_prepare(void *work, struct eventcount_set *set);
 bool work_ready(void *work);
 bool work_worth(void *work);
 /* What was taken is being run. [worker] */

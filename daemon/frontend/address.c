@@ -19,6 +19,8 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/socket.h"
+#include "base/trust.h"
 #include "frontend/frontend.h"
 
 #define LOCK_TRIES 200 /* of 5 ms each */
@@ -28,7 +30,7 @@
 static int lock_directory(const char *path)
 {
     const struct timespec pause = {.tv_nsec = 5000000};
-    char copy[sizeof(((struct sockaddr_un *)NULL)->sun_path)];
+    char copy[SOCKET_PATH_MAX + 1];
     int fd;
 
     snprintf(copy, sizeof(copy), "%s", path);
@@ -98,6 +100,21 @@ static int clear(const char *path)
     return 0;
 }
 
+/* Root's wsd listens where others cannot put a socket of theirs in the place of its own. */
+static int look_above(const char *path)
+{
+    char copy[SOCKET_PATH_MAX + 1], where[PATH_MAX];
+    struct stat st;
+
+    if (geteuid() != 0)
+        return 0;
+    snprintf(copy, sizeof(copy), "%s", path);
+    _cleanup_(close_fdp) int fd = trust_open(dirname(copy), where);
+    if (fd < 0)
+        return fd == -EPERM && !*where ? -EACCES : fd;
+    return fstat(fd, &st) < 0 || (!trust_only_ours(&st) && !(st.st_uid == 0 && st.st_mode & S_ISVTX)) ? -EPERM : 0;
+}
+
 int frontend_bind(const char *path, uint32_t group, int *ret_fd, struct frontend_address *ret_address)
 {
     _cleanup_(close_fdp) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -106,12 +123,14 @@ int frontend_bind(const char *path, uint32_t group, int *ret_fd, struct frontend
 
     if (fd < 0)
         return -errno;
-    if (strlen(path) >= sizeof(address.sun_path))
+    if (strlen(path) > SOCKET_PATH_MAX)
         return -ENAMETOOLONG;
     strcpy(address.sun_path, path);
     /* until it listens: another one would take it for a dead one */
     _cleanup_(close_fdp) __attribute__((unused)) int lock = lock_directory(path);
-    int r = clear(path);
+    int r = look_above(path);
+    if (r == 0)
+        r = clear(path);
     if (r < 0)
         return r;
     mode_t mask = umask(0117); /* 0660 from the first moment */
@@ -121,7 +140,7 @@ int frontend_bind(const char *path, uint32_t group, int *ret_fd, struct frontend
         r = look(path, &own);
     if (r < 0)
         return r;
-    if (group != (uint32_t)-1 && chown(path, (uid_t)-1, group) < 0)
+    if (group != (uint32_t)-1 && lchown(path, (uid_t)-1, group) < 0)
         r = -errno;
     if (r == 0 && listen(fd, SOMAXCONN) < 0)
         r = -errno;
@@ -141,7 +160,7 @@ int frontend_find(const char *path, int listener, struct frontend_address *ret_a
     struct ucred there, ours;
     socklen_t size = sizeof(there);
     bool answers;
-    int r = strlen(path) < sizeof(((struct sockaddr_un *)NULL)->sun_path) ? look(path, &found) : -ENAMETOOLONG;
+    int r = strlen(path) <= SOCKET_PATH_MAX ? look(path, &found) : -ENAMETOOLONG;
 
     if (r < 0)
         return r;

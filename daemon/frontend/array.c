@@ -13,6 +13,7 @@
 #include "frontend/call.h"
 
 #define ENDS_BODY_MAX (56u * 1024u) /* of one frame: beside the longest header */
+#define COST_ITEM     100u          /* units of share.h */
 #define REST_MAX      (32u * 1024u) /* output in one record */
 
 struct array_item {
@@ -446,6 +447,8 @@ static const char *array_problem(const struct msg_submit *m)
         return "no plugin named";
     if (m->flags & SUBMIT_DURABLE || m->key.size)
         return "a durable job, or one with a key, is submitted by itself";
+    if (m->items * (m->after.size + m->after_any.size) / 16 > ARRAY_AFTER_MAX)
+        return "items times what each is to run after: above 65536; make several ARRAYs of it";
     return m->flags & ~(uint32_t)(SUBMIT_DETACH | SUBMIT_QUIET) ? "jobs of an ARRAY have flags 1 and 16 only" : NULL;
 }
 
@@ -483,6 +486,7 @@ void array_submit(struct peer *p, uint32_t tag, const struct msg_submit *m, cons
     struct call_array *a = c->array;
     a->body = (struct span){(const char *)frame->body, frame->body_size};
     a->submitting = true;
+    share_charge(p, m->items * (COST_ITEM + call_cost(&r)));
     taken = jobs_submit_array(p->frontend->options.jobs, &r, m->items, a->id, &a->watch);
     if (taken < a->n) /* for those behind it holds what the last one was told */
         a->refusal.n += a->n - taken;

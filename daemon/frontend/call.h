@@ -59,7 +59,7 @@ struct call *call_new(struct peer *p, uint32_t tag, enum call_kind kind);
 void call_free(struct call *c);
 /* It goes on when there is room in the output. */
 void call_stall(struct call *c);
-/* It goes on in another turn of the loop. */
+/* It goes on when its user has his share again. */
 void call_later(struct call *c);
 /* END, and it is over. */
 void call_end(struct call *c);
@@ -77,9 +77,12 @@ void lane_forget(struct call *c); /* the call goes */
 struct job_request call_request(const struct peer *p, const struct msg_submit *m);
 /* The answer to a CANCEL by id: 0, -EALREADY where it had ended, or another; none: words for that. */
 void call_cancelled(struct peer *p, uint32_t tag, int r, const char *none);
+/* What such a job costs beside its frame, in units of share.h. */
+uint32_t call_cost(const struct job_request *r);
 int call_send_open(struct call *c, uint32_t serial, const char *path, uint32_t item);
 
 /* array.c */
+#define ARRAY_AFTER_MAX 65536u /* items of an ARRAY times what each of them is to run after: all of them are one request */
 void array_submit(struct peer *p, uint32_t tag, const struct msg_submit *m, const struct frame *frame);
 struct watch *array_watch(struct call *c, uint32_t item); /* NULL: there is no such item */
 void array_cancel(struct call *c, uint32_t item);

@@ -17,6 +17,12 @@
 #include "frontend/call.h"
 #include "frontend/peer.h"
 
+/* Units of share.h. What is kept among a million others is in no cache. */
+#define COST_AFTER   100u  /* a job that another one is to run after */
+#define COST_LATER   3000u /* a job that is not due yet */
+#define COST_KEY     2000u
+#define AFTER_A_CALL 8u   /* so many of those take as long to forget as a call */
+
 static struct span span(const char *text)
 {
     return (struct span){text, strlen(text)};
@@ -128,7 +134,8 @@ void call_stall(struct call *c)
 void call_later(struct call *c)
 {
     if (list_empty(&c->stalled))
-        list_push_back(&c->peer->frontend->later, &c->stalled);
+        list_push_back(&c->peer->later, &c->stalled);
+    share_want(c->peer);
 }
 
 void call_end(struct call *c)
@@ -401,7 +408,10 @@ static void on_plugin(struct plugin_query *q, const struct plugin_info *info, in
         return;
     }
     peer_send(c->peer, &m, c->tag, NULL, 0);
-    plugins_next(c);
+    if (c->at < c->n)
+        call_later(c);
+    else
+        call_end(c);
 }
 
 /* --- requests ------------------------------------------------------------------------------------------------------ */
@@ -603,7 +613,7 @@ static void do_limit(struct peer *p, uint32_t tag, const struct msg_limit *m)
     const struct frontend_options *o = &p->frontend->options;
     bool moves = m->flags & LIMIT_MOVED;
     const char *refusal = !o->limits_ops ? "this wsd has no limits to show" : moves ? access_administer(p) : NULL;
-    char error[FRONTEND_LIMIT_ERROR];
+    char error[FRONTEND_LIMIT_ERROR] = "out of memory";
     uint32_t sees = access_sees(p);
     int r = 0;
 
@@ -614,7 +624,7 @@ static void do_limit(struct peer *p, uint32_t tag, const struct msg_limit *m)
     if (moves)
         r = o->limits_ops->set(o->limits_userdata, p->uid, m->flags & LIMIT_OWN, m->uid, m->key.data, m->value.data, error);
     else
-        o->limits_ops->each(o->limits_userdata, sees == ACCESS_ALL, sees, send_limit, &(struct gate_answer){p, tag});
+        r = o->limits_ops->each(o->limits_userdata, sees == ACCESS_ALL, sees, send_limit, &(struct gate_answer){p, tag});
     if (r < 0)
         peer_error(p, tag, r == -EINVAL ? 64 : 75, error);
     else
@@ -870,6 +880,11 @@ struct job_request call_request(const struct peer *p, const struct msg_submit *m
     };
 }
 
+uint32_t call_cost(const struct job_request *r)
+{
+    return (r->n_after + r->n_after_any) * COST_AFTER + (r->delay_usec || r->at_usec ? COST_LATER : 0) + (r->key && *r->key ? COST_KEY : 0);
+}
+
 /* fd: of the input, where it has one; taken where the job has it. */
 static void do_submit(struct peer *p, uint32_t tag, const struct msg_submit *m, const struct frame *frame, int *fd)
 {
@@ -883,6 +898,7 @@ static void do_submit(struct peer *p, uint32_t tag, const struct msg_submit *m, 
 
     if (!c)
         return;
+    share_charge(p, call_cost(&r));
     if (m->input_from == INPUT_ARENA)
         parts.input = (struct job_part){m->input_offset, m->input_size};
     if (!problem && m->arena && !parts.arena)
@@ -950,7 +966,7 @@ static void do_opened(struct peer *p, uint32_t tag, const struct msg_opened *m, 
     p->n_opens--;
     struct watch *w = !c ? NULL : c->kind == CALL_SUBMIT ? &c->watch : c->kind == CALL_ARRAY ? array_watch(c, m->item) : NULL;
     if (w)
-        jobs_opened(w, m->serial, (int)m->error, TAKE_FD(*fd));
+        jobs_opened(w, m->serial, (int)m->error, *fd);
 }
 
 static void do_stats(struct peer *p, uint32_t tag)
@@ -994,6 +1010,8 @@ static void do_stats(struct peer *p, uint32_t tag)
         {span("connections"), p->frontend->n_peers},
         {span("connections_closing"), p->frontend->n_closing},
         {span("bytes_unread"), p->frontend->n_unread},
+        {span("request_units"), p->frontend->shares.units},
+        {span("request_units_turn_most"), p->frontend->shares.most},
     };
     struct msg m = {.type = FRAME_COUNTERS, .stats = {.counters = counters, .n_counters = ARRAY_SIZE(counters)}};
 
@@ -1113,9 +1131,28 @@ static bool brings_fd(const struct msg *m)
     return m->type == FRAME_ARENA_OPEN || (m->type == FRAME_SUBMIT && m->submit.input_from == INPUT_FILE) || (m->type == FRAME_OPENED && m->opened.error == 0);
 }
 
+uint32_t dispatch_cost(uint16_t type)
+{
+    switch (type) {
+    case FRAME_INPUT:
+    case FRAME_CREDIT:
+    case FRAME_PING:
+    case FRAME_CANCEL:
+    case FRAME_FORGET:
+    case FRAME_OPENED:
+    case FRAME_STATUS: return 200;
+    case FRAME_SUBMIT: return 1000;
+    case FRAME_STATS: return 4000;
+    case FRAME_WORKERS:
+    case FRAME_LIMIT:
+    case FRAME_PLUGINS: return 20000;
+    default: return 2000;
+    }
+}
+
 void dispatch(struct peer *p, const struct frame *frame)
 {
-    _cleanup_(close_foreignp) int fd = -1;
+    _cleanup_(close_foreignp) struct foreign file = {.fd = -1, .owner = p->uid};
     const char *refusal;
     struct msg m;
     int r = codec_decode(p->frontend->codec, frame, &m);
@@ -1132,8 +1169,8 @@ void dispatch(struct peer *p, const struct frame *frame)
         peer_fail(p, "a request with tag 0");
         return;
     }
-    fd = brings_fd(&m) ? peer_take_fd(p) : -1;
-    if (brings_fd(&m) && fd < 0) {
+    file.fd = brings_fd(&m) ? peer_take_fd(p) : -1;
+    if (brings_fd(&m) && file.fd < 0) {
         peer_fail(p, "%s without its descriptor", codec_type_name(m.type));
         return;
     }
@@ -1150,7 +1187,7 @@ void dispatch(struct peer *p, const struct frame *frame)
     }
     switch (frame->type) {
     case FRAME_HELLO: do_hello(p, &m.hello); break;
-    case FRAME_SUBMIT: do_submit(p, frame->tag, &m.submit, frame, &fd); break;
+    case FRAME_SUBMIT: do_submit(p, frame->tag, &m.submit, frame, &file.fd); break;
     case FRAME_ARRAY: array_submit(p, frame->tag, &m.submit, frame); break;
     case FRAME_BATCH: call_batch(p, frame->tag, &m.batch); break;
     case FRAME_INPUT: do_input(p, frame->tag, &m.chunk, frame); break;
@@ -1171,11 +1208,11 @@ void dispatch(struct peer *p, const struct frame *frame)
     case FRAME_PING:
         peer_send(p, &(struct msg){.type = FRAME_PONG}, frame->tag, frame->body, frame->body_size);
         break;
-    case FRAME_OPENED: do_opened(p, frame->tag, &m.opened, &fd); break;
+    case FRAME_OPENED: do_opened(p, frame->tag, &m.opened, &file.fd); break;
     case FRAME_WORKERS: ask_workers(p, frame->tag, &m.workers); break;
     case FRAME_DEAD: do_dead(p, frame->tag, &m.dead); break;
     case FRAME_SCHEDULE: do_schedule(p, frame->tag, &m.schedule); break;
-    case FRAME_ARENA_OPEN: arena_open(p, frame->tag, &fd); break;
+    case FRAME_ARENA_OPEN: arena_open(p, frame->tag, &file.fd); break;
     case FRAME_ARENA_CLOSE: arena_close(p, frame->tag); break;
     case FRAME_LANE_OPEN: lane_open(p, frame->tag); break;
     case FRAME_LANE_BIND: lane_bind(p, frame->tag, &m.lane_bind); break;
@@ -1206,19 +1243,15 @@ void dispatch_room(struct peer *p)
     }
 }
 
-bool dispatch_later(struct frontend *f)
+void dispatch_later(struct peer *p)
 {
-    struct list now;
+    struct list *l = list_pop_front(&p->later);
+    struct call *c = l ? container_of(l, struct call, stalled) : NULL;
 
-    if (list_empty(&f->later))
-        return false;
-    f->looks = JOBS_SELECT_LOOKS;
-    now = f->later;
-    now.next->prev = now.prev->next = &now;
-    list_init(&f->later);
-    for (struct list *l; (l = list_pop_front(&now));)
-        list_pump(container_of(l, struct call, stalled));
-    return !list_empty(&f->later);
+    if (c && c->kind == CALL_PLUGINS)
+        plugins_next(c);
+    else if (c)
+        list_pump(c);
 }
 
 bool dispatch_closed(struct peer *p, uint32_t *budget)
@@ -1228,7 +1261,7 @@ bool dispatch_closed(struct peer *p, uint32_t *budget)
 
         if (!*budget)
             return false;
-        *budget -= MIN(*budget, 1 + array_items(c));
+        *budget -= MIN(*budget, 1 + array_items(c) + jobs_awaited(&c->watch) / AFTER_A_CALL);
         jobs_unwatch(&c->watch);
         call_free(c);
     }

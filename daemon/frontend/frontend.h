@@ -49,7 +49,7 @@ struct frontend_limits_ops {
     int (*set)(void *userdata, uint32_t by, bool own, uint32_t uid, const char *key, const char *value,
                char error[static FRONTEND_LIMIT_ERROR]);
     /* Those of everybody, then those of single users: of all, or of this one. */
-    void (*each)(void *userdata, bool all, uint32_t uid, void (*each)(const struct frontend_limit *limit, void *userdata),
+    int (*each)(void *userdata, bool all, uint32_t uid, void (*each)(const struct frontend_limit *limit, void *userdata),
                  void *context);
 };
 
@@ -80,6 +80,7 @@ struct frontend_address {
 };
 
 /* A Unix socket at the path, mode 0660; a dead one there is replaced. -EADDRINUSE where another wsd answers there.
+ * -EPERM where root listens and others could write to its directory or one above it. In a sticky one what is root's stays.
  * group: its owner group, or (gid_t)-1. */
 int frontend_bind(const char *path, uint32_t group, int *ret_fd, struct frontend_address *ret_address);
 /* Of a listening socket that the last wsd has bound: whether its file is still at the path. 0 or a negative errno. */
@@ -88,6 +89,9 @@ int frontend_find(const char *path, int listener, struct frontend_address *ret_a
  * inode. */
 void frontend_unbind(const char *path, const struct frontend_address *address);
 
+/* Once a loop turn, before jobs_poll(): handles what clients have sent, each user's in turn. True where there is more: the loop must not
+ * sleep. */
+bool frontend_serve(struct frontend *f);
 /* Once a loop turn: writes what was gathered, lets go of connections that have ended. True where there is more to write
  * at once: the loop must not sleep. */
 bool frontend_flush(struct frontend *f);

@@ -119,7 +119,8 @@ int frontend_leave(struct frontend *f, int *ret_state, int **ret_fds, size_t *re
     int *fds, r;
 
     list_for_each(l, &f->peers) answer(container_of(l, struct peer, link));
-    (void)frontend_flush(f);
+    for (uint64_t turns = f->shares.n_marked / SHARE_MARKED + 1; turns; turns--)
+        (void)frontend_flush(f);
     fds = malloc((f->n_peers + 1) * sizeof(*fds));
     r = fds && buffer_put(&b, &head, sizeof(head)) == 0 ? 0 : -ENOMEM;
     list_for_each(l, &f->peers)
@@ -220,6 +221,8 @@ static bool take_peer(struct frontend *f, struct cursor *c, struct found *found,
     if (p && !p->failed) {
         peer_take_input(p, in, k.in_size);
         (*taken)++;
+    } else if (p) {
+        peer_mark(p); /* it goes */
     }
     return true;
 }
@@ -275,13 +278,13 @@ int frontend_take(struct frontend *f, int state, int *fds, size_t n, size_t *ret
         if (r == 0)
             found[i] = (struct found){.inode = inode_of(fds[i]), .fd = TAKE_FD(fds[i])};
         else
-            close_foreign(fds[i]);
+            close_foreign(fds[i], FOREIGN_OWN);
     }
     if (r == 0) {
         qsort(found, n, sizeof(*found), by_inode);
         r = take_all(f, &(struct cursor){data, size}, found, n, &taken);
         for (size_t i = 0; i < n; i++)
-            close_foreign(found[i].fd);
+            close_foreign(found[i].fd, FOREIGN_OWN);
     }
     close_fd(state);
     free(found);

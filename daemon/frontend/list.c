@@ -2,8 +2,8 @@
  *
  * list.c: jobs by what they are: LIST, LIST_WHERE, CANCEL_WHERE, and the list of DEAD.
  * Owns the selection of a call. [loop]
- * Keeps: however many jobs there are, a turn of the loop looks at so many of them, for all calls together; one whose client does
- * not read waits for him.
+ * Keeps: however many jobs there are, their user's share of a turn bounds how many of them are looked at; one whose client does not read
+ * waits for him.
  * Does not know what matches. */
 #include <errno.h>
 #include <string.h>
@@ -11,20 +11,26 @@
 #include "frontend/access.h"
 #include "frontend/call.h"
 
-#define CANCEL_LOOKS 8u /* what it costs to cancel one */
+#define LOOKS        256u /* at jobs, before what else its connection wants has its turn */
+#define LOOK_COST    400u  /* in units of share.h: among a million jobs it is in no cache */
+#define CANCEL_COST  4000u /* to cancel one */
 
 void list_pump(struct call *c)
 {
     struct peer *p = c->peer;
+    uint32_t looks = LOOKS;
     uint8_t id[16];
     int r;
 
     for (;;) {
+        uint32_t left = looks;
+
         if (c->kind == CALL_LIST && peer_full(p)) {
             call_stall(c);
             return;
         }
-        r = jobs_select_next(c->selection, &p->frontend->looks, id);
+        r = jobs_select_next(c->selection, &looks, id);
+        share_charge(p, (left - looks) * LOOK_COST);
         if (r == JOBS_SELECTED_LATER) {
             call_later(c);
             return;
@@ -33,10 +39,11 @@ void list_pump(struct call *c)
             break;
         if (c->kind == CALL_LIST) {
             jobs_select_info(c->selection, id, call_send_job, c);
-            continue;
+        } else {
+            c->n_cancelled += jobs_select_cancel(c->selection, id);
+            share_charge(p, CANCEL_COST);
         }
-        c->n_cancelled += jobs_select_cancel(c->selection, id);
-        p->frontend->looks -= p->frontend->looks < CANCEL_LOOKS ? p->frontend->looks : CANCEL_LOOKS;
+        looks = share_spent(p) ? 0 : looks;
     }
     if (r < 0)
         peer_error(p, c->tag, 75, r == -EDQUOT ? "too many listings of this user are under way: try again later" : strerror(-r));

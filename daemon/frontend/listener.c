@@ -15,7 +15,7 @@
 #include "base/log.h"
 #include "frontend/peer.h"
 
-#define ACCEPT_BATCH      64
+#define ACCEPT_BATCH      16 /* a turn: each costs others some 15 us */
 #define ACCEPT_PAUSE_USEC 100000
 
 struct listener {
@@ -53,7 +53,9 @@ static void on_accept(evutil_socket_t fd, short what, void *userdata)
     struct frontend *f = l->frontend;
 
     for (int i = 0; i < ACCEPT_BATCH; i++) {
-        int peer = accept4(l->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        struct sockaddr_storage from = {.ss_family = AF_UNSPEC};
+        socklen_t size = sizeof(from);
+        int peer = accept4(l->fd, (struct sockaddr *)&from, &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
         if (peer < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)) {
             log_warning("cannot accept: %s; trying again", strerror(errno));
@@ -62,7 +64,7 @@ static void on_accept(evutil_socket_t fd, short what, void *userdata)
         }
         if (peer < 0)
             return; /* none left, or one that has gone already */
-        if (l->remote && f->n_handshakes >= f->options.limits.handshakes) {
+        if (l->remote && !remote_has_room(f, &from)) {
             close_fd(peer); /* before anything was spent on it */
             log_debug("too many handshakes (max-handshakes in wsd.conf): a connection is closed");
             continue;

@@ -3,7 +3,7 @@
  * peer.c: connections: bytes in, bytes out, backpressure.
  * Owns the descriptor, both buffers and descriptors that were received. [loop]
  * Keeps: a connection that breaks a rule, stands still or goes costs itself only; nothing is read from a client that
- * does not read; a connection is freed only at the end of a turn.
+ * does not read; a connection is freed only at the end of a turn. When it is served says share.c.
  * Does not know what messages mean. */
 #include "frontend/peer.h"
 
@@ -23,7 +23,19 @@
 #include "base/foreign.h"
 #include "base/log.h"
 
-#define READ_SIZE (256u * 1024u) /* at most, a connection and turn */
+#define READ_SIZE   (PEER_IN_MAX - FRAME_MAX) /* at most, each time; */
+#define READ_SHARED (16u * 1024u)  /* where another connection of its user waits */
+#define SEND_SIZE   (256u * 1024u) /* at most, each time */
+/* What it costs, in units of share.h. */
+#define COST_SYSCALL   1000u  /* a read or a write, with its event */
+#define COST_BYTES     4u     /* bytes a unit, each time they are copied */
+#define COST_ANSWER    100u   /* a frame to the client, beside its bytes */
+#define COST_REFUSAL   2000u  /* the same, of a refusal: its words are put together */
+#define COST_OPEN      15000u /* accepting a connection */
+#define COST_CLOSE     10000u
+#define COST_HANDSHAKE 500000u /* a message of it: a signature is made or checked */
+#define COST_CERTIFICATE 900u  /* a byte of it: certificates are parsed, with their keys */
+#define COST_REKEY     20000u  /* a message behind it, by which the client changes its key */
 /* Refusals take a bounded share of the loop, and of the CPU on both ends, so that others do not notice: beyond REFUSALS_AHEAD of them a
  * connection is not read from until it would not have had more at one each REFUSAL_USEC, and then in small pieces. */
 #define REFUSAL_USEC   32u
@@ -33,10 +45,9 @@
 #define CALM_MAX       127u  /* and so many answers are left out at most where it had not sent anything by then */
 #define PAUSE_USEC     1000u   /* is looked after so often */
 #define PAUSE_MAX_USEC 100000u /* what its client asks besides should not wait for long; an array has thousands */
-#define CLOSES_LEAST   64u   /* of each of them, in a turn: a connection with few does not wait for one with many */
-#define CLOSES_A_TURN  4096u /* calls and items of arrays of connections that have gone: some 1 ms */
+#define CLOSES_LEAST   8u    /* of each of them, in a turn: a connection with few does not wait for one with many */
+#define CLOSES_A_TURN  32u   /* calls and items of arrays of connections that have gone: some 0.2 ms where they are in no cache */
 #define FDS_SPARED     (PEER_FDS_AT_ONCE + 32) /* descriptors that connections leave free: for one message, and for an executor to start */
-#define SCRATCH_SIZE   (FRAME_MAX + READ_SIZE)
 
 /* Where its user leaves too much unread, a connection that does read still goes on, a frame at a time. */
 bool peer_full(const struct peer *p)
@@ -48,8 +59,7 @@ bool peer_full(const struct peer *p)
 
 void peer_mark(struct peer *p)
 {
-    if (list_empty(&p->dirty) && !p->closed)
-        list_push_back(&p->frontend->dirty, &p->dirty);
+    share_mark(p);
 }
 
 static void take_spare(struct peer *p)
@@ -91,6 +101,7 @@ void peer_send(struct peer *p, const struct msg *msg, uint32_t tag, const void *
     }
     if (body_size)
         memcpy(at + size, body, body_size);
+    share_charge(p, COST_ANSWER + (uint32_t)(size + body_size) / COST_BYTES);
     buffer_commit(&p->out, size + body_size);
     quota_output(p);
 }
@@ -145,10 +156,10 @@ static ssize_t send_with_fds(struct peer *p, const void *data, size_t size)
 }
 
 /* One send: up to the frame of the next descriptors, or beginning with it and up to the one after. */
-static ssize_t send_once(struct peer *p)
+static ssize_t send_once(struct peer *p, size_t most)
 {
     const uint8_t *data = buffer_data(&p->out);
-    size_t size = buffer_size(&p->out);
+    size_t size = MIN(buffer_size(&p->out), most);
     bool attach = p->n_sending && p->sending[0].at == p->sent;
 
     if (p->remote)
@@ -164,6 +175,7 @@ void peer_refuse(struct peer *p, uint32_t tag, uint32_t code, const char *text, 
                     .error = {.code = code, .text = {text, strnlen(text, CODEC_TEXT_MAX - 1)}, .retry_usec = retry_usec}};
 
     p->n_refused++;
+    share_charge(p, COST_REFUSAL);
     peer_send(p, &m, tag, NULL, 0);
 }
 
@@ -214,11 +226,14 @@ static void read_pending(struct peer *p)
         event_active(p->read_event, EV_READ, 0);
 }
 
-static void want_reading(struct peer *p, bool on)
+/* Asks the kernel, or does not. */
+static void watch(struct peer *p)
 {
-    if (on == p->reading)
+    bool on = p->reading && !p->parked;
+
+    if (on == p->watched)
         return;
-    p->reading = on;
+    p->watched = on;
     if (on)
         add(p, p->read_event, NULL);
     else
@@ -227,7 +242,11 @@ static void want_reading(struct peer *p, bool on)
         read_pending(p);
 }
 
-static void resume(struct peer *p);
+static void want_reading(struct peer *p, bool on)
+{
+    p->reading = on;
+    watch(p);
+}
 
 static void pauses_wait(struct frontend *f);
 
@@ -282,46 +301,59 @@ static void count_refusals(struct peer *p)
     pauses_wait(p->frontend);
 }
 
-/* Writes what the socket takes. */
-static void flush(struct peer *p)
+/* Writes what the socket takes, in this turn. */
+static void send_some(struct peer *p)
 {
-    arrays_flush(p);
-    while (buffer_size(&p->out)) {
-        ssize_t n = send_once(p);
+    size_t most = p->failed ? SIZE_MAX : SEND_SIZE; /* the last words */
+
+    while (buffer_size(&p->out) && most) {
+        ssize_t n = send_once(p, most);
 
         if (n < 0 && errno == EINTR)
             continue;
+        share_charge(p, COST_SYSCALL + (n > 0 ? (uint32_t)n / COST_BYTES : 0));
         if (n < 0 && errno != EAGAIN)
             p->failed = true;
         if (n < 0)
             break;
         p->sent += (size_t)n;
+        most -= (size_t)n;
         buffer_drop(&p->out, (size_t)n);
     }
+}
+
+/* Writes what there is, unless it waits for the socket already; then what waited for room goes on. */
+static void flush(struct peer *p)
+{
+    arrays_flush(p);
+    if (!p->blocked || p->failed)
+        send_some(p);
     quota_output(p);
     if (p->failed)
         return;
-    if (buffer_size(&p->out)) {
-        add(p, p->write_event, NULL);
-    } else {
+    if (!buffer_size(&p->out)) {
         leave_spare(p);
+    } else if (!p->blocked) {
+        p->blocked = true;
+        add(p, p->write_event, NULL);
     }
-    if (buffer_size(&p->out) <= FRONTEND_OUT_LOW) {
+    bool low = buffer_size(&p->out) <= FRONTEND_OUT_LOW;
+    if (low)
         dispatch_room(p);
-        if (p->held)
-            resume(p);
-    }
-    if (p->held || peer_full(p) || !list_empty(&p->paused))
+    if (peer_full(p) || !list_empty(&p->paused) || (p->held && !low))
         want_reading(p, false);
-    else if (buffer_size(&p->out) <= FRONTEND_OUT_LOW)
+    else if (low)
         want_reading(p, true);
+    if (p->held && p->reading)
+        share_want(p);
 }
 
 static void on_writable(evutil_socket_t fd, short what, void *userdata)
 {
     struct peer *p = userdata;
 
-    peer_mark(p);
+    p->writable = true;
+    share_want(p);
     if (p->remote && p->reading && p->remote->ops->recv_waits_to_write(p->remote->tls))
         event_active(p->read_event, EV_READ, 0);
 }
@@ -370,7 +402,7 @@ static void take_fds(struct peer *p, struct msghdr *h)
             if (p->n_fds < PEER_FDS && (p->n_fds < p->n_opens || p->features & FEATURE_PAYLOAD)) {
                 p->fds[p->n_fds++] = fd;
             } else {
-                close_foreign(fd);
+                close_foreign(fd, p->uid);
                 peer_fail(p, "a descriptor that nobody asked for");
             }
         }
@@ -388,47 +420,60 @@ int peer_take_fd(struct peer *p)
     return fd;
 }
 
-/* Handles every whole frame in the bytes; what is left stays for later. So do frames behind one whose answer filled the
- * output: a small question can have a large answer. */
-static void parse(struct peer *p, const uint8_t *data, size_t size)
+/* Handles whole frames, and returns how many bytes they had. What is left is half a frame, or held: because an answer filled the output
+ * (a small question can have a large answer), or because the user's share is spent. */
+static size_t handle(struct peer *p, const uint8_t *data, size_t size)
 {
     struct frame frame;
-    size_t used;
+    size_t used, done = 0;
 
     p->held = false;
-    while (size && !p->failed) {
-        p->held = peer_full(p);
+    while (done < size && !p->failed) {
+        p->held = peer_full(p) || share_spent(p);
         if (p->held)
             break;
-        int r = frame_parse(data, size, &frame, &used);
+        int r = frame_parse(data + done, size - done, &frame, &used);
 
         if (r == FRAME_MORE)
             break;
         if (r != 0) {
             peer_fail(p, "%s", frame_strerror(r));
-            return;
+            break;
         }
+        share_charge(p, dispatch_cost(frame.type) + (uint32_t)used / COST_BYTES);
         dispatch(p, &frame);
         half_watch(p, false); /* the time is that of one frame, however many a busy client has under way */
-        data += used;
-        size -= used;
+        done += used;
     }
-    if (!p->failed && size && buffer_put(&p->in, data, size) < 0)
-        p->failed = true;
+    return done;
+}
+
+/* What is left is in `in`. */
+static void handled(struct peer *p)
+{
+    size_t size = buffer_size(&p->in);
+
     /* each comes with the first byte of its frame, so only one that has begun may still own one */
     if (!p->failed && !p->held && p->n_fds > (size > 0))
         peer_fail(p, "a descriptor that its frame does not speak of");
-    half_watch(p, (buffer_size(&p->in) && !p->held) || !p->greeted);
+    half_watch(p, (size && !p->held) || !p->greeted);
 }
 
 /* Goes on with the frames that were held back. */
 static void resume(struct peer *p)
 {
+    buffer_drop(&p->in, handle(p, buffer_data(&p->in), buffer_size(&p->in)));
     size_t size = buffer_size(&p->in);
 
-    memcpy(p->frontend->scratch, buffer_data(&p->in), size);
-    buffer_deinit(&p->in);
-    parse(p, p->frontend->scratch, size);
+    if (!p->held && p->in.room > FRAME_MAX) { /* a connection keeps only half frames */
+        memcpy(p->frontend->scratch, buffer_data(&p->in), size);
+        buffer_deinit(&p->in);
+        if (buffer_put(&p->in, p->frontend->scratch, size) < 0)
+            p->failed = true;
+    } else if (!size) {
+        buffer_deinit(&p->in);
+    }
+    handled(p);
 }
 
 /* Bytes of a local client, and descriptors with them. */
@@ -450,11 +495,21 @@ static ssize_t receive(struct peer *p, uint8_t *to, size_t size)
 
 static int admit(struct peer *p);
 
+/* What TLS has done, whether or not there are bytes for us. */
+static void charge_tls(struct peer *p)
+{
+    struct tls_work w = p->remote->ops->work(p->remote->tls);
+
+    share_charge(p, w.reads * COST_SYSCALL +
+                        (p->remote->user ? w.handshakes * COST_REKEY : w.handshakes * COST_HANDSHAKE + w.bytes * COST_CERTIFICATE));
+}
+
 /* Bytes of a client of another machine, once it has proved who it is. */
 static ssize_t receive_remote(struct peer *p, uint8_t *to, size_t size)
 {
     ssize_t n = remote_recv(p, to, size);
 
+    charge_tls(p);
     if (!p->remote->user && p->remote->ops->established(p->remote->tls)) {
         half_watch(p, false); /* from here on it is that of HELLO */
         if (admit(p) < 0)
@@ -479,10 +534,13 @@ static bool read_once(struct peer *p, size_t most)
     ssize_t n = p->remote ? receive_remote(p, scratch + half, most) : receive(p, scratch + half, most);
     if (p->failed)
         return true;
+    share_charge(p, COST_SYSCALL);
+    p->readable = n == (ssize_t)most;
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return false;
     peer_mark(p);
     if (n <= 0) {
+        share_charge(p, COST_CLOSE);
         p->drained = n == 0;
         p->failed = true;
         return true;
@@ -490,18 +548,63 @@ static bool read_once(struct peer *p, size_t most)
     if (half)
         memcpy(scratch, buffer_data(&p->in), half);
     buffer_deinit(&p->in);
-    parse(p, scratch, half + (size_t)n);
-    count_refusals(p);
+    size_t size = half + (size_t)n, done = handle(p, scratch, size);
+    if (!p->failed && buffer_put(&p->in, scratch + done, size - done) < 0)
+        p->failed = true;
+    handled(p);
     if (p->remote)
         read_pending(p);
     return true;
+}
+
+/* False: its requests wait for something else than their share. */
+static bool may_go_on(const struct peer *p)
+{
+    return !p->failed && p->reading && list_empty(&p->paused) && !(p->held && peer_full(p));
+}
+
+static void serve_requests(struct peer *p)
+{
+    if (p->held)
+        resume(p);
+    else if (p->readable)
+        (void)read_once(p, p->refused_usec ? READ_REFUSED : p->ready.next == p->ready.prev ? READ_SIZE : READ_SHARED);
+    peer_mark(p);
+    count_refusals(p);
+}
+
+bool peer_serve(struct peer *p)
+{
+    if (p->failed)
+        return false;
+    if (p->writable) {
+        p->writable = p->blocked = false;
+        flush(p);
+        if (p->failed)
+            peer_mark(p);
+    } else {
+        dispatch_later(p);
+        if (may_go_on(p))
+            serve_requests(p);
+    }
+    return !p->failed && (!list_empty(&p->later) || (may_go_on(p) && (p->held || p->readable)));
+}
+
+void peer_served(struct peer *p)
+{
+    p->readable = p->parked = false;
+    if (!p->failed)
+        watch(p);
 }
 
 static void on_readable(evutil_socket_t fd, short what, void *userdata)
 {
     struct peer *p = userdata;
 
-    (void)read_once(p, p->refused_usec ? READ_REFUSED : READ_SIZE);
+    p->parked = !list_empty(&p->ready); /* it was there a turn ago, too */
+    p->readable = true;
+    watch(p);
+    share_want(p);
 }
 
 /* Who is there, by the kernel's word. */
@@ -566,8 +669,11 @@ int peer_new(struct frontend *f, int fd, bool remote, struct peer **ret_peer)
     list_init(&p->link);
     list_init(&p->dirty);
     list_init(&p->paused);
+    list_init(&p->ready);
+    p->share = &f->shares.strangers;
     list_init(&p->calls);
     list_init(&p->stalled);
+    list_init(&p->later);
     list_init(&p->gathered);
     list_push_back(&f->peers, &p->link);
     f->n_peers++;
@@ -581,6 +687,7 @@ int peer_new(struct frontend *f, int fd, bool remote, struct peer **ret_peer)
         peer_free(p);
         return r;
     }
+    share_charge(p, COST_OPEN);
     half_watch(p, true);
     if (!p->failed)
         want_reading(p, true);
@@ -591,12 +698,15 @@ int peer_new(struct frontend *f, int fd, bool remote, struct peer **ret_peer)
 
 void peer_take_input(struct peer *p, const uint8_t *data, size_t size)
 {
-    if (size > FRAME_MAX) {
-        peer_fail(p, "more than a frame, and not handled");
+    peer_mark(p);
+    if (size > PEER_IN_MAX) {
+        peer_fail(p, "more than is read at once, and not handled");
         return;
     }
-    peer_mark(p);
-    parse(p, data, size);
+    if (buffer_put(&p->in, data, size) < 0)
+        p->failed = true;
+    p->held = size > 0;
+    half_watch(p, !p->greeted); /* the time is set anew where what it had read is handled */
 }
 
 /* All but the calls and what they are counted by. */
@@ -606,8 +716,9 @@ static void disconnect(struct peer *p)
         return;
     p->failed = p->closed = true;
     list_remove(&p->link);
-    list_remove(&p->dirty);
+    share_unmark(p);
     list_remove(&p->paused);
+    share_drop(p);
     list_push_back(&p->frontend->closing, &p->link);
     p->frontend->n_peers--;
     p->frontend->n_closing++;
@@ -620,13 +731,13 @@ static void disconnect(struct peer *p)
     if (p->half_timer)
         event_free(p->half_timer);
     for (uint32_t i = 0; i < p->n_fds; i++)
-        close_foreign(p->fds[i]);
+        close_foreign(p->fds[i], p->uid);
     while (p->n_sending)
         drop_sending(p);
     bool remote = p->remote;
     remote_close(p);
     /* what was not read may hold descriptors, whose last reference goes with the socket */
-    p->fd = remote || p->drained ? close_fd(p->fd) : close_foreign(p->fd);
+    p->fd = remote || p->drained ? close_fd(p->fd) : close_foreign(p->fd, p->uid);
     buffer_deinit(&p->in);
     buffer_deinit(&p->out);
     quota_output(p);
@@ -697,11 +808,11 @@ int frontend_new(struct frontend **ret_frontend, const struct frontend_options *
     f->max_fd = getrlimit(RLIMIT_NOFILE, &l) == 0 ? connection_fds((int)MIN(l.rlim_cur, (rlim_t)1 << 30)) : INT_MAX;
     list_init(&f->peers);
     list_init(&f->closing);
-    list_init(&f->dirty);
-    list_init(&f->later);
+    shares_init(&f->shares);
+    handshakes_init(&f->handshakes);
     list_init(&f->paused);
     list_init(&f->listeners);
-    f->scratch = malloc(SCRATCH_SIZE);
+    f->scratch = malloc(PEER_IN_MAX);
     f->pause_timer = evtimer_new(options->base, on_pause_over, f);
     if (!f->scratch || !f->pause_timer || codec_new(&f->codec) < 0) {
         frontend_free(f);
@@ -721,6 +832,7 @@ struct frontend *frontend_free(struct frontend *f)
     while (!list_empty(&f->closing))
         peer_free(container_of(f->closing.next, struct peer, link));
     remote_free(f->remote);
+    handshakes_deinit(&f->handshakes);
     calls_deinit(f);
     hash_deinit(&f->users);
     codec_free(f->codec);
@@ -734,29 +846,30 @@ struct frontend *frontend_free(struct frontend *f)
 
 bool frontend_flush(struct frontend *f)
 {
-    struct list now;
+    struct shares *all = &f->shares;
+    bool more = go_on_closing(f), alone = all->n_marked == 1;
 
     f->answered = NULL;
-    bool more = dispatch_later(f);
-    more = go_on_closing(f) || more;
-    if (list_empty(&f->dirty))
-        return more;
-    /* what gets dirty meanwhile has its own turn */
-    now = f->dirty;
-    now.next->prev = now.prev->next = &now;
-    list_init(&f->dirty);
-    bool alone = now.next->next == &now;
-    for (struct list *l; (l = list_pop_front(&now));) {
-        struct peer *p = container_of(l, struct peer, dirty);
-        uint64_t sent = p->sent;
+    /* what is marked meanwhile has its own turn */
+    for (uint64_t n = MIN(all->n_marked, (uint64_t)SHARE_MARKED); n; n--) {
+        struct peer *p = shares_next_marked(all);
+        uint64_t sent;
 
+        if (!p)
+            break;
+        sent = p->sent;
         flush(p);
         if (p->failed)
             peer_close(p);
-        else if (alone && p->sent != sent && list_empty(&p->calls) && !buffer_size(&p->out) && p->reading && !p->remote)
+        else if (alone && p->sent != sent && list_empty(&p->calls) && !buffer_size(&p->out) && p->reading && !p->held && !p->remote)
             f->answered = p;
     }
-    return more || !list_empty(&f->dirty) || !list_empty(&f->closing);
+    return more || all->n_marked || !list_empty(&f->closing) || !list_empty(&all->waiting);
+}
+
+bool frontend_serve(struct frontend *f)
+{
+    return shares_serve(f);
 }
 
 /* Who waited for that answer, on this CPU, has sent its next request by the time that we go on: then the kernel need not be asked who has
@@ -765,9 +878,14 @@ bool frontend_read_on(struct frontend *f)
 {
     struct peer *p = TAKE(f->answered);
 
-    if (!p || (f->n_calm && f->n_calm--))
+    if (!p || !list_empty(&f->shares.waiting) || (f->n_calm && f->n_calm--))
         return false;
+    share_alone(p);
     bool hit = read_once(p, READ_ON);
+    count_refusals(p);
+    p->readable = false; /* the kernel says it again */
+    if (p->held)
+        share_want(p);
     f->calm = hit ? 0 : MIN(2 * f->calm + 1, CALM_MAX);
     f->n_calm = f->calm;
     return hit;
@@ -796,7 +914,7 @@ bool frontend_quiet(const struct frontend *f)
         if (buffer_size(&p->out))
             return false;
     }
-    return list_empty(&f->dirty);
+    return !f->shares.n_marked;
 }
 
 void frontend_set_limits(struct frontend *f, const struct frontend_limits *limits)

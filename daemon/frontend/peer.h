@@ -9,27 +9,29 @@
 #include "base/list.h"
 #include "base/spare.h"
 #include "frontend/frontend.h"
+#include "frontend/handshakes.h"
 #include "frontend/kept.h"
+#include "frontend/share.h"
 #include "proto/codec.h"
 #include "proto/frame.h"
 
 #define PEER_OPENS 1024u /* OPEN sent and not answered */
 #define PEER_ARENAS 8u
 #define PEER_FDS 16u /* descriptors received and not yet claimed by their frames */
+#define PEER_IN_MAX (FRAME_MAX + 256u * 1024u) /* bytes that were read and not handled: half a frame, and what one read brings */
 #define PEER_FDS_AT_ONCE 253u /* SCM_MAX_FD: as many as come with one message, since the kernel would close those beyond on the loop */
 
 struct frontend {
     struct frontend_options options;
     struct codec *codec;
-    struct list peers, dirty, listeners;
+    struct list peers, listeners;
     struct list closing; /* peers whose connection has gone, while some of their calls are still open */
     uint64_t n_closing;
     uint32_t closes;     /* calls, or items of arrays, that may be closed in this turn */
-    struct list later; /* calls that go on in another turn */
-    uint32_t looks;    /* left to them in this one */
     struct peer *answered; /* the only one that was written to, all that there was, and it has nothing open; NULL: none since */
     uint32_t calm, n_calm; /* frontend_read_on(): so often it was left out after the last miss; so often it still is */
     uint32_t n_peers;
+    struct shares shares; /* share.c: of this turn of the loop */
     struct hash users;   /* quota.c: those that have a connection */
     uint64_t n_admitted; /* peers that are counted there; the others are about to be told that they are too many */
     uint64_t n_unread;   /* bytes in the outputs of those */
@@ -43,7 +45,7 @@ struct frontend {
     uint8_t *scratch;  /* what is read goes here first; a connection keeps only half frames */
     uint64_t n_rules; /* how often there were rules of access; 1: those of the start */
     struct remote *remote; /* NULL: no clients of other machines */
-    uint64_t n_handshakes; /* connections of those that have not proved who they are */
+    struct handshakes handshakes; /* connections of those that have not proved who they are */
     int max_fd; /* the highest descriptor that a connection may have: executors need some too */
 };
 
@@ -57,9 +59,12 @@ struct peer_sending {
 #define PEER_CANCELLED 8u
 
 struct peer {
-    struct list link, dirty;
+    struct list link;
+    struct list dirty; /* share->marked */
     struct frontend *frontend;
     struct frontend_user *user; /* who it is counted for; NULL: for nobody */
+    struct share *share;        /* of that user, or of strangers */
+    struct list ready;          /* share->ready: it has something to handle */
     uint64_t number;
     int fd;
     uint32_t uid, gid;
@@ -71,7 +76,11 @@ struct peer {
     bool closed; /* in frontend->closing: nothing is sent */
     bool drained; /* all that the client sent has been read, and no more can come */
     bool timed; /* half_timer runs */
-    bool held; /* `in` begins with a frame that waits for room in `out`: nothing is read meanwhile */
+    bool held; /* `in` is not to be added to: a frame there waits for room in `out`, or for its user's share */
+    bool readable, writable; /* the kernel has said so, and it was not served since */
+    bool parked;  /* readable, and waits for its turn: the kernel is not asked meanwhile */
+    bool watched; /* read_event waits */
+    bool blocked; /* write_event waits, or it is writable: nothing is sent before its turn */
     struct directory *directory;
     uint32_t window; /* of output, for new calls */
     uint64_t features; /* of both */
@@ -82,7 +91,8 @@ struct peer {
     struct event *read_event, *write_event, *half_timer;
     struct list calls;
     uint64_t n_unread; /* of `out`, as it is counted for the user */
-    struct list stalled; /* calls that wait for room in out */
+    struct list stalled; /* calls that wait for room in out, */
+    struct list later;   /* and those that go on with their user's next share */
     struct list gathered; /* array.c: what is to be sent with the next write */
     int fds[PEER_FDS];
     uint32_t trace; /* that ends with the connection; 0: none */
@@ -102,6 +112,9 @@ void peer_close(struct peer *p);
 /* Puts a frame into the output. */
 void peer_send(struct peer *p, const struct msg *msg, uint32_t tag, const void *body, size_t body_size);
 void peer_mark(struct peer *p); /* it is looked at before the end of the turn */
+/* Does the next piece of work: a write, or the frames of one read. True: there is more. */
+bool peer_serve(struct peer *p);
+void peer_served(struct peer *p); /* it has nothing more to do: the kernel says when it has */
 /* The same with two descriptors, which are copied. False: there is no room for them now, and nothing was sent. */
 bool peer_send_fds(struct peer *p, const struct msg *msg, uint32_t tag, const int fds[2]);
 /* The descriptor that came with the frame which is being handled; -1: none did. The caller's. */
@@ -128,12 +141,13 @@ bool quota_unread(const struct peer *p); /* its user has not read as much as he 
 void arrays_flush(struct peer *p); /* array.c: puts into the output what was gathered */
 
 /* dispatch.c */
+uint32_t dispatch_cost(uint16_t type); /* units of share.h, at least, beside those of its bytes and of the answer */
 void dispatch(struct peer *p, const struct frame *frame);
 void dispatch_room(struct peer *p);   /* the output has room again */
 void calls_deinit(struct frontend *f); /* none is open */
 /* Its calls go, *budget of them at most. True: none is left. */
 bool dispatch_closed(struct peer *p, uint32_t *budget);
-bool dispatch_later(struct frontend *f); /* once a turn: calls that have much to look at; true: there is more */
+void dispatch_later(struct peer *p); /* a piece of a call that has much to do, if there is one */
 /* A connection that another wsd has greeted, and a request of it that is open. False: it cannot go on, and is closed. */
 bool dispatch_take(struct peer *p, const struct kept_peer *k, const char *directory);
 void dispatch_take_call(struct peer *p, const struct kept_call *k);

@@ -9,10 +9,12 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "base/foreign.h"
 #include "frontend/peer.h"
 
 struct frontend_user {
     struct hash_link by_uid;
+    struct share share;
     uint32_t uid;
     uint64_t n_peers;
     uint64_t n_requests;
@@ -30,10 +32,10 @@ static struct frontend_user *find(const struct frontend *f, uint32_t uid)
     return NULL;
 }
 
-/* Of the descriptors that connections may have a quarter is for other users. */
-static bool takes_all_descriptors(const struct frontend *f, uint64_t n)
+/* Of the descriptors that connections may have a quarter is for other users. What a user has brought and cannot be closed yet, counts. */
+static bool takes_all_descriptors(const struct frontend *f, uint32_t uid, uint64_t n)
 {
-    return n >= (uint64_t)f->max_fd / 4 * 3;
+    return n + foreign_held(uid) >= (uint64_t)f->max_fd / 4 * 3;
 }
 
 int quota_take(struct peer *p, const char **ret_refusal)
@@ -46,7 +48,7 @@ int quota_take(struct peer *p, const char **ret_refusal)
         *ret_refusal = "too many connections (max-connections in wsd.conf): try again later";
     else if (n >= f->options.limits.connections_per_user)
         *ret_refusal = "too many connections of this user (max-connections-per-user in wsd.conf): close some of them";
-    else if (p->fd > f->max_fd || takes_all_descriptors(f, n))
+    else if (p->fd > f->max_fd || takes_all_descriptors(f, p->uid, n))
         *ret_refusal = "too many connections for wsd's descriptors (LimitNOFILE in its unit, or ulimit -n): try again later";
     else
         *ret_refusal = NULL;
@@ -59,10 +61,12 @@ int quota_take(struct peer *p, const char **ret_refusal)
             return -ENOMEM;
         }
         u->uid = p->uid;
+        share_init(&u->share);
     }
     u->n_peers++;
     f->n_admitted++;
     p->user = u;
+    share_move(p, &u->share);
     return 0;
 }
 
@@ -75,6 +79,7 @@ void quota_give_back(struct peer *p)
     p->frontend->n_admitted--;
     p->frontend->n_unread -= p->n_unread;
     u->n_unread -= p->n_unread;
+    share_move(p, &p->frontend->shares.strangers);
     if (--u->n_peers > 0)
         return;
     hash_remove(&p->frontend->users, &u->by_uid);

@@ -11,17 +11,16 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 
+#include "base/accounts.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -61,21 +60,6 @@ __attribute__((format(printf, 4, 5))) static int refuse(char error[REMOTE_ERROR]
     return -EINVAL;
 }
 
-static int groups_load(struct remote_user *u, const char *name)
-{
-    int n = (int)REMOTE_GROUPS_MAX;
-
-    u->gids = calloc(REMOTE_GROUPS_MAX, sizeof(*u->gids));
-    if (!u->gids)
-        return -ENOMEM;
-    if (getgrouplist(name, u->gid, u->gids, &n) < 0)
-        n = (int)REMOTE_GROUPS_MAX; /* as many as there is room for */
-    uint32_t *fitting = realloc(u->gids, (size_t)MAX(n, 1) * sizeof(*u->gids));
-    u->gids = fitting ? fitting : u->gids;
-    u->n_gids = (uint32_t)n;
-    return 0;
-}
-
 static char *trim(char *text)
 {
     char *end;
@@ -100,6 +84,7 @@ static bool is_certificate_name(const char *name)
 static int add_line(struct remote *r, const char *file, unsigned number, char *line, char error[REMOTE_ERROR])
 {
     struct remote_user u = {.uid = 0}, *more;
+    struct account found;
     char *equal, *name, *user;
 
     line = trim(line);
@@ -113,10 +98,12 @@ static int add_line(struct remote *r, const char *file, unsigned number, char *l
     if (!equal || !is_certificate_name(name))
         return refuse(error, file, number, "not `NAME = USER`, with CN:, DNS:, URI: or email: before NAME, of at most %u bytes",
                       TLS_NAME_MAX - 1);
-    struct passwd *p = getpwnam(user);
-    if (!p)
+    int result = account_by_name(user, &found);
+    if (result == -ENOENT)
         return refuse(error, file, number, "%.64s: there is no such user", user);
-    if (p->pw_uid == 0)
+    if (result < 0)
+        return refuse(error, file, number, "%.64s: " ACCOUNTS_SILENT, user, strerror(-result)), -EAGAIN;
+    if (found.uid == 0)
         return refuse(error, file, number, "%.64s: nobody is root from another machine", user);
     if (r->n_users == REMOTE_USERS_MAX)
         return refuse(error, file, number, "at most %u lines", REMOTE_USERS_MAX);
@@ -124,10 +111,14 @@ static int add_line(struct remote *r, const char *file, unsigned number, char *l
     if (more)
         r->users = more;
     snprintf(u.certificate, sizeof(u.certificate), "%s", name);
-    u.uid = p->pw_uid;
-    u.gid = p->pw_gid;
-    if (!more || groups_load(&u, user) < 0)
+    u.uid = found.uid;
+    u.gid = found.gid;
+    if (!more)
         return refuse(error, file, number, "out of memory"), -ENOMEM;
+    result = account_groups(&found, &u.gids, &u.n_gids);
+    if (result < 0)
+        return refuse(error, file, number, "%.64s: " ACCOUNTS_SILENT, user, strerror(-result)), -EAGAIN;
+    u.n_gids = MIN(u.n_gids, REMOTE_GROUPS_MAX); /* groups only ever permit */
     r->users[r->n_users++] = u;
     return 0;
 }
@@ -220,11 +211,27 @@ int remote_load(struct remote **ret, const struct remote_options *o, char error[
 
 /* --- connections ----------------------------------------------------------------------------------------------------- */
 
+bool remote_has_room(struct frontend *f, const struct sockaddr_storage *from)
+{
+    struct handshake *one;
+
+    if (f->handshakes.n < f->options.limits.handshakes)
+        return true;
+    one = handshakes_give_way(&f->handshakes, handshake_origin(from));
+    if (!one)
+        return false;
+    log_debug("too many handshakes (max-handshakes in wsd.conf): the oldest one of %s is closed", one->peer->remote->address);
+    handshake_end(&f->handshakes, one);
+    one->peer->failed = true;
+    peer_mark(one->peer);
+    return true;
+}
+
 int remote_open(struct peer *p)
 {
     const struct remote *r = p->frontend->remote;
     struct remote_peer *q = calloc(1, sizeof(*q));
-    struct sockaddr_storage a;
+    struct sockaddr_storage a = {.ss_family = AF_UNSPEC};
     socklen_t size = sizeof(a);
     char host[48], port[8];
 
@@ -235,14 +242,15 @@ int remote_open(struct peer *p)
     if (getpeername(p->fd, (struct sockaddr *)&a, &size) == 0 &&
         getnameinfo((struct sockaddr *)&a, size, host, sizeof(host), port, sizeof(port), NI_NUMERICHOST | NI_NUMERICSERV) == 0)
         snprintf(q->address, sizeof(q->address), "%s port %s", host, port);
-    if (r->ops->open(&q->tls, r->context, p->fd, NULL) < 0) {
+    if (handshake_begin(&p->frontend->handshakes, &q->handshake, p, handshake_origin(&a)) < 0 ||
+        r->ops->open(&q->tls, r->context, p->fd, NULL) < 0) {
+        handshake_end(&p->frontend->handshakes, &q->handshake);
         free(q);
         return -ENOMEM;
     }
     p->uid = p->gid = UINT32_MAX; /* nobody, as yet */
     p->pid = 0;
     p->remote = q;
-    p->frontend->n_handshakes++;
     return 0;
 }
 
@@ -252,8 +260,7 @@ void remote_close(struct peer *p)
 
     if (!q)
         return;
-    if (!q->user)
-        p->frontend->n_handshakes--;
+    handshake_end(&p->frontend->handshakes, &q->handshake);
     q->ops->free(q->tls);
     free(q);
 }
@@ -262,19 +269,16 @@ ssize_t remote_recv(struct peer *p, void *data, size_t size)
 {
     const struct tls_ops *ops = p->remote->ops;
     struct tls *t = p->remote->tls;
-    ssize_t n = 0, all = 0;
+    ssize_t n = ops->recv(t, data, size);
 
-    /* a record at a time; what ends it after some bytes comes back with the next call */
-    while ((size_t)all < size && (n = ops->recv(t, (char *)data + all, size - (size_t)all)) > 0)
-        all += n;
-    if (n < 0 && errno != EAGAIN && errno != EINTR && all == 0) {
+    if (n < 0 && errno != EAGAIN && errno != EINTR) {
         int e = errno;
 
         log_event(LOG_KIND_CONNECTION, LOG_INFO, NULL, "connection of %s%s%s: %s", p->remote->address, *p->remote->name ? ", " : "",
                   p->remote->name, e == EACCES || e == EPROTO ? ops->error(t) : strerror(e));
         errno = e;
     }
-    return all ? all : n;
+    return n;
 }
 
 ssize_t remote_send(struct peer *p, const void *data, size_t size)
@@ -320,7 +324,7 @@ const char *remote_identify(struct peer *p)
     const struct remote_user *u = user_of(q, r);
     char error[TLS_ERROR];
 
-    p->frontend->n_handshakes--;
+    handshake_end(&p->frontend->handshakes, &q->handshake);
     q->user = u ? u : &nobody;
     p->uid = q->user->uid;
     p->gid = q->user->gid;

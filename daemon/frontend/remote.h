@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "frontend/handshakes.h"
 #include "tls/tls.h"
 
 #define REMOTE_ERROR       512u
@@ -43,11 +44,14 @@ struct remote_peer {
     struct tls *tls;
     const struct tls_ops *ops;
     const struct remote_user *user; /* NULL: the handshake is not over */
+    struct handshake handshake;
     uint64_t reading;               /* of the files that it was opened by */
     int64_t expires;                /* its certificate: seconds since the epoch */
     char address[64], name[TLS_NAME_MAX];
 };
 
+/* Whether a connection from there may begin: one from elsewhere may have to go for it. */
+bool remote_has_room(struct frontend *f, const struct sockaddr_storage *from);
 /* -ENOMEM. The descriptor stays the peer's. */
 int remote_open(struct peer *p);
 void remote_close(struct peer *p); /* what remote_open() made */

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/descendants.h"
 #include "host/reaper.h"
 
 #define ANSWER_MSEC 10000 /* for a reaper that was stopped */
@@ -36,6 +37,19 @@ static void forget_reaper(struct commands *c)
             ;
     }
     c->reaper = 0;
+}
+
+bool commands_reap(struct commands *c, pid_t ended)
+{
+    if (!descendants_is_reaper(ended))
+        return false;
+    pthread_mutex_lock(&c->lock);
+    if (ended == c->reaper)
+        forget_reaper(c);
+    else
+        (void)waitpid(ended, NULL, WNOHANG);
+    pthread_mutex_unlock(&c->lock);
+    return true;
 }
 
 void commands_deinit(struct commands *c)

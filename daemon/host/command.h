@@ -6,6 +6,7 @@
 #pragma once
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include <wsd/plugin.h>
@@ -20,6 +21,8 @@ struct commands {
 };
 
 void commands_init(struct commands *c, int (*start)(int socket, pid_t *ret_pid, void *context), void *context);
+/* Reaps a child that has ended, where that is a reaper that was killed or a keeper that one has left. False: it is none. [any] */
+bool commands_reap(struct commands *c, pid_t ended);
 /* The reaper sees it, and ends. */
 void commands_deinit(struct commands *c);
 /* As wsd_job_command(). [any] */

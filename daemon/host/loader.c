@@ -136,6 +136,21 @@ static bool is_want(int error)
     return error == EMFILE || error == ENFILE || error == ENOMEM || error == EAGAIN;
 }
 
+/* The file that dir/file leads to, opened anew where others cannot have put another one in its place. */
+static int open_trusted(const char *dir, const char *file, const struct error *e)
+{
+    char path[PATH_MAX], where[PATH_MAX];
+
+    if ((size_t)snprintf(path, sizeof(path), "%s/%s", dir, file) >= sizeof(path))
+        return refuse(e, -ENOENT, "not found: the path is too long");
+    _cleanup_(close_fdp) int place = trust_open(path, where);
+    if (place == -EPERM && *where)
+        return refuse(e, -EACCES, "not permitted: others than root and the owner of wsd could write to %s", where);
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", place);
+    int fd = place < 0 ? place : open_plugin(AT_FDCWD, path);
+    return fd < 0 ? refuse(e, fd, "%s/%s: %s", dir, file, strerror(-fd)) : fd;
+}
+
 /* Opens file in one plugin directory. A descriptor, or -ENOENT with *e untouched, or another error with its text. */
 static int open_in(const struct loader *l, const char *dir, const char *file, const struct error *e)
 {
@@ -151,11 +166,12 @@ static int open_in(const struct loader *l, const char *dir, const char *file, co
         return fd;
     if (fd < 0)
         return refuse(e, fd == -EACCES ? -EACCES : fd, "%s/%s: %s", dir, file, strerror(-fd));
-    if (!(l->flags & LOADER_ANY_PATH) && (fstat(dir_fd, &st) < 0 || !trust_only_ours(&st))) {
-        close(fd);
+    if (l->flags & LOADER_ANY_PATH)
+        return fd;
+    close(fd);
+    if (fstat(dir_fd, &st) < 0 || !trust_only_ours(&st))
         return refuse(e, -EACCES, "not permitted: others than root and the owner of wsd could write to %s", dir);
-    }
-    return fd;
+    return open_trusted(dir, file, e);
 }
 
 static bool exists_in_directory(const struct loader *l, const char *file)

@@ -32,7 +32,7 @@
 #define OUTPUT_FLUSH (64u * 1024u) /* output is handed on when so much has gathered */
 #define OUTPUT_ROOM  (WSD_RESERVE_MAX + OUTPUT_FLUSH)
 #define GRACE_USEC   (3u * 1000u * 1000u) /* after the timeout or the cancel, for a job to heed it */
-#define LONGEST_MSEC (60 * 1000)          /* of one wait */
+#define LONGEST_MSEC 1000                 /* of one wait: then it looks whether the workers are there still */
 #define LOOK_MSEC    20                   /* how often a wait for streamed input looks at the cancel flag */
 
 enum { EXIT_TIMED_OUT = 124, EXIT_CANCELLED = 130 };
@@ -211,9 +211,9 @@ static struct local *local_free(struct local *l)
     pool_free(l->pool);
     if (l->loader)
         loader_fini(l->loader);
+    host_job_deinit(&l->job); /* knows the plugin by its name */
     loader_free(l->loader);
     files_input_deinit(&l->input);
-    host_job_deinit(&l->job);
     pthread_mutex_destroy(&l->callback_lock);
     close_fd(l->done_fd);
     commands_deinit(&l->commands);
@@ -347,7 +347,7 @@ static bool has_finished(const struct local *l)
 /* When it is given up (CLOCK_MONOTONIC), by the first that it was to heed. */
 static uint64_t given_up_usec(const struct local *l)
 {
-    uint64_t end = l->request.timeout_usec ? l->job.job.deadline_usec + GRACE_USEC : UINT64_MAX;
+    uint64_t end = l->request.timeout_usec ? l->job.deadline_usec + GRACE_USEC : UINT64_MAX;
 
     return l->cancelled_usec ? MIN(end, l->cancelled_usec + GRACE_USEC) : end;
 }
@@ -362,8 +362,9 @@ static bool wait_for_end(struct local *l, int cancel_fd)
 {
     while (!has_finished(l)) {
         struct pollfd fds[] = {{.fd = l->done_fd, .events = POLLIN}, {.fd = l->cancelled_usec ? -1 : cancel_fd, .events = POLLIN}};
-        uint64_t now = clock_monotonic_usec(), deadline = l->job.job.deadline_usec, end = given_up_usec(l);
+        uint64_t now = clock_monotonic_usec(), deadline = l->job.deadline_usec, end = given_up_usec(l);
 
+        pool_look(l->pool);
         if (now >= end)
             return false;
         if (deadline && now >= deadline)
@@ -384,7 +385,7 @@ static bool wait_for_end(struct local *l, int cancel_fd)
 static void fill_result(const struct local *l, bool finished, struct local_result *ret)
 {
     const struct host_job *job = &l->job;
-    uint64_t deadline = job->job.deadline_usec, now = clock_monotonic_usec();
+    uint64_t deadline = job->deadline_usec, now = clock_monotonic_usec();
 
     ret->run_usec = (finished ? job->ended_usec : now) - job->started_usec;
     if (finished) {
@@ -449,6 +450,7 @@ __attribute__((visibility("default"))) int wsctl_local_run(const struct local_re
     }
     l->request = *request;
     host_job_init(&l->job);
+    (void)handle_share(NULL); /* here nobody counts the plugin's threads: one may always be left */
     commands_init(&l->commands, start_reaper, NULL);
     pthread_mutex_init(&l->callback_lock, NULL);
     l->done_fd = eventfd(0, EFD_CLOEXEC);

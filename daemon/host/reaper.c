@@ -7,7 +7,6 @@
  * fork of a process with threads. */
 #include "host/reaper.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -29,9 +28,9 @@
 #include <wsd/plugin.h>
 
 #include "base/cleanup.h"
+#include "base/descendants.h"
 
 #define KEEPERS_MAX 4096u
-#define FOUND_MAX   16384u /* processes that are looked at in one pass; the rest has its turn when these are gone */
 #define AT_ONCE_MAX   64u    /* rounds of killing one behind the other: what forks must not be faster */
 #define AGAIN_MSEC    2      /* between later ones: a process takes its time to end */
 #define SIGNALS     64
@@ -49,10 +48,6 @@ struct keeper {
 
 static struct keeper keepers[KEEPERS_MAX];
 static size_t n_keepers; /* places that were ever in use; 0 in a keeper */
-static pid_t found[FOUND_MAX];
-static size_t n_found;
-
-/* --- descendants -------------------------------------------------------------------------------------------------- */
 
 static bool is_keeper(pid_t pid)
 {
@@ -60,79 +55,6 @@ static bool is_keeper(pid_t pid)
         if (keepers[i].pid == pid)
             return true;
     return false;
-}
-
-static void note(pid_t pid)
-{
-    if (pid > 0 && n_found < FOUND_MAX && !is_keeper(pid))
-        found[n_found++] = pid;
-}
-
-/* The children of one thread: numbers with blanks between. */
-static void find_of_thread(const char *process, const char *thread)
-{
-    char path[64], text[4096];
-    pid_t pid = 0;
-    ssize_t n;
-
-    snprintf(path, sizeof(path), "/proc/%.15s/task/%.15s/children", process, thread);
-    _cleanup_(close_fdp) int fd = open(path, O_RDONLY | O_CLOEXEC);
-    while (fd >= 0 && (n = read(fd, text, sizeof(text))) > 0)
-        for (ssize_t i = 0; i < n; i++) {
-            if (text[i] >= '0' && text[i] <= '9') {
-                pid = pid * 10 + (text[i] - '0');
-                continue;
-            }
-            note(pid);
-            pid = 0;
-        }
-}
-
-static void find_children(pid_t of)
-{
-    _Alignas(struct dirent64) char buffer[4096];
-    char process[16], path[32];
-    ssize_t n;
-
-    snprintf(process, sizeof(process), "%d", (int)of);
-    snprintf(path, sizeof(path), "/proc/%.15s/task", process);
-    _cleanup_(close_fdp) int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    while (fd >= 0 && (n = getdents64(fd, buffer, sizeof(buffer))) > 0)
-        for (ssize_t at = 0; at < n;) {
-            const struct dirent64 *e = (const void *)(buffer + at);
-
-            if (e->d_name[0] != '.')
-                find_of_thread(process, e->d_name);
-            at += e->d_reclen;
-        }
-}
-
-/* All below this process, but keepers and what is below them. */
-static void find_descendants(void)
-{
-    n_found = 0;
-    find_children(getpid());
-    for (size_t i = 0; i < n_found; i++)
-        find_children(found[i]);
-}
-
-/* False: there are some, and none of them may be signalled. */
-static bool signal_found(int signal)
-{
-    size_t n_refused = 0;
-
-    for (size_t i = 0; i < n_found; i++)
-        n_refused += kill(found[i], signal) < 0 && errno == EPERM;
-    return n_refused == 0 || n_refused < n_found;
-}
-
-/* One round; false: none may be signalled (no Landlock that keeps signals in, and no `exec` when the executor started).
- * What has a SIGKILL pending forks no more, and what it leaves becomes this process's own child: the next round finds it. Killed at
- * once rather than stopped first, so that a round stays short however many there were. */
-static bool kill_descendants(void)
-{
-    find_descendants();
-    return signal_found(SIGKILL);
 }
 
 /* --- descriptors -------------------------------------------------------------------------------------------------- */
@@ -345,7 +267,7 @@ static _Noreturn void end_all(struct command *c)
     struct pollfd p = {.fd = FD_SIGNALS, .events = POLLIN};
 
     for (unsigned round = 1; reap_children(c); round++) {
-        if (!kill_descendants())
+        if (descendants_kill(is_keeper) < 0)
             _exit(EXIT_LEFT); /* which is the death signal of the command itself */
         (void)poll(&p, 1, round < AT_ONCE_MAX ? 0 : AGAIN_MSEC);
         drain_signals();
@@ -420,12 +342,8 @@ static bool has_keepers(void)
 /* Ends what a keeper that was killed has left, before anybody hears of it. */
 static void end_strays(void)
 {
-    for (;;) {
-        find_descendants();
-        if (n_found == 0 || !kill_descendants())
-            return;
-        for (size_t i = 0; i < n_found; i++)
-            (void)waitpid(found[i], NULL, WNOHANG); /* not the keepers */
+    while (descendants_kill(is_keeper) > 0) {
+        descendants_reap();
         usleep(AGAIN_MSEC * 1000);
     }
 }

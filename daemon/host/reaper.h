@@ -19,7 +19,6 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define REAPER_NAME      "wsd-reaper"
 #define REAPER_FD_SOCKET 3 /* of a reaper that is a program's start; 4: life */
 #define REAPER_FD_LIFE   4
 #define REAPER_FDS       4u

@@ -13,15 +13,18 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <wsd/task.h>
 
 #include "base/clock.h"
 #include "base/copy.h"
+#include "base/escape.h"
 #include "host/cputime.h"
 #include "host/hooks.h"
 
 #define PRINT_INLINE 1024u
+#define ROOM_APART   (64u * 1024u) /* at least, for a reservation of a thread that is no worker */
 
 /* --- whom this thread works for ----------------------------------------------------------------------------------- */
 
@@ -71,7 +74,7 @@ static void tell_subject(struct wsd_worker *self, const struct host_job *job)
         pool_subject(self, NULL);
         return;
     }
-    memcpy(s.id, job->job.id, sizeof(s.id));
+    memcpy(s.id, job->id, sizeof(s.id));
     s.name = job->function;
     pool_subject(self, &s);
 }
@@ -127,58 +130,83 @@ uint64_t host_current_cpu_usec(void)
 
 /* --- texts -------------------------------------------------------------------------------------------------------- */
 
-/* One line for somebody's terminal: no control characters, no half UTF-8 sequence where it was cut off. */
+/* One line for somebody's terminal: what ends lines is a blank, no character is cut. */
 __attribute__((format(printf, 2, 0))) static void format_text(char ret[WSD_TEXT_MAX], const char *format, va_list args)
 {
-    int n = vsnprintf(ret, WSD_TEXT_MAX, format, args);
+    char text[WSD_TEXT_MAX + 4]; /* so that a character that does not fit is whole */
 
-    if (n < 0)
-        *ret = 0;
-    if (n >= (int)WSD_TEXT_MAX) {
-        size_t end = WSD_TEXT_MAX - 1;
-        while (end > WSD_TEXT_MAX - 5 && ((unsigned char)ret[end - 1] & 0xc0) == 0x80)
-            end--;
-        if (((unsigned char)ret[end - 1] & 0xc0) == 0xc0)
-            ret[end - 1] = 0;
-    }
-    for (char *c = ret; *c; c++)
-        if ((unsigned char)*c < 0x20 || *c == 0x7f)
+    if (vsnprintf(text, sizeof(text), format, args) < 0)
+        *text = 0;
+    for (char *c = text; *c; c++)
+        if (strchr("\t\n\v\f\r", *c))
             *c = ' ';
+    escape_text(ret, WSD_TEXT_MAX, text);
 }
 
-static struct host_job *from_public(struct wsd_job *job)
+/* --- calls ----------------------------------------------------------------------------------------------------------- */
+
+/* A call of a plugin's. The job does not end before it: because this thread is a worker of it, or because the handle is held. */
+struct call {
+    struct host_job *job;  /* NULL: it is over */
+    struct handle *handle;
+    bool other;            /* by a thread that is no worker of the job */
+};
+
+static struct call call_begin(struct wsd_job *public)
 {
-    return container_of(job, struct host_job, job);
+    struct handle *h = container_of(public, struct handle, job);
+    struct host_job *job = current.job;
+
+    if (__builtin_expect(job && job->handle == h, true))
+        return (struct call){job, h, false};
+    return (struct call){handle_enter(h), h, true};
 }
+
+static void call_end(struct call *c)
+{
+    if (__builtin_expect(c->other && c->job, false))
+        handle_leave(c->handle);
+}
+
+#define CALL(name, public) __attribute__((cleanup(call_end))) struct call name = call_begin(public)
 
 static void service_vlog(struct wsd_job *public, int level, const char *format, va_list args)
 {
-    struct host_job *job = from_public(public);
+    CALL(c, public);
     char text[WSD_TEXT_MAX];
 
     format_text(text, format, args);
-    job->transport->message(job, level, text);
+    if (c.job)
+        c.job->transport->message(c.job, level, text);
+    else
+        handle_says(c.handle, text, strlen(text));
 }
 
-__attribute__((format(printf, 3, 0))) static void set_text(struct host_job *job, char *to, const char *format,
-                                                           va_list args)
+enum text { TEXT_ERROR, TEXT_STATUS };
+
+__attribute__((format(printf, 3, 0))) static void set_text(struct wsd_job *public, enum text which, const char *format, va_list args)
 {
+    CALL(c, public);
     char text[WSD_TEXT_MAX];
 
     format_text(text, format, args);
-    pthread_mutex_lock(&job->text_lock);
-    memcpy(to, text, sizeof(text));
-    pthread_mutex_unlock(&job->text_lock);
+    if (!c.job) {
+        handle_says(c.handle, text, strlen(text));
+        return;
+    }
+    pthread_mutex_lock(&c.job->text_lock);
+    memcpy(which == TEXT_ERROR ? c.job->error : c.job->status, text, sizeof(text));
+    pthread_mutex_unlock(&c.job->text_lock);
 }
 
 static void service_verror(struct wsd_job *public, const char *format, va_list args)
 {
-    set_text(from_public(public), from_public(public)->error, format, args);
+    set_text(public, TEXT_ERROR, format, args);
 }
 
 static void service_vstatus(struct wsd_job *public, const char *format, va_list args)
 {
-    set_text(from_public(public), from_public(public)->status, format, args);
+    set_text(public, TEXT_STATUS, format, args);
 }
 
 /* --- locks ---------------------------------------------------------------------------------------------------------- */
@@ -203,16 +231,50 @@ void host_lock(pthread_mutex_t *lock)
 
 /* --- output ------------------------------------------------------------------------------------------------------- */
 
+/* [lock output_lock] */
+static int append(struct host_job *job, const char *from, size_t size)
+{
+    while (size > 0) {
+        size_t n;
+        void *room = job->transport->reserve(job, 1, &n);
+        if (!room) {
+            job->output_lost = true;
+            return -ECANCELED;
+        }
+        n = MIN(n, size);
+        copy_away(room, from, n);
+        job->transport->commit(job, n);
+        from += n;
+        size -= n;
+    }
+    return 0;
+}
+
+/* Where the job is over when that thread writes there, it must not be another one's output. [lock output_lock] */
+static void *reserve_apart(struct handle *h, size_t min, size_t *ret_size)
+{
+    if (h->room_size < min) {
+        free(h->room);
+        h->room_size = MAX(min, (size_t)ROOM_APART);
+        h->room = malloc(h->room_size);
+        h->room_size = h->room ? h->room_size : 0;
+    }
+    *ret_size = h->room_size;
+    return h->room;
+}
+
 static void *service_reserve(struct wsd_job *public, size_t min, size_t *ret_size)
 {
-    struct host_job *job = from_public(public);
+    CALL(c, public);
+    struct host_job *job = c.job;
     size_t size = 0;
 
-    if (min > WSD_RESERVE_MAX)
+    if (min > WSD_RESERVE_MAX || !job)
         return NULL;
     host_lock(&job->output_lock);
-    void *room = job->transport->reserve(job, MAX(min, 1u), &size);
+    void *room = c.other ? reserve_apart(c.handle, MAX(min, 1u), &size) : job->transport->reserve(job, MAX(min, 1u), &size);
     job->reserved = room ? size : 0;
+    c.handle->in_room = c.other;
     job->output_lost |= !room;
     pthread_mutex_unlock(&job->output_lock);
     if (room)
@@ -222,12 +284,17 @@ static void *service_reserve(struct wsd_job *public, size_t min, size_t *ret_siz
 
 static int service_commit(struct wsd_job *public, size_t size)
 {
-    struct host_job *job = from_public(public);
+    CALL(c, public);
+    struct host_job *job = c.job;
     int r = 0;
 
+    if (!job)
+        return -ECANCELED;
     host_lock(&job->output_lock);
     if (size > job->reserved)
         r = -EINVAL;
+    else if (c.handle->in_room)
+        r = append(job, c.handle->room, size);
     else if (size > 0)
         job->transport->commit(job, size);
     if (r == 0)
@@ -238,38 +305,29 @@ static int service_commit(struct wsd_job *public, size_t size)
 
 static int service_write(struct wsd_job *public, const void *data, size_t size)
 {
-    struct host_job *job = from_public(public);
-    const char *from = data;
-    int r = 0;
+    CALL(c, public);
 
-    host_lock(&job->output_lock);
-    job->reserved = 0;
-    while (size > 0) {
-        size_t n;
-        void *room = job->transport->reserve(job, 1, &n);
-        if (!room) {
-            job->output_lost = true;
-            r = -ECANCELED;
-            break;
-        }
-        n = MIN(n, size);
-        copy_away(room, from, n);
-        job->transport->commit(job, n);
-        from += n;
-        size -= n;
+    if (!c.job) {
+        handle_says(c.handle, data, size);
+        return -ECANCELED;
     }
-    pthread_mutex_unlock(&job->output_lock);
+    host_lock(&c.job->output_lock);
+    c.job->reserved = 0;
+    int r = append(c.job, data, size);
+    pthread_mutex_unlock(&c.job->output_lock);
     return r;
 }
 
 static int service_flush(struct wsd_job *public)
 {
-    struct host_job *job = from_public(public);
+    CALL(c, public);
 
-    host_lock(&job->output_lock);
-    job->reserved = 0;
-    int r = job->transport->flush(job);
-    pthread_mutex_unlock(&job->output_lock);
+    if (!c.job)
+        return -ECANCELED;
+    host_lock(&c.job->output_lock);
+    c.job->reserved = 0;
+    int r = c.job->transport->flush(c.job);
+    pthread_mutex_unlock(&c.job->output_lock);
     return r;
 }
 
@@ -295,8 +353,11 @@ static int service_vprint(struct wsd_job *public, const char *format, va_list ar
 
 static int64_t service_read(struct wsd_job *public, void *data, size_t size)
 {
-    struct host_job *job = from_public(public);
+    CALL(c, public);
+    struct host_job *job = c.job;
 
+    if (!job)
+        return -ECANCELED;
     if (size == 0)
         return 0;
     if (!job->input)
@@ -309,27 +370,32 @@ static int64_t service_read(struct wsd_job *public, void *data, size_t size)
 
 static int service_open(struct wsd_job *public, const char *path)
 {
-    struct host_job *job = from_public(public);
+    CALL(c, public);
 
-    return *path ? job->transport->open(job, path) : -ENOENT;
+    return !c.job ? -ECANCELED : *path ? c.job->transport->open(c.job, path) : -ENOENT;
 }
 
 static const char *service_directory(struct wsd_job *public)
 {
-    return from_public(public)->transport->directory(from_public(public));
+    CALL(c, public);
+
+    return c.job ? c.job->transport->directory(c.job) : NULL;
 }
 
 static int service_command(struct wsd_job *public, const struct wsd_command *command)
 {
-    const struct host_transport *t = from_public(public)->transport;
+    CALL(c, public);
 
-    return !t->directory(from_public(public)) ? -EPERM : !t->command ? -ENOSYS : t->command(from_public(public), command);
+    if (!c.job)
+        return -ECANCELED;
+    const struct host_transport *t = c.job->transport;
+    return !t->directory(c.job) ? -EPERM : !t->command ? -ENOSYS : t->command(c.job, command);
 }
 
 /* What it was told holds at its end, too, whatever the clock says there. */
 static bool is_late(struct host_job *job)
 {
-    if (job->job.deadline_usec == 0 || clock_monotonic_usec() < job->job.deadline_usec)
+    if (job->deadline_usec == 0 || clock_monotonic_usec() < job->deadline_usec)
         return false;
     atomic_store_explicit(&job->late, true, memory_order_relaxed);
     return true;
@@ -343,12 +409,17 @@ bool host_job_cancelled(struct host_job *job)
 
 static bool service_cancelled(struct wsd_job *public)
 {
-    return host_job_cancelled(from_public(public));
+    CALL(c, public);
+
+    return !c.job || host_job_cancelled(c.job);
 }
 
 static void service_progress(struct wsd_job *public, uint64_t done, uint64_t total)
 {
-    from_public(public)->transport->progress(from_public(public), done, total);
+    CALL(c, public);
+
+    if (c.job)
+        c.job->transport->progress(c.job, done, total);
 }
 
 static const struct wsd_job_ops services = {
@@ -378,8 +449,16 @@ void host_job_init(struct host_job *job)
     pthread_mutex_init(&job->text_lock, NULL);
 }
 
+/* The next job gets a handle of its own. */
+static void retire(struct host_job *job)
+{
+    handle_retire(job->handle, job->function ? job->function->plugin->name : "", job->function ? job->function->name : "");
+    job->handle = NULL;
+}
+
 void host_job_deinit(struct host_job *job)
 {
+    retire(job);
     pthread_mutex_destroy(&job->output_lock);
     pthread_mutex_destroy(&job->text_lock);
 }
@@ -430,25 +509,34 @@ int host_job_begin(struct host_job *job, const struct host_request *q)
     job->started_usec = job->ended_usec = q->started_usec ? q->started_usec : clock_monotonic_usec();
     job->exit = 0;
     job->argv = NULL;
-    job->job = (struct wsd_job){
+    job->deadline_usec = q->deadline_usec;
+    if (q->id)
+        memcpy(job->id, q->id, sizeof(job->id));
+    else
+        memset(job->id, 0, sizeof(job->id));
+    if (!q->function) {
+        snprintf(job->error, sizeof(job->error), "no such function");
+        return -EINVAL;
+    }
+    if (!job->handle)
+        job->handle = handle_new(job);
+    int r = job->handle ? fill_argv(job, q) : -ENOMEM;
+    if (r < 0) {
+        snprintf(job->error, sizeof(job->error), "%s", r == -ENOMEM ? "out of memory" : "malformed arguments");
+        return r;
+    }
+    job->handle->in_room = false;
+    job->handle->job = (struct wsd_job){
         .size = sizeof(struct wsd_job),
+        .argc = q->argc + 1,
+        .argv = job->argv,
         .input = streaming ? NULL : q->input,
         .input_size = streaming || !q->input ? 0 : q->input_size,
         .deadline_usec = q->deadline_usec,
         .ops = &services,
     };
-    if (q->id)
-        memcpy(job->job.id, q->id, sizeof(job->job.id));
-    if (!q->function) {
-        snprintf(job->error, sizeof(job->error), "no such function");
-        return -EINVAL;
-    }
-    int r = fill_argv(job, q);
-    if (r < 0)
-        snprintf(job->error, sizeof(job->error), "%s", r == -ENOMEM ? "out of memory" : "malformed arguments");
-    job->job.argc = q->argc + 1;
-    job->job.argv = job->argv;
-    return r;
+    memcpy(job->handle->job.id, job->id, sizeof(job->id));
+    return 0;
 }
 
 static void finish(struct host_job *job, struct wsd_worker *self)
@@ -463,7 +551,7 @@ static void finish(struct host_job *job, struct wsd_worker *self)
 
 static uint64_t ended_usec(struct host_job *job, uint64_t wall_nsec)
 {
-    uint64_t least = atomic_load_explicit(&job->late, memory_order_relaxed) ? job->job.deadline_usec : job->started_usec;
+    uint64_t least = atomic_load_explicit(&job->late, memory_order_relaxed) ? job->deadline_usec : job->started_usec;
 
     return MAX(wall_nsec / 1000u, least);
 }
@@ -479,12 +567,14 @@ void host_job_run(struct host_job *job, struct wsd_worker *self)
     tell_subject(self, job);
     tell_plugin(self, job);
     cputime_stale();
-    int status = job->function->run(&job->job, self);
+    int status = job->function->run(&job->handle->job, self);
     if (self->top != top) {
         /* Its children would run on in memory that is gone. Dies while it is still known whose doing it is. */
-        fprintf(stderr, "wsd: function %s returned without joining its tasks\n", job->function->name);
+        dprintf(STDERR_FILENO, "wsd: function %s returned without joining its tasks\n", job->function->name);
         abort();
     }
+    if (__builtin_expect(handle_is_lent(job->handle), false))
+        retire(job); /* nothing of a thread that it has left goes to this one any more, or to the next */
     switch_at(outer, cputime_nsec(&wall_nsec), true);
     job->ended_usec = ended_usec(job, wall_nsec);
     self->context = context;

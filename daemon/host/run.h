@@ -16,6 +16,7 @@
 
 #include <wsd/plugin.h>
 
+#include "host/handle.h"
 #include "host/plugin.h"
 #include "pool/pool.h"
 
@@ -44,7 +45,9 @@ struct host_transport {
 };
 
 struct host_job {
-    struct wsd_job job; /* first: what the function sees. [const while it runs] */
+    struct handle *handle; /* what the function sees; NULL: none yet. [const while it runs] */
+    uint8_t id[16];
+    uint64_t deadline_usec; /* CLOCK_MONOTONIC; 0: none. [const while it runs] */
     struct pool_node node;
     const struct host_transport *transport;
     const struct plugin_function *function;

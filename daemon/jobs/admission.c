@@ -30,6 +30,7 @@ struct user *user_get(struct jobs *jobs, uint32_t uid)
         return NULL;
     u->uid = uid;
     list_init(&u->kept);
+    list_init(&u->stored);
     if (hash_insert(&jobs->users, &u->by_uid, key) < 0) {
         free(u);
         return NULL;
@@ -121,10 +122,10 @@ int user_charge(struct jobs *jobs, struct user *user, uint64_t bytes)
 }
 
 /* What is wanted together with all that others wait for: where that fits, nobody need wait. */
-static void look_for_room(struct room *room, uint64_t n, uint64_t bytes, uint64_t most)
+static void look_for_room(struct retry_after *retry_after, uint64_t n, uint64_t bytes, uint64_t most)
 {
-    if (room_is_wanted(room) && fits(n, bytes, most))
-        room->due_usec = 0;
+    if (retry_after_is_wanted(retry_after) && fits(n, bytes, most))
+        retry_after->due_usec = 0;
 }
 
 int user_admit(struct jobs *jobs, struct user *user, uint64_t bytes, uint64_t *ret_retry_usec)
@@ -133,10 +134,10 @@ int user_admit(struct jobs *jobs, struct user *user, uint64_t bytes, uint64_t *r
     int r = user_charge(jobs, user, bytes);
 
     if (r == 0) { /* another one of its size still has room */
-        look_for_room(&user->bytes_room, user->n_bytes, bytes, most);
-        look_for_room(&jobs->bytes_room, jobs->counters.n_bytes, bytes, all);
+        look_for_room(&user->bytes_retry_after, user->n_bytes, bytes, most);
+        look_for_room(&jobs->bytes_retry_after, jobs->counters.n_bytes, bytes, all);
     } else if (bytes <= MIN(most, all)) { /* else there never will be */
-        *ret_retry_usec = room_refuse(r == -EDQUOT ? &jobs->bytes_room : &user->bytes_room, clock_monotonic_usec());
+        *ret_retry_usec = retry_after_refuse(r == -EDQUOT ? &jobs->bytes_retry_after : &user->bytes_retry_after, clock_monotonic_usec());
     }
     return r;
 }
@@ -151,10 +152,10 @@ void user_refund(struct jobs *jobs, struct user *user, uint64_t bytes)
 {
     jobs->counters.n_bytes -= bytes;
     user->n_bytes -= bytes;
-    if (bytes && room_is_wanted(&user->bytes_room))
-        room_freed(&user->bytes_room, clock_monotonic_usec());
-    if (bytes && room_is_wanted(&jobs->bytes_room))
-        room_freed(&jobs->bytes_room, clock_monotonic_usec());
+    if (bytes && retry_after_is_wanted(&user->bytes_retry_after))
+        retry_after_freed(&user->bytes_retry_after, clock_monotonic_usec());
+    if (bytes && retry_after_is_wanted(&jobs->bytes_retry_after))
+        retry_after_freed(&jobs->bytes_retry_after, clock_monotonic_usec());
 }
 
 struct directory *directory_new(const char *path)

@@ -20,12 +20,6 @@
 
 #define EDGES_A_TURN 1024u
 
-static void id_text(const uint8_t id[16], char ret[static 33])
-{
-    for (int i = 0; i < 16; i++)
-        snprintf(ret + 2 * i, 3, "%02x", id[i]);
-}
-
 /* --- edges --------------------------------------------------------------------------------------------------------- */
 
 static struct awaiting *make(uint32_t n)
@@ -132,7 +126,7 @@ static int wait_for_batch(struct awaiting *a, uint32_t i, struct batch *on)
 
 /* --- a job comes ---------------------------------------------------------------------------------------------------- */
 
-static const char *check_batch(const struct batch *on, const struct job_request *r, const char *id, int *ret_code,
+static const char *check_batch(const struct batch *on, const struct job_request *r, const uint8_t id[16], int *ret_code,
                                char words[static JOB_TEXT])
 {
     bool own = r->batch && batch_is(r->batch, on);
@@ -143,7 +137,7 @@ static const char *check_batch(const struct batch *on, const struct job_request 
     if (own)
         snprintf(words, JOB_TEXT, "a job cannot run after the batch that it belongs to");
     else
-        snprintf(words, JOB_TEXT, "a durable job cannot run after batch %s: no batch is on disk", id);
+        snprintf(words, JOB_TEXT, "a durable job cannot run after batch " JOB_ID_FORMAT ": no batch is on disk", JOB_ID_ARGS(id));
     return words;
 }
 
@@ -151,19 +145,19 @@ static const char *check(struct job *on, const struct batch *batch, const struct
                          char words[static JOB_TEXT])
 {
     const struct promise *p = on ? job_promise(on) : NULL;
-    char text[33];
 
-    id_text(id, text);
     if (batch)
-        return check_batch(batch, r, text, ret_code, words);
+        return check_batch(batch, r, id, ret_code, words);
     if (!on) {
         *ret_code = CODE_NOT_FOUND;
-        snprintf(words, JOB_TEXT, "nothing can run after job %s: there is none, or its end is not known any more", text);
+        snprintf(words, JOB_TEXT, "nothing can run after job " JOB_ID_FORMAT ": there is none, or its end is not known any more",
+                 JOB_ID_ARGS(id));
         return words;
     }
     if (r->durable && !(p && p->durable)) {
         *ret_code = CODE_USAGE;
-        snprintf(words, JOB_TEXT, "a durable job cannot run after job %s, which is not: submit that one with --durable, too", text);
+        snprintf(words, JOB_TEXT, "a durable job cannot run after job " JOB_ID_FORMAT ", which is not: submit that one with --durable, too",
+                 JOB_ID_ARGS(id));
         return words;
     }
     return NULL;
@@ -233,16 +227,16 @@ static void end_badly(struct job *job)
         [JOB_CRASHED] = "crashed", [JOB_INTERRUPTED] = "was interrupted",
     };
     const struct awaiting *a = job->more->awaiting;
-    char id[33], text[JOB_TEXT];
+    char text[JOB_TEXT];
 
-    id_text(a->origin.id, id);
     if (!a->origin.state) {
-        snprintf(text, sizeof(text), "wsd is ending, and job %s, which this one waits for, goes on after its next start", id);
+        snprintf(text, sizeof(text), "wsd is ending, and job " JOB_ID_FORMAT ", which this one waits for, goes on after its next start",
+                 JOB_ID_ARGS(a->origin.id));
         job_finish(job, JOB_INTERRUPTED, CODE_INTERRUPTED, text, NULL);
         return;
     }
-    snprintf(text, sizeof(text), "not run: it was to run after %s %s, %s %s", a->origin.batch ? "batch" : "job", id,
-             a->origin.batch ? "of which a job" : "which", words[a->origin.state]);
+    snprintf(text, sizeof(text), "not run: it was to run after %s " JOB_ID_FORMAT ", %s %s", a->origin.batch ? "batch" : "job",
+             JOB_ID_ARGS(a->origin.id), a->origin.batch ? "of which a job" : "which", words[a->origin.state]);
     job_finish(job, JOB_CANCELLED, CODE_CANCELLED, text, NULL);
 }
 

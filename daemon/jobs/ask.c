@@ -221,7 +221,7 @@ void ask_answered(struct domain *d, const struct control *c)
     }
     struct executor_question *q = p->question;
     struct executor_answer a = {.executor = p->executor, .uid = uid_of(d), .error = (int)c->error};
-    pulse_heard(d);
+    health_heard(d);
     if (!q) {
         part_free(p);
         return;
@@ -245,6 +245,8 @@ void ask_answered(struct domain *d, const struct control *c)
 
 void ask_executor_gone(struct domain *d)
 {
+    if (d->traced && d->executor && d->n_trace_ended < TRACE_ENDED)
+        d->trace_ended[d->n_trace_ended] = d->executor->number;
     d->n_trace_ended += d->traced != 0;
     while (!list_empty(&d->asks)) {
         struct part *p = container_of(d->asks.next, struct part, of_domain);
@@ -293,9 +295,9 @@ void ask_swap(struct domain *a, struct domain *b)
     b->n_asks = n;
 }
 
-int ask_pulse(struct domain *d)
+int ask_health(struct domain *d)
 {
-    return part_ask(d, ASK_PULSE, 0, NULL);
+    return part_ask(d, ASK_HEALTH, 0, NULL);
 }
 
 /* One executor of many, where there is one. */
@@ -337,7 +339,7 @@ static int trace_start(struct jobs *jobs, uint32_t uid, struct executor_question
     }
     list_for_each (l, &jobs->domains) {
         d = container_of(l, struct domain, link);
-        if (!is_own(d, uid) || d->heir || d->in_nursery || d->trial)
+        if (!is_own(d, uid) || d->successor || d->standby_of || d->trial)
             continue; /* those are in no table, and do not last: a report must not outlive its domain */
         d->traced = number;
         d->traced_by = uid;
@@ -367,8 +369,9 @@ static int trace_stop(struct jobs *jobs, uint32_t uid, uint32_t number, struct e
             continue;
         any = true;
         d->traced = 0;
-        for (; q && d->n_trace_ended; d->n_trace_ended--)
-            tell(q, d, 0, ESRCH);
+        for (uint32_t i = 0; q && i < d->n_trace_ended; i++)
+            tell(q, d, i < TRACE_ENDED ? d->trace_ended[i] : 0, ESRCH);
+        d->n_trace_ended = 0;
         if (d->executor)
             ask_one(d, q ? ASK_TRACE_STOP : ASK_TRACE_DROP, d->executor->number, q);
     }

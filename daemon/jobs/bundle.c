@@ -154,7 +154,7 @@ uint32_t bundle_take(struct jobs *jobs, struct job_request *r, const struct job_
     }
     list_push_back(&w->bundles, &job_bundle(job)->link);
     place->user->n_jobs += head.n;
-    place->user->room.due_usec = jobs->room.due_usec = 0; /* there is more than one place: nobody need wait */
+    place->user->retry_after.due_usec = jobs->retry_after.due_usec = 0; /* there is more than one place: nobody need wait */
     jobs->counters.submitted += head.n;
     jobs->counters.bundled += head.n;
     jobs->counters.n_open += head.n;
@@ -165,7 +165,7 @@ uint32_t bundle_take(struct jobs *jobs, struct job_request *r, const struct job_
     w->ops->accepted(w, i, head.n);
     job_move(job, JOB_QUEUED);
     queue_put(&job->domain->queue, job, false);
-    fair_came(job->domain, job);
+    recall_came(job->domain, job);
     job->domain->unpumped = true;
     return head.n;
 }
@@ -259,8 +259,8 @@ void bundle_done(struct domain *d, struct job *job, const struct front_completio
     list_remove(&job->link);
     job_move(job, JOB_SUCCEEDED);
     job_describe_end(job, 0, NULL, c, worker, &info);
-    if (d->heir) /* its own does not last */
-        job->domain = d->heir;
+    if (d->successor) /* its own does not last */
+        job->domain = d->successor;
     d->jobs->counters.succeeded += n;
     for (uint32_t i = 0; i < n; i++) {
         if (i + 1 == n) {
@@ -378,7 +378,7 @@ void bundle_split(struct job *job)
     if (!running || d->distrusted) /* then nobody knows who has its turn, and recover() has to do with all of them */
         return;
     if (turn + 1 < n) /* it was there before what was handed over after it; and where the bundle has ended, nobody begins that (layout.h) */
-        fair_take_back(d, &jobs[n - 1]->link);
+        recall_behind(d, &jobs[n - 1]->link);
     for (uint32_t i = n - 1; i > turn; i--) {
         domain_take_back(jobs[i], false);
         jobs[i]->domain->unpumped = true;

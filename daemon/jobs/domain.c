@@ -11,12 +11,13 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/foreign.h"
+#include "base/escape.h"
 #include "base/inherit.h"
 #include "base/log.h"
 #include "jobs/promise.h"
 
-#define BATCH          256u     /* completions a domain and turn of the loop */
+#define BATCH          256u     /* completions a domain and turn of the loop; */
+#define BATCH_BYTES    1024u    /* so many bytes of output count as another one */
 #define RING_EARLY     32u      /* jobs handed over, after which the executor begins before the turn of the loop is over */
 #define HAND_BATCH     128u     /* jobs handed over at a time, so that what comes back is told meanwhile */
 #define GATE_BATCH     1024u    /* jobs that are moved to gates at a time */
@@ -40,7 +41,7 @@ static void on_ready(struct executor *e, void *context)
 
     free(d->failed);
     d->failed = NULL;
-    if (d->in_nursery) {
+    if (d->standby_of) {
         recycle_ready(d);
         return;
     }
@@ -93,7 +94,6 @@ void jobs_opened(struct watch *w, uint32_t serial, int error, int fd)
 {
     if (w->job && w->job->state == JOB_RUNNING)
         open_answer(w->job->domain, w->job->slot, w->job->generation, serial, error, fd);
-    close_foreign(fd);
 }
 
 /* The submitter of a job that goes on has gone: what the job still waits to have opened will not come. */
@@ -105,15 +105,17 @@ void domain_forget_opens(struct job *job)
 static void message(struct domain *d, const struct control *c)
 {
     struct job *job = job_at(d, c->slot, c->generation);
+    char text[JOB_TEXT];
 
-    if (job) {
-        const struct log_about about = job_about(job);
+    if (!job)
+        return;
+    escape_text(text, sizeof(text), c->text);
+    const struct log_about about = job_about(job);
 
-        log_event(LOG_KIND_JOB_SAYS, (int)(c->number & 7), &about, "%s", c->text);
-    }
-    for (struct watch *w = job ? job->watches : NULL; w; w = w->next)
+    log_event(LOG_KIND_JOB_SAYS, (int)(c->number & 7), &about, "%s", text);
+    for (struct watch *w = job->watches; w; w = w->next)
         if (w->ops->message)
-            w->ops->message(w, (int)(c->number & 7), c->text);
+            w->ops->message(w, (int)(c->number & 7), text);
 }
 
 void liar(struct domain *d, const char *what)
@@ -127,14 +129,13 @@ void liar(struct domain *d, const char *what)
 }
 
 /* It ends by itself, and none is started again: what waits is told why. */
-static void unsafe(struct domain *d, const struct control *c)
+static void unsafe(struct domain *d, const char *why)
 {
     log_event(LOG_KIND_UNCONFINED, LOG_ERR, NULL,
               "executor %u is not confined as it should be: %s: it runs no jobs; see [sandbox] in wsd.conf(5)",
-              d->executor->number, c->text);
+              d->executor->number, why);
     free(d->unsafe);
-    if (asprintf(&d->unsafe, "wsd cannot confine its executors (%.128s): see its log, and [sandbox] in wsd.conf",
-                 c->text) < 0)
+    if (asprintf(&d->unsafe, "wsd cannot confine its executors (%.128s): see its log, and [sandbox] in wsd.conf", why) < 0)
         d->unsafe = NULL;
     executor_kill(d->executor);
 }
@@ -146,6 +147,13 @@ static void start_failed(struct domain *d, const char *why)
         d->failed = NULL;
 }
 
+void domain_fruitless(struct domain *d, const struct executor *e)
+{
+    if (*e->why)
+        start_failed(d, e->why);
+    d->n_deaths = e->late ? DEATHS_MAX : d->n_deaths + 1;
+}
+
 const char *domain_failure(const struct domain *d)
 {
     return d->failed ? d->failed : "no executor can be started: see wsd's log";
@@ -154,11 +162,14 @@ const char *domain_failure(const struct domain *d)
 static void on_control(struct executor *e, const struct control *c, void *context)
 {
     struct domain *d = context;
+    char words[JOB_TEXT] = ""; /* the text, where it is for people */
 
+    if (c->kind == CONTROL_UNSAFE || c->kind == CONTROL_FAILED || c->kind == CONTROL_SPOILT)
+        escape_text(words, sizeof(words), c->text);
     switch (c->kind) {
     case CONTROL_LOADED:
     case CONTROL_FUNCTION:
-        if (d->in_nursery)
+        if (d->standby_of)
             recycle_control(d, c);
         else
             plugin_control(d, c);
@@ -173,16 +184,16 @@ static void on_control(struct executor *e, const struct control *c, void *contex
         ask_answered(d, c);
         return;
     case CONTROL_UNSAFE:
-        unsafe(d, c);
+        unsafe(d, words);
         return;
     case CONTROL_FAILED:
-        start_failed(d, c->text);
+        start_failed(d, words);
         return;
     case CONTROL_LANED:
         lanes_control(d, c);
         return;
     case CONTROL_SPOILT:
-        recycle_spoilt(d, c->text);
+        recycle_spoilt(d, words);
         return;
     default:
         liar(d, "a packet of unknown kind");
@@ -244,11 +255,11 @@ static const struct jobs_domain *settings_of(const struct jobs *jobs, uint64_t o
     return &o->domains[0];
 }
 
-/* As the configuration is now. One in the nursery will be the other's. */
+/* As the configuration is now. One that stands by will be the other's. */
 static void settings_take(struct domain *d)
 {
     const struct jobs_options *o = &d->jobs->options;
-    const char *own = d->in_nursery ? d->in_nursery->own : d->own;
+    const char *own = d->standby_of ? d->standby_of->own : d->own;
 
     d->settings = *settings_of(d->jobs, d->key);
     if (!own || !o->plugin_share)
@@ -267,6 +278,7 @@ static void start_now(struct domain *d)
         .program = &jobs->program,
         .helper = jobs->helper,
         .uid = jobs->helper ? uid_of_executor(d) : CHILD_OWN,
+        .owner = d->key,
         .workers = domain_workers(d),
         .memory = d->settings.memory,
         .cgroups = jobs->cgroups,
@@ -298,7 +310,7 @@ static void start_now(struct domain *d)
     }
     jobs->counters.executors_started++;
     jobs->counters.n_executors++;
-    pulse_started(d);
+    health_started(d);
     ask_started(d);
 }
 
@@ -434,7 +446,7 @@ void domain_settle(struct domain *d)
 void domain_rest(struct domain *d)
 {
     if (!d->n_handed && !d->queue.n)
-        pulse_idle(d);
+        health_idle(d);
     d->idle_since_usec = clock_monotonic_usec();
     if (!evtimer_pending(d->idle_timer, NULL))
         idle_timer_set(d, d->jobs->options.limits.idle_usec);
@@ -442,20 +454,20 @@ void domain_rest(struct domain *d)
 
 void domain_rearm(struct domain *d)
 {
-    bool there = d->executor && d->executor->ready && !d->in_nursery && !d->heir;
+    bool there = d->executor && d->executor->ready && !d->standby_of && !d->successor;
 
-    if (!d->executor && !d->in_nursery && domain_wanted(d))
+    if (!d->executor && !d->standby_of && domain_wanted(d))
         (void)domain_start(d);
     else if (d->executor && d->finishing && !evtimer_pending(d->idle_timer, NULL))
         idle_timer_set(d, FINISH_USEC);
     else if (there && !evtimer_pending(d->idle_timer, NULL))
         domain_rest(d);
     if (d->executor && (!there || d->n_handed || d->queue.n))
-        pulse_busy(d);
+        health_busy(d);
     if (d->n_handed)
         bundles_watch(d);
     if (queue_first(&d->queue))
-        fair_came(d, queue_first(&d->queue));
+        recall_came(d, queue_first(&d->queue));
     plugin_rearm(d);
     if (d->trial)
         reload_rearm(d->trial);
@@ -496,10 +508,8 @@ static struct domain *unmake(struct domain *d)
         event_free(d->pause_timer);
     if (d->idle_timer)
         event_free(d->idle_timer);
-    if (d->pulse_timer)
-        event_free(d->pulse_timer);
-    if (d->fair_timer)
-        event_free(d->fair_timer);
+    health_deinit(d);
+    recall_deinit(d);
     if (d->bundle_timer)
         event_free(d->bundle_timer);
     if (d->direct_timer)
@@ -530,7 +540,7 @@ struct domain *domain_new(struct jobs *jobs, uint64_t owner)
     queue_init(&d->queue, &jobs->lanes, &jobs->counters.n_queued);
     d->pause_timer = evtimer_new(jobs->options.base, on_pause_over, d);
     d->idle_timer = evtimer_new(jobs->options.base, on_idle, d);
-    if (!d->pause_timer || !d->idle_timer || pulse_init(d) < 0 || fair_init(d) < 0 || bundle_init(d) < 0 ||
+    if (!d->pause_timer || !d->idle_timer || health_init(d) < 0 || recall_init(d) < 0 || bundle_init(d) < 0 ||
         lanes_init(d) < 0)
         return unmake(d);
     list_push_back(&jobs->domains, &d->link);
@@ -675,7 +685,7 @@ static int hand_over(struct domain *d, struct job *job)
     bool aged = job != queue_first(&d->queue);
     queue_turn(&d->queue, job);
     job_unqueue(job);
-    fair_handed(d, job);
+    recall_handed(d, job);
     job_move(job, JOB_RUNNING);
     places_taken(d, job->user);
     job->aged = aged;
@@ -703,8 +713,8 @@ void domain_requeue(struct job *job)
     if (job->more && job->more->timer)
         evtimer_del(job->more->timer);
     job_move(job, JOB_QUEUED);
-    if (job->domain->heir)
-        job->domain = job->domain->heir;
+    if (job->domain->successor)
+        job->domain = job->domain->successor;
     queue_put(&job->domain->queue, job, true);
 }
 
@@ -820,7 +830,7 @@ void domain_pump(struct domain *d)
             front_ring(&d->executor->front);
     }
     if (n)
-        pulse_busy(d);
+        health_busy(d);
 }
 
 bool domain_ring(struct domain *d)
@@ -854,12 +864,7 @@ void domain_done(struct job *job, const struct front_completion *c)
     } else if (stop == STOP_CANCEL)
         job_finish(job, JOB_CANCELLED, CODE_CANCELLED, NULL, c);
     else if (job->flags & JOB_TRUNCATED)
-        job_finish(job, JOB_FAILED, WSD_STATUS_LAST,
-                   m && m->all_full ? "too much beside what others have here to keep the output (max-bytes in wsd.conf)"
-                   : job->flags & JOB_DETACHED
-                       ? "the output is larger than what is kept for a job (max-result and max-bytes-per-user in wsd.conf)"
-                       : "too much output of this user waits to be read (max-bytes-per-user in wsd.conf): read it first",
-                   c);
+        job_finish(job, JOB_FAILED, WSD_STATUS_LAST, output_lost(job), c);
     else if (stop == STOP_TIMEOUT || late)
         job_finish(job, JOB_TIMED_OUT, CODE_TIMED_OUT, job_time_words(job), c);
     else if (exit == 0)
@@ -900,7 +905,7 @@ void domain_complete(struct domain *d, const struct front_completion *c)
     if (c->kind == COMPLETION_DONE)
         front_go_on(&d->executor->front, c->slot);
     front_retire(&d->executor->front, c->slot);
-    if (d->heir && !d->n_handed && !lanes_running(d))
+    if (d->successor && !d->n_handed && !lanes_running(d))
         domain_finish(d);
     else if (!d->n_handed && !d->queue.n)
         d->has_ended = true;
@@ -912,7 +917,7 @@ bool domain_poll(struct domain *d)
 {
     struct front_completion c;
 
-    for (uint32_t i = 0; i < BATCH && d->executor && !d->distrusted; i++) {
+    for (uint32_t i = 0; i < BATCH && d->jobs->n_taken < DOMAINS_TAKE && d->executor && !d->distrusted;) {
         int r = front_next(&d->executor->front, &c);
 
         if (r == FRONT_E_LIES) {
@@ -924,7 +929,9 @@ bool domain_poll(struct domain *d)
                 domain_pump(d);
             return d->unpumped;
         }
-        i += d->slots[c.slot] ? job_count(d->slots[c.slot]) - 1 : 0;
+        uint32_t n = (d->slots[c.slot] ? job_count(d->slots[c.slot]) : 1) + (uint32_t)(c.size / BATCH_BYTES);
+        i += n;
+        d->jobs->n_taken += n;
         domain_complete(d, &c);
     }
     domain_pump(d);

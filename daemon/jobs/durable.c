@@ -77,7 +77,7 @@ const char *durable_refuses(struct jobs *jobs, const struct job_request *r, int 
     if (!why)
         return NULL;
     *ret_code = CODE_IO;
-    snprintf(text, JOB_TEXT, "this wsd takes no durable jobs: %.180s", why);
+    snprintf(text, JOB_TEXT, "this wsd takes no durable jobs: %.220s", why);
     return text;
 }
 
@@ -88,11 +88,12 @@ bool durable_unacknowledged(const struct job *job)
     return p && p->durable && !p->acknowledged;
 }
 
-static void count_bytes(struct job *job, uint64_t bytes)
+void durable_count(struct job *job, uint64_t bytes)
 {
     struct promise *p = job_promise(job);
 
     job->domain->jobs->counters.store_bytes += bytes - p->bytes;
+    job->user->store_bytes += bytes - p->bytes;
     p->bytes = bytes;
 }
 
@@ -104,12 +105,12 @@ static void added(struct store_request *r)
     char text[JOB_TEXT];
 
     if (r->result < 0) {
-        snprintf(text, sizeof(text), "the job cannot be kept: %.160s", r->why);
+        snprintf(text, sizeof(text), "the job cannot be kept: %.220s", r->why);
         int code = durable_code(r->result);
         if (r->result != -EEXIST) /* the disk's fault, and not the submitter's */
             log_event(LOG_KIND_STORE, LOG_ERR, NULL, "a durable job of user %u is refused: %s", job->user->uid, r->why);
         disk_request_free(q);
-        count_bytes(job, 0);
+        durable_count(job, 0);
         job_refuse(job, code, text);
         return;
     }
@@ -143,9 +144,9 @@ bool durable_add(struct job *job)
 
     if (!durable_unacknowledged(job))
         return false;
-    if (!durable_room(jobs, bytes)) {
+    if (!durable_room(jobs, job->user, bytes)) {
         job_refuse(job, CODE_BUSY,
-                   "the store is full ([store] max-size in wsd.conf): try again when jobs have ended, or see `wsctl dead`");
+                   "the store, or your share of it, is full ([store] max-size in wsd.conf): try again when jobs have ended, or see `wsctl dead`");
         return true;
     }
     p->number = ++jobs->last_number;
@@ -154,7 +155,7 @@ bool durable_add(struct job *job)
         job_refuse(job, CODE_BUSY, "out of memory");
         return true;
     }
-    count_bytes(job, bytes);
+    durable_count(job, bytes);
     struct store_row *row = &q->r.row;
     memcpy(row->id, job->id, sizeof(row->id));
     row->uid = job->user->uid;
@@ -386,9 +387,9 @@ bool durable_end(struct job *job, const struct job_info *info)
         return false;
     job_keep_end(job, info);
     bytes = buffer_size(&job->more->output) + STORE_OVERHEAD + (p->dead ? p->bytes : 0);
-    count_bytes(job, 0);
-    (void)durable_room(job->domain->jobs, bytes); /* what has run has its place, whatever else goes */
-    count_bytes(job, bytes);
+    durable_count(job, 0);
+    (void)durable_room(job->domain->jobs, job->user, bytes); /* what has run has its place */
+    durable_count(job, bytes);
     if (post_end(job, ended) == 0)
         return true;
     p->ending = false;

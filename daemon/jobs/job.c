@@ -42,6 +42,7 @@ struct job_more *job_more(struct job *job)
         if (!m)
             return NULL;
         m->job = job;
+        m->unkept = job_final(job); /* until job_keep_end(): a timer may have memory where that had none */
         m->input_fd = m->pipe_fd = -1;
         list_init(&m->held);
         list_init(&m->moved);
@@ -169,13 +170,13 @@ void jobs_close_accounts(struct jobs *jobs, struct user *user, uint32_t n)
 {
     user->n_jobs -= n;
     jobs->counters.n_open -= n;
-    for (uint32_t i = 0; i < n && (room_is_wanted(&user->room) || room_is_wanted(&jobs->room)); i++) {
+    for (uint32_t i = 0; i < n && (retry_after_is_wanted(&user->retry_after) || retry_after_is_wanted(&jobs->retry_after)); i++) {
         uint64_t now = clock_monotonic_usec();
 
-        if (room_is_wanted(&user->room))
-            room_freed(&user->room, now);
-        if (room_is_wanted(&jobs->room))
-            room_freed(&jobs->room, now);
+        if (retry_after_is_wanted(&user->retry_after))
+            retry_after_freed(&user->retry_after, now);
+        if (retry_after_is_wanted(&jobs->retry_after))
+            retry_after_freed(&jobs->retry_after, now);
     }
 }
 
@@ -267,7 +268,7 @@ void job_enqueue(struct job *job)
     queue_put(&job->domain->queue, job, false);
     if (job->more)
         time_queued(job, 0);
-    fair_came(job->domain, job);
+    recall_came(job->domain, job);
     if (job->domain->jobs->arriving)
         job->domain->unpumped = true;
     else
@@ -425,7 +426,7 @@ static void describe_more(const struct job *job, const struct job_more *m, struc
         ret->attempts += p->attempts_before;
         ret->key = p->key ? p->key : "";
         ret->durable = p->durable;
-        ret->dead = p->dead && !p->ending;
+        ret->dead = p->dead && !p->ending; /* its end is told before it is kept */
         ret->retries = p->retries;
     }
     ret->error = m->error ? m->error : "";
@@ -479,8 +480,13 @@ void job_describe(const struct job *job, struct job_info *ret)
     memcpy(ret->id, job->id, sizeof(ret->id));
     if (job->more)
         describe_more(job, job->more, ret);
-    if (!job_final(job))
+    if (!job_final(job)) {
         describe_now(job, ret);
+    } else if (!job->more || job->more->unkept) { /* job_keep_end() had no memory: what is not known is no success */
+        ret->state = JOB_INTERRUPTED;
+        ret->exit = CODE_INTERRUPTED;
+        ret->error = "wsd had no memory to keep how it ended";
+    }
 }
 
 /* EXECUTOR.WORKER; each job has one, so it is not left to printf. */
@@ -529,6 +535,7 @@ void job_keep_end(struct job *job, const struct job_info *info)
 
     if (!m)
         return;
+    m->unkept = false;
     m->exit = info->exit;
     m->queued_usec = info->queued_usec;
     m->run_usec = info->run_usec;
@@ -648,8 +655,8 @@ void job_finish(struct job *job, enum job_state state, int exit, const char *err
     job_describe_end(job, exit, error, c, worker, &info);
     info.done = done;
     info.total = total;
-    if (job->domain->heir) /* its own does not last */
-        job->domain = job->domain->heir;
+    if (job->domain->successor) /* its own does not last */
+        job->domain = job->domain->successor;
     if (job->more) {
         input_free(job);
         if (job->more->timer)
@@ -740,8 +747,13 @@ static void stop_running(struct job *job, enum job_stop why)
         return; /* it waits no more */
     /* The line between the ends: an answer that was sealed before the flag is raised counts as it is, any later one is stopped. */
     if (why != STOP_OUTPUT && front_sealed(&d->executor->front, job->slot)) {
-        if (m)
-            m->no_retry |= why == STOP_CANCEL;
+        if (!m)
+            return;
+        m->no_retry |= why == STOP_CANCEL;
+        if (m->sealed == STOP_NONE)
+            job_timer(job, d->jobs->options.limits.grace_usec);
+        if (m->sealed == STOP_NONE || why == STOP_CANCEL)
+            m->sealed = (uint8_t)why;
         return;
     }
     bool on_its_way = m && m->stop != STOP_NONE;
@@ -779,6 +791,8 @@ void job_stop(struct job *job, enum job_stop why)
 
 void job_arm(struct job *job)
 {
+    if (job->more)
+        job->more->sealed = STOP_NONE;
     if (job->more && job->more->timeout_usec)
         job_timer(job, job->more->timeout_usec);
 }
@@ -795,7 +809,7 @@ static void check_deadline(struct job *job)
         ran = now - started;
     else if (running && started - now >= AHEAD_USEC) /* nonsense */
         ran = timeout;
-    if (ran >= timeout)
+    if (ran >= timeout || front_sealed(&job->domain->executor->front, job->slot)) /* one that says that it is over does not run */
         job_stop(job, STOP_TIMEOUT);
     else
         job_timer(job, timeout - ran);
@@ -819,7 +833,7 @@ void jobs_rearm(struct jobs *jobs)
                 continue;
             if (job_final(job) && job->flags & JOB_KEPT)
                 job_timer(job, limits->keep_usec);
-            else if (job->state == JOB_RUNNING && m && m->stop != STOP_NONE)
+            else if (job->state == JOB_RUNNING && m && (m->stop != STOP_NONE || m->sealed != STOP_NONE))
                 job_timer(job, limits->grace_usec);
             else if (job->state == JOB_RUNNING && m && m->timeout_usec)
                 job_timer(job, m->timeout_usec);
@@ -837,6 +851,9 @@ static void on_timer(evutil_socket_t fd, short what, void *userdata)
             job_timer(job, job->domain->jobs->options.limits.keep_usec);
         else
             job_free(job);
+    } else if (job->state == JOB_RUNNING && job->more->sealed != STOP_NONE) {
+        job->more->stop = job->more->sealed;
+        liar(job->domain, "an answer that does not come");
     } else if (job->state == JOB_RUNNING && job->more->stop == STOP_NONE) {
         check_deadline(job);
     } else if (job->state == JOB_RUNNING) {

@@ -19,9 +19,11 @@
 #include "base/log.h"
 #include "base/spare.h"
 #include "jobs/due.h"
+#include "jobs/health.h"
 #include "jobs/jobs.h"
 #include "jobs/quarantine.h"
-#include "jobs/room.h"
+#include "jobs/recall.h"
+#include "jobs/retry-after.h"
 #include "supervisor/executor.h"
 #include "supervisor/helper.h"
 #include "supervisor/orphans.h"
@@ -33,6 +35,7 @@ struct store_row;
 #define JOB_ID_FORMAT  "%016llx%016llx" /* for the log */
 #define JOB_ID_ARGS(id) (unsigned long long)job_id_half(id), (unsigned long long)job_id_half((id) + 8)
 #define JOBS_KEPT_PER_USER 10000u
+#define TRACE_ENDED    16u /* executors that ended while they were traced, whose numbers are told */
 #define WSD_STATUS_LAST 63 /* WSD_STATUS_MAX of <wsd/plugin.h>: what a job ends with when it is wsd that says no */
 
 static inline uint64_t job_id_half(const uint8_t *bytes)
@@ -53,6 +56,9 @@ struct user {
     uint32_t n_fds;      /* descriptors of inputs */
     uint32_t n_schedules; /* but for those of the configuration */
     uint32_t n_batches;   /* that are known by their id */
+    struct list stored;   /* struct promise: durable jobs that have ended and expire, the next one first */
+    uint32_t n_stored;
+    uint64_t store_bytes; /* of all his durable jobs, on disk */
     uint32_t n_direct;   /* calls that his direct lanes may have under way */
     uint64_t n_bytes;    /* arguments, inputs and kept results */
     uint32_t n_running;  /* jobs that are handed over */
@@ -60,7 +66,7 @@ struct user {
     uint64_t rate_nsec;  /* see rate_wait() */
     struct gate *gate;   /* where those wait that are above running_per_user; NULL: none does */
     uint64_t n_selected; /* ids that his selections hold */
-    struct room room, bytes_room;   /* of jobs_per_user, of bytes_per_user */
+    struct retry_after retry_after, bytes_retry_after;   /* of jobs_per_user, of bytes_per_user */
     struct jobs_limits *own_limits; /* instead of everybody's; NULL: none */
 };
 
@@ -103,7 +109,7 @@ struct plugin {
     bool unread; /* LOADING: some of what the executor said of it found no memory */
     uint32_t n_jobs;   /* that point here */
     uint64_t innocent; /* as that of a function */
-    uint8_t in_next;   /* in the nursery's executor: 1 being loaded, 2 there */
+    uint8_t in_next;   /* in the standby's executor: 1 being loaded, 2 there */
     bool settling;     /* those that waited are being told: it stays */
     uint64_t stamp[4]; /* device, inode, size, time of change of the file */
     int error;         /* positive errno of a load that failed */
@@ -148,8 +154,10 @@ struct job_more {
     uint8_t n_fds; /* of the input, counted for the user */
     uint8_t stop;  /* enum job_stop */
     bool input_last, input_broken;
+    bool unkept;   /* made behind the end, of which it knows nothing */
     bool no_retry; /* it was cancelled when its answer was there already: that is its end */
-    bool all_full; /* some of the output could not be kept for what all users have here together */
+    uint8_t sealed; /* enum job_stop: it was to be stopped then, and the answer has the time of a grace to come */
+    int lost; /* JOB_TRUNCATED: -ENOMEM; -EDQUOT: for what all users have here together; or for the limits of the job and its user */
     bool by_file;  /* input_fd is a file of the submitter's, that others may change */
 };
 
@@ -367,10 +375,7 @@ struct domain {
     struct job *slots[RING_SLOTS];
     uint32_t n_handed;
     uint32_t n_aside; /* jobs that are asked for at the store before they are handed over */
-    struct event *fair_timer;
-    struct user *ahead;     /* whose jobs were handed since the last time that none were */
-    int8_t ahead_priority;
-    bool ahead_mixed;       /* not his alone, or not at this priority */
+    struct recall recall;
     uint32_t n_aged;        /* of those handed */
     uint32_t n_deaths; /* in a row, of executors that were of no use */
     bool spoilt;           /* jobs have left the executor in a state that later ones should not have (recycle.c) */
@@ -385,21 +390,18 @@ struct domain {
     char *failed;      /* the last executor could not be started: why; NULL: it could, or that is not known */
     uint64_t alone;    /* what was handed to this executor: of which function, 0 nothing, DOMAIN_MIXED of several */
     bool useful;       /* the executor has brought something to its end: a job, or the suspicion of a plugin */
-    struct domain *heir;       /* the executor only finishes what it has: whose it was */
-    struct domain *nursery;    /* where the next executor gets ready */
-    struct domain *in_nursery; /* it is that: of whom */
+    struct domain *successor;  /* the executor only finishes what it has: whose it was */
+    struct domain *standby;    /* where the next executor gets ready */
+    struct domain *standby_of; /* it is that: of whom */
     uint32_t n_expected;       /* plugins that it still has to load */
     struct trial *trial;       /* the executor only tries a file for a reload; NULL */
     uint64_t n_ended, resident_first, looked_usec; /* of this executor: jobs, bytes, and when those were looked at */
-    struct event *pulse_timer; /* while there is work */
-    bool pulse_armed, pulse_asked;
-    uint64_t pulse_usec; /* when it was started, or asked */
-    uint32_t n_quiet;    /* looks in a row at which none of its jobs had been begun */
-    char why[64];        /* wsd killed it, where there is more to say */
+    struct health health;
     struct list asks;  /* parts of questions that the executor has not answered, the oldest first */
     uint32_t n_asks;
     uint32_t traced, traced_by;  /* number of the trace, 0: none; uid */
     uint32_t n_trace_ended;      /* executors that ended while they were traced */
+    uint32_t trace_ended[TRACE_ENDED]; /* the numbers of the first of them */
     uint32_t n_reports;          /* of a trace, not read yet */
     struct list arenas; /* that the executor has (arena.c), the one that was used last at the end */
     uint64_t arenas_used[RING_ARENAS / 64]; /* their places there */
@@ -412,6 +414,15 @@ struct domain {
 
 #define JOBS_SPARES 25u
 
+/* names.c: names of plugins, each with its NUL. */
+struct names {
+    char *names;
+    size_t size;
+    uint64_t read_usec; /* 0: never */
+    int fd;             /* inotify, where it is watching */
+    bool watching, watched; /* watched: all directories are */
+};
+
 struct jobs {
     struct jobs_options options;
     struct hash by_id, users, by_key, lanes, gates;
@@ -421,8 +432,10 @@ struct jobs {
     struct spares spare_requests;      /* to the store */
     struct spares spares[JOBS_SPARES]; /* of jobs, by their size in malloc()'s steps of 16 bytes */
     uint64_t rate_nsec; /* of all users: see rate_wait() */
-    struct room room, bytes_room; /* of limits.jobs, of limits.bytes */
-    struct list domains;
+    struct retry_after retry_after, bytes_retry_after; /* of limits.jobs, of limits.bytes */
+    struct names names;
+    struct list domains; /* the one that is polled first is the first */
+    uint32_t n_taken;    /* completions in this turn of the loop, of DOMAINS_TAKE */
     struct list waiting;  /* domains, for a place (places.c) */
     uint64_t n_running;   /* jobs that are handed over */
     uint64_t n_placed;    /* so many were, while there was a limit; and modulo AGEING_TURNS */
@@ -630,14 +643,6 @@ void bundle_done(struct domain *d, struct job *job, const struct front_completio
 /* So many jobs of the function have ended: so long all of them took, and so much output the largest had. */
 void bundle_ran(struct plugin_function *f, uint32_t n, uint64_t usec, uint64_t output);
 
-/* fair.c */
-int fair_init(struct domain *d);
-/* What was handed over behind this link of d->handed (which may be the list itself), and has not begun, goes back to the queue: so many jobs. */
-uint32_t fair_take_back(struct domain *d, const struct list *behind);
-void fair_waits(struct domain *d, const struct domain *other); /* the other has less than it could run, and waits for a place */
-void fair_came(struct domain *d, const struct job *job);   /* into the queue, from outside */
-void fair_handed(struct domain *d, const struct job *job);
-
 /* input.c */
 void input_begin(struct job *job); /* the function is known: early input moves on */
 int input_prepare(struct job *job, bool streaming); /* makes the pipe, or the memfd where there is to be one in any case */
@@ -683,6 +688,7 @@ static inline const void *job_input(const struct job *job)
 void output_add(struct job *job, const void *data, size_t size);
 /* The last of it, where its one reader has had all before and takes it with the end. False: output_add() it. */
 bool output_rest(struct job *job, const void *data, size_t size);
+const char *output_lost(const struct job *job); /* JOB_TRUNCATED: why */
 /* Whether the executor's count at the end is that of what came; `rest` bytes are not added yet. */
 bool output_adds_up(struct job *job, const struct front_completion *c, size_t rest);
 void output_add_chunk(struct job *job, const struct front_completion *c);
@@ -703,7 +709,8 @@ void output_free(struct job *job);
  * -EACCES (a path, and this is no wsd of this user's own), -ENOMEM, -ENAMETOOLONG (it would not fit a LOAD). */
 int plugin_request(const struct jobs *jobs, uint32_t uid, const char *plugin, const struct directory *directory,
                    char **ret_request);
-/* The entry for a name or path, made where there is none or the file has changed. NULL: too many, or no memory. */
+/* The entry for a name or path, made where there is none or the file has changed. NULL: too many (errno EMFILE), or no
+ * memory. */
 struct plugin *plugin_get(struct domain *d, const char *request);
 bool plugin_wanted(const struct plugin *p); /* to be loaded, and somebody waits for it */
 struct plugin *plugin_loading(struct domain *d); /* what the executor loads now, or NULL */
@@ -757,6 +764,7 @@ struct domain *domain_for_owner(struct jobs *jobs, uint64_t owner, const char *r
 /* Starts an executor where none runs and no pause is on. 0: there is one, or one will be; -EAGAIN: none can be had. */
 int domain_start(struct domain *d);
 /* Why none can be started, as far as it is known. */
+void domain_fruitless(struct domain *d, const struct executor *e); /* it is dead, and was of no use */
 const char *domain_failure(const struct domain *d);
 void domain_pump(struct domain *d); /* hands over what fits */
 /* Once a turn of the loop, for all that was handed over in it: a wake-up costs more than many jobs. */
@@ -775,6 +783,8 @@ void domain_rest(struct domain *d);
 /* The same where the last job has ended: before wsd sleeps, by when a client that awaited it has sent the next one, and no timer has to be moved
  * for that. */
 void domain_settle(struct domain *d);
+#define DOMAINS_TAKE 1024u /* completions in a turn of the loop, of all domains; a KiB of output counts as one */
+void names_deinit(struct names *n); /* names.c */
 bool domain_poll(struct domain *d); /* takes a batch of completions; true: there may be more */
 void domain_complete(struct domain *d, const struct front_completion *c);
 void domain_done(struct job *job, const struct front_completion *c); /* the slot is the job's no more */
@@ -817,26 +827,18 @@ void ask_started(struct domain *d); /* the executor is there: it is traced where
 void ask_answered(struct domain *d, const struct control *c); /* ASKED */
 void ask_executor_gone(struct domain *d);
 void ask_swap(struct domain *a, struct domain *b); /* their executors changed places */
-int ask_pulse(struct domain *d); /* whether it is there; pulse_heard() follows */
+int ask_health(struct domain *d); /* whether it is there; health_heard() follows */
 uint64_t ask_traces(const struct jobs *jobs); /* under way */
 
 /* recycle.c */
 void recycle_look(struct domain *d, uint32_t n); /* so many jobs have ended */
 void recycle_spoilt(struct domain *d, const char *reason); /* by its jobs */
 bool recycle_starved(struct domain *d, const char *reason); /* it cannot load a plugin; false: and no other executor will */
-void recycle_abandon(struct domain *d); /* the one in the nursery is not wanted any more */
-void recycle_ready(struct domain *n);   /* the executor in the nursery is there */
-void recycle_control(struct domain *n, const struct control *c); /* LOADED, FUNCTION of the nursery */
+void recycle_abandon(struct domain *d); /* the one that stands by is not wanted any more */
+void recycle_ready(struct domain *n);   /* the executor that stands by is there */
+void recycle_control(struct domain *n, const struct control *c); /* LOADED, FUNCTION of the standby */
 /* recover() is done; frees the domain where it was for this executor only. */
 bool recycle_gone(struct domain *d);
-
-/* pulse.c */
-#define PULSE_LOOKS 2u /* in the time after which an executor hangs */
-int pulse_init(struct domain *d);
-void pulse_started(struct domain *d); /* an executor was */
-void pulse_busy(struct domain *d);    /* something was handed to it */
-void pulse_idle(struct domain *d);    /* it has no work any more */
-void pulse_heard(struct domain *d);   /* it has answered */
 
 /* lane.c: direct lanes */
 struct lanes_death {

@@ -19,6 +19,7 @@
 #include "base/log.h"
 #include "jobs/after.h"
 #include "jobs/promise.h"
+#include "supervisor/predecessor.h"
 
 static uint64_t id_key(const uint8_t id[16])
 {
@@ -217,7 +218,8 @@ static int start_clocks(struct jobs *jobs)
 
 static struct child_program program_of(const struct jobs_options *o)
 {
-    return (struct child_program){.binary_fd = o->executor_fd,
+    return (struct child_program){.predecessor_fd = -1,
+                                  .binary_fd = o->executor_fd,
                                   .plugin_dirs = o->plugin_dirs,
                                   .any_path = o->user_daemon,
                                   .pin = o->pin,
@@ -269,18 +271,22 @@ int jobs_new(struct jobs **ret_jobs, const struct jobs_options *options)
     int r = kept_init(jobs) == 0 && jobs->progress_timer ? start_clocks(jobs) : -ENOMEM;
     if (r == 0)
         r = start_cgroups(options->cgroups, &jobs->cgroups);
-    if (r == 0)
-        r = start_helper(jobs);
+    if (r == 0 && options->state_dir && store_make_directory(options->state_dir) == 0)
+        jobs->program.predecessor_fd = predecessor_open(options->state_dir); /* which the helper has, too */
     if (r == 0)
         r = orphans_new(&jobs->orphans, options->base);
+    if (r == 0)
+        r = start_helper(jobs);
     if (r < 0) {
         helper_free(jobs->helper);
+        orphans_free(jobs->orphans);
         kept_deinit(jobs);
         if (jobs->progress_timer)
             event_free(jobs->progress_timer);
         due_deinit(&jobs->boot);
         due_deinit(&jobs->wall);
         cgroups_unref(jobs->cgroups);
+        close_fd(jobs->program.predecessor_fd);
         free(jobs);
         return r;
     }
@@ -372,6 +378,7 @@ struct jobs *jobs_free(struct jobs *jobs)
         }
     hash_deinit(&jobs->users);
     quarantine_deinit(&jobs->quarantine);
+    names_deinit(&jobs->names);
     hash_deinit(&jobs->by_id);
     hash_deinit(&jobs->bundles);
     hash_deinit(&jobs->by_key);
@@ -387,8 +394,10 @@ struct jobs *jobs_free(struct jobs *jobs)
         spares_deinit(&jobs->spares[i]);
     helper_free(jobs->helper);
     child_forget_remains();
+    orphans_end_wait();
     orphans_free(jobs->orphans);
     cgroups_unref(jobs->cgroups);
+    close_fd(jobs->program.predecessor_fd);
     free(jobs);
     return NULL;
 }
@@ -412,12 +421,12 @@ static uint64_t rate_limit(struct jobs *jobs, struct user *user)
 }
 
 /* Whether there are so many already; if so, when the next one may come. */
-static bool is_full(struct room *room, uint64_t n, uint64_t most, uint64_t *ret_retry_usec)
+static bool is_full(struct retry_after *retry_after, uint64_t n, uint64_t most, uint64_t *ret_retry_usec)
 {
     if (n >= most)
-        *ret_retry_usec = room_refuse(room, clock_monotonic_usec());
+        *ret_retry_usec = retry_after_refuse(retry_after, clock_monotonic_usec());
     else if (n + 1 < most)
-        room->due_usec = 0; /* there is more than one place: nobody need wait */
+        retry_after->due_usec = 0; /* there is more than one place: nobody need wait */
     return n >= most;
 }
 
@@ -436,9 +445,9 @@ static const char *refusal(struct jobs *jobs, const struct job_request *r, struc
         *ret_code = CODE_CANCELLED;
         return batch_refuses(r->batch);
     }
-    if (is_full(&jobs->room, jobs->counters.n_open, l->jobs, ret_retry_usec))
+    if (is_full(&jobs->retry_after, jobs->counters.n_open, l->jobs, ret_retry_usec))
         return "the queue is full (max-jobs in wsd.conf): try again later";
-    if (is_full(&user->room, user->n_jobs, user_limits(jobs, user)->jobs_per_user, ret_retry_usec))
+    if (is_full(&user->retry_after, user->n_jobs, user_limits(jobs, user)->jobs_per_user, ret_retry_usec))
         return "too many jobs of this user (max-jobs-per-user in wsd.conf): try again later";
     if (!r->more_input && r->input_size > l->input)
         return "the input is larger than a job's may be (max-input in wsd.conf)";
@@ -563,9 +572,10 @@ static int place_look(struct jobs *jobs, const struct job_request *r, struct job
     int named = plugin_request(jobs, r->uid, r->plugin, r->directory, &request);
     if (named == 0) {
         place->domain = domain_for(jobs, r->uid, request);
+        errno = ENOMEM; /* what plugin_get() says it by */
         place->plugin = place->domain ? plugin_get(place->domain, request) : NULL;
         *ret_code = CODE_BUSY;
-        *ret_text = "too many plugins in use: try again later";
+        *ret_text = errno == EMFILE ? "too many plugins in use: try again later" : "out of memory";
         return place->plugin ? 0 : NOT_TAKEN;
     }
     *ret_code = named == -EACCES ? CODE_DENIED : CODE_NOT_FOUND;
@@ -774,6 +784,11 @@ void job_remove_watch(struct watch *w)
     list_remove(&w->progress);
 }
 
+uint32_t jobs_awaited(const struct watch *w)
+{
+    return w->job && w->job->more && w->job->more->awaiting ? w->job->more->awaiting->n : 0;
+}
+
 void jobs_unwatch(struct watch *w)
 {
     struct job *job = w->job;
@@ -866,6 +881,12 @@ bool jobs_poll(struct jobs *jobs)
     {
         struct domain *d = container_of(l, struct domain, link);
 
+        if (jobs->n_taken >= DOMAINS_TAKE) { /* this one is the first of the next turn */
+            list_remove(&jobs->domains);
+            list_insert_before(l, &jobs->domains);
+            more = true;
+            break;
+        }
         more |= domain_poll(d);
         if (!domain_ring(d))
             continue;
@@ -873,6 +894,7 @@ bool jobs_poll(struct jobs *jobs)
         more |= domain_poll(d);
         (void)domain_ring(d);
     }
+    jobs->n_taken = 0;
     if (jobs->store)
         store_ring(jobs->store);
     return more || jobs->untimed; /* what has no timer cannot wake the loop: it stays awake until there is memory */

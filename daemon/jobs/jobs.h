@@ -35,7 +35,7 @@ enum job_state {
     JOB_INTERRUPTED = 10,
 };
 
-/* The exit codes of the contract that the daemon gives. */
+/* The exit codes of wsctl(1) that the daemon gives. */
 enum {
     CODE_USAGE = 64,
     CODE_NOT_FOUND = 66,
@@ -72,7 +72,7 @@ struct jobs_limits {
     uint64_t schedules_per_user;
     uint64_t ageing_usec;         /* what has waited so long has turns beside higher priorities */
     uint64_t store_keep_usec;     /* how long the end of a durable job is kept */
-    uint64_t store_bytes;         /* of all durable jobs, on disk: then the oldest ends go, then none is taken */
+    uint64_t store_bytes;         /* of all durable jobs, on disk: then his oldest ends go, then none is taken */
 };
 
 #define JOBS_LIMITS_DEFAULT                                                                                            \
@@ -354,8 +354,10 @@ int jobs_watch(struct jobs *jobs, const uint8_t id[16], uint32_t uid, struct wat
 bool jobs_accepted(struct jobs *jobs, const uint8_t id[16], uint32_t uid);
 /* The watcher goes: no more calls. An owner's job that is not detached is cancelled. */
 void jobs_unwatch(struct watch *w);
+/* How many jobs and batches the job that is followed runs after. */
+uint32_t jobs_awaited(const struct watch *w);
 void jobs_output_ready(struct watch *w);
-/* A file that was asked for; fd is -1 or becomes the jobs'. error: positive errno. */
+/* A file that was asked for; fd is -1 or stays the caller's. error: positive errno. */
 void jobs_opened(struct watch *w, uint32_t serial, int error, int fd);
 
 int jobs_info(struct jobs *jobs, const uint8_t id[16], uint32_t uid,
@@ -363,7 +365,6 @@ int jobs_info(struct jobs *jobs, const uint8_t id[16], uint32_t uid,
 /* --- selections: jobs by what they are, in bounded pieces --------------------------------------------------------- */
 
 #define JOBS_STATES_OPEN  (1u << JOB_HELD | 1u << JOB_DELAYED | 1u << JOB_QUEUED | 1u << JOB_RUNNING)
-#define JOBS_SELECT_LOOKS 4096u       /* a turn of the loop, of all selections together */
 #define JOBS_SELECTED     (8u << 20)  /* ids that the selections of one user may hold */
 
 struct jobs_filter {

@@ -2,8 +2,8 @@
  *
  * kept.c: durable jobs that have ended: on disk until they expire, or, out of retries, until somebody decides.
  * Owns the lists of both and the two timers. [loop]
- * Keeps: the oldest end goes first, by time and by size; nothing goes while somebody reads it; an output is in memory only while
- * somebody reads it.
+ * Keeps: the oldest end goes first, by time, and by size among those of its user only; nothing goes while somebody reads it; an output is in
+ * memory only while somebody reads it.
  * Does not touch what has not ended. */
 #include <errno.h>
 #include <stdio.h>
@@ -42,12 +42,13 @@ static void uncount(struct job *job)
     struct promise *p = job_promise(job);
     struct jobs_counters *n = &job->domain->jobs->counters;
 
-    n->store_bytes -= p->bytes;
-    p->bytes = 0;
-    if (p->dead)
+    durable_count(job, 0);
+    if (p->dead) {
         n->n_dead--;
-    else
-        n->n_stored--;
+        return;
+    }
+    n->n_stored--;
+    job->user->n_stored--;
 }
 
 static void expire(struct job *job)
@@ -63,25 +64,44 @@ static void expire(struct job *job)
     job_free(job);
 }
 
-static bool expire_oldest(struct jobs *jobs)
+static bool expire_oldest(struct user *user)
 {
-    list_for_each(l, &jobs->stored)
+    list_for_each(l, &user->stored)
     {
-        if (in_use(job_at(l)))
+        struct job *job = container_of(l, struct promise, by_user)->job;
+
+        if (in_use(job))
             continue;
-        expire(job_at(l));
+        expire(job);
         return true;
     }
     return false;
 }
 
-bool durable_room(struct jobs *jobs, uint64_t bytes)
+/* Whether a user may hold so much where all together hold `all`: no more than is left for others then. So one who takes what he can gets half,
+ * two get a third each, and whoever comes next finds room: the dynamic thresholds of Choudhury and Hahne (1998). A user's own wsd has no
+ * others. */
+static bool is_share(const struct jobs *jobs, uint64_t his, uint64_t all, uint64_t limit)
 {
-    uint64_t limit = jobs->options.limits.store_bytes;
+    return all <= limit && (jobs->options.user_daemon || his <= limit - all);
+}
 
-    while (jobs->counters.store_bytes + bytes > limit && expire_oldest(jobs))
-        ;
-    return jobs->counters.store_bytes + bytes <= limit;
+bool durable_room(struct jobs *jobs, struct user *user, uint64_t bytes)
+{
+    const uint64_t limit = jobs->options.limits.store_bytes, had = user->store_bytes;
+    const uint64_t others = jobs->counters.store_bytes - had;
+
+    if (bytes > limit || others > limit - bytes)
+        return false; /* also without all that is his */
+    for (;;) {
+        uint64_t his = user->store_bytes + bytes;
+
+        /* what he had before others came is his still, one for one */
+        if (others + his <= limit && (his <= had || is_share(jobs, his, others + his, limit)))
+            return true;
+        if (!expire_oldest(user))
+            return false;
+    }
 }
 
 static void expiry_arm(struct jobs *jobs)
@@ -117,6 +137,7 @@ void kept_insert(struct job *job, uint64_t left_usec)
 {
     struct jobs *jobs = job->domain->jobs;
     struct promise *p = job_promise(job);
+    struct user *user = job->user;
     struct list *at = &jobs->stored;
 
     if (p->dead) {
@@ -128,9 +149,14 @@ void kept_insert(struct job *job, uint64_t left_usec)
     while (at->prev != &jobs->stored && container_of(at->prev, struct promise, stored)->expires_usec > p->expires_usec)
         at = at->prev;
     list_insert_before(at, &p->stored);
+    at = &user->stored;
+    while (at->prev != &user->stored && container_of(at->prev, struct promise, by_user)->expires_usec > p->expires_usec)
+        at = at->prev;
+    list_insert_before(at, &p->by_user);
     jobs->counters.n_stored++;
-    if (jobs->counters.n_stored > STORE_RECORDS && jobs->store)
-        expire_oldest(jobs);
+    user->n_stored++;
+    if (!is_share(jobs, user->n_stored, jobs->counters.n_stored, STORE_RECORDS) && jobs->store)
+        expire_oldest(user);
     if (jobs->stored.next == &p->stored) /* before all others: `keep` was longer when they ended */
         evtimer_del(jobs->expiry_timer);
     expiry_arm(jobs);
@@ -310,7 +336,7 @@ int jobs_dead(struct jobs *jobs, const uint8_t id[16], uint32_t uid, uint32_t by
     struct promise *p = job ? job_promise(job) : NULL;
     struct disk_request *q;
 
-    if (!p || !p->dead || list_empty(&p->stored))
+    if (!p || !promise_dead(p))
         return -ENOENT;
     if (requeue && jobs->draining)
         return -EAGAIN;

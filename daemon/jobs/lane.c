@@ -188,7 +188,7 @@ void jobs_lane_close(struct lane_user *u)
 
 bool jobs_lanes_available(void)
 {
-    return event_set_available();
+    return eventcount_set_available();
 }
 
 static uint32_t number_take(struct domain *d, const struct user *user)
@@ -493,7 +493,7 @@ void jobs_lane_waits(struct lane_user *u)
         return;
     l->domain->direct_waited_usec = clock_monotonic_usec();
     lanes_watch(l->domain);
-    pulse_busy(l->domain);
+    health_busy(l->domain);
 }
 
 bool lanes_running(const struct domain *d)
@@ -573,14 +573,14 @@ static void on_tick(evutil_socket_t fd, short what, void *userdata)
         atomic_store_explicit(&d->executor->front.up->lanes_watched, 0, memory_order_seq_cst);
         if (lanes_running(d))
             lanes_watch(d);
-        else if (d->heir && !d->n_handed)
+        else if (d->successor && !d->n_handed)
             domain_finish(d);
         else
             domain_rest(d);
         return;
     }
     arm(d);
-    pulse_busy(d);
+    health_busy(d);
     recycle_look(d, 1);
 }
 
@@ -612,7 +612,7 @@ void lanes_review(struct jobs *jobs)
         {
             revoke_all(l);
             set_credit(l, 0);
-            if (l->holder && !d->finishing && !d->heir)
+            if (l->holder && !d->finishing && !d->successor)
                 set_credit(l, credit_of(jobs, l->user));
         }
     }

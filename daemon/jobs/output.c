@@ -42,30 +42,32 @@ static size_t offer(struct job *job, struct watch *w, const void *data, size_t s
 }
 
 /* From here on the answer cannot be whole, so the job fails instead of giving a part as all. */
-static void lose(struct job *job)
+static void lose(struct job *job, int why)
 {
+    if (job->more)
+        job->more->lost = why;
     job->flags |= JOB_TRUNCATED;
     job_stop(job, STOP_OUTPUT);
 }
 
-static bool keep(struct job *job, const void *data, size_t size)
+/* 0, or a negative errno as job_more.lost has it. */
+static int keep(struct job *job, const void *data, size_t size)
 {
     struct jobs *jobs = job->domain->jobs;
     struct job_more *m = job->more;
 
     if ((job->flags & JOB_DETACHED || job_withheld(job)) && buffer_size(&m->output) + size > jobs->options.limits.result)
-        return false;
+        return -EFBIG;
     int r = user_charge(jobs, job->user, size);
-    m->all_full |= r == -EDQUOT;
     if (r < 0)
-        return false;
+        return r;
     if (buffer_put(&m->output, data, size) < 0) {
         user_refund(jobs, job->user, size);
-        return false;
+        return -ENOMEM;
     }
     m->charged += size;
     m->received += size;
-    return true;
+    return 0;
 }
 
 void output_add(struct job *job, const void *data, size_t size)
@@ -78,7 +80,7 @@ void output_add(struct job *job, const void *data, size_t size)
         return;
     m = job_more(job);
     if (!m) {
-        lose(job);
+        lose(job, -ENOMEM);
         return;
     }
     /* the common case: one reader, who has all that came before */
@@ -86,8 +88,21 @@ void output_add(struct job *job, const void *data, size_t size)
         job->watches->offset == m->received)
         done = offer(job, job->watches, p, size);
     m->received += done;
-    if (done < size && !keep(job, p + done, size - done))
-        lose(job);
+    int r = done < size ? keep(job, p + done, size - done) : 0;
+    if (r < 0)
+        lose(job, r);
+}
+
+const char *output_lost(const struct job *job)
+{
+    switch (job->more ? job->more->lost : -ENOMEM) {
+    case -ENOMEM: return "wsd had no memory to keep the output";
+    case -EDQUOT: return "too much beside what others have here to keep the output (max-bytes in wsd.conf)";
+    default:
+        return job->flags & JOB_DETACHED
+                   ? "the output is larger than what is kept for a job (max-result and max-bytes-per-user in wsd.conf)"
+                   : "too much output of this user waits to be read (max-bytes-per-user in wsd.conf): read it first";
+    }
 }
 
 bool output_rest(struct job *job, const void *data, size_t size)

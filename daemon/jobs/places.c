@@ -29,7 +29,7 @@ static void wait(struct domain *d)
     list_push_back(&jobs->waiting, &d->waiting);
     if (d->n_handed < domain_workers(d))
         list_for_each(l, &jobs->domains)
-            fair_waits(container_of(l, struct domain, link), d);
+            recall_waits(container_of(l, struct domain, link), d);
 }
 
 bool places_let(struct domain *d)

@@ -4,9 +4,9 @@
  * Owns the entries, the jobs that wait for a load, and the questions about plugins. [loop]
  * Keeps: a number means the same plugin in every life of the executor; entries live as long as the domain, so jobs may
  * point at functions.
- * Does not open or load plugin files: the executor does. */
+ * Does not open or load plugin files: the executor does. Looks at one only where its own configuration, or the user of a user's own wsd,
+ * says that it is. */
 #include <assert.h>
-#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,9 +14,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/buffer.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/escape.h"
 #include "base/log.h"
 #include "jobs/job.h"
 
@@ -47,12 +47,30 @@ static bool is_path(const char *request)
     return strchr(request, '/') != NULL;
 }
 
+/* The path is where the request leads. Else it is only an executor's word, and the loop looks nowhere for that: a file system that does
+ * not answer would stop it. */
+static bool leads_to_path(const struct plugin *p)
+{
+    size_t n = strlen(p->request), dir_size;
+
+    if (is_path(p->request)) /* of a user's own wsd */
+        return strcmp(p->path, p->request) == 0;
+    bool has_suffix = n > 3 && strcmp(p->request + n - 3, ".so") == 0;
+    for (const char *dir = p->domain->jobs->options.plugin_dirs; *dir; dir += dir_size + (dir[dir_size] == ':')) {
+        dir_size = strcspn(dir, ":");
+        if (strncmp(p->path, dir, dir_size) == 0 && p->path[dir_size] == '/' &&
+            strncmp(p->path + dir_size + 1, p->request, n) == 0 && strcmp(p->path + dir_size + 1 + n, has_suffix ? "" : ".so") == 0)
+            return true;
+    }
+    return false;
+}
+
 static void stamp_take(const struct plugin *p, uint64_t ret[4])
 {
     struct stat st;
 
     memset(ret, 0, 4 * sizeof(ret[0]));
-    if (!p->path || stat(p->path, &st) < 0)
+    if (!p->path || !leads_to_path(p) || stat(p->path, &st) < 0)
         return;
     ret[0] = st.st_dev;
     ret[1] = st.st_ino;
@@ -208,14 +226,17 @@ static void settled(struct plugin *p)
 
 void plugin_failed(struct plugin *p, int error, const char *text)
 {
+    char words[JOB_TEXT]; /* an executor may have said them */
+
     p->state = PLUGIN_FAILED;
     p->error = error;
+    escape_text(words, sizeof(words), text);
     free(p->error_text);
-    p->error_text = strdup(text);
+    p->error_text = strdup(words);
     if (error != ENOENT && error != EAGAIN) { /* else somebody only mistyped a name, or comes again */
         const struct log_about about = {.plugin = p->request};
 
-        log_event(LOG_KIND_PLUGIN_REFUSED, LOG_WARNING, &about, "plugin %s: refused: %s", p->request, text);
+        log_event(LOG_KIND_PLUGIN_REFUSED, LOG_WARNING, &about, "plugin %s: refused: %s", p->request, words);
     }
     settled(p);
 }
@@ -245,7 +266,7 @@ bool plugin_forgettable(const struct plugin *p)
 static bool is_unused(const struct plugin *p)
 {
     return (p->state == PLUGIN_READY || p->state == PLUGIN_UNKNOWN) && !p->n_jobs && !p->settling && !p->reload && !reload_tries(p) &&
-           !p->domain->nursery && !p->domain->in_nursery && list_empty(&p->waiting) && list_empty(&p->queries);
+           !p->domain->standby && !p->domain->standby_of && list_empty(&p->waiting) && list_empty(&p->queries);
 }
 
 void plugins_forget_looked(struct domain *d)
@@ -316,8 +337,10 @@ struct plugin *plugin_make(struct domain *d, const char *request)
     }
     struct plugin *p = number != RING_NONE ? calloc(1, sizeof(*p)) : NULL;
 
-    if (number == RING_NONE)
+    if (number == RING_NONE) {
         forget_stale_loads(d);
+        errno = EMFILE;
+    }
     if (!p)
         return NULL;
     p->request = strdup(request);
@@ -327,6 +350,7 @@ struct plugin *plugin_make(struct domain *d, const char *request)
     list_init(&p->link);
     if (!p->request || !p->timer) {
         plugin_free(p);
+        errno = ENOMEM;
         return NULL;
     }
     p->domain = d;
@@ -433,6 +457,27 @@ static bool text_take(struct plugin *p, const struct control *c, size_t *at, siz
     return true;
 }
 
+/* The same of what people read: as they may see it. */
+static bool words_take(struct plugin *p, const struct control *c, size_t *at, size_t max, char **ret)
+{
+    _cleanup_(freep) char *text = NULL;
+    char words[JOB_TEXT];
+
+    if (!text_take(p, c, at, max, &text))
+        return false;
+    if (!text)
+        return true;
+    escape_text(words, MIN(max, sizeof(words)), text);
+    free(text);
+    text = strdup(words);
+    p->unread |= !text;
+    if (text) {
+        free(*ret);
+        *ret = TAKE(text);
+    }
+    return true;
+}
+
 /* The executor has said all of it. What we could not take we have not understood: it is for the next one to ask again. */
 static void described(struct plugin *p)
 {
@@ -494,10 +539,10 @@ static bool loaded(struct plugin *p, const struct control *c)
         plugin_failed(p, (int)c->error, c->text_size ? c->text : strerror((int)c->error));
         return true;
     }
-    if (c->functions < 1 || c->functions > FUNCTIONS_MAX || !text_take(p, c, &at, NAME_ROOM, &p->name) ||
-        !text_take(p, c, &at, NAME_ROOM, &p->version) || !text_take(p, c, &at, CONTROL_TEXT, &p->help) ||
+    if (c->functions < 1 || c->functions > FUNCTIONS_MAX || !words_take(p, c, &at, NAME_ROOM, &p->name) ||
+        !words_take(p, c, &at, NAME_ROOM, &p->version) || !words_take(p, c, &at, CONTROL_TEXT, &p->help) ||
         !text_take(p, c, &at, CONTROL_TEXT, &p->path) ||
-        !text_take(p, c, &at, BUILD_ROOM, &p->build))
+        !words_take(p, c, &at, BUILD_ROOM, &p->build))
         return false;
     p->digest = c->flags;
     p->n_announced = c->functions;
@@ -521,8 +566,8 @@ static bool function_take(struct plugin *p, const struct control *c)
     struct plugin_function *f;
     size_t at = 0;
 
-    if (c->functions >= p->n_announced || !text_take(p, c, &at, NAME_ROOM, &name) ||
-        !text_take(p, c, &at, CONTROL_TEXT, &help))
+    if (c->functions >= p->n_announced || !words_take(p, c, &at, NAME_ROOM, &name) ||
+        !words_take(p, c, &at, CONTROL_TEXT, &help))
         return false;
     f = NULL;
     for (uint32_t i = 0; i < p->n_functions && !f && name; i++)
@@ -668,72 +713,6 @@ int jobs_plugin(struct jobs *jobs, uint32_t uid, const char *plugin, const struc
         plugin_load(p);
     else if (p->state != PLUGIN_LOADING)
         answer(p, q);
-    return 0;
-}
-
-static int is_plugin_file(const struct dirent *entry)
-{
-    size_t n = strlen(entry->d_name);
-
-    return n > 3 && entry->d_name[0] != '.' && strcmp(entry->d_name + n - 3, ".so") == 0;
-}
-
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-/* Adds the names of one directory to the list. */
-static int names_add(const char *directory, char ***names, size_t *n)
-{
-    struct dirent **entries;
-    int count = scandir(directory, &entries, is_plugin_file, NULL);
-
-    if (count < 0)
-        return errno == ENOENT || errno == ENOTDIR || errno == EACCES ? 0 : -errno; /* what is not there has no plugins */
-    char **more = realloc(*names, (*n + (size_t)count + 1) * sizeof(char *));
-    bool whole = more;
-    for (int i = 0; i < count; i++) {
-        char *name = entries[i]->d_name;
-
-        if (more) {
-            more[*n] = strndup(name, strlen(name) - 3);
-            whole &= more[*n] != NULL;
-            *n += more[*n] != NULL;
-        }
-        free(entries[i]);
-    }
-    free(entries);
-    *names = more ? more : *names;
-    return whole ? 0 : -ENOMEM;
-}
-
-int jobs_plugin_names(struct jobs *jobs, char **ret_names, size_t *ret_size)
-{
-    _cleanup_(freep) char *dirs = strdup(jobs->options.plugin_dirs);
-    struct buffer all = {0};
-    char **names = NULL, *save = NULL;
-    size_t n = 0;
-    int r = dirs ? 0 : -ENOMEM;
-
-    for (char *dir = dirs ? strtok_r(dirs, ":", &save) : NULL; dir && r == 0; dir = strtok_r(NULL, ":", &save))
-        r = names_add(dir, &names, &n);
-    if (n)
-        qsort(names, n, sizeof(char *), by_name);
-    for (size_t i = 0; i < n; i++) {
-        if (r == 0 && (i == 0 || strcmp(names[i], names[i - 1]) != 0) &&
-            buffer_put(&all, names[i], strlen(names[i]) + 1) < 0)
-            r = -ENOMEM;
-    }
-    for (size_t i = 0; i < n; i++)
-        free(names[i]);
-    free(names);
-    if (r < 0) {
-        buffer_deinit(&all);
-        return r;
-    }
-    *ret_names = (char *)all.data;
-    *ret_size = buffer_size(&all);
     return 0;
 }
 

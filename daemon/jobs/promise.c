@@ -43,6 +43,7 @@ int promise_make(struct job *job, const struct job_request *r)
     }
     list_init(&p->requests);
     list_init(&p->stored);
+    list_init(&p->by_user);
     p->job = job;
     p->durable = r->durable;
     p->timeout_usec = r->timeout_usec;
@@ -68,6 +69,7 @@ void promise_free(struct job *job)
     if (p->key)
         hash_remove(&job->domain->jobs->keys, &p->by_key);
     list_remove(&p->stored);
+    list_remove(&p->by_user);
     list_for_each_safe(l, n, &p->requests)
     {
         container_of(l, struct disk_request, link)->job = NULL;
@@ -119,8 +121,8 @@ bool retry_again(struct job *job, enum job_state state, int exit, const char *er
     free(m->error);
     m->error = words;
     free(TAKE(m->backtrace));
-    if (job->domain->heir) /* its own does not last */
-        job->domain = job->domain->heir;
+    if (job->domain->successor) /* its own does not last */
+        job->domain = job->domain->successor;
     job->flags &= (uint8_t)~(JOB_KILLED | JOB_TRUNCATED | JOB_DELIVERED);
     p->attempts_before += job->attempts;
     job->attempts = 0;

@@ -30,6 +30,7 @@ struct promise {
     struct job *job;
     struct list requests;  /* struct disk_request: under way */
     struct list stored;    /* jobs->stored or jobs->dead: ended, and on disk */
+    struct list by_user;   /* user->stored: with jobs->stored */
     uint64_t number;       /* on disk */
     uint64_t requeued;     /* when it was dead and queued again, the newest number: those up to it have met its end; 0: never was */
     uint64_t bytes;        /* there, as counted */
@@ -59,6 +60,12 @@ struct disk_request {
 static inline struct promise *job_promise(const struct job *job)
 {
     return job->more ? job->more->promise : NULL;
+}
+
+/* Out of retries, on disk, and kept: what is listed so can be decided on. */
+static inline bool promise_dead(const struct promise *p)
+{
+    return p->dead && !list_empty(&p->stored);
 }
 
 /* promise.c */
@@ -100,10 +107,12 @@ void durable_save(struct job *job); /* its end, which could not be written */
 bool durable_keep(struct job *job); /* ended and told: true where the store keeps it */
 void durable_rest(struct job *job); /* nobody follows it any more: what is on disk goes from memory */
 bool durable_fetch(struct job *job); /* true where its output is read back first */
-bool durable_room(struct jobs *jobs, uint64_t bytes); /* drops the oldest ends as far as needed */
+/* Whether so many bytes more of this user have room. Drops his oldest ends as far as needed, and nobody else's. */
+bool durable_room(struct jobs *jobs, struct user *user, uint64_t bytes);
+void durable_count(struct job *job, uint64_t bytes); /* it takes so many on disk now */
 void durable_unsaved(struct job *job);
 void kept_insert(struct job *job, uint64_t left_usec); /* ended, on disk, to expire then */
-int durable_code(int error); /* exit code of the contract */
+int durable_code(int error); /* exit code of wsctl(1) */
 int kept_init(struct jobs *jobs); /* 0 or -ENOMEM */
 void kept_deinit(struct jobs *jobs);
 void kept_rearm(struct jobs *jobs); /* see jobs_rearm() */

@@ -64,28 +64,46 @@ void quarantine_deinit(struct quarantine *q)
     hash_deinit(&q->suspects);
 }
 
-static void older(struct quarantine *q, struct suspect *s, void *userdata)
-{
-    struct suspect **oldest = userdata;
+struct holdings {
+    uint64_t owner;
+    uint32_t n;
+    struct suspect *oldest; /* NULL: none that could go */
+};
 
-    if (!s->trial && (!*oldest || s->last_usec < (*oldest)->last_usec))
-        *oldest = s;
+static void add_up(struct quarantine *q, struct suspect *s, void *userdata)
+{
+    struct holdings *h = userdata;
+
+    if (s->owner != h->owner)
+        return;
+    h->n++;
+    if (!s->trial && (!h->oldest || s->last_usec < h->oldest->last_usec))
+        h->oldest = s;
+}
+
+/* Only what is his own gives way. */
+static bool make_room(struct quarantine *q, uint64_t owner)
+{
+    struct holdings h = {.owner = owner};
+
+    if (q->suspects.n < QUARANTINE_OWN)
+        return true;
+    walk(q, add_up, &h);
+    if (h.n < QUARANTINE_OWN && q->suspects.n < QUARANTINE_ENTRIES)
+        return true;
+    if (h.oldest)
+        suspect_free(q, h.oldest);
+    return h.oldest;
 }
 
 /* NULL: no memory, or no room: then it goes uncounted. */
 static struct suspect *suspect_get(struct quarantine *q, uint64_t owner, const char *request, const char *function)
 {
-    struct suspect *s = quarantine_find(q, owner, request, function), *oldest = NULL;
+    struct suspect *s = quarantine_find(q, owner, request, function);
 
     if (s)
         return s;
-    if (q->suspects.n >= QUARANTINE_ENTRIES) {
-        walk(q, older, &oldest);
-        if (!oldest)
-            return NULL;
-        suspect_free(q, oldest);
-    }
-    s = calloc(1, sizeof(*s));
+    s = make_room(q, owner) ? calloc(1, sizeof(*s)) : NULL;
     if (!s)
         return NULL;
     s->owner = owner;

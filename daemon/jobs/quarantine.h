@@ -13,7 +13,8 @@
 
 #define QUARANTINE_WINDOW_USEC 60000000u  /* crashes that lie further apart than this are not counted together */
 #define QUARANTINE_FIRST_USEC  1000000u   /* the first pause; doubled each time up to the configured limit */
-#define QUARANTINE_ENTRIES     4096u      /* functions and plugins that are remembered */
+#define QUARANTINE_ENTRIES     4096u      /* functions and plugins that are remembered, */
+#define QUARANTINE_OWN         512u       /* and of one owner: then his oldest goes */
 #define QUARANTINE_PROOF       64u        /* jobs that have to go well in an executor of its own */
 #define QUARANTINE_WHY         128u
 

@@ -117,13 +117,22 @@ static bool words_of_process(char text[static JOB_TEXT], const struct domain *d,
     return *from;
 }
 
+/* NULL: it is no end of a worker's thread. */
+static const char *thread_end(const struct fault_note *n)
+{
+    return n->signal != 0             ? NULL
+           : n->code == FAULT_THREAD ? "pthread_exit() or pthread_cancel()"
+           : n->code == FAULT_GONE   ? "the exit system call"
+                                     : NULL;
+}
+
 static void words_of_fault(char text[static JOB_TEXT], const struct fault_note *n,
                            const struct domain *d, uint64_t since_usec)
 {
     bool said = false;
 
-    if (n->signal == 0 && n->code == FAULT_THREAD)
-        snprintf(text, JOB_TEXT, "ended the thread of its worker (pthread_exit() or pthread_cancel())");
+    if (thread_end(n))
+        snprintf(text, JOB_TEXT, "ended the thread of its worker (%s)", thread_end(n));
     else if (n->signal == 0)
         snprintf(text, JOB_TEXT, "called exit()");
     else if (n->code == FAULT_STACK)
@@ -132,7 +141,7 @@ static void words_of_fault(char text[static JOB_TEXT], const struct fault_note *
         snprintf(text, JOB_TEXT, "%s", strsignal(n->signal));
     else
         snprintf(text, JOB_TEXT, "%s at address 0x%llx", strsignal(n->signal), (unsigned long long)n->address);
-    if (n->signal == SIGABRT || (n->signal == 0 && n->code != FAULT_THREAD))
+    if (n->signal == SIGABRT || (n->signal == 0 && !thread_end(n)))
         said = words_of_process(text, d, since_usec);
     if ((n->signal == SIGABRT && !said) || (n->signal == SIGSEGV && n->code != FAULT_STACK && n->address < NULL_PAGE))
         words_of_memory(text, d);
@@ -320,14 +329,16 @@ static void describe(char text[static JOB_TEXT], struct domain *d, const struct 
 {
     if (death->noted && death->note.slot != RING_NONE)
         snprintf(text, JOB_TEXT, "a job crashed (%s)",
-                 death->note.code == FAULT_THREAD && death->note.signal == 0 ? "it ended its worker's thread"
+                 thread_end(&death->note)           ? "it ended its worker's thread"
                  : death->note.signal == 0          ? "it called exit()"
                  : death->note.code == FAULT_STACK ? "stack overflow"
                                                    : strsignal(death->note.signal));
     else if (d->executor->memory != CGROUP_END_FINE)
         words_of_end(text, d);
-    else if (*d->why)
-        snprintf(text, JOB_TEXT, "%s", d->why);
+    else if (*d->executor->why)
+        snprintf(text, JOB_TEXT, "%s", d->executor->why);
+    else if (*d->health.why)
+        snprintf(text, JOB_TEXT, "%s", d->health.why);
     else if (d->executor->orphan)
         snprintf(text, JOB_TEXT, "wsd-spawn had ended, which had started it");
     else if (d->executor->killed)
@@ -345,7 +356,7 @@ void recover(struct domain *d, int code, int status)
     struct executor *e = d->executor;
     struct death death = {.noted = front_fault(&e->front, &death.note)};
     /* who was not told to end has died, whatever the exit code says: a plugin may have called _exit() */
-    bool unwanted = d->in_nursery && d->in_nursery->nursery != d;
+    bool unwanted = d->standby_of && d->standby_of->standby != d;
     bool orderly = (d->finishing && code == CLD_EXITED && status == 0 && !d->n_handed) || unwanted, blame;
     char how[JOB_TEXT];
 
@@ -386,7 +397,7 @@ void recover(struct domain *d, int code, int status)
     if (d->useful || (blame && plugin_loading(d)))
         d->n_deaths = 0;
     else if (domain_wanted(d) || plugin_loading(d))
-        d->n_deaths++;
+        domain_fruitless(d, e);
     plugin_executor_gone(d, blame);
     if (!recycle_gone(d) && !reload_gone(d)) {
         recycle_abandon(d); /* the next one is started now */

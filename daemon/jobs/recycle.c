@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * recycle.c: a fresh executor in the place of one that has done much or has grown, without a gap.
- * Owns the domains that are in no table: one whose executor is made ready (`nursery`), and those whose executor finishes
- * what it has begun (`heir`: where everything else goes). [loop]
+ * Owns the domains that are in no table: one whose executor is made ready (`standby`), and those whose executor finishes
+ * what it has begun (`successor`: where everything else goes). [loop]
  * Keeps: the old one serves until the new one has every plugin loaded that it had; a job stays with the executor that it was
- * handed to; what comes back goes to the heir, and no job points at a domain that is freed.
+ * handed to; what comes back goes to the successor, and no job points at a domain that is freed.
  * Does not decide what becomes of jobs when an executor dies (recover.c). */
 #include <errno.h>
 #include <fcntl.h>
@@ -59,7 +59,7 @@ static uint32_t count_old(const struct domain *d)
 {
     uint32_t n = 0;
 
-    list_for_each(l, &d->jobs->domains) n += container_of(l, struct domain, link)->heir == d;
+    list_for_each(l, &d->jobs->domains) n += container_of(l, struct domain, link)->successor == d;
     return n;
 }
 
@@ -78,7 +78,7 @@ void recycle_look(struct domain *d, uint32_t n)
     bool full = l->recycle_jobs && (d->n_ended += n) >= l->recycle_jobs;
     bool spoilt = d->spoilt && clock_monotonic_usec() - d->started_usec >= SPOILT_USEC;
 
-    if (d->heir || d->nursery || d->in_nursery || d->jobs->draining)
+    if (d->successor || d->standby || d->standby_of || d->jobs->draining)
         return;
     if (!full && !spoilt && !(l->recycle_growth && d->executor && has_grown(d, l->recycle_growth)))
         return;
@@ -101,12 +101,12 @@ static void spoilt(struct domain *d, const char *reason)
 bool recycle_starved(struct domain *d, const char *reason)
 {
     /* one that has done nothing has not spoilt it: another one would be no better */
-    if (!d->useful || d->in_nursery || d->heir || d->trial)
+    if (!d->useful || d->standby_of || d->successor || d->trial)
         return false;
     spoilt(d, reason);
     d->started_usec = 0; /* there is something that waits for it */
     recycle_look(d, 0);
-    return d->nursery != NULL;
+    return d->standby != NULL;
 }
 
 /* None takes the place of the spoilt one. */
@@ -120,30 +120,30 @@ static void not_replaced(struct domain *d)
 
 void recycle_spoilt(struct domain *d, const char *reason)
 {
-    if (d->in_nursery || d->heir || !*reason)
+    if (d->standby_of || d->successor || !*reason)
         return;
     spoilt(d, reason);
     recycle_look(d, 0);
 }
 
-/* --- the nursery ---------------------------------------------------------------------------------------------------- */
+/* --- the standby ---------------------------------------------------------------------------------------------------- */
 
 static struct domain *drop(struct domain *n)
 {
-    if (n->in_nursery && n->in_nursery->nursery == n)
-        n->in_nursery->nursery = NULL;
+    if (n->standby_of && n->standby_of->standby == n)
+        n->standby_of->standby = NULL;
     domain_free(n);
     return NULL;
 }
 
 void recycle_abandon(struct domain *d)
 {
-    if (!d->nursery)
+    if (!d->standby)
         return;
-    log_debug("executor %u will not be needed", d->nursery->executor->number);
-    d->nursery->distrusted = true;
-    executor_kill(d->nursery->executor); /* its death frees the rest: recycle_gone() */
-    d->nursery = NULL;
+    log_debug("executor %u will not be needed", d->standby->executor->number);
+    d->standby->distrusted = true;
+    executor_kill(d->standby->executor); /* its death frees the rest: recycle_gone() */
+    d->standby = NULL;
     not_replaced(d);
 }
 
@@ -154,13 +154,13 @@ static void begin(struct domain *d)
 
     if (!n)
         return;
-    n->in_nursery = d;
+    n->standby_of = d;
     domain_start_executor(n);
     if (!n->executor) {
         drop(n);
         return;
     }
-    d->nursery = n;
+    d->standby = n;
     log_debug("executor %u gets ready in the place of executor %u", n->executor->number, d->executor->number);
 }
 
@@ -168,7 +168,7 @@ static void take_over(struct domain *d, struct domain *n);
 
 static void loaded_one(struct domain *n)
 {
-    struct domain *d = n->in_nursery;
+    struct domain *d = n->standby_of;
 
     if (n->n_expected > 0 && --n->n_expected > 0)
         return;
@@ -180,9 +180,9 @@ static void loaded_one(struct domain *n)
 
 void recycle_ready(struct domain *n)
 {
-    struct domain *d = n->in_nursery;
+    struct domain *d = n->standby_of;
 
-    if (d->nursery != n)
+    if (d->standby != n)
         return;
     list_for_each(l, &d->plugins)
     {
@@ -212,10 +212,10 @@ static bool is_same(const struct plugin *p, const struct control *c)
 
 void recycle_control(struct domain *n, const struct control *c)
 {
-    struct domain *d = n->in_nursery;
+    struct domain *d = n->standby_of;
     struct plugin *p = NULL;
 
-    if (d->nursery != n)
+    if (d->standby != n)
         return;
     list_for_each(l, &d->plugins)
     {
@@ -252,9 +252,9 @@ static void take_over(struct domain *d, struct domain *n)
     log_info("executor %u takes the place of executor %u, which finishes %u jobs", n->executor->number,
              d->executor->number, d->n_handed);
     domain_ring(d); /* while the executor is d's */
-    d->nursery = NULL;
-    n->in_nursery = NULL;
-    n->heir = d;
+    d->standby = NULL;
+    n->standby_of = NULL;
+    n->successor = d;
     SWAP(d->executor, n->executor);
     d->executor->context = d;
     n->executor->context = n;
@@ -286,8 +286,8 @@ static void take_over(struct domain *d, struct domain *n)
         if (p->state == PLUGIN_READY && p->in_next != 2)
             p->state = PLUGIN_UNKNOWN; /* loaded when it is wanted */
     }
-    pulse_started(d);
-    pulse_started(n);
+    health_started(d);
+    health_started(n);
     if (!n->n_handed && !lanes_running(n))
         domain_finish(n);
     plugin_load_wanted(d);
@@ -297,14 +297,14 @@ static void take_over(struct domain *d, struct domain *n)
 
 bool recycle_gone(struct domain *d)
 {
-    struct domain *heir = d->heir, *next_of = d->in_nursery && d->in_nursery->nursery == d ? d->in_nursery : NULL;
+    struct domain *successor = d->successor, *next_of = d->standby_of && d->standby_of->standby == d ? d->standby_of : NULL;
 
-    if (!heir && !d->in_nursery)
+    if (!successor && !d->standby_of)
         return false;
     drop(d);
     if (next_of)
         not_replaced(next_of);
-    if (heir)
-        domain_pump(heir);
+    if (successor)
+        domain_pump(successor);
     return true;
 }

@@ -293,7 +293,7 @@ int jobs_plugin_users(struct jobs *jobs, uint32_t uid, bool all, const char *plu
     list_for_each(l, &jobs->domains)
     {
         struct domain *d = container_of(l, struct domain, link);
-        struct plugin *p = d->heir || d->in_nursery || d->trial || !(all || d->key == own) ? NULL : plugin_find(d, request);
+        struct plugin *p = d->successor || d->standby_of || d->trial || !(all || d->key == own) ? NULL : plugin_find(d, request);
         bool known = false;
 
         for (size_t i = 0; i < n; i++)

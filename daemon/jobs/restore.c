@@ -16,29 +16,29 @@
 #include "base/log.h"
 #include "jobs/after.h"
 #include "jobs/promise.h"
+#include "supervisor/predecessor.h"
 
 static const char *or_empty(const char *text)
 {
     return text ? text : "";
 }
 
-static char *copy(const char *text)
+/* False: no memory. */
+static bool copy(const char *text, char **ret)
 {
-    return text && *text ? strdup(text) : NULL;
+    *ret = text && *text ? strdup(text) : NULL;
+    return *ret || !text || !*text;
 }
 
-/* What it was when it ended, or waits as. */
-static void fill_more(struct job *job, const struct store_row *row)
+/* What it was when it ended, or waits as. 0 or -ENOMEM. */
+static int fill_more(struct job *job, const struct store_row *row)
 {
     struct job_more *m = job->more;
     struct promise *p = job_promise(job);
 
     m->timeout_usec = row->timeout_usec;
-    m->error = copy(row->error);
-    m->status = copy(row->status);
-    m->backtrace = copy(row->backtrace);
-    m->tags = copy(row->tags);
     snprintf(m->worker, sizeof(m->worker), "%s", or_empty(row->worker));
+    m->unkept = false;
     m->exit = (int)row->exit;
     m->queued_usec = row->queued_usec;
     m->run_usec = row->run_usec;
@@ -52,7 +52,9 @@ static void fill_more(struct job *job, const struct store_row *row)
     p->attempts_before = row->attempts;
     p->dead = row->dead;
     p->marked = row->started;
-    p->bytes = row->args_size + row->input_size + row->output_size + STORE_OVERHEAD;
+    return copy(row->error, &m->error) && copy(row->status, &m->status) && copy(row->backtrace, &m->backtrace) && copy(row->tags, &m->tags)
+               ? 0
+               : -ENOMEM;
 }
 
 /* What comes from disk only when it is wanted has no room in the job. */
@@ -169,10 +171,9 @@ int restore_job(struct jobs *jobs, const struct store_row *row, const void *give
     job = make(jobs, row, final);
     if (!job)
         return -ENOMEM;
-    fill_more(job, row);
     if (!final)
         fill_given(job, row, given);
-    if (!final && (job_limit_run(job) < 0 || time_limit_wait(job) < 0)) {
+    if (fill_more(job, row) < 0 || (!final && (job_limit_run(job) < 0 || time_limit_wait(job) < 0))) {
         job_free(job);
         return -ENOMEM;
     }
@@ -186,7 +187,7 @@ int restore_job(struct jobs *jobs, const struct store_row *row, const void *give
         }
         job->more->awaiting->job = job;
     }
-    jobs->counters.store_bytes += job_promise(job)->bytes;
+    durable_count(job, row->args_size + row->input_size + row->output_size + STORE_OVERHEAD);
     jobs->last_number = MAX(jobs->last_number, row->number);
     if (final)
         restore_ended(job, row);
@@ -254,8 +255,13 @@ int jobs_start(struct jobs *jobs)
 {
     struct reading reading = {.jobs = jobs};
     struct store *store;
-    int r = store_open(&store, jobs->options.state_dir, read_one, &reading);
+    int r;
 
+    /* No run of a durable job begins beside the last one's processes. Before the store is opened: the kernel gives this lock of one
+     * that was killed back after those of its database. */
+    if (jobs->program.predecessor_fd >= 0)
+        predecessor_wait(jobs->program.predecessor_fd);
+    r = store_open(&store, jobs->options.state_dir, read_one, &reading);
     if (r < 0) {
         if (r != -ENOMEM)
             log_error("cannot start the thread of durable jobs: %s", strerror(-r));

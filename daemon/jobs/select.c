@@ -127,7 +127,7 @@ static bool matches(const struct selection *s, const struct job *job)
     return job_shown_to(job, s->reach) && (!f->by_uid || f->uid == job->user->uid) &&
            (!s->after_usec || job_submitted_usec(job) >= s->after_usec) &&
            (!s->before_usec || job_submitted_usec(job) <= s->before_usec) &&
-           (!f->dead || (p && p->dead && job_final(job))) && (!*f->plugin || plugin_matches(job->plugin, f->plugin)) &&
+           (!f->dead || (p && promise_dead(p))) && (!*f->plugin || plugin_matches(job->plugin, f->plugin)) &&
            (!*f->function || (job_function(job) && strcmp(job_function(job)->name, f->function) == 0)) &&
            (!f->states || f->states & 1u << job_told_state(job));
 }

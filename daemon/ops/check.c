@@ -7,17 +7,17 @@
 #include "ops/check.h"
 
 #include <errno.h>
-#include <grp.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
+#include "base/accounts.h"
 #include "base/calendar.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/socket.h"
 #include "config.h"
 
 struct examination {
@@ -25,6 +25,7 @@ struct examination {
     void (*say)(bool warning, const char *text, void *userdata);
     void *userdata;
     unsigned n_errors;
+    bool silence; /* the user database could not be asked */
 };
 
 static void __attribute__((format(printf, 4, 5)))
@@ -44,6 +45,12 @@ tell(struct examination *x, bool warning, struct config_origin origin, const cha
     x->say(warning, text, x->userdata);
 }
 
+static void tell_silence(struct examination *x, struct config_origin origin, const char *key, const char *name, int error)
+{
+    tell(x, true, origin, "%s: %.64s: " ACCOUNTS_SILENT, key, name, strerror(-error));
+    x->silence = true;
+}
+
 /* 0; -ENOTDIR; or another negative errno. */
 static int look_for_directory(const char *path)
 {
@@ -57,16 +64,19 @@ static int look_for_directory(const char *path)
 static void examine_daemon(struct examination *x)
 {
     const struct config *c = x->config;
-    size_t most = sizeof(((struct sockaddr_un *)0)->sun_path) - 1;
     struct config_origin executor = config_origin(c, "daemon", "executor");
 
-    if (c->socket && strlen(c->socket) > most)
+    if (c->socket && strlen(c->socket) > SOCKET_PATH_MAX)
         tell(x, false, config_origin(c, "daemon", "socket"),
              "[daemon] socket: the path has %zu bytes, and a socket's has at most %zu: %.120s...", strlen(c->socket),
-             most, c->socket);
-    if (c->socket_group && !getgrnam(c->socket_group))
+             SOCKET_PATH_MAX, c->socket);
+    uint32_t group;
+    int r = c->socket_group ? group_by_name(c->socket_group, &group) : 0;
+    if (r == -ENOENT)
         tell(x, false, config_origin(c, "daemon", "socket-group"),
              "[daemon] socket-group: there is no group %.64s: see `getent group`", c->socket_group);
+    else if (r < 0)
+        tell_silence(x, config_origin(c, "daemon", "socket-group"), "[daemon] socket-group", c->socket_group, r);
     /* the built-in one is not looked for: what is checked may be for another machine */
     if (strcmp(c->executor, WSD_EXECUTOR) != 0 && access(c->executor, X_OK) < 0)
         tell(x, false, executor, "[daemon] executor: %.200s: %s", c->executor, strerror(errno));
@@ -165,7 +175,7 @@ static void examine_schedule(struct examination *x, const struct config_schedule
              s->plugin);
 }
 
-unsigned config_examine(const struct config *c, void (*say)(bool warning, const char *text, void *userdata),
+int config_examine(const struct config *c, void (*say)(bool warning, const char *text, void *userdata),
                         void *userdata)
 {
     struct examination x = {.config = c, .say = say, .userdata = userdata};
@@ -177,5 +187,5 @@ unsigned config_examine(const struct config *c, void (*say)(bool warning, const 
         examine_plugin(&x, &c->plugins[i]);
     for (uint32_t i = 0; i < c->n_schedules; i++)
         examine_schedule(&x, &c->schedules[i]);
-    return x.n_errors;
+    return x.n_errors ? -EINVAL : x.silence ? -EAGAIN : 0;
 }

@@ -10,9 +10,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
-#include <libgen.h>
-#include <pwd.h>
 #include <seccomp.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -21,6 +18,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "base/accounts.h"
 #include "base/buffer.h"
 #include "base/calendar.h"
 #include "base/cleanup.h"
@@ -481,22 +479,29 @@ static int number_of(const char *text, uint32_t *ret)
     return 0;
 }
 
+/* 0, -ENOENT, or another negative errno: it is not known whether there is one. */
 static int uid_of(const char *user, uint32_t *ret)
 {
-    struct passwd *p = number_of(user, ret) == 0 ? NULL : getpwnam(user);
+    struct account found;
 
-    if (p)
-        *ret = p->pw_uid;
-    return p || number_of(user, ret) == 0 ? 0 : -ENOENT;
+    if (number_of(user, ret) == 0)
+        return 0;
+    int r = account_by_name(user, &found);
+    if (r == 0)
+        *ret = found.uid;
+    return r;
 }
 
 static int gid_of(const char *group, uint32_t *ret)
 {
-    struct group *g = number_of(group, ret) == 0 ? NULL : getgrnam(group);
+    return number_of(group, ret) == 0 ? 0 : group_by_name(group, ret);
+}
 
-    if (g)
-        *ret = g->gr_gid;
-    return g || number_of(group, ret) == 0 ? 0 : -ENOENT;
+/* -EAGAIN, with the words. */
+static int no_answer(const char *key, const char *name, int r, char error[static CONFIG_ERROR])
+{
+    snprintf(error, CONFIG_ERROR, "%s: %.64s: " ACCOUNTS_SILENT, key, name, strerror(-r));
+    return -EAGAIN;
 }
 
 static int id_add(uint32_t **ids, uint32_t *n, uint32_t id)
@@ -512,17 +517,17 @@ static int id_add(uint32_t **ids, uint32_t *n, uint32_t id)
 
 static int person_add(struct access_list *l, const char *who, const char *key, char error[static CONFIG_ERROR])
 {
-    bool is_group = *who == '@';
+    bool is_group = *who == '@', everybody = strcmp(who, "*") == 0;
     uint32_t id;
-    int r = 0;
+    int r = everybody ? 0 : is_group ? gid_of(who + 1, &id) : uid_of(who, &id);
 
-    if (strcmp(who, "*") == 0)
+    if (r < 0 && r != -ENOENT)
+        return no_answer(key, who, r, error);
+    if (everybody)
         l->all = true;
-    else if (is_group ? gid_of(who + 1, &id) < 0 : uid_of(who, &id) < 0)
-        r = -ENOENT;
-    else if (is_group)
+    else if (r == 0 && is_group)
         r = id_add(&l->gids, &l->n_gids, id);
-    else
+    else if (r == 0)
         r = id_add(&l->uids, &l->n_uids, id);
     if (r == -ENOENT)
         snprintf(error, CONFIG_ERROR, "%s: %.64s: there is no such %s; wanted are users, @groups, or * for everybody", key,
@@ -546,7 +551,7 @@ static int set_people(struct access_list *l, const char *key, const char *value,
     l->said = true;
     for (char *who = strtok_r(copy, " \t", &save); who && r == 0; who = strtok_r(NULL, " \t", &save))
         r = person_add(l, who, key, error);
-    return r == -ENOMEM ? r : r < 0 ? -EINVAL : 0;
+    return r == -ENOMEM || r == -EAGAIN ? r : r < 0 ? -EINVAL : 0;
 }
 
 static const char *parse_running(const char *value, uint64_t *ret)
@@ -688,7 +693,10 @@ static int set_users(struct config *c, struct config_domain *d, const char *valu
         const char *other;
         uint32_t uid;
 
-        if (uid_of(user, &uid) < 0) {
+        int r = uid_of(user, &uid);
+        if (r < 0 && r != -ENOENT)
+            return no_answer("users", user, r, error);
+        if (r < 0) {
             snprintf(error, CONFIG_ERROR, "users: %.64s: there is no such user", user);
             return -EINVAL;
         }
@@ -824,7 +832,10 @@ static int set_schedule(struct config *c, const char *name, const char *key, con
         wanted = flag < 0 ? "yes or no" : NULL;
         s->persistent = flag > 0;
     } else if (strcmp(key, "user") == 0) {
-        wanted = uid_of(value, &s->uid) < 0 ? "the name or number of a user" : NULL;
+        int r = uid_of(value, &s->uid);
+        if (r < 0 && r != -ENOENT)
+            return no_answer(key, value, r, error);
+        wanted = r < 0 ? "the name or number of a user" : NULL;
         s->has_uid = true;
     } else {
         snprintf(error, CONFIG_ERROR, "[schedule %s] has no key `%.64s`; it has: on job persistent user", name, key);
@@ -982,20 +993,20 @@ static int open_file(const char *path, FILE **ret)
     return 0;
 }
 
-/* Root's wsd does what the file says. In a directory like /tmp nobody replaces what is another's. */
+/* Root's wsd does what the file says. */
 static bool others_write(int fd, const char *path)
 {
-    _cleanup_(freep) char *copy = strdup(path);
-    struct stat st, above;
+    char where[PATH_MAX];
+    struct stat st;
 
     if (geteuid() != 0)
         return false;
-    if (!copy || fstat(fd, &st) < 0)
+    if (fstat(fd, &st) < 0)
         return true;
     if (!S_ISREG(st.st_mode))
         return false; /* /dev/null, a pipe of the process that started us */
-    return !trust_only_ours(&st) || stat(dirname(copy), &above) < 0 ||
-           (!trust_only_ours(&above) && !(above.st_uid == 0 && above.st_mode & S_ISVTX));
+    _cleanup_(close_fdp) int same = trust_open(path, where);
+    return !trust_only_ours(&st) || (same == -EPERM && *where);
 }
 
 /* The copy of its name lives as long as the configuration. NULL: no memory. */
@@ -1023,7 +1034,7 @@ int config_read(struct config *c, const char *path, char error[static CONFIG_ERR
     }
     if (others_write(fileno(file), path)) {
         fclose(file);
-        snprintf(error, CONFIG_ERROR, "%.300s: not permitted: others than root could write to it or to its directory", path);
+        snprintf(error, CONFIG_ERROR, "%.300s: not permitted: others than root could write to it or to a directory above it", path);
         return -EACCES;
     }
     c->now = (struct config_origin){.file = file_add(c, path)};
@@ -1051,7 +1062,9 @@ int config_read_standard(struct config *c, const char *directory, char error[sta
     if (r < 0 && r != -ENOENT)
         return r;
     int n = scandir(more, &entries, is_conf, alphasort);
-    r = 0;
+    r = n < 0 && errno != ENOENT ? -errno : 0; /* what could not be read may be what restricts */
+    if (r < 0)
+        snprintf(error, CONFIG_ERROR, "%.300s: %s", more, strerror(-r));
     for (int i = 0; i < n; i++) {
         _cleanup_(freep) char *file = NULL;
 
@@ -1140,20 +1153,33 @@ static bool is_unset(const struct config *c, const struct key *key)
     }
 }
 
-void config_each_limit(const struct config *c, void (*each)(const char *key, const char *value, void *userdata), void *userdata)
+/* What was printed is whole: a stream in memory loses what there is no room for. */
+static int close_text(FILE *to, char *const *text)
+{
+    bool failed = ferror(to);
+
+    return fclose(to) == 0 && !failed && *text ? 0 : -ENOMEM;
+}
+
+int config_each_limit(const struct config *c, void (*each)(const char *key, const char *value, void *userdata), void *userdata)
 {
     for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
         _cleanup_(freep) char *text = NULL;
         size_t size;
-        FILE *to = is_limit(&keys[i], false) ? open_memstream(&text, &size) : NULL;
 
-        if (!to)
+        if (!is_limit(&keys[i], false))
             continue;
+        FILE *to = open_memstream(&text, &size);
+        if (!to)
+            return -ENOMEM;
         if (!is_unset(c, &keys[i]))
             print_value(c, &keys[i], to);
-        if (fclose(to) == 0)
-            each(keys[i].name, text, userdata);
+        int r = close_text(to, &text);
+        if (r < 0)
+            return r;
+        each(keys[i].name, text, userdata);
     }
+    return 0;
 }
 
 static void print_share(const struct config_share *s, FILE *to)
@@ -1266,7 +1292,7 @@ char *config_at_start(const struct config *c)
         print_domain(&c->domains->list[i], to);
     fputc(0, to);
     fputc(0, to); /* no further key */
-    if (fclose(to) == 0)
+    if (close_text(to, &text) == 0)
         return text;
     free(text);
     return NULL;

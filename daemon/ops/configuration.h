@@ -81,7 +81,7 @@ struct config_domains {
 };
 
 struct config {
-    char *socket; /* NULL: by the rule of the contract */
+    char *socket; /* NULL: by the rule of wsd(8) */
     char *socket_group;
     char *state_dir;
     char *plugin_dirs; /* colon-separated */
@@ -139,8 +139,8 @@ int config_set(struct config *c, const char *section, const char *key, const cha
  * whose name ends with -per-user. value "": that of `from`. 0, or -EINVAL with the words. */
 int config_set_limit(struct config *c, const struct config *from, const char *key, const char *value, bool own,
                      char error[static CONFIG_ERROR]);
-/* Each of them with its value, as the file has it. */
-void config_each_limit(const struct config *c, void (*each)(const char *key, const char *value, void *userdata), void *userdata);
+/* Each of them with its value, as the file has it. 0, or -ENOMEM: it was not each. */
+int config_each_limit(const struct config *c, void (*each)(const char *key, const char *value, void *userdata), void *userdata);
 /* What can be seen only when all of it was read. 0 or -EINVAL with the words. */
 int config_check(const struct config *c, char error[static CONFIG_ERROR]);
 /* All of it, in the syntax of the file. */

@@ -194,14 +194,16 @@ static void tell(const char *key, const char *value, void *userdata)
     t->each(&(struct frontend_limit){.key = key, .value = value, .moved = m != NULL, .by = m ? m->by : 0}, t->userdata);
 }
 
-static void each(void *userdata, bool all, uint32_t uid, void (*to)(const struct frontend_limit *limit, void *userdata), void *context)
+static int each(void *userdata, bool all, uint32_t uid, void (*to)(const struct frontend_limit *limit, void *userdata), void *context)
 {
     const struct limits *l = userdata;
     struct telling t = {.limits = l, .each = to, .userdata = context};
     struct config c;
 
     in_force(l, &c);
-    config_each_limit(&c, tell, &t);
+    int r = config_each_limit(&c, tell, &t);
+    if (r < 0)
+        return r;
     list_for_each(i, &l->moved)
     {
         const struct moved *m = container_of(i, struct moved, link);
@@ -209,6 +211,7 @@ static void each(void *userdata, bool all, uint32_t uid, void (*to)(const struct
         if (m->own && (all || m->uid == uid))
             to(&(struct frontend_limit){.key = m->key, .value = m->value, .moved = true, .by = m->by, .own = true, .uid = m->uid}, context);
     }
+    return 0;
 }
 
 const struct frontend_limits_ops limits_ops = {.set = set, .each = each};

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/escape.h"
 
 #define SYNTAX_WHY 1600
 #define BLANKS     " \t\v\f\r"
@@ -154,33 +155,39 @@ void syntax_trim(char *value, bool quotes)
 
 /* --- printing -------------------------------------------------------------------------------------------------- */
 
-static bool is_control(char c)
+/* How many bytes of a text are shown as they are: its first character, or 0. */
+static size_t shown(const char *text)
 {
-    return (unsigned char)c < ' ' || c == 127;
+    uint32_t character;
+    size_t n = escape_character(text, &character);
+
+    return n > 0 && *text != '\t' && escape_printable(character) ? n : 0;
 }
 
-static bool has_control(const char *text)
+static bool has_hidden(const char *text)
 {
-    while (*text && !is_control(*text))
-        text++;
-    return *text;
+    for (size_t n; *text; text += n)
+        if ((n = shown(text)) == 0)
+            return true;
+    return false;
 }
 
 static void print_quoted(const char *text, FILE *to)
 {
     fputc('"', to);
-    for (; *text; text++) {
-        if (is_control(*text))
+    for (size_t n; *text; text += n ? n : 1) {
+        n = shown(text);
+        if (n == 0)
             fprintf(to, "\\x%02x", (unsigned)(unsigned char)*text);
         else
-            fprintf(to, "%s%c", strchr("\"\\", *text) ? "\\" : "", *text);
+            fprintf(to, "%s%.*s", strchr("\"\\", *text) ? "\\" : "", (int)n, text);
     }
     fputc('"', to);
 }
 
 void syntax_print_word(const char *word, FILE *to)
 {
-    if (!*word || *word == ';' || strpbrk(word, " \"'\\") || has_control(word))
+    if (!*word || *word == ';' || strpbrk(word, " \"'\\") || has_hidden(word))
         print_quoted(word, to);
     else
         fputs(word, to);
@@ -190,7 +197,7 @@ void syntax_print_value(const char *value, FILE *to)
 {
     size_t n = strlen(value);
 
-    if (n && (strchr(" \"';", *value) || value[n - 1] == ' ' || strstr(value, " ;") || has_control(value)))
+    if (n && (strchr(" \"';", *value) || value[n - 1] == ' ' || strstr(value, " ;") || has_hidden(value)))
         print_quoted(value, to);
     else
         fputs(value, to);

@@ -24,13 +24,13 @@
 static void end(struct pool *pool)
 {
     atomic_store_explicit(&pool->ended, true, memory_order_release);
-    event_notify(pool->park.event, UINT32_MAX, pool->park.shared);
+    eventcount_notify(pool->park.event, UINT32_MAX, pool->park.shared);
     pthread_mutex_lock(&pool->crew_lock);
     pthread_cond_broadcast(&pool->tickets_came);
     pthread_mutex_unlock(&pool->crew_lock);
 }
 
-static void sleep_done(const struct pool_source *source, struct event_set *set)
+static void sleep_done(const struct pool_source *source, struct eventcount_set *set)
 {
     if (source->done)
         source->done(source->context, set);
@@ -60,17 +60,17 @@ static bool park(struct worker *w)
     struct pool *pool = w->pool;
     const struct pool_source *source = &pool->options.source;
     struct park *p = &pool->park;
-    struct event_set set;
+    struct eventcount_set set;
 
     worker_leave_source(w);
-    event_set_init(&set);
-    event_set_add(&set, p->event, NULL);
+    eventcount_set_init(&set);
+    eventcount_set_add(&set, p->event, NULL);
     if (source->prepare)
         source->prepare(source->context, &set);
     park_search_end(p);
     /* The second look, after both announcements: see park.h. */
     if (pool_has_roots(pool) || worker_look(w, NULL)) {
-        event_set_cancel(&set);
+        eventcount_set_cancel(&set);
         sleep_done(source, &set);
         return true;
     }
@@ -81,21 +81,21 @@ static bool park(struct worker *w)
         /* What was submitted between our look and the close may have nobody else. */
         if (pool_has_roots(pool)) {
             atomic_fetch_add_explicit(&pool->busy, 1, memory_order_acq_rel);
-            event_set_cancel(&set);
+            eventcount_set_cancel(&set);
             sleep_done(source, &set);
             return true;
         }
         end(pool);
     }
     if (atomic_load_explicit(&pool->ended, memory_order_acquire)) {
-        event_set_cancel(&set);
+        eventcount_set_cancel(&set);
         sleep_done(source, &set);
         return false;
     }
     deque_trim_owner(&w->deque);
     COUNT(w, parks);
     trace_event(w, TRACE_SLEEP, TRACE_NOBODY);
-    event_set_wait(&set, p->shared);
+    eventcount_set_wait(&set, p->shared);
     fetch(w);
     sleep_done(source, &set);
     trace_event(w, TRACE_SLEEP | TRACE_END, TRACE_NOBODY);
@@ -184,14 +184,35 @@ static void show_clock(struct worker *w)
 }
 
 /* What this thread was to run, it will not: whoever waits for it would wait for ever. */
-static void lost(void *arg)
+static void lost(struct worker *w, bool gone)
 {
-    struct worker *w = arg;
     const struct pool_options *o = &w->pool->options;
 
     if (o->worker_lost)
-        o->worker_lost(&w->public, w->public.index, o->context);
-    pool_broken("a task has ended the thread of its worker (pthread_exit() or pthread_cancel())");
+        o->worker_lost(&w->public, w->public.index, gone, o->context);
+    pool_broken(gone ? "a task has ended the thread of its worker (the exit system call)"
+                     : "a task has ended the thread of its worker (pthread_exit() or pthread_cancel())");
+}
+
+static void on_unwound(void *w)
+{
+    lost(w, false);
+}
+
+/* A thread that ends in order takes its clock back; of one that is gone without a word the kernel has none. */
+void pool_look(struct pool *pool)
+{
+    /* acquire: partner is the release of crew_new_worker() */
+    uint32_t n = atomic_load_explicit(&pool->victims, memory_order_acquire);
+    struct timespec t;
+
+    for (uint32_t i = 0; i < n; i++) {
+        clockid_t clock = atomic_load_explicit(&pool->all[i]->clock, memory_order_relaxed);
+
+        /* looked at again: it may have ended in order meanwhile */
+        if (clock != 0 && clock_gettime(clock, &t) < 0 && atomic_load_explicit(&pool->all[i]->clock, memory_order_relaxed) != 0)
+            lost(pool->all[i], true);
+    }
 }
 
 static void work(struct worker *w)
@@ -231,7 +252,7 @@ static void *worker_main(void *arg)
     show_clock(w);
     if (o->worker_start)
         o->worker_start(&w->public, w->public.index, o->context);
-    pthread_cleanup_push(lost, w);
+    pthread_cleanup_push(on_unwound, w);
     work(w);
     pthread_cleanup_pop(0);
     if (o->worker_stop)
@@ -343,14 +364,14 @@ int crew_set(struct pool *pool, uint32_t n)
     }
     pthread_mutex_unlock(&pool->crew_lock);
     if (crew_surplus(pool)) /* those who sleep: they go first */
-        event_notify(pool->park.event, UINT32_MAX, pool->park.shared);
+        eventcount_notify(pool->park.event, UINT32_MAX, pool->park.shared);
     return MIN(r, 0);
 }
 
 void crew_join(struct pool *pool)
 {
     atomic_store_explicit(&pool->closing, true, memory_order_seq_cst);
-    event_notify(pool->park.event, UINT32_MAX, pool->park.shared);
+    eventcount_notify(pool->park.event, UINT32_MAX, pool->park.shared);
     /* Spare workers may come while we wait: above those that are there. */
     for (uint32_t i = 0; i < atomic_load_explicit(&pool->victims, memory_order_acquire); i++) {
         pthread_mutex_lock(&pool->crew_lock);

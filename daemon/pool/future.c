@@ -37,7 +37,7 @@ struct future {
     int error;
     wsd_future_fn *fn;
     void *arg, *value;
-    struct event event;
+    struct eventcount event;
     uint64_t run_origin;             /* of the runner, while it runs [runner] */
     _Atomic(struct worker *) runner; /* [atomic: release after run_origin] */
 };
@@ -57,7 +57,7 @@ void future_begin(struct wsd_worker *self, struct wsd_future *future)
     pool_check_fork();
     *f = (struct future){.ops = self->ops, .pool = w->pool, .context = self->context};
     list_init(&f->ready.link);
-    event_init(&f->event);
+    eventcount_init(&f->event);
     atomic_fetch_add_explicit(&w->pool->futures, 1, memory_order_relaxed);
 }
 
@@ -67,7 +67,7 @@ static void finish(struct future *f, void *value, int error)
     f->error = error;
     atomic_fetch_sub_explicit(&f->pool->futures, 1, memory_order_relaxed);
     atomic_store_explicit(&f->state, FUTURE_DONE, memory_order_seq_cst);
-    event_notify(&f->event, UINT32_MAX, false);
+    eventcount_notify(&f->event, UINT32_MAX, false);
     atomic_store_explicit(&f->state, FUTURE_OVER, memory_order_release);
 }
 
@@ -152,11 +152,11 @@ static void wait_outside(struct future *f)
     while (atomic_load_explicit(&f->state, memory_order_seq_cst) < FUTURE_DONE) {
         if (atomic_load_explicit(&f->state, memory_order_seq_cst) == FUTURE_QUEUED && guest_run_ready(f->pool, &f->ready))
             continue;
-        uint32_t epoch = event_prepare(&f->event);
+        uint32_t epoch = eventcount_prepare(&f->event);
         if (atomic_load_explicit(&f->state, memory_order_seq_cst) >= FUTURE_DONE)
-            event_cancel(&f->event);
+            eventcount_cancel(&f->event);
         else
-            event_wait(&f->event, epoch, UINT64_MAX, false);
+            eventcount_wait(&f->event, epoch, UINT64_MAX, false);
     }
 }
 

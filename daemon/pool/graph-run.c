@@ -49,14 +49,14 @@ static void hand_on(struct graph *g, struct worker *w, struct node *first, struc
     pthread_mutex_lock(&g->lock);
     last->link = g->list;
     g->list = first;
-    /* seq_cst: partner is the announcement of a sleeping caller, in event_notify() below. */
+    /* seq_cst: partner is the announcement of a sleeping caller, in eventcount_notify() below. */
     atomic_store_explicit(&g->n_list, atomic_load_explicit(&g->n_list, memory_order_relaxed) + n, memory_order_seq_cst);
     bool ticket = take_ticket_out(g);
     pthread_mutex_unlock(&g->lock);
     if (ticket)
         ready_push(&g->ticket, NULL);
     if (w != g->caller)
-        event_notify(&g->event, 1, false);
+        eventcount_notify(&g->event, 1, false);
 }
 
 static struct node *take(struct graph *g)
@@ -106,7 +106,7 @@ static void ended(struct graph *g, struct worker *w)
 {
     /* acq_rel among those who count down; seq_cst: partner is the announcement of a sleeping caller. */
     if (atomic_fetch_sub_explicit(&g->active, 1, memory_order_seq_cst) == 1 && w != g->caller)
-        event_notify(&g->event, 1, false);
+        eventcount_notify(&g->event, 1, false);
 }
 
 /* Hands on those that are to run after n; gives the first of them, to be run next. */

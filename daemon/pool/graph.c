@@ -44,7 +44,7 @@ int graph_new(struct wsd_worker *self, struct wsd_graph **ret_graph)
         return -ENOMEM;
     *g = (struct graph){.public.ops = self->ops};
     pthread_mutex_init(&g->lock, NULL);
-    event_init(&g->event);
+    eventcount_init(&g->event);
     list_init(&g->ticket.link);
     *ret_graph = &g->public;
     return 0;

@@ -12,7 +12,7 @@
 
 #include <pthread.h>
 
-#include "base/event.h"
+#include "base/eventcount.h"
 #include "pool/deque.h"
 #include "pool/ready.h"
 #include "wsd/graph.h"
@@ -66,7 +66,7 @@ struct graph {
     /* Nodes that are to run or run. Raised before those are handed on. [atomic: acq_rel RMWs, partners are each other;
      * at 0 the caller has seen all that nodes wrote; seq_cst against its sleep] */
     _Alignas(CACHE_LINE) _Atomic uint64_t active;
-    struct event event; /* the caller's sleep: nodes in the list, or none active */
+    struct eventcount event; /* the caller's sleep: nodes in the list, or none active */
     /* Those who may touch the graph beside the caller: the ticket, from before it is pushed until its taker is gone.
      * [atomic: raised under lock; release by the last touch, partner is the caller's acquire] */
     _Atomic uint32_t present;

@@ -74,7 +74,7 @@ bool pool_try_run_one(struct pool *pool)
 struct awaited {
     struct pool_node node; /* first */
     struct pool_node *what;
-    struct event event;
+    struct eventcount event;
     _Atomic uint32_t done; /* 1: it has run; 2: nobody touches this any more */
 };
 
@@ -84,7 +84,7 @@ static void run_awaited(struct pool_node *node, struct wsd_worker *self)
 
     a->what->run(a->what, self);
     atomic_store_explicit(&a->done, 1, memory_order_seq_cst);
-    event_notify(&a->event, 1, false);
+    eventcount_notify(&a->event, 1, false);
     atomic_store_explicit(&a->done, 2, memory_order_release);
 }
 
@@ -96,11 +96,11 @@ static int submit_and_wait(struct pool *pool, struct pool_node *node)
     if (r < 0)
         return r;
     while (atomic_load_explicit(&a.done, memory_order_seq_cst) == 0) {
-        uint32_t epoch = event_prepare(&a.event);
+        uint32_t epoch = eventcount_prepare(&a.event);
         if (atomic_load_explicit(&a.done, memory_order_seq_cst))
-            event_cancel(&a.event);
+            eventcount_cancel(&a.event);
         else
-            event_wait(&a.event, epoch, UINT64_MAX, false);
+            eventcount_wait(&a.event, epoch, UINT64_MAX, false);
     }
     while (atomic_load_explicit(&a.done, memory_order_acquire) != 2)
         sched_yield();
@@ -157,7 +157,7 @@ static bool until_over(const struct wait *wait, struct worker **ret_thief, uint6
     return u->over(u->arg);
 }
 
-void pool_help_until(struct pool *pool, struct event *event, bool (*over)(const void *arg), const void *arg)
+void pool_help_until(struct pool *pool, struct eventcount *event, bool (*over)(const void *arg), const void *arg)
 {
     const struct until u = {.over = over, .arg = arg};
     const struct wait wait = {.over = until_over, .what = &u, .event = event, .future = true};
@@ -170,10 +170,10 @@ void pool_help_until(struct pool *pool, struct event *event, bool (*over)(const 
     while (!over(arg)) {
         if (pool_try_run_one(pool))
             continue;
-        uint32_t epoch = event_prepare(event);
+        uint32_t epoch = eventcount_prepare(event);
         if (over(arg))
-            event_cancel(event);
+            eventcount_cancel(event);
         else
-            event_wait(event, epoch, UINT64_MAX, false);
+            eventcount_wait(event, epoch, UINT64_MAX, false);
     }
 }

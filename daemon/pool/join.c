@@ -40,7 +40,7 @@ struct overflow_level {
 
 void pool_broken(const char *what)
 {
-    fprintf(stderr, "wsd: a task broke the rules of wsd/task.h: %s\n", what);
+    dprintf(STDERR_FILENO, "wsd: a task broke the rules of wsd/task.h: %s\n", what); /* a task may hold the lock of stderr */
     abort();
 }
 
@@ -229,7 +229,7 @@ void worker_run_stolen(struct worker *w, const struct stolen *s, bool descendant
     /* Release: partner is the owner's acquire in his join, who then reads the result. Slot and entry are his from here
      * on. */
     __atomic_store_n(&t->word, TASK_DONE, __ATOMIC_RELEASE);
-    event_notify(&s->victim->joiner.event, 1, false);
+    eventcount_notify(&s->victim->joiner.event, 1, false);
 }
 
 /* Whether this worker may take tasks that have nothing to do with what it waits for. They pile up on both stacks; and
@@ -302,17 +302,17 @@ static void wait_sleep(struct worker *w, const struct wait *wait)
         if (blocks)
             crew_leave(w);
         /* Before it stands in the list: who is taken off it must be one that a notify reaches. */
-        uint32_t epoch = event_prepare(wait->event);
+        uint32_t epoch = eventcount_prepare(wait->event);
         if (any)
             park_joiner_add(p, &w->joiner);
         if (may_go_on(w, wait, any)) {
-            event_cancel(wait->event);
+            eventcount_cancel(wait->event);
             go_on = true;
         } else {
             if (!slept)
                 COUNT(w, parks);
             slept = true;
-            go_on = event_wait(wait->event, epoch, blocks ? UINT64_MAX : POOL_BLOCKS_AFTER_USEC, false);
+            go_on = eventcount_wait(wait->event, epoch, blocks ? UINT64_MAX : POOL_BLOCKS_AFTER_USEC, false);
         }
         if (any && !park_joiner_remove(p, &w->joiner))
             w->for_task = go_on = true;

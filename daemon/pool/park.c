@@ -15,7 +15,7 @@
 #define FLAGS  (WAKING | RELIED)
 _Static_assert((FLAGS | PARK_RUNG) == ~PARK_SEARCHERS, "all of it");
 
-void park_init(struct park *p, struct event *event, bool shared, _Atomic uint32_t *seek)
+void park_init(struct park *p, struct eventcount *event, bool shared, _Atomic uint32_t *seek)
 {
     atomic_init(&p->own_seek, 0);
     p->seek = seek ? seek : &p->own_seek;
@@ -45,7 +45,7 @@ static bool wake_idle(struct park *p, bool task, bool *ret_left)
         if (!atomic_compare_exchange_strong_explicit(p->seek, &seek, seek | flags, memory_order_acq_rel,
                                                      memory_order_relaxed))
             continue;
-        if (waking || event_notify(p->event, 1, p->shared))
+        if (waking || eventcount_notify(p->event, 1, p->shared))
             return true;
         *ret_left |= (atomic_fetch_and_explicit(p->seek, ~FLAGS, memory_order_acq_rel) & RELIED) != 0;
         /* Did somebody go to sleep after the notify, over work whose waker relied on the bit? */
@@ -69,7 +69,7 @@ static bool wake_joiner(struct park *p)
     }
     pthread_mutex_unlock(&p->lock);
     /* A joiner lives as long as its pool, so he may have gone from the join: one wake-up too many. */
-    return j && event_notify(&j->event, 1, false);
+    return j && eventcount_notify(&j->event, 1, false);
 }
 
 bool park_wake_root(struct park *p)
@@ -90,7 +90,7 @@ bool park_wake_task(struct park *p)
 
 bool park_has_sleepers(const struct park *p)
 {
-    /* seq_cst: after the caller's trap or RMW on seek; partners are the RMWs of event_prepare() and joiner_add. */
+    /* seq_cst: after the caller's trap or RMW on seek; partners are the RMWs of eventcount_prepare() and joiner_add. */
     return atomic_load_explicit(&p->event->waiters, memory_order_seq_cst) ||
            atomic_load_explicit(&p->n_joiners, memory_order_seq_cst);
 }

@@ -11,7 +11,7 @@
  * the last to stop searching and more is left, wakes the next. Why nothing is lost:
  *   - A waker makes work visible, then does an RMW on seek. A worker stops searching by an RMW on seek, then looks
  *     everywhere. If the waker saw the searcher, its RMW came first, and the look sees the work.
- *   - If it saw none, it notifies the eventcount, where the same argument holds (base/event.h).
+ *   - If it saw none, it notifies the eventcount, where the same argument holds (base/eventcount.h).
  *   - The bit is taken back by whoever comes to search, or by the waker that found nobody asleep, who then looks again
  *     whether somebody went to sleep in the meantime because others relied on the bit. Who wakes for a task and relies
  *     on it says so with a second bit: where that waker has a root, and so would wake no join, he wakes one for him.
@@ -29,12 +29,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/event.h"
+#include "base/eventcount.h"
 #include "base/list.h"
 
 struct joiner {
     struct list link;   /* [park.lock] */
-    struct event event; /* also notified by whoever finishes the awaited task */
+    struct eventcount event; /* also notified by whoever finishes the awaited task */
 };
 
 #define PARK_SEARCHERS 0x1fffffffu /* of seek: how many search */
@@ -43,7 +43,7 @@ struct joiner {
 struct park {
     _Atomic uint32_t *seek; /* [atomic: RMWs only, acq_rel, partners are each other] */
     _Atomic uint32_t own_seek;
-    struct event *event;   /* [const] */
+    struct eventcount *event;   /* [const] */
     bool shared;           /* [const] */
     pthread_mutex_t lock;
     struct list joiners;        /* [lock] */
@@ -53,7 +53,7 @@ struct park {
 /* seek: where the word is, 0; NULL: the park has one. One who publishes roots from another process may use it: he need not
  * notify the event while it is not 0 (RMW of zero, acq_rel). Where it is, he sets PARK_RUNG before he does. Nobody here relies on
  * that bit, so what he makes of it harms his own roots only. */
-void park_init(struct park *p, struct event *event, bool shared, _Atomic uint32_t *seek);
+void park_init(struct park *p, struct eventcount *event, bool shared, _Atomic uint32_t *seek);
 void park_deinit(struct park *p);
 
 /* A root is visible; a task is visible. Wakes at most one. False: nobody was woken, and nobody searches. */
@@ -67,7 +67,7 @@ bool park_has_sleepers(const struct park *p);
 void park_search_begin(struct park *p);
 bool park_search_end(struct park *p);
 
-/* A join would take any task; it no longer would. First event_prepare, between them look, event_wait. False: it was
+/* A join would take any task; it no longer would. First eventcount_prepare, between them look, eventcount_wait. False: it was
  * woken for a task, and has to see that the next one is woken where more is left. */
 void park_joiner_add(struct park *p, struct joiner *j);
 bool park_joiner_remove(struct park *p, struct joiner *j);

@@ -70,7 +70,7 @@ int worker_new(struct worker **ret_worker, struct pool *pool, uint32_t index)
     *w = (struct worker){.pool = pool, .random = index * 2654435761u + 1, .linger_usec = WORKER_LINGER_USEC};
     w->public = (struct wsd_worker){.size = sizeof(w->public), .index = index, .ops = &worker_ops};
     list_init(&w->joiner.link);
-    event_init(&w->joiner.event);
+    eventcount_init(&w->joiner.event);
     batch_init(&w->batch);
     ready_init(&w->ready);
     r = deque_init(&w->deque, &w->public, pool->options.task_bytes, pool->eager);
@@ -104,7 +104,7 @@ void pool_leave(struct pool *pool)
 
     /* A worker that found nothing while we were busy may be the one to end the pool. */
     if (last && atomic_load_explicit(&pool->closing, memory_order_seq_cst))
-        event_notify(pool->park.event, UINT32_MAX, pool->park.shared);
+        eventcount_notify(pool->park.event, UINT32_MAX, pool->park.shared);
 }
 
 int pool_new(struct pool **ret_pool, const struct pool_options *options)
@@ -121,7 +121,7 @@ int pool_new(struct pool **ret_pool, const struct pool_options *options)
     if (!pool)
         return -ENOMEM;
     *pool = (struct pool){.options = *options, .eager = options->eager || !deque_revoke_available()};
-    event_init(&pool->own_event);
+    eventcount_init(&pool->own_event);
     injector_init(&pool->injector);
     park_init(&pool->park, options->event ? options->event : &pool->own_event, options->event && options->event_shared, options->seek);
     pthread_mutex_init(&pool->close_lock, NULL);

@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/event.h"
+#include "base/eventcount.h"
 
 struct pool;
 struct wsd_worker; /* wsd/task.h */
@@ -38,8 +38,8 @@ struct pool_source {
     /* Other eventcounts that whoever publishes roots notifies instead of options.event; may be NULL. prepare adds them to
      * what a worker is about to sleep on, before the last look; done, when it sleeps no more, tells the same set. Where the
      * set of them changes, options.event is notified for all. */
-    void (*prepare)(void *context, struct event_set *set);
-    void (*done)(void *context, struct event_set *set);
+    void (*prepare)(void *context, struct eventcount_set *set);
+    void (*done)(void *context, struct eventcount_set *set);
     /* Whether, by what the asking worker ran last, more may come so soon that it pays to look for it awake; may be NULL. */
     bool (*lively)(void *context);
     /* The asking worker takes no more, for now: it is about to sleep or to block, runs something else, or is one too many. Before its last
@@ -52,7 +52,7 @@ struct pool_options {
     uint32_t workers;    /* 1 to POOL_WORKERS_MAX */
     size_t stack_size;   /* bytes of a worker's stack, and a guard of 1 MiB below it; 0: 8 MiB */
     bool pin;            /* each worker on a CPU of its own, and victims nearest first; see topology.h */
-    struct event *event; /* where idle workers sleep; NULL: one of its own. In shared memory where the source's writer
+    struct eventcount *event; /* where idle workers sleep; NULL: one of its own. In shared memory where the source's writer
                             is another process (it notifies after publishing) */
     bool event_shared;
     _Atomic uint32_t *seek; /* with event_shared, in the same memory: who searches, and whom the other side has rung for (park.h); NULL: nobody else asks */
@@ -60,9 +60,10 @@ struct pool_options {
     /* Called on each worker before its first and after its last task; may be NULL. */
     void (*worker_start)(struct wsd_worker *self, uint32_t index, void *context);
     void (*worker_stop)(struct wsd_worker *self, uint32_t index, void *context);
-    /* Called where a task ends its worker's thread (pthread_exit(), or a cancel), while that is unwound: must not return, since
-     * the pool cannot do without it. NULL: the process is aborted. */
-    void (*worker_lost)(struct wsd_worker *self, uint32_t index, void *context);
+    /* Called where a task has ended its worker's thread: by pthread_exit() or a cancel, on that thread while it is unwound; or, `gone`,
+     * by the exit system call, on the thread of pool_look(). Must not return, since the pool cannot do without the worker.
+     * NULL: the process is aborted. */
+    void (*worker_lost)(struct wsd_worker *self, uint32_t index, bool gone, void *context);
     void *context;
     /* Called around each stolen task, and around nothing else: worker and task have another context then than what the
      * worker did before. self->context is the task's, `outer` that of the root or task that waits below it on this
@@ -106,7 +107,7 @@ int pool_run(struct pool *pool, struct pool_node *node);
 /* Returns when over(arg) says so; whoever makes it true notifies the event afterwards. On a thread that is no worker as
  * pool_try_run_one() until then, asleep where there is nothing; a worker only waits, for what it would take up might
  * wait for whoever waits here, and another one takes its place. [any] */
-void pool_help_until(struct pool *pool, struct event *event, bool (*over)(const void *arg), const void *arg);
+void pool_help_until(struct pool *pool, struct eventcount *event, bool (*over)(const void *arg), const void *arg);
 
 /* Per-worker counters; each is a relaxed load, the owner's store is relaxed too. [any] */
 struct pool_counters {
@@ -133,6 +134,8 @@ enum pool_worker_kind pool_worker_kind(const struct pool *pool, uint32_t index);
 int pool_worker_cpu(const struct pool *pool, uint32_t index);
 /* Whether options.pin could be met. [any] */
 bool pool_is_pinned(const struct pool *pool);
+/* Looks whether every worker has its thread still: worker_lost otherwise. A system call a worker. [any] */
+void pool_look(struct pool *pool);
 /* How many indices have counters: workers, retired ones, guests. [any] */
 uint32_t pool_workers_seen(const struct pool *pool);
 /* The pool has n workers from now on; what runs goes on. 0, -EINVAL, -ENOMEM, -EAGAIN (threads), -ESHUTDOWN. [any] */

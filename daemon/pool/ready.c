@@ -19,7 +19,7 @@ void ready_deinit(struct ready_list *l)
     pthread_mutex_destroy(&l->lock);
 }
 
-void ready_push(struct ready *r, struct event *event)
+void ready_push(struct ready *r, struct eventcount *event)
 {
     struct ready_list *l = &r->home->ready;
     struct pool *pool = r->home->pool;
@@ -28,7 +28,7 @@ void ready_push(struct ready *r, struct event *event)
     list_push_front(&l->list, &r->link);
     atomic_fetch_add_explicit(&l->n, 1, memory_order_seq_cst);
     if (event)
-        event_notify(event, UINT32_MAX, false); /* from the unlock on, r may have run and be gone */
+        eventcount_notify(event, UINT32_MAX, false); /* from the unlock on, r may have run and be gone */
     pthread_mutex_unlock(&l->lock);
     pool_tell_root(pool);
 }

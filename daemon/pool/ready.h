@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/event.h"
+#include "base/eventcount.h"
 #include "base/list.h"
 
 struct worker;
@@ -37,7 +37,7 @@ void ready_init(struct ready_list *l);
 void ready_deinit(struct ready_list *l);
 
 /* Puts it into its home's list, notifies all who wait on the event (NULL: none), tells the pool. [any] */
-void ready_push(struct ready *r, struct event *event);
+void ready_push(struct ready *r, struct eventcount *event);
 
 struct ready *ready_take(struct ready_list *l, bool youngest);
 

@@ -11,7 +11,7 @@
 #include <time.h>
 
 #include "base/cleanup.h"
-#include "base/event.h"
+#include "base/eventcount.h"
 #include "pool/deque.h"
 #include "pool/injector.h"
 #include "pool/park.h"
@@ -81,7 +81,7 @@ struct worker {
 
 struct pool {
     struct pool_options options; /* [const] */
-    struct event own_event;
+    struct eventcount own_event;
     bool eager;   /* [const] */
     _Atomic bool crowded; /* more workers than CPUs: a waiting one must not keep a running one off [atomic: relaxed] */
     struct injector injector;
@@ -235,7 +235,7 @@ struct wait {
     /* Whether it is over; else, where that is known, who runs it and as part of which origin. */
     bool (*over)(const struct wait *wait, struct worker **ret_thief, uint64_t *ret_origin);
     const void *what;
-    struct event *event; /* whoever ends it notifies */
+    struct eventcount *event; /* whoever ends it notifies */
     bool future;         /* what could be taken meanwhile may wait for whoever waits here */
 };
 /* Runs other tasks, its own descendants first, until it is over; sleeps where there is nothing to run. [owner] */

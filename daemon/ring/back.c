@@ -87,7 +87,7 @@ static void push(struct back *b, uint64_t value)
     struct completion *c = &b->up->completions[at % RING_COMPLETIONS];
 
     atomic_store_explicit(&c->value, value, memory_order_relaxed);
-    /* An RMW that stands for a store and the fence behind it (see event_notify()); the line is ours, `asleep` is everybody's and is
+    /* An RMW that stands for a store and the fence behind it (see eventcount_notify()); the line is ours, `asleep` is everybody's and is
      * only read. Release: partner is the acquire load in front.c's completion_there(). seq_cst, and so is the load behind it:
      * partners are the exchange in front_asleep() and its look; one of the two sees the other. */
     atomic_exchange_explicit(&c->seq, at + 1, memory_order_seq_cst);
@@ -349,7 +349,7 @@ void back_unalloc(struct back *b, uint32_t chunk, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++)
         atomic_store_explicit(&b->up->chunks[chunk + i].used, 0, memory_order_release); /* partner: find_run() */
-    event_notify(&b->up->space, UINT32_MAX, true);
+    eventcount_notify(&b->up->space, UINT32_MAX, true);
 }
 
 void back_output(struct back *b, uint32_t slot, uint32_t generation, uint32_t chunk, uint32_t n, uint32_t size)

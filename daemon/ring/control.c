@@ -45,7 +45,7 @@ int control_send(int socket, const struct control *c, int fd)
 }
 
 /* The first descriptor, or -1; every other one is closed. *ret_more: there were others. */
-static int take_descriptors(struct msghdr *m, bool *ret_more)
+static int take_descriptors(struct msghdr *m, uint64_t owner, bool *ret_more)
 {
     int first = -1;
 
@@ -58,7 +58,7 @@ static int take_descriptors(struct msghdr *m, bool *ret_more)
             if (first < 0) {
                 first = fd;
             } else {
-                close_foreign(fd);
+                close_foreign(fd, owner);
                 *ret_more = true;
             }
         }
@@ -72,7 +72,7 @@ static bool is_whole(const struct control *c, size_t size)
            (c->text_size == 0 || c->text[c->text_size - 1] == 0);
 }
 
-int control_receive(int socket, struct control *ret, int *ret_fd)
+int control_receive(int socket, uint64_t owner, struct control *ret, int *ret_fd)
 {
     union {
         struct cmsghdr header;
@@ -90,7 +90,7 @@ int control_receive(int socket, struct control *ret, int *ret_fd)
     while (n < 0 && errno == EINTR);
     if (n < 0)
         return -errno;
-    _cleanup_(close_foreignp) int fd = take_descriptors(&m, &more);
+    _cleanup_(close_foreignp) struct foreign file = {.fd = take_descriptors(&m, owner, &more), .owner = owner};
     if (n == 0)
         return -ECONNRESET;
     if (more || m.msg_flags & (MSG_TRUNC | MSG_CTRUNC) || !is_whole(&c, (size_t)n))
@@ -98,6 +98,6 @@ int control_receive(int socket, struct control *ret, int *ret_fd)
     memcpy(ret, &c, (size_t)n);
     if (c.text_size == 0)
         ret->text[0] = 0;
-    *ret_fd = TAKE_FD(fd);
+    *ret_fd = TAKE_FD(file.fd);
     return 0;
 }

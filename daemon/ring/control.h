@@ -6,7 +6,8 @@
  *
  * The executor is started as
  *     wsd-executor WORKERS PLUGIN_DIR[:PLUGIN_DIR...] PATHS LOG_LEVEL PIN STACK SANDBOX
- * with descriptors 3: down, 4: up, 5: bell (eventfd), 6: control socket, 7: a pipe, which becomes its stdout and stderr. PATHS is "any" where plugins may be opened by
+ * with descriptors 3: down, 4: up, 5: bell (eventfd), 6: control socket, 7: a pipe, which is its stdout and stderr too, and, where wsd
+ * itself starts it, perhaps 8: a regular file, which stays open as long as anything is left below the executor. PATHS is "any" where plugins may be opened by
  * any path (a user's own wsd), else "dirs"; PIN is "pin" where each worker has a CPU of its own, else "free"; STACK is
  * the size of a worker's stack in bytes; SANDBOX is KEY=VALUE,... of required, commands, children (0 or 1), core, memory
  * (bytes), deny (names of system calls, blanks between), and writable (directories, colons between), which is the last one.
@@ -21,6 +22,7 @@
 #define CONTROL_FD_BELL    5
 #define CONTROL_FD_CONTROL 6
 #define CONTROL_FD_WORDS   7
+#define CONTROL_FD_LEFT    8
 
 #define CONTROL_TEXT 4096u
 
@@ -69,8 +71,8 @@ enum control_ask {
     ASK_TRACE_STOP = 4,  /* descriptor: the trace, a JSON object a line; flags: the executor's number, then bytes;
                             functions: events that are lost. ENOSPC: the descriptor was too small for the rest */
     ASK_TRACE_DROP = 5,  /* as STOP, and nobody wants it */
-    ASK_PULSE = 6, /* whether it is there */
-    ASK_LAST = ASK_PULSE,
+    ASK_HEALTH = 6, /* whether it is there */
+    ASK_LAST = ASK_HEALTH,
 };
 
 enum control_laned { LANED_OPEN = 0xffff0000u, LANED_CLOSED = 0xffff0001u };
@@ -116,6 +118,6 @@ struct control {
 int control_send(int socket, const struct control *c, int fd);
 
 /* Receives one packet into *ret, whose text is "" where it has none; *ret_fd is -1 or a descriptor (close-on-exec) that the caller owns. 0; -EAGAIN;
- * -ECONNRESET at the end; -EBADMSG where the packet is malformed (text not ending in NUL, sizes, two descriptors). [any,
+ * owner: of what is not handed out, as close_foreign() has it. -ECONNRESET at the end; -EBADMSG where the packet is malformed (text not ending in NUL, sizes, two descriptors). [any,
  * one at a time] */
-int control_receive(int socket, struct control *ret, int *ret_fd);
+int control_receive(int socket, uint64_t owner, struct control *ret, int *ret_fd);

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/escape.h"
 #include "ring/region.h"
 
 int front_init(struct front *f)
@@ -48,10 +49,10 @@ int front_init(struct front *f)
     f->up->arena = up_arena;
     f->down->size = down_arena + RING_ARENA_SIZE;
     f->up->size = up_arena + RING_ARENA_SIZE;
-    event_init(&f->up->doorbell);
+    eventcount_init(&f->up->doorbell);
     atomic_init(&f->up->seek, 0);
     atomic_init(&f->up->hold, 0);
-    event_init(&f->up->space);
+    eventcount_init(&f->up->space);
     f->n_free = RING_SLOTS;
     for (uint32_t i = 0; i < RING_SLOTS; i++) {
         f->free_slots[i] = RING_SLOTS - 1 - i; /* the lowest first: few pages are touched while little is in flight */
@@ -187,12 +188,12 @@ bool front_ring(struct front *f)
         !atomic_compare_exchange_strong_explicit(&f->up->seek, &nobody, RING_RUNG, memory_order_acq_rel, memory_order_relaxed))
         return false;
     /* One sleeper: it wakes the next itself while there is more. Where there is none each will search, which clears the bit, before it sleeps. */
-    return event_notify(&f->up->doorbell, 1, true);
+    return eventcount_notify(&f->up->doorbell, 1, true);
 }
 
 void front_submitted(struct front *f)
 {
-    /* seq_cst RMW of zero: partner is the one in event_prepare(). Where that one is later, its worker looks at the ring after it, and sees the tail.
+    /* seq_cst RMW of zero: partner is the one in eventcount_prepare(). Where that one is later, its worker looks at the ring after it, and sees the tail.
      * Where it was earlier, so was the end of the worker's slot, and we see that. */
     atomic_fetch_add_explicit(&f->up->doorbell.waiters, 0, memory_order_seq_cst);
 }
@@ -280,7 +281,7 @@ int front_ended_whole(struct front *f, uint32_t slot, uint32_t item, struct fron
 void front_cancel(struct front *f, uint32_t slot)
 {
     atomic_store_explicit(&f->down->slots[slot].cancel, 1, memory_order_relaxed);
-    event_notify(&f->up->space, UINT32_MAX, true); /* it may be waiting for room */
+    eventcount_notify(&f->up->space, UINT32_MAX, true); /* it may be waiting for room */
 }
 
 void front_progress(struct front *f, uint32_t slot, uint64_t *ret_done, uint64_t *ret_total)
@@ -333,13 +334,23 @@ bool front_running_bundle(struct front *f, uint32_t slot, uint64_t *ret_started_
     return true;
 }
 
-static void line_copy(char ret[RING_TEXT], const volatile char from[RING_TEXT])
+/* Of a text that may change while it is copied. */
+static void text_copy(char *to, const volatile char *from, size_t size)
 {
     size_t n = 0;
 
-    for (char c; n < RING_TEXT - 1 && (c = from[n]) != 0; n++)
-        ret[n] = c;
-    ret[n] = 0;
+    for (char c; n + 1 < size && (c = from[n]) != 0; n++)
+        to[n] = c;
+    to[n] = 0;
+}
+
+/* What may be shown to people: the other side writes what it likes. */
+static void line_copy(char ret[RING_TEXT], const volatile char from[RING_TEXT])
+{
+    char text[RING_TEXT];
+
+    text_copy(text, from, sizeof(text));
+    escape_text(ret, RING_TEXT, text);
 }
 
 /* Copies the answer half. The worker is done with it; a liar may still write: each field is taken once. */
@@ -472,7 +483,7 @@ void front_release(struct front *f, uint32_t chunk, uint32_t run)
     /* release: partner is the acquire load in back_alloc(); we have read the bytes */
     for (uint32_t i = 0; i < run; i++)
         atomic_store_explicit(&f->up->chunks[chunk + i].used, 0, memory_order_release);
-    event_notify(&f->up->space, UINT32_MAX, true);
+    eventcount_notify(&f->up->space, UINT32_MAX, true);
 }
 
 bool front_asleep(struct front *f)
@@ -510,16 +521,6 @@ enum ring_state front_autopsy(struct front *f, uint32_t slot, struct front_compl
     }
 }
 
-/* What may be shown to people: the other side writes what it likes. */
-static void text_copy(char *to, const volatile char *from, size_t size)
-{
-    size_t n = 0;
-
-    for (char c; n + 1 < size && (c = from[n]) != 0; n++)
-        to[n] = (c >= 0x20 && c < 0x7f) || c == '\n' ? c : '?';
-    to[n] = 0;
-}
-
 bool front_dying(const struct front *f)
 {
     /* acquire: partner is the release store in back_fault_told() */
@@ -529,6 +530,7 @@ bool front_dying(const struct front *f)
 bool front_fault(struct front *f, struct fault_note *ret)
 {
     volatile struct fault_note *n = &f->up->fault;
+    char backtrace[FAULT_TRACE];
 
     /* acquire: partner is the release store at the end of back_fault() */
     if (atomic_load_explicit(&f->up->fault.written, memory_order_acquire) != 1)
@@ -540,7 +542,8 @@ bool front_fault(struct front *f, struct fault_note *ret)
     ret->worker = n->worker;
     ret->address = n->address;
     ret->cpu_usec = n->cpu_usec;
-    text_copy(ret->backtrace, f->up->fault.backtrace, FAULT_TRACE);
+    text_copy(backtrace, f->up->fault.backtrace, FAULT_TRACE);
+    escape_lines(ret->backtrace, FAULT_TRACE, backtrace);
     if (ret->slot >= RING_SLOTS && ret->slot < ring_lane_slot(RING_LANES, 0))
         return true; /* of a direct lane: who has opened that knows the rest */
     if (ret->slot >= RING_SLOTS || !f->handed[ret->slot] || f->generation[ret->slot] != ret->generation)

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/escape.h"
 #include "base/relax.h"
 #include "ring/region.h"
 
@@ -47,8 +48,8 @@ int lane_front_init(struct lane_front *f)
     f->grant = map;
     f->memory->magic = f->grant->magic = LANE_MAGIC;
     f->memory->version = f->grant->version = LANE_VERSION;
-    event_init(&f->memory->bell);
-    event_init(&f->memory->done);
+    eventcount_init(&f->memory->bell);
+    eventcount_init(&f->memory->done);
     return 0;
 }
 
@@ -117,7 +118,7 @@ bool lane_front_judge(struct lane_front *f, uint32_t slot, uint32_t generation, 
     if (!atomic_compare_exchange_strong_explicit(&s->state, &word, ring_word(generation, LANE_LOST),
                                                  memory_order_acq_rel, memory_order_relaxed))
         return false;
-    event_notify(&f->memory->done, 1, true);
+    eventcount_notify(&f->memory->done, 1, true);
     return true;
 }
 
@@ -360,7 +361,7 @@ bool lane_back_answer(struct lane_back *b, uint32_t slot, uint32_t generation, u
     /* release: partner is the acquire load in lane_client_ended() */
     if (atomic_compare_exchange_strong_explicit(&s->state, &word, ring_word(generation, LANE_DONE),
                                                 memory_order_acq_rel, memory_order_relaxed))
-        return event_notify(&b->memory->done, 1, true);
+        return eventcount_notify(&b->memory->done, 1, true);
     return false;
 }
 
@@ -494,14 +495,14 @@ bool lane_client_ring(struct lane_client *c, uint32_t n, bool brief)
     /* seq_cst: after the tail; partner is lane_back_look(): who is seen here looks at the tail after it has said that it looks no more */
     if (brief && atomic_load_explicit(&c->memory->looking, memory_order_seq_cst) != 0)
         return true;
-    return !event_notify(&c->memory->bell, brief ? 1 : n, true) || now_nsec() - c->ended_nsec < BURST_NSEC;
+    return !eventcount_notify(&c->memory->bell, brief ? 1 : n, true) || now_nsec() - c->ended_nsec < BURST_NSEC;
 }
 
 void lane_client_press(struct lane_client *c)
 {
     c->brief = false;
     atomic_store_explicit(&c->memory->brief, 0, memory_order_relaxed);
-    event_notify(&c->memory->bell, UINT32_MAX, true); /* its fence is between the two */
+    eventcount_notify(&c->memory->bell, UINT32_MAX, true); /* its fence is between the two */
 }
 
 bool lane_client_ended(struct lane_client *c, uint32_t slot)
@@ -540,14 +541,14 @@ bool lane_client_spin(struct lane_client *c, bool (*ended)(void *arg), void *arg
 
 bool lane_client_sleep(struct lane_client *c, bool (*ended)(void *arg), void *arg, uint64_t timeout_usec)
 {
-    struct event *done = &c->memory->done;
-    uint32_t epoch = event_prepare(done);
+    struct eventcount *done = &c->memory->done;
+    uint32_t epoch = eventcount_prepare(done);
 
     if (ended(arg)) {
-        event_cancel(done);
+        eventcount_cancel(done);
         return true;
     }
-    event_wait(done, epoch, timeout_usec, true);
+    eventcount_wait(done, epoch, timeout_usec, true);
     return ended(arg);
 }
 
@@ -585,15 +586,17 @@ void lane_client_end(struct lane_client *c, uint32_t slot, uint32_t item, struct
     *ret_output = c->memory->slots[slot].output + c->pushed[slot].output_at[item];
 }
 
-/* A copy that ends, of a text that may change while it is copied. */
+/* A text that may change while it is copied, as people may see it. */
 static void text_take(char to[RING_TEXT], const char *text)
 {
     const volatile char *from = text;
+    char copy[RING_TEXT];
     size_t n = 0;
 
     for (char c; n + 1 < RING_TEXT && (c = from[n]) != 0; n++)
-        to[n] = c;
-    to[n] = 0;
+        copy[n] = c;
+    copy[n] = 0;
+    escape_text(to, RING_TEXT, copy);
 }
 
 void lane_client_result(struct lane_client *c, uint32_t slot, struct lane_result *ret)

@@ -48,7 +48,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/event.h"
+#include "base/eventcount.h"
 #include "ring/layout.h"
 
 #define LANE_MAGIC   0x316c6477u /* "wdl1" */
@@ -118,8 +118,8 @@ struct lane_memory {
      * before `looking` is read, or bell notified] */
     _Atomic uint32_t brief __attribute__((aligned(64)));
     _Atomic uint32_t looking; /* workers that look again before they sleep, or run what is not brief [atomic: seq_cst] */
-    struct event bell __attribute__((aligned(64)));     /* idle workers sleep on it, beside all others */
-    struct event done __attribute__((aligned(64)));     /* the client sleeps on it */
+    struct eventcount bell __attribute__((aligned(64)));     /* idle workers sleep on it, beside all others */
+    struct eventcount done __attribute__((aligned(64)));     /* the client sleeps on it */
     struct lane_slot slots[LANE_SLOTS];
 };
 

@@ -39,7 +39,7 @@
 #include <string.h>
 
 #include "base/copy.h"
-#include "base/event.h"
+#include "base/eventcount.h"
 
 #define RING_MAGIC   0x31647377u /* "wsd1" */
 #define RING_VERSION 12u
@@ -242,6 +242,8 @@ struct up_chunk {
 #define FAULT_EXIT 0x65786974 /* "exit" */
 /* The code, with signal 0, where the job has ended the thread of its worker. */
 #define FAULT_THREAD 0x74687264 /* "thrd" */
+/* The same by the exit system call, of which the thread itself could tell nothing. */
+#define FAULT_GONE 0x676f6e65 /* "gone" */
 #define FAULT_TRACE 2048u /* bytes of a backtrace, with NUL */
 /* The code where the thread's stack was used up; then the address is the stack's size. */
 #define FAULT_STACK 0x7374616b /* "stak" */
@@ -282,10 +284,10 @@ struct up {
     uint32_t magic, version;
     uint64_t size;
     uint64_t arena;                /* offset of small[RING_SLOTS], followed by chunk[RING_CHUNKS] */
-    struct event doorbell __attribute__((aligned(64))); /* workers sleep on it; wsd notifies after submitting */
+    struct eventcount doorbell __attribute__((aligned(64))); /* workers sleep on it; wsd notifies after submitting */
     _Atomic uint32_t seek __attribute__((aligned(64))); /* workers that search, and who was woken: pool/park.h. [atomic: RMWs of both sides, acq_rel] */
     _Atomic uint32_t hold __attribute__((aligned(64))); /* 0: workers take from the ring. [atomic: release by both, acquire by who takes] */
-    struct event space __attribute__((aligned(64)));    /* jobs that wait for free chunks; wsd notifies after releasing */
+    struct eventcount space __attribute__((aligned(64)));    /* jobs that wait for free chunks; wsd notifies after releasing */
     _Atomic uint32_t asleep __attribute__((aligned(64))); /* 1: wsd's loop sleeps and wants its eventfd written */
     _Atomic uint64_t tail __attribute__((aligned(64)));   /* completion ring; fetch_add by workers */
     /* 0: nobody looks at direct calls; whoever begins one makes it 1 and rings the bell; wsd then looks now and then

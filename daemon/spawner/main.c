@@ -26,6 +26,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/descendants.h"
 #include "base/inherit.h"
 #include "spawner/packet.h"
 
@@ -37,6 +38,8 @@
 #define CAPABILITIES_MAX 64
 #define ARGUMENTS        7   /* of the executor, behind its name */
 #define SANDBOX_ROOM     16384
+#define AGAIN_MSEC       20    /* between two rounds of killing strays: a process takes its time to end */
+#define END_MSEC         10000 /* only what the kernel does not end takes longer */
 
 struct child {
     uint64_t serial; /* 0: free */
@@ -49,6 +52,7 @@ static char workers[16], sandbox[SANDBOX_ROOM];
 static char *arguments[ARGUMENTS + 2] = {(char[]){"wsd-executor"}, workers};
 static const char *sandbox_given;
 static pid_t self;
+static bool strays; /* of executors that have ended */
 
 extern char **environ;
 
@@ -100,6 +104,9 @@ static int child_descriptors(const int *fds, int executor)
         child_fails("descriptors");
     for (unsigned i = 0; i < SPAWN_FDS; i++)
         if (dup2(high[i], EXECUTOR_FD + (int)i) < 0)
+            child_fails("descriptors");
+    for (int fd = STDOUT_FILENO; fd <= STDERR_FILENO; fd++)
+        if (dup2(high[SPAWN_WORDS], fd) < 0)
             child_fails("descriptors");
     return executor;
 }
@@ -176,9 +183,13 @@ static void watchdog_start(void)
 }
 
 /* All other descriptors are closed. */
-static int watchdog_keep(void)
+static int watchdog_keep(bool accepted)
 {
     int kept = SPAWN_FD_EXECUTOR;
+
+    /* which is closed at the end of this process, when nothing is below it */
+    if (!accepted && fcntl(SPAWN_FD_LEFT, F_SETFD, FD_CLOEXEC) == 0)
+        kept = SPAWN_FD_LEFT;
 
     if (watchdog_msec >= 0) {
         kept = SPAWN_FD_CGROUPS; /* which has been handed over */
@@ -192,19 +203,33 @@ static int watchdog_keep(void)
 /* poll(2), whose waits end with a word to the watchdog. */
 static int wait_for(struct pollfd *p, nfds_t n)
 {
+    int msec = strays && (watchdog_msec < 0 || watchdog_msec > AGAIN_MSEC) ? AGAIN_MSEC : watchdog_msec;
+
     static const char alive[] = "WATCHDOG=1";
 
     if (watchdog_msec >= 0 && send(watchdog_fd, alive, sizeof(alive) - 1, MSG_NOSIGNAL) < 0 && errno == ECONNREFUSED)
         watchdog_msec = -1; /* the service manager has gone */
-    return poll(p, n, watchdog_msec);
+    return poll(p, n, msec);
 }
 
 /* --- answers ------------------------------------------------------------------------------------------------------ */
 
-/* What is here dies with this process. */
+/* No reaper is: commands are run by executors of wsd's own user only. */
+static bool is_spared(pid_t pid)
+{
+    for (unsigned i = 0; i < SPAWN_CHILDREN_MAX; i++)
+        if (children[i].serial && children[i].pid == pid)
+            return true;
+    return false;
+}
+
+/* Nothing is left of executors. */
 _Noreturn static void end_without_wsd(bool is_closed)
 {
-    _exit(is_closed || errno == EPIPE || errno == ECONNRESET ? EXIT_SUCCESS : EXIT_FAILED);
+    int status = is_closed || errno == EPIPE || errno == ECONNRESET ? EXIT_SUCCESS : EXIT_FAILED;
+
+    (void)descendants_end(NULL, END_MSEC);
+    _exit(status);
 }
 
 static void answer(const struct spawn_reply *a, int fd)
@@ -362,6 +387,7 @@ static void reap(int signals)
                                              .status = info.si_status},
                        -1);
                 children[i] = (struct child){0};
+                strays = true;
                 break;
             }
     }
@@ -461,7 +487,9 @@ static int prepare(void)
 
     self = getpid();
     watchdog_start();
-    if (prctl(PR_SET_NAME, "wsd-spawn") < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || drop_rights() < 0 || !find_wsd(&accepted))
+    if (prctl(PR_SET_NAME, "wsd-spawn") < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1) < 0 ||
+        /* stopped, it goes on, and sees that wsd is gone */
+        prctl(PR_SET_PDEATHSIG, SIGCONT) < 0 || drop_rights() < 0 || !find_wsd(&accepted))
         return -1;
     if (accepted)
         answer(&(struct spawn_reply){.kind = SPAWN_READY}, fcntl(SPAWN_FD_CGROUPS, F_GETFD) < 0 ? -1 : SPAWN_FD_CGROUPS);
@@ -469,7 +497,7 @@ static int prepare(void)
         if (!accepted || ignored[i] != SIGTERM) /* a service manager ends its unit so */
             sigaction(ignored[i], &ignore, NULL);
     if (fcntl(SPAWN_FD_SOCKET, F_SETFD, FD_CLOEXEC) < 0 || fcntl(SPAWN_FD_EXECUTOR, F_SETFD, FD_CLOEXEC) < 0 ||
-        watchdog_keep() < 0)
+        watchdog_keep(accepted) < 0)
         return -1;
     sigemptyset(&chld);
     sigaddset(&chld, SIGCHLD);
@@ -505,6 +533,8 @@ int main(int argc, char **argv)
         }
         if (p[1].revents)
             reap(signals);
+        if (strays)
+            strays = descendants_kill(is_spared) > 0;
         if (p[0].revents)
             take_request();
     }

@@ -5,7 +5,8 @@
  *
  * The helper is started as
  *     wsd-spawn FIRST_ID PLUGIN_DIR[:PLUGIN_DIR...] PATHS LOG_LEVEL PIN STACK SANDBOX
- * with descriptors 3: the socket, 4: wsd-executor. The socket is connected to the wsd that started it; or it listens, the service
+ * with descriptors 3: the socket, 4: wsd-executor, and, where wsd has started it, perhaps 5: a file that it keeps open as long as anything
+ * is left of its executors. The socket is connected to the wsd that started it; or it listens, the service
  * manager has it, and the first to connect who has the helper's own uid is wsd: then descriptor 5 may be a cgroup to make those of
  * executors in, which READY hands over. Users and groups below FIRST_ID are refused. All but FIRST_ID is handed to
  * each executor as it stands there (ring/control.h), so that what executors may load and do was settled before the helper
@@ -19,12 +20,14 @@
 #define SPAWN_FD_SOCKET   3
 #define SPAWN_FD_EXECUTOR 4
 #define SPAWN_FD_CGROUPS  5
+#define SPAWN_FD_LEFT     5 /* of one that wsd has started */
 
-#define SPAWN_GROUPS_MAX   256u
+#define SPAWN_GROUPS_MAX   4096u /* who is in more of them gets no executor: with some of them he would have other rights */
 #define SPAWN_CHILDREN_MAX 4096u
 #define SPAWN_WORKERS_MAX  1024u
 #define SPAWN_NO_GROUP     65534u /* the group of nobody: for who has none that may be given */
 #define SPAWN_FDS          5u     /* of a START: down, up, bell, control socket, words; then cgroup.procs where SPAWN_CGROUP is set */
+#define SPAWN_WORDS        4   /* which of them is the stdout and stderr of the executor, from its first instruction on */
 #define SPAWN_FDS_MAX      6u
 
 enum spawn_kind {

@@ -330,12 +330,34 @@ static int prepare(struct database *db, char why[static STORE_WHY])
     return code == SQLITE_OK ? 0 : failed(db->sqlite, code, why);
 }
 
+int database_trusts(const char *path, char why[static STORE_WHY])
+{
+    struct stat st;
+
+    if (geteuid() != 0 || lstat(path, &st) < 0 || trust_only_here(&st))
+        return 0;
+    const char *name = strrchr(path, '/');
+    snprintf(why, STORE_WHY, "%s: %s%s", name ? name + 1 : path, S_ISDIR(st.st_mode) ? "" : "not permitted: ",
+             S_ISLNK(st.st_mode)     ? "it is a symbolic link"
+             : S_ISDIR(st.st_mode)   ? strerror(EISDIR)
+             : !S_ISREG(st.st_mode)  ? "it is no regular file"
+             : !trust_only_ours(&st) ? "others than root could write to it"
+                                     : "it has another name, too: see find(1), -samefile");
+    return -EACCES;
+}
+
 /* Before SQLite does, whose errors do not say why. Root's wsd does what stands there. */
 static int look_at(struct database *db, bool create, char why[static STORE_WHY])
 {
+    int r = database_trusts(db->path, why);
+
+    if (r == 0)
+        r = database_trusts(db->wal, why);
+    if (r < 0)
+        return r;
     _cleanup_(close_fdp) int fd = open(db->path, O_RDWR | O_CLOEXEC | O_NONBLOCK | (create ? O_CREAT : 0), 0600);
     struct stat st;
-    int r = fd < 0 || fstat(fd, &st) < 0 ? -errno : 0;
+    r = fd < 0 || fstat(fd, &st) < 0 ? -errno : 0;
 
     if (r < 0) {
         snprintf(why, STORE_WHY, "%s", r == -ENOSPC ? "the file system is full, or has no inodes left" : strerror(-r));
@@ -344,10 +366,6 @@ static int look_at(struct database *db, bool create, char why[static STORE_WHY])
     if (!S_ISREG(st.st_mode)) {
         snprintf(why, STORE_WHY, "it is no regular file");
         return -EINVAL;
-    }
-    if (geteuid() == 0 && !trust_only_ours(&st)) {
-        snprintf(why, STORE_WHY, "not permitted: others than root could write to it");
-        return -EACCES;
     }
     (void)fchmod(fd, 0600); /* the files beside it are made alike */
     db->dev = st.st_dev;
@@ -413,10 +431,17 @@ int database_there(const struct database *db, char why[static STORE_WHY])
 
 int database_copy(struct database *db, const char *path, char why[static STORE_WHY])
 {
-    _cleanup_(close_fdp) int fd = -1;
     sqlite3_stmt *st = NULL;
 
     (void)unlink(path);
+    /* SQLite takes an empty file, and nobody else ever reads it */
+    _cleanup_(close_fdp) int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0) {
+        int r = -errno;
+
+        snprintf(why, STORE_WHY, "%s", strerror(-r));
+        return r;
+    }
     int code = sqlite3_prepare_v2(db->sqlite, "VACUUM INTO ?1", -1, &st, NULL);
     if (code == SQLITE_OK)
         code = sqlite3_bind_text(st, 1, path, -1, SQLITE_STATIC);
@@ -425,8 +450,7 @@ int database_copy(struct database *db, const char *path, char why[static STORE_W
     sqlite3_finalize(st);
     if (code != SQLITE_OK)
         return failed(db->sqlite, code, why);
-    fd = open(path, O_RDWR | O_CLOEXEC);
-    int r = fd < 0 || fchmod(fd, 0600) < 0 || fsync(fd) < 0 ? -errno : 0;
+    int r = fsync(fd) < 0 ? -errno : 0;
     if (r < 0)
         snprintf(why, STORE_WHY, "%s", strerror(-r));
     return r;

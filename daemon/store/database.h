@@ -12,6 +12,10 @@ struct database;
 int database_open(struct database **ret_database, const char *path, bool create, char why[static STORE_WHY]);
 struct database *database_free(struct database *db);
 
+/* 0 where root may have the file as a part of its store: it is regular, root's alone, and has no other name; or there is none. Else
+ * -EACCES, with words. Another user's wsd may have any. */
+int database_trusts(const char *path, char why[static STORE_WHY]);
+
 /* Whether the files are still there that what is committed goes to. 0; -ENOENT: removed; -ESTALE: others are in their place; with words. */
 int database_there(const struct database *db, char why[static STORE_WHY]);
 /* Between transactions: all of it into a new file, which is on disk then. 0 or a negative errno, with words. */

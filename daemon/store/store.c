@@ -26,7 +26,9 @@
 #include "store/database.h"
 #include "store/record.h"
 
-#define STORE_MADE "jobs.made" /* beside the database, and empty */
+#define STORE_MADE  "jobs.made" /* beside the database, and empty */
+#define STORE_NEW   ".new"      /* of a database that is written again: not all of it is there */
+#define STORE_WHOLE ".whole"    /* all of it is there: it takes the place of what is there else, now or at the next start */
 
 struct store {
     pthread_t thread;
@@ -58,19 +60,46 @@ static void take_words(struct store_request *r, int result, const char *why)
     snprintf(r->why, sizeof(r->why), "%s", why);
 }
 
+/* Root's wsd writes nowhere where others write, or could put another directory in the place of this one. What is missing is no fault. */
+static int look_at_directory(const char *directory, char why[static STORE_WHY])
+{
+    char where[PATH_MAX];
+    struct stat st;
+
+    if (geteuid() != 0)
+        return 0;
+    _cleanup_(close_fdp) int fd = trust_open(directory, where);
+    if (fd == -EPERM && *where)
+        snprintf(why, STORE_WHY, "not permitted: others than root could write to %.110s", where);
+    else if (fd >= 0 && fstat(fd, &st) == 0 && !trust_only_ours(&st))
+        snprintf(why, STORE_WHY, "not permitted: others than root could write to the directory");
+    else
+        return 0; /* what else is wrong, its use tells */
+    return -EACCES;
+}
+
 /* The directory and those above it, as far as they are missing. */
-static int make_directory(const char *path)
+static int make_directory(const char *path, char why[static STORE_WHY])
 {
     char part[PATH_MAX];
+    int r = look_at_directory(path, why);
 
-    if (snprintf(part, sizeof(part), "%s", path) >= (int)sizeof(part))
+    if (r < 0)
+        return r;
+    if (snprintf(part, sizeof(part), "%s", path) >= (int)sizeof(part)) {
+        snprintf(why, STORE_WHY, "%s", strerror(ENAMETOOLONG));
         return -ENAMETOOLONG;
+    }
     for (char *slash = strchr(part + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
         *slash = 0;
         (void)mkdir(part, 0700); /* the last one tells what is wrong */
         *slash = '/';
     }
-    return mkdir(part, 0700) < 0 && errno != EEXIST ? -errno : 0;
+    if (mkdir(part, 0700) == 0 || errno == EEXIST)
+        return look_at_directory(path, why);
+    r = -errno;
+    snprintf(why, STORE_WHY, "%s", strerror(-r));
+    return r;
 }
 
 /* That there has been a database is to be known when it is not there any more. */
@@ -79,33 +108,18 @@ static void mark_made(const struct store *s)
     _cleanup_(freep) char *path = NULL;
 
     if (asprintf(&path, "%s/" STORE_MADE, s->directory) >= 0)
-        close_fd(open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600)); /* where it cannot be, nothing is lost yet */
-}
-
-/* In a place where nobody else writes. */
-static int look_at_directory(const struct store *s, char why[static STORE_WHY])
-{
-    struct stat st;
-
-    if (geteuid() != 0 || stat(s->directory, &st) < 0 || trust_only_ours(&st))
-        return 0;
-    snprintf(why, STORE_WHY, "not permitted: others than root could write to the directory");
-    return -EACCES;
+        close_fd(open(path, O_RDONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600)); /* where it cannot be, nothing is lost yet */
 }
 
 static int open_now(struct store *s, char why[static STORE_WHY])
 {
     char text[STORE_WHY];
-    int r = make_directory(s->directory);
+    int r = make_directory(s->directory, text);
 
-    if (r < 0)
-        snprintf(text, sizeof(text), "%s", strerror(-r));
-    else
-        r = look_at_directory(s, text);
     if (r == 0)
         r = database_open(&s->db, s->path, true, text);
     if (r < 0)
-        snprintf(why, STORE_WHY, "%.80s: %.70s", s->directory, text);
+        snprintf(why, STORE_WHY, "%.100s: %.150s", s->directory, text);
     else
         mark_made(s);
     return r;
@@ -119,30 +133,49 @@ static void say(struct store *s, const char *what, const char *then)
     atomic_store_explicit(&s->has_said, true, memory_order_release);
 }
 
-static void unlink_log(const struct store *s)
+static int sync_directory(const struct store *s)
+{
+    _cleanup_(close_fdp) int fd = open(s->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    return fd < 0 || fsync(fd) < 0 ? -errno : 0;
+}
+
+static int move_to(const struct store *s, const char *from, const char *to)
+{
+    return rename(from, to) < 0 ? -errno : sync_directory(s);
+}
+
+/* The log is that of the old file: SQLite would take it for the new one's, and write it into that. */
+static int unlink_log(const struct store *s)
 {
     _cleanup_(freep) char *log = NULL;
 
-    if (asprintf(&log, "%s-wal", s->path) >= 0)
-        (void)unlink(log);
+    if (asprintf(&log, "%s-wal", s->path) < 0)
+        return -ENOMEM;
+    return unlink(log) < 0 && errno != ENOENT ? -errno : 0;
+}
+
+/* What is whole becomes the database. Whenever wsd is killed here, the next one does it again. */
+static int take_place(const struct store *s, const char *whole)
+{
+    int r = unlink_log(s);
+
+    return r < 0 ? r : move_to(s, whole, s->path);
 }
 
 /* What was acknowledged is in files that nobody finds any more: they are written again where they were. */
 static int put_back(struct store *s, char why[static STORE_WHY])
 {
-    _cleanup_(freep) char *copy = NULL;
-    _cleanup_(close_fdp) int directory = -1;
+    _cleanup_(freep) char *copy = NULL, *whole = NULL;
     char text[STORE_WHY] = "";
-    int r = asprintf(&copy, "%s.new", s->path) < 0 ? -ENOMEM : make_directory(s->directory);
+    int r = asprintf(&copy, "%s" STORE_NEW, s->path) < 0 || asprintf(&whole, "%s" STORE_WHOLE, s->path) < 0 ? -ENOMEM : make_directory(s->directory, text);
 
-    if (r == 0 && (r = database_copy(s->db, copy, text)) == 0) {
-        directory = open(s->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        unlink_log(s); /* of the old file: SQLite would take it for the new one's, and write it into that */
-        if (directory < 0 || rename(copy, s->path) < 0 || fsync(directory) < 0)
-            r = -errno;
-    }
+    if (r == 0 && (r = database_copy(s->db, copy, text)) == 0)
+        r = move_to(s, copy, whole);
+    if (r == 0)
+        r = take_place(s, whole);
     if (r < 0) { /* all of it is still in the files that have no name: the next one tries again */
-        snprintf(why, STORE_WHY, "%.60s: removed while wsd had it, and cannot be written again: %.40s", s->path,
+        snprintf(why, STORE_WHY, "%.60s: removed while wsd had it, and cannot be written again: %.110s", s->path,
                  *text ? text : strerror(-r));
         return r;
     }
@@ -216,6 +249,26 @@ static bool do_all(struct store *s, struct list *batch, uint32_t max)
     return false;
 }
 
+/* Jobs that were refused although they are in files that nobody finds now: they must not be there when those are written again. */
+static void take_out(struct store *s, struct list *batch)
+{
+    char why[STORE_WHY];
+    bool ok = database_begin(s->db, why) == 0;
+
+    list_for_each(l, batch)
+    {
+        const struct store_request *q = container_of(l, struct store_request, link);
+        struct store_request drop = {.op = STORE_DROP, .row = {.number = q->row.number, .input_fd = -1}};
+
+        if (q->op == STORE_ADD)
+            ok = ok && database_do(s->db, &drop);
+    }
+    if (ok && database_commit(s->db, why) == 0)
+        return;
+    database_rollback(s->db);
+    say(s, "jobs that were refused stay in it", "they may run after wsd's next start");
+}
+
 /* The files may have gone while these were written. */
 static void check_again(struct store *s, struct list *batch)
 {
@@ -224,6 +277,8 @@ static void check_again(struct store *s, struct list *batch)
 
     if (r == 0)
         return;
+    if (s->db)
+        take_out(s, batch);
     list_for_each(l, batch)
     {
         struct store_request *q = container_of(l, struct store_request, link);
@@ -334,13 +389,35 @@ static int look_for_remains(struct store *s, char why[static STORE_WHY])
     return 0;
 }
 
+/* A wsd was killed while it did so. */
+static int finish_put_back(struct store *s, char why[static STORE_WHY])
+{
+    _cleanup_(freep) char *whole = NULL;
+
+    if (asprintf(&whole, "%s" STORE_WHOLE, s->path) < 0)
+        return -ENOMEM;
+    if (access(whole, F_OK) < 0)
+        return 0;
+    int r = database_trusts(whole, why);
+    if (r < 0)
+        return r;
+    r = take_place(s, whole);
+    if (r == 0)
+        say(s, "it was written again when wsd ended", "that was finished, and nothing is lost");
+    else
+        snprintf(why, STORE_WHY, "%s: %s", STORE_FILE STORE_WHOLE, strerror(-r));
+    return r;
+}
+
 static int read_all(struct store *s, int (*each)(const struct store_row *row, void *userdata), void *userdata)
 {
     char why[STORE_WHY];
-    int r = look_for_remains(s, why);
+    int r = look_at_directory(s->directory, why);
 
     if (r == 0)
-        r = look_at_directory(s, why);
+        r = finish_put_back(s, why);
+    if (r == 0)
+        r = look_for_remains(s, why);
     if (r == 0)
         r = database_open(&s->db, s->path, false, why);
     if (r == -ENOENT || r == -ENOTDIR)
@@ -353,7 +430,7 @@ static int read_all(struct store *s, int (*each)(const struct store_row *row, vo
         return 0;
     s->lost = true;
     s->lost_error = r == -ENOSPC || r == -ENOMEM ? -EIO : r;
-    snprintf(s->why, sizeof(s->why), "%.80s: %.70s", s->path, why);
+    snprintf(s->why, sizeof(s->why), "%.100s: %.150s", s->path, why);
     s->db = database_free(s->db);
     return r == -ENOMEM ? r : 0;
 }
@@ -389,6 +466,13 @@ int store_open(struct store **ret_store, const char *directory, int (*each)(cons
     }
     *ret_store = s;
     return 0;
+}
+
+int store_make_directory(const char *directory)
+{
+    char why[STORE_WHY];
+
+    return make_directory(directory, why);
 }
 
 int store_schedules(struct store *s, int (*each)(const struct store_row *row, void *userdata), void *userdata)

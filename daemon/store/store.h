@@ -21,7 +21,7 @@
 #define STORE_INPUT_MAX (256ull << 20)       /* of a job; SQLite takes at most 1e9 bytes in one piece */
 #define STORE_BATCH     1024u                /* requests in one transaction */
 #define STORE_RING_EARLY 32u                 /* posted ones, at which the thread begins before the turn of the loop is over */
-#define STORE_WHY       160u
+#define STORE_WHY       256u
 #define STORE_SAYS      512u
 #define STORE_ROOM      256u                 /* most records are smaller */
 
@@ -122,6 +122,8 @@ struct store_request {
  * reason. [loop] */
 int store_open(struct store **ret_store, const char *directory, int (*each)(const struct store_row *row, void *userdata),
                void *userdata);
+/* The directory, where it is missing, before there is a store. 0, or a negative errno: nothing can be kept there. [any] */
+int store_make_directory(const char *directory);
 /* Each schedule, as store_open() has jobs; before the first request. 0, or each's errno. [loop] */
 int store_schedules(struct store *store, int (*each)(const struct store_row *row, void *userdata), void *userdata);
 /* Writes what was posted, ends the thread. Requests that were not answered are not: unanswered(), where it is not NULL, gets

@@ -115,6 +115,8 @@ static int own_path(char **ret)
         line[strcspn(line, "\n")] = 0;
         r = asprintf(ret, "%s%s", mount, strcmp(line + 3, "/") == 0 ? "" : line + 3) < 0 ? -ENOMEM : 0;
     }
+    if (r == -EOPNOTSUPP && !feof(f))
+        r = ferror(f) ? -EIO : -ENOMEM;
     fclose(f);
     return r;
 }
@@ -189,6 +191,8 @@ int cgroup_new(struct cgroups *g, uint32_t number, const struct cgroup_limits *l
     c->fd = c->procs_fd = -1;
     snprintf(c->name, sizeof(c->name), PREFIX "%u", number);
     int r = mkdirat(g->fd, c->name, 0755) < 0 ? -errno : 0;
+    if (r == -EAGAIN) /* that does not pass by itself: cgroup.max.descendants or cgroup.max.depth */
+        r = -ENOSPC;
     if (r < 0) {
         free(c);
         return r;

@@ -38,7 +38,7 @@ int cgroups_fd(const struct cgroups *g);
 /* Nothing more is made in it; what was keeps it until that is gone. NULL is fine; returns NULL. */
 struct cgroups *cgroups_unref(struct cgroups *g);
 
-/* A new one, with these limits, and nobody in it. 0 or a negative errno. */
+/* A new one, with these limits, and nobody in it. 0 or a negative errno: -ENOSPC where the kernel's limits on cgroups are reached. */
 int cgroup_new(struct cgroups *g, uint32_t number, const struct cgroup_limits *limits, struct cgroup **ret_cgroup);
 /* Ends what is left in it, and removes it; where that cannot be yet, later. NULL is fine; returns NULL. */
 struct cgroup *cgroup_free(struct cgroup *c);

@@ -39,7 +39,10 @@ static const struct timeval core_look = {.tv_sec = 2};
 /* The threads of a process that is killed end one after the other, mostly at once. The last one ends when the memory is gone:
  * that may take 100 ms a GiB. */
 static const struct timeval going_look = {.tv_usec = 1000};
+#define GOING_LOOKS 100u /* for how it ends: until it is killed, and waited for */
 #define THREAD_EXITING 4u /* PF_EXITING of the kernel, in the flags of proc_pid_stat(5) */
+#define STAT_FLAGS     9
+#define STAT_STATUS    52 /* as waitpid(2) tells; 0 where the reader may not know */
 #ifndef PIDFD_THREAD
 #define PIDFD_THREAD O_EXCL /* Linux 6.9 */
 #endif
@@ -101,12 +104,13 @@ void child_arguments(const struct child_program *program, struct child_arguments
 
 /* --- wsd's own ------------------------------------------------------------------------------------------------------ */
 
-int child_spawn(const struct child_program *program, const int *fds, size_t n, int binary_fd, char *const *argv, pid_t *ret_pid)
+int child_spawn(const struct child_program *program, const int *fds, size_t n, int words, int binary_fd, char *const *argv,
+                pid_t *ret_pid)
 {
     char tunables[TUNABLES_ROOM];
     _cleanup_(freep) char **environment = environment_new(tunables, program->static_tls, false);
     char binary[32];
-    int high[SPAWN_FDS + 1] = {-1, -1, -1, -1, -1, -1};
+    int high[SPAWN_FDS + 2] = {-1, -1, -1, -1, -1, -1, -1};
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attr;
     sigset_t none, all;
@@ -121,6 +125,8 @@ int child_spawn(const struct child_program *program, const int *fds, size_t n, i
         high[i] = fcntl(i < n ? fds[i] : binary_fd, F_DUPFD_CLOEXEC, FD_HIGH);
         r = high[i] < 0 ? errno : i < n ? posix_spawn_file_actions_adddup2(&actions, high[i], FD_FIRST + (int)i) : 0;
     }
+    for (int fd = STDOUT_FILENO; fd <= STDERR_FILENO && words >= 0 && r == 0; fd++)
+        r = posix_spawn_file_actions_adddup2(&actions, high[words], fd);
     snprintf(binary, sizeof(binary), "/proc/self/fd/%d", high[n]);
     sigemptyset(&none);
     sigfillset(&all);
@@ -169,7 +175,9 @@ static int spawn(struct child *c, const struct child_options *o)
     child_arguments(o->program, &a);
     char *argv[] = {(char[]){"wsd-executor"}, workers, a.argv[0], a.argv[1], a.argv[2], a.argv[3], a.argv[4], sandbox, NULL};
     snprintf(workers, sizeof(workers), "%u", o->workers);
-    int r = child_spawn(o->program, o->fds, SPAWN_FDS, o->program->binary_fd, argv, &c->pid);
+    int fds[SPAWN_FDS + 1] = {[SPAWN_FDS] = o->program->predecessor_fd};
+    memcpy(fds, o->fds, sizeof(o->fds));
+    int r = child_spawn(o->program, fds, SPAWN_FDS + (fds[SPAWN_FDS] >= 0), SPAWN_WORDS, o->program->binary_fd, argv, &c->pid);
     if (r < 0)
         return r;
     c->pidfd = pidfd_open(c->pid, 0);
@@ -264,28 +272,41 @@ struct child *child_free(struct child *c)
 
 void child_gone(struct child *c, int code, int status)
 {
-    const struct child_end end = {.code = code, .status = status, .orphan = c->orphan, .memory = cgroup_end(c->cgroup)};
+    char why[CHILD_WHY];
+    const struct child_end end = {
+        .code = code, .status = status, .orphan = c->orphan, .why = why, .late = c->late, .memory = cgroup_end(c->cgroup)};
     void (*gone)(const struct child_end *, void *) = c->gone;
     void *context = c->context;
 
+    memcpy(why, c->why, sizeof(why));
     if (!gone && c->number)
         log_debug("executor %u: its process is gone", c->number);
     child_free(c);
+    orphans_end();
     if (gone)
         gone(&end, context);
 }
 
-static bool is_going(const struct child *c)
+/* *ret_status: as waitpid(2) tells; 0: it is not known, or it exits with 0. */
+static bool is_going(const struct child *c, int *ret_status)
 {
-    char path[32], text[512];
-    unsigned flags = 0;
+    char path[32], text[1024], *save;
+    unsigned long flags = 0;
+    int field = 3;
 
     snprintf(path, sizeof(path), "/proc/%d/stat", (int)c->pid);
     _cleanup_(close_fdp) int fd = open(path, O_RDONLY | O_CLOEXEC);
     ssize_t n = fd >= 0 ? read(fd, text, sizeof(text) - 1) : -1;
     text[MAX(n, 0)] = 0;
-    const char *name = strrchr(text, ')'); /* the process chooses it */
-    return name && sscanf(name, ") %*c %*d %*d %*d %*d %*d %u", &flags) == 1 && flags & THREAD_EXITING;
+    char *name = strrchr(text, ')'); /* the process chooses it */
+    *ret_status = 0;
+    for (char *at = strtok_r(name ? name + 1 : text + MAX(n, 0), " \n", &save); at; at = strtok_r(NULL, " \n", &save), field++) {
+        if (field == STAT_FLAGS)
+            flags = strtoul(at, NULL, 10);
+        else if (field == STAT_STATUS)
+            *ret_status = atoi(at);
+    }
+    return flags & THREAD_EXITING;
 }
 
 static void watch_threads(struct child *c);
@@ -293,11 +314,18 @@ static void watch_threads(struct child *c);
 static void on_still_there(evutil_socket_t fd, short what, void *userdata)
 {
     struct child *c = userdata;
+    int status;
 
-    if (!is_going(c))
+    if (!is_going(c, &status))
         watch_threads(c);
+    else if (status == 0 && ++c->n_going < GOING_LOOKS)
+        event_add(c->going_timer, &going_look); /* the kernel shows it to us when the thread has given its memory up */
+    else if (status == 0)
+        child_kill(c); /* perhaps only some threads have ended, and no work is done there; of a whole that ends it changes nothing */
+    else if (c->gone && c->going && WIFSIGNALED(status))
+        c->going(WCOREDUMP(status) ? CLD_DUMPED : CLD_KILLED, WTERMSIG(status), c->context);
     else if (c->gone && c->going)
-        c->going(c->context);
+        c->going(CLD_EXITED, WEXITSTATUS(status), c->context);
 }
 
 /* Of a pool that has become smaller, or of a process that ends. */
@@ -387,10 +415,8 @@ int child_start(struct child **ret_child, const struct child_options *options)
     c->context = options->context;
     int r = options->uid != CHILD_OWN ? helper_start(options->helper, c, options) : start_own(c, options);
     if (r < 0) {
-        if (c->pid > 0) { /* wsd's own */
-            kill(c->pid, SIGKILL);
-            waitpid(c->pid, NULL, 0);
-        }
+        if (c->pid > 0) /* wsd's own */
+            orphans_bury(c->pid);
         child_free(c);
         return r;
     }
@@ -400,6 +426,8 @@ int child_start(struct child **ret_child, const struct child_options *options)
 
 const char *child_lacks(int error)
 {
+    if (error == -ENOSPC) /* cgroup_new() */
+        return ": no more cgroups may be made here; raise cgroup.max.descendants and cgroup.max.depth of wsd's cgroup and of those above it";
     if (error != -ENOENT) /* the program is open: it is there */
         return "";
     return access("/proc/self/fd", F_OK) < 0 ? ": wsd needs a /proc" : ": the program's dynamic loader";
@@ -442,28 +470,6 @@ struct child *child_forget(struct child *c, bool writes_core)
         child_free(c);
     }
     return NULL;
-}
-
-void child_bury(struct event_base *base, pid_t pid)
-{
-    struct child *c = calloc(1, sizeof(*c));
-
-    kill(pid, SIGKILL);
-    if (c) {
-        list_init(&c->link);
-        c->threads[0].fd = c->threads[1].fd = -1;
-        for (size_t i = 0; i < ARRAY_SIZE(c->fds); i++)
-            c->fds[i] = -1;
-        c->pid = pid;
-        c->pidfd = pidfd_open(pid, 0);
-        if (c->pidfd >= 0 && child_watch(c, base) == 0) {
-            list_push_back(&remains, &c->link);
-            return;
-        }
-        child_free(c);
-    }
-    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-        ;
 }
 
 void child_forget_remains(void)

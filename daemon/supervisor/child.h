@@ -18,16 +18,20 @@ struct child;
 struct helper;
 struct identity_question;
 
+#define CHILD_WHY 192u /* bytes of why a child could not be started */
 #define CHILD_OWN UINT32_MAX /* the uid of wsd itself */
 
 struct child_end {
     int code, status; /* as waitid(2) tells */
     bool orphan;      /* wsd-spawn had gone before it */
+    const char *why;  /* it could not be started; "": it was, or that is not known. For the time of the call */
+    bool late;        /* that is because there was no answer in its time: the next one is as unlikely to be started */
     enum cgroup_end memory;
 };
 
 /* What all executors of a wsd are started with. */
 struct child_program {
+    int predecessor_fd;      /* of predecessor.h; -1: none */
     int binary_fd;           /* wsd-executor, held open so that an upgrade on disk cannot mix versions */
     const char *plugin_dirs; /* colon-separated */
     bool any_path, pin;
@@ -50,8 +54,9 @@ struct child_options {
     int fds[SPAWN_FDS];   /* what it gets, in the order of control.h; they stay the caller's */
     /* It ended, and was reaped; the child is no more. Never from a call of the caller's. */
     void (*gone)(const struct child_end *end, void *context);
-    /* It has begun to end and takes its time, as one with much memory does; how it ends is not known. `gone` follows. Linux 6.9. */
-    void (*going)(void *context);
+    /* It has begun to end and takes its time, as one with much memory does; how it ends is known already. `gone` follows. Not called
+     * where the kernel tells the one or the other too late: before Linux 6.9, or where wsd may not look into it. */
+    void (*going)(int code, int status, void *context);
     void *context;
 };
 
@@ -72,8 +77,6 @@ enum cgroup_end child_memory(const struct child *c);
 /* No call any more. It is killed, unless it writes a core, for which it has its time; and reaped when it is gone, which takes long
  * where it has much memory, without anybody waiting for it. NULL is fine; returns NULL. */
 struct child *child_forget(struct child *c, bool writes_core);
-/* SIGKILL for a process of wsd's own, which is reaped when it is gone. */
-void child_bury(struct event_base *base, pid_t pid);
 /* Processes that have not been reaped are nobody's any more. [at the end] */
 void child_forget_remains(void);
 
@@ -86,9 +89,10 @@ void child_arguments(const struct child_program *program, struct child_arguments
 /* Becomes another program, with n descriptors as 3, 4, ..., and what is passed on of wsd's environment. Returns only where that
  * cannot be: a negative errno. */
 int child_become(const struct child_program *program, const int *fds, size_t n, const char *file, char *const *argv);
-/* Starts a program that is held open, with n descriptors, at most SPAWN_FDS, as 3, 4, ..., plain signals, and what is passed on
- * of wsd's environment. 0 or a negative errno. */
-int child_spawn(const struct child_program *program, const int *fds, size_t n, int binary_fd, char *const *argv, pid_t *ret_pid);
+/* Starts a program that is held open, with n descriptors, at most SPAWN_FDS + 1, as 3, 4, ..., plain signals, and what is passed on
+ * of wsd's environment. words: which of them is its stdout and stderr too; -1: those are wsd's. 0 or a negative errno. */
+int child_spawn(const struct child_program *program, const int *fds, size_t n, int words, int binary_fd, char *const *argv,
+                pid_t *ret_pid);
 
 /* --- for helper.c ------------------------------------------------------------------------------------------------ */
 
@@ -107,10 +111,11 @@ struct child {
         struct event *event;
     } threads[2];
     struct event *going_timer; /* one of them has ended; NULL: none ever has */
+    uint32_t n_going;          /* looks in vain for how */
     uint32_t n_looks;    /* whether it writes a core */
     struct cgroup *cgroup;
     void (*gone)(const struct child_end *end, void *context); /* NULL: nobody asks any more */
-    void (*going)(void *context);
+    void (*going)(int code, int status, void *context);
     void *context;
     /* of the helper's */
     struct event *told;  /* `gone`, from the loop */
@@ -124,6 +129,8 @@ struct child {
     bool orphan; /* its helper is gone: nobody tells how it ended */
     bool telling;
     int code, status;
+    char why[CHILD_WHY]; /* of child_end, as `late` */
+    bool late;
 };
 
 struct child *child_free(struct child *c);

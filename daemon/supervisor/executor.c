@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -22,6 +23,7 @@
 #include "base/foreign.h"
 #include "base/log.h"
 #include "supervisor/child.h"
+#include "supervisor/orphans.h"
 
 #define CONTROL_BATCH 64   /* packets taken a wake-up, so that a chatty executor cannot hold the loop */
 #define CONTROL_QUEUE 1024 /* above what a socket's buffer holds: all that was there when it was asked for */
@@ -38,6 +40,7 @@ static void tell_dead(void *context)
 {
     struct executor *e = context;
 
+    orphans_end(); /* whose reapers have ended, so that no process is one */
     e->ops->dead(e, e->code, e->status, e->context);
 }
 
@@ -63,18 +66,24 @@ static void note_cpu(struct executor *e)
         e->cpu_usec = (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
 }
 
-/* Whatever the kernel still has to do with it, there is nothing to wait for. Without a note it was killed. */
-static void dies(struct executor *e)
+/* Whatever the kernel still has to do with it, there is nothing to wait for: how it ends is known. */
+static void dies(struct executor *e, int code, int status)
 {
-    struct fault_note note = {.signal = SIGKILL};
-
     if (e->dying)
         return;
     note_cpu(e);
     if (!e->leaves_core) /* which takes its time, and nobody waits for it */
         child_kill(e->child);
+    ends(e, code, status);
+}
+
+/* By its note. */
+static void dies_noted(struct executor *e)
+{
+    struct fault_note note = {.signal = SIGKILL}; /* one that cannot be read is a lie: what follows is that */
+
     (void)front_fault(&e->front, &note);
-    ends(e, note.signal ? CLD_KILLED : CLD_EXITED, note.signal);
+    dies(e, note.signal ? CLD_KILLED : CLD_EXITED, note.signal);
 }
 
 static void on_bell(evutil_socket_t fd, short what, void *userdata)
@@ -82,7 +91,7 @@ static void on_bell(evutil_socket_t fd, short what, void *userdata)
     struct executor *e = userdata;
 
     if (e->child && front_dying(&e->front))
-        dies(e);
+        dies_noted(e);
     else
         e->ops->bell(e, e->context);
 }
@@ -91,12 +100,12 @@ static void on_bell(evutil_socket_t fd, short what, void *userdata)
 static bool control_take(struct executor *e)
 {
     struct control c;
-    int fd = -1, r = control_receive(e->control_fd, &c, &fd);
+    int fd = -1, r = control_receive(e->control_fd, e->owner, &c, &fd);
 
     if (r == 0 && c.kind == CONTROL_REAPER && remains_take(&e->remains, fd))
         return true;
     if (r != 0 || c.kind != CONTROL_REAPER)
-        close_foreign(fd); /* an executor has no other descriptor that wsd would want */
+        close_foreign(fd, e->owner); /* an executor has no other descriptor that wsd would want */
     if (r == -EAGAIN || r == -EINTR)
         return false;
     if (r < 0) { /* end of file, or nonsense: either way this life is over; pidfd will say how */
@@ -141,7 +150,7 @@ static void outbox_flush(struct executor *e)
             return;
         list_remove(&p->link);
         e->n_outbox--;
-        close_foreign(p->fd);
+        close_foreign(p->fd, e->owner);
         free(p);
     }
     event_del(e->control_write_event);
@@ -161,10 +170,12 @@ static void on_gone(const struct child_end *end, void *context)
         return; /* its commands are waited for */
     e->memory = end->memory;
     e->orphan = end->orphan;
+    snprintf(e->why, sizeof(e->why), "%s", end->why);
+    e->late = end->late;
     ends(e, end->code, end->status);
 }
 
-static void on_going(void *context)
+static void on_going(int code, int status, void *context)
 {
     struct executor *e = context;
 
@@ -172,7 +183,7 @@ static void on_going(void *context)
         return;
     e->memory = child_memory(e->child);
     e->orphan = child_orphan(e->child);
-    dies(e);
+    dies(e, code, status);
 }
 
 static int start(struct executor *e, const struct executor_options *o, int control_child, int words_child)
@@ -220,11 +231,12 @@ int executor_new(struct executor **ret_executor, const struct executor_options *
         return -ENOMEM;
     e->control_fd = e->words.fd = -1;
     e->number = options->number;
+    e->owner = options->owner;
     e->leaves_core = options->leaves_core;
     e->ops = options->ops;
     e->context = options->context;
     list_init(&e->outbox);
-    remains_init(&e->remains, options->base, tell_dead, e);
+    remains_init(&e->remains, options->base, options->owner, tell_dead, e);
     int r = front_init(&e->front);
     if (r >= 0 && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
         r = -errno;
@@ -262,7 +274,7 @@ struct executor *executor_free(struct executor *e)
     for (struct list *l; (l = list_pop_front(&e->outbox));) {
         struct packet *p = container_of(l, struct packet, link);
 
-        close_foreign(p->fd);
+        close_foreign(p->fd, e->owner);
         free(p);
     }
     remains_deinit(&e->remains);
@@ -270,7 +282,7 @@ struct executor *executor_free(struct executor *e)
     event_free_null(e->bell_event);
     event_free_null(e->control_event);
     event_free_null(e->control_write_event);
-    close_foreign(e->control_fd); /* what it has sent, and nobody received, goes with it */
+    close_foreign(e->control_fd, e->owner); /* what it has sent, and nobody received, goes with it */
     words_deinit(&e->words);
     if (e->front.up)
         front_deinit(&e->front);

@@ -34,6 +34,7 @@ struct executor_options {
     const struct child_program *program;
     struct helper *helper; /* NULL: none is needed */
     uint32_t uid;          /* that it runs under; CHILD_OWN: wsd's own */
+    uint64_t owner;        /* whose it is, as close_foreign() has it */
     uint32_t workers;
     uint64_t memory;  /* bytes that it may allocate; 0: without limit */
     struct cgroups *cgroups; /* NULL: none is made for it */
@@ -51,9 +52,12 @@ struct executor {
     int control_fd;
     struct words words;
     uint32_t number;
+    uint64_t owner;
     bool ready;
     bool killed; /* by us */
     bool orphan; /* when it is dead: wsd-spawn had gone, which had started it */
+    char why[CHILD_WHY]; /* when it is dead: it could not be started, and why; or "" */
+    bool late;           /* as child_end has it */
     bool finishing; /* it was told to end */
     bool dying;  /* it has ended, or is about to: `dead` is called when nothing of its commands is left */
     int code, status; /* of that */

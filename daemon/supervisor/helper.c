@@ -23,10 +23,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/accounts.h"
 #include "base/cleanup.h"
 #include "base/inherit.h"
 #include "base/log.h"
+#include "base/socket.h"
 #include "supervisor/identity.h"
+#include "supervisor/orphans.h"
 
 #define REPLIES      64 /* taken a wake-up */
 #define LOOKS        4u /* in the time that it has to answer: a machine that stood still has had one of them */
@@ -114,9 +117,9 @@ static int start(struct helper *h)
     /* ours must never block the loop; the helper has nothing else to do */
     if (fcntl(h->fd, F_SETFL, O_NONBLOCK) < 0)
         return -errno;
-    const int fds[] = {other, h->options.program->binary_fd};
+    const int fds[] = {other, h->options.program->binary_fd, h->options.program->predecessor_fd};
     arguments(&h->options, &a);
-    int r = child_spawn(h->options.program, fds, ARRAY_SIZE(fds), h->file_fd, a.argv, &h->pid);
+    int r = child_spawn(h->options.program, fds, fds[2] < 0 ? 2 : 3, -1, h->file_fd, a.argv, &h->pid);
     h->ready = r == 0;
     return r;
 }
@@ -126,7 +129,7 @@ static int reach(struct helper *h)
 {
     struct sockaddr_un a = {.sun_family = AF_UNIX};
 
-    if (strlen(h->options.file) >= sizeof(a.sun_path))
+    if (strlen(h->options.file) > SOCKET_PATH_MAX)
         return -ENAMETOOLONG;
     memcpy(a.sun_path, h->options.file, strlen(h->options.file));
     h->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -154,7 +157,7 @@ static void down(struct helper *h)
     h->ready = false;
     h->cgroups = cgroups_unref(h->cgroups);
     if (h->pid > 0)
-        child_bury(h->options.base, h->pid);
+        orphans_bury(h->pid);
     h->pid = 0;
 }
 
@@ -278,7 +281,7 @@ static void lose_cgroup(struct child *c)
     c->cgroup = cgroup_free(c->cgroup);
 }
 
-/* 0; -EAGAIN: later. What else can go wrong ends this child, or the helper is ending, which is read of. */
+/* 0; -EAGAIN: later, which only the socket says. What else can go wrong ends this child, or the helper is ending, which is read of. */
 static int send_start(struct helper *h, struct child *c)
 {
     int r = up(h);
@@ -287,18 +290,18 @@ static int send_start(struct helper *h, struct child *c)
         return -EAGAIN;
     if (r == 0)
         r = make_cgroup(h, c);
-    if (r == 0)
+    if (r == 0) {
         r = send_request(h, &c->request, c->fds, SPAWN_FDS + (c->request.flags & SPAWN_CGROUP ? 1u : 0u));
-    if (r == -EAGAIN)
-        return r;
-    if (r == -EPIPE || r == -ECONNRESET)
-        return -EAGAIN;
+        if (r == -EAGAIN || r == -EPIPE || r == -ECONNRESET)
+            return -EAGAIN;
+    }
     c->wants_start = false;
     for (size_t i = 0; i < ARRAY_SIZE(c->fds); i++)
         c->fds[i] = close_fd(c->fds[i]);
     if (r < 0) {
         char words[INHERIT_ERROR];
 
+        snprintf(c->why, sizeof(c->why), "%s%s%s", strerror(-r), child_lacks(r), inherit_blame(r, words));
         log_error("cannot start an executor for user %u: %s%s%s", c->request.uid, strerror(-r), child_lacks(r), inherit_blame(r, words));
         tell(c, CLD_EXITED, EXIT_NO_EXEC);
     } else {
@@ -364,6 +367,18 @@ static void on_identity(const struct identity *i, void *context)
     struct child *c = context;
 
     c->question = NULL;
+    if (i->error < 0) {
+        snprintf(c->why, sizeof(c->why), ACCOUNTS_SILENT, strerror(-i->error));
+        tell(c, CLD_EXITED, EXIT_NO_EXEC);
+        return;
+    }
+    if (i->n_groups > SPAWN_GROUPS_MAX) {
+        snprintf(c->why, sizeof(c->why), "user %u is in %u groups, and an executor can be in %u: take him out of some", c->request.uid,
+                 i->n_groups, SPAWN_GROUPS_MAX);
+        log_error("cannot start an executor: %s", c->why);
+        tell(c, CLD_EXITED, EXIT_NO_EXEC);
+        return;
+    }
     c->request.gid = i->gid;
     c->request.n_groups = i->n_groups;
     memcpy(c->request.groups, i->groups, sizeof(i->groups));
@@ -410,7 +425,8 @@ void helper_kill(struct child *c)
         return;
     }
     if (c->question)
-        log_warning("the user database has not told the groups of user %u: no executor is started for him", c->request.uid);
+        snprintf(c->why, sizeof(c->why), ACCOUNTS_SILENT, "no answer in the time of executor-answer");
+    c->late = c->question;
     c->wants_start = false;
     c->question = identity_forget(c->question);
     tell(c, CLD_KILLED, SIGKILL);
@@ -433,6 +449,7 @@ static struct child *child_of(struct helper *h, uint64_t serial)
 static void on_started(struct child *c, const struct spawn_reply *a, int pidfd)
 {
     if (a->error || pidfd < 0 || a->pid <= 0 || c->pid) {
+        snprintf(c->why, sizeof(c->why), "wsd-spawn: %s", strerror(a->error ? (int)a->error : EBADMSG));
         log_error("wsd-spawn cannot start an executor for user %u: %s", c->request.uid,
                   strerror(a->error ? (int)a->error : EBADMSG));
         close_fd(pidfd);

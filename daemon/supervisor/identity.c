@@ -10,34 +10,20 @@
 #include "supervisor/identity.h"
 
 #include <errno.h>
-#include <grp.h>
-#include <pthread.h>
-#include <pwd.h>
-#include <signal.h>
-#include <stdatomic.h>
-#include <stdbool.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
+#include "base/accounts.h"
+#include "base/aside.h"
 #include "base/cleanup.h"
 #include "base/list.h"
 
-#define ENTRY_MAX    (1u << 20) /* bytes of an entry of the user database */
-#define ENTRY_FIRST  4096u
-#define GROUPS_FIRST 64
-#define GROUPS_LAST  65536 /* of the kernel */
-
 struct lookup {
-    atomic_uint n_refs; /* [atomic: both sides, the last one frees] */
-    struct list link;   /* lookups [loop] */
-    struct list questions;
-    int done_fd;        /* wakes the loop when the answer is there */
-    atomic_bool done;   /* [atomic: release in thread_main(), acquire in on_done()] */
-    uint32_t uid, first_id;
+    struct list link;         /* lookups [loop] */
+    struct list questions;    /* [loop] */
+    uint32_t uid, first_id;   /* [const after init] */
     struct identity identity; /* [thread, until it is done] */
-    struct event *event;
+    struct aside *aside;      /* [loop] */
+    struct event *event;      /* [loop] */
 };
 
 struct identity_question {
@@ -48,61 +34,28 @@ struct identity_question {
 
 static struct list lookups = {&lookups, &lookups};
 
-static void unref(struct lookup *q)
+static void look_up(void *context)
 {
-    if (atomic_fetch_sub(&q->n_refs, 1) > 1)
+    struct lookup *q = context;
+    _cleanup_(freep) uint32_t *groups = NULL;
+    struct identity *i = &q->identity;
+    struct account account;
+    uint32_t n;
+    int r = account_by_uid(q->uid, &account);
+
+    *i = (struct identity){.gid = SPAWN_NO_GROUP};
+    if (r == 0)
+        r = account_groups(&account, &groups, &n);
+    if (r == -ENOENT)
+        return; /* who is not known has no groups */
+    i->error = r;
+    if (r < 0)
         return;
-    close_fd(q->done_fd);
-    free(q);
-}
-
-static void take_groups(struct identity *i, uint32_t first_id, const gid_t *groups, int n)
-{
-    for (int at = 0; at < n && i->n_groups < SPAWN_GROUPS_MAX; at++)
-        if (groups[at] >= first_id && groups[at] != UINT32_MAX)
-            i->groups[i->n_groups++] = groups[at];
-}
-
-static void look_up(struct lookup *q)
-{
-    _cleanup_(freep) char *room = NULL;
-    _cleanup_(freep) gid_t *groups = NULL;
-    struct passwd entry, *found = NULL;
-    int r = ERANGE, n = GROUPS_FIRST;
-
-    q->identity = (struct identity){.gid = SPAWN_NO_GROUP};
-    for (size_t size = ENTRY_FIRST; r == ERANGE && size <= ENTRY_MAX; size *= 2) {
-        free(room);
-        room = malloc(size);
-        r = room ? getpwuid_r(q->uid, &entry, room, size, &found) : ENOMEM;
-    }
-    if (r != 0 || !found)
-        return;
-    if (entry.pw_gid >= q->first_id && entry.pw_gid != UINT32_MAX)
-        q->identity.gid = entry.pw_gid;
-    groups = calloc((size_t)n, sizeof(*groups));
-    if (!groups)
-        return;
-    if (getgrouplist(entry.pw_name, entry.pw_gid, groups, &n) < 0) {
-        free(groups);
-        groups = n > 0 && n <= GROUPS_LAST ? calloc((size_t)n, sizeof(*groups)) : NULL;
-        if (!groups || getgrouplist(entry.pw_name, entry.pw_gid, groups, &n) < 0)
-            return;
-    }
-    take_groups(&q->identity, q->first_id, groups, n);
-}
-
-static void *thread_main(void *userdata)
-{
-    struct lookup *q = userdata;
-    uint64_t one = 1;
-
-    look_up(q);
-    atomic_store_explicit(&q->done, true, memory_order_release);
-    while (write(q->done_fd, &one, sizeof(one)) < 0 && errno == EINTR)
-        ;
-    unref(q);
-    return NULL;
+    if (account.gid >= q->first_id && account.gid != UINT32_MAX)
+        i->gid = account.gid;
+    for (uint32_t at = 0; at < n; at++)
+        if (groups[at] >= q->first_id && groups[at] != UINT32_MAX && i->n_groups++ < SPAWN_GROUPS_MAX)
+            i->groups[i->n_groups - 1] = groups[at];
 }
 
 /* The loop's end of it: the thread may go on. */
@@ -111,14 +64,14 @@ static void forget(struct lookup *q)
     list_remove(&q->link);
     if (q->event)
         event_free(q->event);
-    unref(q);
+    aside_forget(q->aside);
 }
 
 static void on_done(evutil_socket_t fd, short what, void *userdata)
 {
     struct lookup *q = userdata;
 
-    if (!atomic_load_explicit(&q->done, memory_order_acquire))
+    if (!aside_done(q->aside))
         return; /* cannot be */
     const struct identity found = q->identity;
     struct list questions;
@@ -137,46 +90,25 @@ static void on_done(evutil_socket_t fd, short what, void *userdata)
     }
 }
 
-/* Signals are the loop's. */
-static int thread_start(struct lookup *q)
-{
-    pthread_attr_t attr;
-    pthread_t thread;
-    sigset_t all, before;
-
-    sigfillset(&all);
-    pthread_attr_init(&attr);
-    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int r = pthread_create(&thread, &attr, thread_main, q);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attr);
-    return -r;
-}
-
 static int lookup_new(struct event_base *base, uint32_t uid, uint32_t first_id, struct lookup **ret)
 {
     struct lookup *q = calloc(1, sizeof(*q));
 
     if (!q)
         return -ENOMEM;
-    atomic_init(&q->n_refs, 2);
     list_init(&q->link);
     list_init(&q->questions);
     q->uid = uid;
     q->first_id = first_id;
-    q->done_fd = eventfd(0, EFD_CLOEXEC);
-    int r = q->done_fd < 0 ? -errno : 0;
-    if (r == 0)
-        q->event = event_new(base, q->done_fd, EV_READ, on_done, q);
-    if (r == 0 && (!q->event || event_add(q->event, NULL) < 0))
-        r = -ENOMEM;
-    if (r == 0)
-        r = thread_start(q);
+    int r = aside_start(&q->aside, look_up, free, q);
     if (r < 0) {
-        unref(q); /* the thread's, which is not there */
-        forget(q);
+        free(q);
         return r;
+    }
+    q->event = event_new(base, aside_fd(q->aside), EV_READ, on_done, q);
+    if (!q->event || event_add(q->event, NULL) < 0) {
+        forget(q);
+        return -ENOMEM;
     }
     list_push_back(&lookups, &q->link);
     *ret = q;

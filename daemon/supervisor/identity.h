@@ -10,8 +10,9 @@
 #include "spawner/packet.h"
 
 struct identity {
+    int error; /* 0; a negative errno: the user database could not be asked, and nothing is known */
     uint32_t gid;
-    uint32_t n_groups;
+    uint32_t n_groups; /* may be above SPAWN_GROUPS_MAX: then the groups are not all of them */
     uint32_t groups[SPAWN_GROUPS_MAX];
 };
 

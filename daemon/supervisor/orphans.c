@@ -1,48 +1,43 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * orphans.c: reaps what wsd has not started.
+ * orphans.c: reaps what wsd has not started, and ends what executors have left.
  * Owns the list of what it has: those are reaped by what started them, which wants to know how they ended. [loop]
- * Keeps: no zombie stays; none that belongs to another file is reaped here.
- * Does not end orphans: they live as long as they like. */
+ * Keeps: no zombie stays; none that belongs to another file is reaped here. */
 #include "supervisor/orphans.h"
 
 #include <errno.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
+#include "base/descendants.h"
 #include "base/log.h"
+#include "supervisor/remains.h"
 
 /* What wsd has started and has not been seen to be reaped. */
 static pid_t *own;
 static size_t n_own, room;
 
+static struct orphans *current; /* NULL: none are looked after */
+
 struct orphans {
+    bool gets_others; /* that have nothing to do with executors */
+    bool is_like_them; /* no_new_privs, which executors and all below them have, is wsd's too */
+    bool ends;         /* until nothing of executors is left */
     struct event *signal;
     struct event *again; /* one of wsd's own has ended and hides those behind it until it is reaped */
 };
 
 static const struct timeval shortly = {.tv_usec = 20000};
 
-int orphans_reserve(void)
-{
-    if (n_own < room)
-        return 0;
-    pid_t *more = reallocarray(own, room + 16, sizeof(*own));
-    if (!more)
-        return -ENOMEM;
-    own = more;
-    room += 16;
-    return 0;
-}
-
-void orphans_spare(pid_t pid)
-{
-    own[n_own++] = pid;
-}
+#define ROOM_FIRST 16u /* doubled when it is full of those that are not reaped */
+#define END_MSEC   10000u /* only what the kernel does not end takes longer */
 
 /* Those that are no children any more were reaped, and their numbers may come again. */
 static void forget_reaped(void)
@@ -57,6 +52,38 @@ static void forget_reaped(void)
     }
 }
 
+int orphans_reserve(void)
+{
+    size_t wanted = room ? room * 2 : ROOM_FIRST;
+
+    if (n_own == room)
+        forget_reaped();
+    if (n_own < room)
+        return 0;
+    pid_t *more = reallocarray(own, wanted, sizeof(*own));
+    if (!more)
+        return -ENOMEM;
+    own = more;
+    room = wanted;
+    return 0;
+}
+
+void orphans_spare(pid_t pid)
+{
+    own[n_own++] = pid;
+}
+
+void orphans_bury(pid_t pid)
+{
+    kill(pid, SIGKILL);
+    for (size_t i = 0; i < n_own; i++)
+        if (own[i] == pid) {
+            own[i] = own[--n_own];
+            break;
+        }
+    orphans_end();
+}
+
 static bool is_own(pid_t pid)
 {
     for (size_t i = 0; i < n_own; i++)
@@ -65,10 +92,39 @@ static bool is_own(pid_t pid)
     return false;
 }
 
-static void reap(evutil_socket_t fd, short what, void *userdata)
+static bool has_no_new_privs(pid_t pid)
 {
-    struct orphans *o = userdata;
+    char path[32], line[256];
+    bool has = false;
 
+    snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+    FILE *f = fopen(path, "re");
+    while (f && !has && fgets(line, sizeof(line), f))
+        has = strcmp(line, "NoNewPrivs:\t1\n") == 0;
+    if (f)
+        fclose(f);
+    return has;
+}
+
+static bool is_others(pid_t pid)
+{
+    return current->gets_others && (current->is_like_them || !has_no_new_privs(pid));
+}
+
+static bool is_spared(pid_t pid)
+{
+    return is_own(pid) || (remains_any() && descendants_is_reaper(pid)) || is_others(pid);
+}
+
+static void end_some(struct orphans *o)
+{
+    o->ends = descendants_kill(is_spared) > 0;
+    if (o->ends)
+        evtimer_add(o->again, &shortly); /* no memory: at the next signal */
+}
+
+static void reap_all(struct orphans *o)
+{
     forget_reaped();
     for (;;) {
         siginfo_t info = {0};
@@ -84,16 +140,50 @@ static void reap(evutil_socket_t fd, short what, void *userdata)
     }
 }
 
+static void reap(evutil_socket_t fd, short what, void *userdata)
+{
+    struct orphans *o = userdata;
+
+    reap_all(o);
+    if (o->ends)
+        end_some(o);
+}
+
+void orphans_end(void)
+{
+    if (!current)
+        return;
+    current->ends = true;
+    end_some(current);
+}
+
+void orphans_end_wait(void)
+{
+    /* wsd's own among them: they are killed already, and what they have left is not wsd's before they are gone */
+    if (current && !descendants_end(is_others, END_MSEC))
+        log_warning("processes that plugins have started are still there");
+}
+
+/* Of the program that became wsd by exec. */
+static bool has_children(void)
+{
+    siginfo_t info;
+
+    return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
+}
+
 int orphans_new(struct orphans **ret_orphans, struct event_base *base)
 {
     int subreaper = 0;
 
     *ret_orphans = NULL;
-    if (getpid() != 1 && (prctl(PR_GET_CHILD_SUBREAPER, &subreaper) < 0 || !subreaper))
-        return 0;
+    if (prctl(PR_GET_CHILD_SUBREAPER, &subreaper) < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
+        return -errno;
     struct orphans *o = calloc(1, sizeof(*o));
     if (!o)
         return -ENOMEM;
+    o->gets_others = getpid() == 1 || subreaper || has_children();
+    o->is_like_them = prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1;
     o->again = evtimer_new(base, reap, o);
     o->signal = evsignal_new(base, SIGCHLD, reap, o);
     /* the timer: some may have ended before */
@@ -101,7 +191,7 @@ int orphans_new(struct orphans **ret_orphans, struct event_base *base)
         orphans_free(o);
         return -ENOMEM;
     }
-    *ret_orphans = o;
+    *ret_orphans = current = o;
     return 0;
 }
 
@@ -109,6 +199,7 @@ struct orphans *orphans_free(struct orphans *o)
 {
     if (!o)
         return NULL;
+    current = NULL;
     if (o->signal)
         event_free(o->signal);
     if (o->again)

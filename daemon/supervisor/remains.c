@@ -24,10 +24,12 @@ struct life {
     struct list link; /* remains->lives, or leaving */
     struct remains *remains;
     int fd;
+    uint64_t owner;
     struct event *event; /* NULL: leaving */
 };
 
 static struct list leaving = {&leaving, &leaving};
+static size_t n_lives;
 
 static struct life *life_free(struct life *l)
 {
@@ -36,8 +38,9 @@ static struct life *life_free(struct life *l)
     list_remove(&l->link);
     if (l->event)
         event_free(l->event);
-    close_foreign(l->fd);
+    close_foreign(l->fd, l->owner);
     free(l);
+    n_lives--;
     return NULL;
 }
 
@@ -78,9 +81,9 @@ static void on_deadline(evutil_socket_t fd, short what, void *userdata)
     tell(r);
 }
 
-void remains_init(struct remains *r, struct event_base *base, void (*gone)(void *context), void *context)
+void remains_init(struct remains *r, struct event_base *base, uint64_t owner, void (*gone)(void *context), void *context)
 {
-    *r = (struct remains){.base = base, .gone = gone, .context = context};
+    *r = (struct remains){.base = base, .owner = owner, .gone = gone, .context = context};
     list_init(&r->lives);
 }
 
@@ -91,11 +94,13 @@ bool remains_take(struct remains *r, int fd)
     socklen_t size = sizeof(type);
 
     if (!l) {
-        close_foreign(fd);
+        close_foreign(fd, r->owner);
         return false;
     }
+    n_lives++;
     list_init(&l->link);
     l->remains = r;
+    l->owner = r->owner;
     l->fd = fd;
     if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_STREAM)
         l->event = event_new(r->base, fd, EV_READ | EV_PERSIST, on_life, l);
@@ -150,4 +155,9 @@ void remains_wait(void)
             continue;
         life_free(l);
     }
+}
+
+bool remains_any(void)
+{
+    return n_lives > 0;
 }

@@ -7,11 +7,13 @@
 
 #include <event2/event.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "base/list.h"
 
 struct remains {
     struct event_base *base;
+    uint64_t owner;    /* as close_foreign() has it */
     struct list lives; /* of struct life */
     unsigned n;
     struct event *deadline; /* armed from remains_end() on */
@@ -20,7 +22,7 @@ struct remains {
 };
 
 /* gone: nothing is left, or the deadline is over; once, after a remains_end() that was false. */
-void remains_init(struct remains *r, struct event_base *base, void (*gone)(void *context), void *context);
+void remains_init(struct remains *r, struct event_base *base, uint64_t owner, void (*gone)(void *context), void *context);
 /* A reaper says that it is there; the descriptor is taken in any case. False: nonsense. */
 bool remains_take(struct remains *r, int fd);
 /* All of them end, with everything that they have started. True: none is there. */
@@ -29,3 +31,5 @@ bool remains_end(struct remains *r);
 void remains_deinit(struct remains *r);
 /* Until nothing is left of what was there at remains_deinit(), or the deadline is over. [at the end] */
 void remains_wait(void);
+/* Whether anything of any executor is there. */
+bool remains_any(void);

@@ -15,9 +15,11 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/escape.h"
 
 #define PIECE    4096u
-#define TURN_MAX (64u * 1024u) /* what a pipe holds */
+#define TURN_MAX (8u * 1024u)  /* of a turn of the loop, in which others wait */
+#define PIPE_MAX (64u * 1024u) /* what a pipe holds: all that was said before it is asked for */
 
 static void line_ends(struct words *w)
 {
@@ -28,18 +30,19 @@ static void line_ends(struct words *w)
         uint32_t i = w->n_lines++ % WORDS_LINES;
 
         log_event(LOG_KIND_EXECUTOR_SAYS, LOG_INFO, &about, "executor %u: %s", w->number, w->line);
-        memcpy(w->last[i].text, w->line, w->n + 1);
+        escape_text(w->last[i].text, sizeof(w->last[i].text), w->line);
         w->last[i].usec = clock_monotonic_usec();
     }
     w->n = 0;
 }
 
-static void take(struct words *w)
+/* At most so many bytes, in whole pieces. */
+static void take(struct words *w, size_t most)
 {
     char piece[PIECE];
     ssize_t n = PIECE;
 
-    for (size_t all = 0; all < TURN_MAX && n > 0; all += (size_t)MAX(n, 0)) {
+    for (size_t all = 0; all < most && n > 0; all += (size_t)MAX(n, 0)) {
         n = read(w->fd, piece, sizeof(piece));
         for (ssize_t i = 0; i < n; i++) {
             if (piece[i] == '\n')
@@ -54,7 +57,7 @@ static void take(struct words *w)
 
 static void on_readable(evutil_socket_t fd, short what, void *userdata)
 {
-    take(userdata);
+    take(userdata, TURN_MAX);
 }
 
 int words_init(struct words *w, struct event_base *base, uint32_t number, uint32_t uid, int *ret_fd)
@@ -78,7 +81,7 @@ int words_init(struct words *w, struct event_base *base, uint32_t number, uint32
 void words_deinit(struct words *w)
 {
     if (w->fd >= 0) {
-        take(w);
+        take(w, PIPE_MAX);
         line_ends(w);
     }
     if (w->event)
@@ -95,7 +98,7 @@ void words_last(struct words *w, uint64_t since_usec, char *ret, size_t size)
     *ret = 0;
     if (w->fd < 0)
         return;
-    take(w);
+    take(w, PIPE_MAX);
     line_ends(w);
     n = MIN(w->n_lines, WORDS_LINES);
     /* from the last one back, as many as fit */

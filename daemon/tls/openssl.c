@@ -27,7 +27,10 @@ struct tls_context {
 
 struct tls {
     SSL *ssl;
+    int fd; /* the caller's */
     bool waits_to_write, over;
+    unsigned reads_left; /* of this recv() */
+    struct tls_work work;
     int failure; /* errno of what error is about; 0: none */
     char error[TLS_ERROR];
 };
@@ -36,7 +39,7 @@ struct tls {
 
 static int fd_of(BIO *b)
 {
-    return (int)(intptr_t)BIO_get_data(b);
+    return ((const struct tls *)BIO_get_data(b))->fd;
 }
 
 /* OpenSSL's own socket would raise SIGPIPE. */
@@ -50,11 +53,20 @@ static int socket_write(BIO *b, const char *data, int size)
     return (int)n;
 }
 
+/* OpenSSL goes on by itself behind a record that has nothing for recv(), for as long as the other side sends such: here it ends. */
 static int socket_read(BIO *b, char *data, int size)
 {
-    ssize_t n = recv(fd_of(b), data, (size_t)size, MSG_DONTWAIT);
+    struct tls *t = BIO_get_data(b);
+    ssize_t n;
 
     BIO_clear_retry_flags(b);
+    if (t->reads_left == 0) {
+        BIO_set_retry_read(b);
+        return -1;
+    }
+    t->reads_left--;
+    t->work.reads++;
+    n = recv(t->fd, data, (size_t)size, MSG_DONTWAIT);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         BIO_set_retry_read(b);
     return (int)n;
@@ -63,6 +75,17 @@ static int socket_read(BIO *b, char *data, int size)
 static long socket_ctrl(BIO *b, int what, long number, void *data)
 {
     return what == BIO_CTRL_FLUSH; /* nothing is held back */
+}
+
+/* Counts what comes of handshakes, before it is looked at. */
+static void on_message(int sent, int version, int type, const void *data, size_t size, SSL *ssl, void *userdata)
+{
+    struct tls *t = userdata;
+
+    if (sent || type != SSL3_RT_HANDSHAKE)
+        return;
+    t->work.handshakes++;
+    t->work.bytes += (uint32_t)size;
 }
 
 /* One for all, which stays: connections outlive the context that they were opened with. */
@@ -218,7 +241,11 @@ static int tls_open(struct tls **ret, struct tls_context *c, int fd, const char 
         ERR_clear_error();
         return -ENOMEM;
     }
-    BIO_set_data(b, (void *)(intptr_t)fd);
+    t->fd = fd;
+    t->reads_left = TLS_READS_MAX;
+    SSL_set_msg_callback(t->ssl, on_message);
+    SSL_set_msg_callback_arg(t->ssl, t);
+    BIO_set_data(b, t);
     BIO_set_init(b, 1);
     SSL_set_bio(t->ssl, b, b);
     if (host)
@@ -286,11 +313,21 @@ static ssize_t tls_recv(struct tls *t, void *data, size_t size)
         errno = t->failure;
         return -1;
     }
-    ERR_clear_error();
-    errno = 0;
     t->waits_to_write = false;
-    int n = SSL_read(t->ssl, data, size > INT_MAX ? INT_MAX : (int)size);
-    return n > 0 ? n : outcome(t, n, true);
+    t->reads_left = TLS_READS_MAX;
+    ssize_t all = 0;
+    int n = 1;
+
+    size = size < INT_MAX ? size : INT_MAX;
+    /* a record at a time; what ends it after some bytes comes back with the next call */
+    while ((size_t)all < size && n > 0) {
+        ERR_clear_error();
+        errno = 0;
+        n = SSL_read(t->ssl, (char *)data + all, (int)(size - (size_t)all));
+        all += n > 0 ? n : 0;
+    }
+    ssize_t end = n > 0 ? 0 : outcome(t, n, true);
+    return all ? all : end;
 }
 
 static ssize_t tls_send(struct tls *t, const void *data, size_t size)
@@ -299,6 +336,7 @@ static ssize_t tls_send(struct tls *t, const void *data, size_t size)
         errno = EPIPE;
         return -1;
     }
+    t->reads_left = TLS_READS_MAX; /* it may shake hands */
     ERR_clear_error();
     errno = 0;
     int n = SSL_write(t->ssl, data, size > INT_MAX ? INT_MAX : (int)size);
@@ -325,6 +363,14 @@ static const char *last_error(const struct tls *t)
     return t->error;
 }
 
+static struct tls_work work(struct tls *t)
+{
+    struct tls_work w = t->work;
+
+    t->work = (struct tls_work){0};
+    return w;
+}
+
 /* --- certificates --------------------------------------------------------------------------------------------------- */
 
 struct naming {
@@ -332,6 +378,15 @@ struct naming {
     void *userdata;
     unsigned n;
 };
+
+/* No control characters, neither those of ASCII nor the others, which UTF-8 begins with 0xc2. */
+static bool is_printable(const unsigned char *text, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (text[i] < ' ' || text[i] == 0x7f || (text[i] == 0xc2 && i + 1 < n && text[i + 1] < 0xa0))
+            return false;
+    return true;
+}
 
 /* A name with a NUL, or anything that is not to be seen, is nobody's. */
 static bool tell(struct naming *g, const char *kind, const ASN1_STRING *s)
@@ -342,12 +397,8 @@ static bool tell(struct naming *g, const char *kind, const ASN1_STRING *s)
     int n = g->n++ < TLS_NAMES_MAX ? ASN1_STRING_to_UTF8(&text, s) : -1;
 
     if (n > 0 && (size_t)n + strlen(kind) < sizeof(name)) {
-        bool clean = true;
-
-        for (int i = 0; i < n; i++)
-            clean &= text[i] >= ' ' && text[i] != 0x7f;
         snprintf(name, sizeof(name), "%s%.*s", kind, n, (const char *)text);
-        found = clean && g->each(name, g->userdata);
+        found = is_printable(text, n) && g->each(name, g->userdata);
     }
     if (n >= 0)
         OPENSSL_free(text);
@@ -427,6 +478,7 @@ const struct tls_ops wsd_tls = {
     .pending = pending,
     .established = established,
     .error = last_error,
+    .work = work,
     .names = names,
     .recheck = recheck,
     .expires = expires,

@@ -13,11 +13,12 @@
 #include <sys/types.h>
 
 #define TLS_MODULE     "wsd-tls.so"
-#define TLS_VERSION    1u /* of struct tls_ops: a module of another one is not used */
+#define TLS_VERSION    2u /* of struct tls_ops: a module of another one is not used */
 #define TLS_ERROR      384u
 #define TLS_NAMES_MAX  32u  /* of a certificate; the others are not looked at */
 #define TLS_NAME_MAX   256u /* bytes of a name, with its kind and its NUL; longer ones are not looked at */
-#define TLS_CHAIN_MAX  (32u * 1024u) /* bytes of certificates that the other side may send */
+#define TLS_CHAIN_MAX  (16u * 1024u) /* bytes of certificates that the other side may send: to parse small ones takes 15 ms */
+#define TLS_READS_MAX  64u /* reads of the socket in a recv(), two a record: what the other side sends costs no more at once */
 #define TLS_DEPTH_MAX  4 /* certificates between its own and the CA's */
 
 struct tls_context; /* certificates, and what is trusted */
@@ -32,6 +33,13 @@ struct tls_options {
     const char *crl;         /* lists of revoked ones, of each CA: NULL: none is */
 };
 
+/* What calls of a connection have cost, beside the bytes that they returned. */
+struct tls_work {
+    uint32_t reads;      /* of the socket */
+    uint32_t handshakes; /* messages that were received of the handshake, or behind it: new keys */
+    uint32_t bytes;      /* in these: certificates, most of all */
+};
+
 struct tls_ops {
     uint32_t version;
     /* 0, or a negative errno with the words. */
@@ -41,7 +49,8 @@ struct tls_ops {
      * name; NULL at the server. 0 or -ENOMEM. */
     int (*open)(struct tls **ret, struct tls_context *c, int fd, const char *host);
     struct tls *(*free)(struct tls *t); /* tells the other side; NULL is fine */
-    /* As recv() and send(), which shake hands first. errno EAGAIN: wait for the socket; EACCES: a certificate was refused,
+    /* As recv() and send(), which shake hands first. recv() takes what there is, in TLS_READS_MAX reads of the socket at most; what it leaves
+     * there the socket tells of. errno EAGAIN: wait for the socket; EACCES: a certificate was refused,
      * ours or theirs; EPROTO: no TLS, or not ours. error() has words for the latter two. */
     ssize_t (*recv)(struct tls *t, void *data, size_t size);
     ssize_t (*send)(struct tls *t, const void *data, size_t size);
@@ -52,6 +61,8 @@ struct tls_ops {
     /* The handshake is over: the other side has proved its certificate. */
     bool (*established)(const struct tls *t);
     const char *(*error)(const struct tls *t);
+    /* Since it was asked last. */
+    struct tls_work (*work)(struct tls *t);
     /* The names in the other side's certificate, `CN:`, `DNS:`, `URI:` or `email:` before each, until each says true.
      * Printable text only. True: each did. */
     bool (*names)(const struct tls *t, bool (*each)(const char *name, void *userdata), void *userdata);

@@ -114,7 +114,7 @@ struct wsd_tls {
     size_t size;
     const char *host;        /* HOST:PORT or [ADDRESS]:PORT; the server's certificate must name HOST. WSD_HOST */
     const char *certificate; /* file in PEM: ours, with those between it and the CA behind it. WSD_TLS_CERT */
-    const char *key;         /* file in PEM, without a password, that not everybody can read. WSD_TLS_KEY */
+    const char *key;         /* file in PEM, without a password, that others cannot read. WSD_TLS_KEY */
     const char *ca;          /* file in PEM: who may sign the server's certificate. WSD_TLS_CA */
 };
 
@@ -141,12 +141,12 @@ WSD_EXPORT struct wsd_client *wsd_client_free(struct wsd_client *client);
 /* The words for the last failure on this handle, one line; valid until the next call. Since 0.1. */
 WSD_EXPORT const char *wsd_client_error(const struct wsd_client *client);
 
-/* The exit code of the contract (64 to 130) that goes with the last failure. Since 0.1. */
+/* The exit code of wsctl(1) (64 to 130) that goes with the last failure. Since 0.1. */
 WSD_EXPORT int wsd_client_exit(const struct wsd_client *client);
 
 /* Where the last failure was a refusal for now (-EAGAIN): after how many microseconds another try is worth while; 0: not known.
  * As with the words, a call's can be had in its done callback and after wsd_call_wait(). Who tries again adds some chance to it, so
- * that many who were refused together do not come back together. Since 0.1. */
+ * that many that were refused together do not come back together. Since 0.1. */
 WSD_EXPORT uint64_t wsd_client_retry_usec(const struct wsd_client *client);
 
 /* For event loops: the descriptor, and the poll(2) events to wait for. Since 0.1. */
@@ -282,7 +282,7 @@ WSD_EXPORT int wsd_client_submit(struct wsd_client *client, const struct wsd_sub
 
 /* Follows a job by its id, from any connection of the same user: its output, messages and progress (where there is a callback for
  * it), then done. Of a job that was detached, is durable or has a key the output comes from its start, as far as it is kept; of
- * another one from now on. Any number may follow a job; who stops, by wsd_call_free(), stops following only. Since 0.1. */
+ * another one from now on. Any number may follow a job; wsd_call_free() stops following only. Since 0.1. */
 WSD_EXPORT int wsd_client_attach(struct wsd_client *client, const struct wsd_id *id,
                                  const struct wsd_callbacks *callbacks, struct wsd_call **ret_call);
 
@@ -451,7 +451,7 @@ struct wsd_item {
  *
  * Where one does not succeed those that came into the batch after it are cancelled, unless WSD_BATCH_KEEP_GOING is set. flags: enum
  * wsd_batch_flags. With WSD_SUBMIT_DURABLE in common, or with a wsd that knows no batches, each job is submitted by itself, and the
- * library does the rest: there is no id then, nobody else can ask for it, and WSD_BATCH_DETACH means nothing. No batch outlives wsd.
+ * library does the rest: there is no id then, no other client can ask for it, and WSD_BATCH_DETACH means nothing. No batch outlives wsd.
  * 0, -EINVAL, -ENOMEM, -ECONNRESET, -EOPNOTSUPP as wsd_client_submit(). Since 0.1. */
 WSD_EXPORT int wsd_batch_open(struct wsd_client *client, const struct wsd_submit *common, uint32_t flags, struct wsd_batch **ret_batch);
 
@@ -534,7 +534,7 @@ WSD_EXPORT int wsd_client_list_where(struct wsd_client *client, const struct wsd
                                      int (*each)(const struct wsd_job_info *info, void *userdata), void *userdata);
 
 /* Cancels every job that matches and has not ended; their number in *ret_n, if wanted. A filter that says nothing is -EINVAL, so
- * that nobody cancels everything by accident: who means that names the states 1 to 4. -EOPNOTSUPP. Since 0.1. */
+ * that not everything is cancelled by accident: to mean that, name the states 1 to 4. -EOPNOTSUPP. Since 0.1. */
 WSD_EXPORT int wsd_client_cancel_where(struct wsd_client *client, const struct wsd_filter *filter, uint64_t *ret_n);
 
 /* Durable jobs that have ended badly and are out of retries. They do not expire. wsd_client_dead() lists them, as
@@ -695,7 +695,7 @@ struct wsd_reload_info {
 
 /* Loads a plugin's file now (a name, or a path), and waits for it: once for each executor that has the plugin, of the
  * caller; of all users for administrators. each may be NULL. 0; -ENOENT: there is no such plugin, or it
- * cannot be loaded, and none is in use; -EAGAIN: it is being reloaded by somebody else; -EACCES. A callback that returns
+ * cannot be loaded, and none is in use; -EAGAIN: it is being reloaded by another client; -EACCES. A callback that returns
  * non-zero ends it with that value. Since 0.1. */
 WSD_EXPORT int wsd_client_plugin_reload(struct wsd_client *client, const char *plugin,
                                         int (*each)(const struct wsd_reload_info *info, void *userdata), void *userdata);

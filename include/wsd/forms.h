@@ -25,9 +25,9 @@
  * are let finish. The form's own errors are -EINVAL, -ENOMEM and -ECANCELED.
  *
  * Cancelling. `group` is NULL, or a group whose cancelling, by itself or by one above it, stops the form too; it then
- * returns -ECANCELED, also where nothing was left to stop. An error in a form does not cancel that group: whoever gets
- * it decides, for example by returning it. Functions of yours get the form's own group: ask it in long pieces, and give
- * it to forms within. The job itself is no group: where wsd_job_cancelled(), return an error.
+ * returns -ECANCELED, also where nothing was left to stop. An error in a form does not cancel that group: the caller
+ * that gets it decides, for example by returning it. Functions of yours get the form's own group: ask it in long
+ * pieces, and give it to forms within. The job itself is no group: where wsd_job_cancelled(), return an error.
  *
  * What your functions write is visible to the caller when the form returns. They run on several threads at once.
  *
@@ -62,8 +62,8 @@ struct wsd_group {
     const struct wsd_task_ops *ops; /* [const] */
     /* The first error. [atomic: compare-and-swap from 0, before the release of `cancelled`; relaxed after joins] */
     int32_t error;
-    /* [atomic: release (with it the error of whoever sets it); partner: the acquire in wsd_group_cancelled(), so that
-     * who stops because of it cannot be the first to have an error] */
+    /* [atomic: release (with it the error of the task that sets it); partner: the acquire in wsd_group_cancelled(), so
+     * that a task that stops because of it cannot be the first to have an error] */
     uint32_t cancelled;
     uintptr_t reserved[5];
 };
@@ -112,7 +112,7 @@ static inline int wsd_group_end(struct wsd_worker *self, struct wsd_group *group
 
 /* wsd_for() with errors: calls body(self, own group, begin, end, arg) for pieces of the range, in any order, in
  * parallel. A piece is never empty, and never larger than the grain where that is not 0. 0, the first error, or
- * -ECANCELED. A piece costs some nanoseconds where nobody steals. Since 1. */
+ * -ECANCELED. A piece costs some nanoseconds where none is stolen. Since 1. */
 static inline int wsd_for_each(struct wsd_worker *self, struct wsd_group *group, uint64_t begin, uint64_t end,
                                uint64_t grain, wsd_each_fn *body, void *arg)
 {
@@ -238,9 +238,9 @@ struct wsd_stage {
 };
 
 /* Takes items through the stages, at most `tokens` at a time (0: four for each worker), until the first stage makes no
- * more. No worker waits for a turn: an item that comes too early is put aside, and whoever leaves the stage takes the
- * next or has others take it. A stage that is not PARALLEL is never called twice at once, and each call sees what the
- * one before it wrote.
+ * more. No worker waits for a turn: an item that comes too early is put aside, and the worker that leaves the stage
+ * takes the next or has others take it. A stage that is not PARALLEL is never called twice at once, and each call sees
+ * what the one before it wrote.
  * After an error, or once cancelled, no stage is called any more. Items that are under way are given to
  * drop(item, stage, arg), `stage` being the one that would have been next, or the one that failed; from any worker,
  * each once. drop may be NULL. 0; else the first error, -ECANCELED, -ENOMEM, -EINVAL (no such kind, numbers out of

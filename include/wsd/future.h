@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * wsd/future.h: values that are computed once, by whichever worker comes first, and waited for by anybody in any order.
+ * wsd/future.h: values that are computed once, by whichever worker comes first, and waited for in any order.
  *
  *     static int area(struct wsd_worker *self, void *arg, void **ret_value) { ...; *ret_value = result; return 0; }
  *
@@ -11,16 +11,16 @@
  *     int error = wsd_future_wait(self, &f, &value);
  *
  * Spawns and syncs (wsd/task.h) are brackets and cost next to nothing; futures cost a hundred nanoseconds and form any
- * graph without cycles: whoever has the address may wait, before or after the start, as often as it likes. A cycle of
+ * graph without cycles. Code that has the address may wait, before or after the start, any number of times. A cycle of
  * futures that wait for each other never ends.
  *
- * A wait computes a future that nobody has begun itself, else helps with what it has spawned, and with nothing else, so
- * that it cannot bury what others wait for; where there is nothing to help with it sleeps, and another worker takes the
- * CPU: at most 256 more than were asked for, so let no more tasks than that wait at once for what only another root
- * will start. While any future of a pool is begun and not done, joins of wsd/task.h keep to the same rule.
+ * A wait computes the future itself if that has not begun. Else it helps with what the future has spawned, and with
+ * nothing else, so that it cannot bury what others wait for. Where there is nothing to help with it sleeps, and another
+ * worker takes the CPU: at most 256 more than were asked for. So let no more tasks than that wait at once for what only
+ * another root will start. While any future of a pool is begun and not done, joins of wsd/task.h keep to the same rule.
  *
- * One graph is not allowed: nobody may wait for a future that is yet to be set or started by a task whose sync was under
- * way already when the future was begun, for the waiter may run on top of that sync. (A task that serves requests of
+ * One graph is not allowed: a wait for a future that is yet to be set or started by a task whose sync was under way
+ * already when the future was begun. The waiter may run on top of that sync. (A task that serves requests of
  * others has them set by a thread of its own, or begins a future itself before it syncs.)
  *
  * Every future that was begun is either started or set, once, whatever happens, and lives until that was and all waits
@@ -49,7 +49,7 @@ static inline void wsd_future_begin(struct wsd_worker *self, struct wsd_future *
 }
 
 /* Has fn(self, arg, &value) run on some worker, or in a wait, later or at once. It leaves its value, which may be NULL
- * and belongs to whom the program says, and returns 0 or an error of its own. It joins what it spawns before it returns.
+ * and belongs to the program, and returns 0 or an error of its own. It joins what it spawns before it returns.
  * Once for each future. self: the caller's worker, or NULL from a thread that is none. Since 1. */
 static inline void wsd_future_start(struct wsd_worker *self, struct wsd_future *future, wsd_future_fn *fn, void *arg)
 {
@@ -63,7 +63,7 @@ static inline void wsd_future_set(struct wsd_future *future, void *value, int er
 }
 
 /* Waits until it is done; gives its error, 0 where there is none, and its value where ret_value is not NULL. self: the
- * caller's worker, or NULL from a thread that is none: that computes it itself if nobody has begun, else sleeps.
+ * caller's worker, or NULL from a thread that is none: that computes it if it has not begun, else sleeps.
  * Since 1. */
 static inline int wsd_future_wait(struct wsd_worker *self, struct wsd_future *future, void **ret_value)
 {

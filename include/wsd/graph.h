@@ -31,7 +31,7 @@
  * those that run after it, and to the caller when the run returns.
  *
  * A node that is to run again while it still runs (two conditions choose it at once; a loop comes round before a part
- * that nobody in the loop waits for has ended) ends the run with -EALREADY.
+ * that the loop does not wait for has ended) ends the run with -EALREADY.
  *
  * Errors. A node's function returns 0, or its error: any other int, such as an errno; a condition's a negative one. The
  * first error in time wins: the run returns it. Nodes that have not begun by then do not; those that run are let
@@ -171,8 +171,8 @@ static inline void wsd_graph_cancel(struct wsd_graph *graph)
 
 /* Writes the graph in the language of graphviz's dot(1), in the order of building: put(text, size, arg) takes a whole
  * line, or returns not 0, which ends the dump and is returned. Conditions are diamonds, and their edges dashed with
- * their index; graphs are boxes. Names are escaped, control characters become `?`. From any thread while nobody adds to
- * the graph, also while it runs. Since 1. */
+ * their index; graphs are boxes. Names are escaped, control characters become `?`. From any thread while nothing is
+ * added to the graph, also while it runs. Since 1. */
 static inline int wsd_graph_dump(const struct wsd_graph *graph, wsd_text_fn *put, void *arg)
 {
     return graph->ops->graph_dump(graph, put, arg);

@@ -10,7 +10,9 @@
  * and run it with `wsctl submit --local ./mine.so`. The guide is wsd-plugin(7).
  *
  * All text is bytes ending in NUL, in no particular encoding. All times are microseconds. Unless a call says
- * otherwise it may be made from any task of the job, on any worker, until the job's function returns.
+ * otherwise it may be made from any task of the job, on any worker, and from threads of the plugin's own, until the job's
+ * function returns. A thread that calls later changes nothing: it gets -ECANCELED, NULL or true (cancelled), and what it says is a
+ * line of wsd's log, with the names of plugin and function.
  */
 #ifndef WSD_PLUGIN_H
 #define WSD_PLUGIN_H
@@ -134,7 +136,7 @@ struct wsd_job {
     /* As in main(): argv[0] is the function's name, argv[argc] is NULL. Owned by the host. */
     const char *const *argv;
     /* The whole input; NULL where there is none or the function is WSD_FN_STREAMING. It may be a file of the submitter's, in place:
-     * whoever writes into that while the function runs changes what is here. Where it is cut, it reads as zeros, and the job
+     * a write to that file while the function runs changes what is here. Where it is cut, it reads as zeros, and the job
      * fails at its end. */
     const void *input;
     uint64_t input_size;
@@ -144,7 +146,7 @@ struct wsd_job {
 };
 
 /* Gives room for at least min bytes of output, in place, and its true size in *ret_size. NULL where min is above
- * WSD_RESERVE_MAX, or where nobody will read the output any more (the job is cancelled). What was reserved before and
+ * WSD_RESERVE_MAX, or where the output will not be read (the job is cancelled). What was reserved before and
  * not committed is given up. The room is the host's; it is valid until the next commit, reserve, write or flush.
  * May wait until the reader of the output has caught up. One task of the job at a time. Since 1. */
 static inline void *wsd_job_reserve(struct wsd_job *job, size_t min, size_t *ret_size)
@@ -152,14 +154,15 @@ static inline void *wsd_job_reserve(struct wsd_job *job, size_t min, size_t *ret
     return job->ops->reserve(job, min, ret_size);
 }
 
-/* Makes the first size bytes of the last reservation output. 0, or -EINVAL where more than reserved. Since 1. */
+/* Makes the first size bytes of the last reservation output. 0; -EINVAL where more than reserved; -ECANCELED, only for a thread that
+ * is no worker, where it will not be read. Since 1. */
 static inline int wsd_job_commit(struct wsd_job *job, size_t size)
 {
     return job->ops->commit(job, size);
 }
 
 /* Appends a copy of the bytes to the output; any size, any number of times. May wait until the reader of the output has
- * caught up. 0, or -ECANCELED where nobody will read it any more. Calls from several tasks do not mix their bytes.
+ * caught up. 0, or -ECANCELED where it will not be read. Calls from several tasks do not mix their bytes.
  * Since 1. */
 static inline int wsd_job_write(struct wsd_job *job, const void *data, size_t size)
 {
@@ -200,18 +203,18 @@ static inline int wsd_job_open(struct wsd_job *job, const char *path)
     return job->ops->open(job, path);
 }
 
-/* The submitter's working directory, or NULL where this process does not run with the submitter's own rights: then
- * nothing may be done in it but wsd_job_open(). "" where it has those, and the submitter had no directory with a name: it was
- * removed, or cannot be reached. Owned by the host. Since 1. */
+/* The submitter's working directory. NULL where this process does not run with the submitter's own rights: then only
+ * wsd_job_open() may be used there. "" where it does, but the submitter's directory was removed or cannot be reached.
+ * Owned by the host. Since 1. */
 static inline const char *wsd_job_directory(struct wsd_job *job)
 {
     return job->ops->directory(job);
 }
 
-/* Starts a command as a process of the submitter's, outside of this one: where this process, wsd or the job ends, by
- * whatever end, the command is ended with everything that it has started, and the job runs again, or its next one, only after
- * that. Returns a descriptor that the caller closes, or a negative errno: those of execve(2); -EPERM where this process does not
- * run with the submitter's rights; -ENOSYS where the host is older.
+/* Starts a command as a process of the submitter's, outside of this one. When this process, wsd or the job ends, in
+ * any way, the command ends with everything that it has started. The job's next attempt begins only after that.
+ * Returns a descriptor that the caller closes, or a negative errno: those of execve(2); -EPERM where this process does
+ * not run with the submitter's rights; -ENOSYS where the host is older.
  * From the descriptor one struct wsd_command_end is read when the command has ended, and the end of the file when
  * nothing of it is left. An int32_t that is written to it (send(2) with MSG_NOSIGNAL) is a signal for the command's process
  * group. Where it is closed, or shut down for writing, everything that is left gets SIGKILL. Since 1. */
@@ -243,8 +246,8 @@ enum wsd_log_level {
     WSD_LOG_DEBUG = 7,
 };
 
-/* Sends one line (no newline at its end) to the submitter; `wsctl submit` prints it to stderr. WSD_LOG_DEBUG goes to
- * nobody unless asked for. Since 1. */
+/* Sends one line (no newline at its end) to the submitter; `wsctl submit` prints it to stderr. WSD_LOG_DEBUG is
+ * left out unless asked for. Since 1. */
 __attribute__((format(printf, 3, 4))) static inline void wsd_job_log(struct wsd_job *job, int level,
                                                                      const char *format, ...)
 {

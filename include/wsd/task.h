@@ -110,7 +110,7 @@ struct wsd_task_type {
 
 /* One slot of a task stack; arguments, and later the result, follow. Not for use by hand. */
 struct wsd_task {
-    uintptr_t word; /* its struct wsd_task_type until somebody steals it; then the pool's: who, or done */
+    uintptr_t word; /* its struct wsd_task_type until it is stolen; then the pool's: the thief, or done */
 };
 
 /* Slow paths, and the table for other languages. Fields are appended, never moved. Since 1. */
@@ -176,9 +176,9 @@ struct wsd_task_ops {
  *   top  written by the owner only, with release (partner: a revoking thief's acquire, which then reads the slots
  *        below). Popping stores top, then loads lo: a revoking thief stores lo, then has every CPU
  *        of the process pass a barrier (membarrier), then loads top. So one of the two sees the other.
- *   hi   a spawn asks the pool when its slot is at or above hi. Relaxed; 0 is a trap that anybody may set.
- *   lo   a sync asks the pool when its slot is below lo. Relaxed; all ones is a trap that anybody may set, after which
- *        he sets hi.
+ *   hi   a spawn asks the pool when its slot is at or above hi. Relaxed; 0 is a trap that any worker may set.
+ *   lo   a sync asks the pool when its slot is below lo. Relaxed; all ones is a trap that any worker may set, which
+ *        then sets hi.
  * The rest is the owner's alone. Where the stack is full, children run inside their spawn; how many of them lie below
  * slot `level` is in `done`, and while `refuse` is that slot, the macros do for tasks without result what the pool
  * would do. */
@@ -194,7 +194,7 @@ struct wsd_worker {
     struct wsd_task *refuse;        /* [owner] */
     uint64_t done;                  /* [owner] */
     uint32_t inside;                /* children that run inside their spawn now [owner] */
-    uint32_t own;                   /* wsd_own_begin() without its end [owner; relaxed: read by who publishes] */
+    uint32_t own;                   /* wsd_own_begin() without its end [owner; relaxed: read by what publishes] */
 };
 
 /* An exception that leaves a task ends the process there and then, as on a thief, where no other task could catch it. */
@@ -209,7 +209,7 @@ struct wsd_worker {
 #define WSD_TASK_SLOW_    __attribute__((unused, noinline, cold)) static
 #define WSD_TASK_FULL_    __attribute__((unused, noinline)) static
 #define WSD_UNLIKELY_(x)  __builtin_expect(!!(x), 0)
-/* A last argument that nobody looks at: ISO C and C++17 want one for `...`, also where a task has none. */
+/* A last argument that is not used: ISO C and C++17 want one for `...`, also where a task has none. */
 #define WSD_END_             __attribute__((unused)) int wsd_end_
 #ifdef WSD_CHECKS
 #define WSD_SPAWN_(name, ...)                                                                                          \
@@ -309,7 +309,7 @@ static inline bool wsd_task_push_(struct wsd_worker *self, struct wsd_task *task
     return task >= *(struct wsd_task *volatile *)&self->hi;
 }
 
-/* What a pop does first, and whoever takes a task off the stack again. */
+/* What a pop does first, and what takes a task off the stack again. */
 static inline void wsd_task_top_(struct wsd_worker *self, struct wsd_task *top)
 {
     self->top = top;
@@ -592,7 +592,7 @@ static inline void wsd_blocking_end(struct wsd_worker *self)
  * both. It costs some nanoseconds a spawn, and 32 bytes each that was not joined yet; without it, nothing. Since 1.
  *
  * A task runs on one thread from its first spawn to its last sync, and what that thread runs meanwhile spawns and joins
- * in pairs. So the spawns of a thread that were not joined are a stack, whoever runs the children. */
+ * in pairs. So the spawns of a thread that were not joined are a stack, whichever worker runs the children. */
 #ifdef WSD_CHECKS
 struct wsd_check_ {
     const char *name, *file;
@@ -701,7 +701,7 @@ WSD_UNUSED_ static inline void wsd_check_sync_(const char *name, const struct ws
 #endif
 
 /* A copy's number, what its name ends in, and that of the next one. Which copy it is, a body knows by a parameter;
- * whoever is no task sees the function of that name (a constant would be shadowed, and compilers may warn of that).
+ * code outside of tasks sees the function of that name (a constant would be shadowed, and compilers may warn of that).
  * Tasks without result have one: their leaves in a loop got slower. A sync that is the last call goes to the same copy:
  * compilers make a loop of it. gcc sees that the copies are alike, and would make one of them again (no_icf). */
 WSD_UNUSED_ static inline void wsd_level_(void)

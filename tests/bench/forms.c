@@ -3,7 +3,7 @@
  * forms.c: the forms of wsd/forms.h beside the plain loops and qsort_r() that do the same.
  *
  *     bench-forms forms WORKERS      0 workers: the serial ones */
-#include "base/event.h"
+#include "base/eventcount.h"
 #include "bench.h"
 #include "pool/pool.h"
 #include "wsd/forms.h"
@@ -255,7 +255,7 @@ struct root {
     struct pool_node node; /* first */
     void (*fn)(struct wsd_worker *self);
     uint64_t nsec;
-    struct event event;
+    struct eventcount event;
     _Atomic bool done;
 };
 
@@ -267,7 +267,7 @@ static void root_run(struct pool_node *node, struct wsd_worker *self)
     r->fn(self);
     r->nsec = now_nsec() - begin;
     atomic_store(&r->done, true);
-    event_notify(&r->event, 1, false);
+    eventcount_notify(&r->event, 1, false);
 }
 
 static void fill(uint64_t kind)
@@ -294,11 +294,11 @@ static void bench(const char *what, const char *unit, double scale, void (*fn)(s
         } else {
             pool_submit(pool, &r->node);
             while (!atomic_load(&r->done)) {
-                uint32_t epoch = event_prepare(&r->event);
+                uint32_t epoch = eventcount_prepare(&r->event);
                 if (atomic_load(&r->done))
-                    event_cancel(&r->event);
+                    eventcount_cancel(&r->event);
                 else
-                    event_wait(&r->event, epoch, UINT64_MAX, false);
+                    eventcount_wait(&r->event, epoch, UINT64_MAX, false);
             }
         }
         if (r->nsec < least)

@@ -3,7 +3,7 @@
  * graph.c: graphs of empty nodes, and the plain loop that calls the same functions.
  *
  *     bench-graph graph WORKERS      0 workers: the serial ones */
-#include "base/event.h"
+#include "base/eventcount.h"
 #include "bench.h"
 #include "pool/pool.h"
 #include "wsd/graph.h"
@@ -113,7 +113,7 @@ struct root {
     struct pool_node node; /* first */
     void (*build)(struct wsd_graph *g);
     uint64_t build_nsec, run_nsec;
-    struct event event;
+    struct eventcount event;
     _Atomic bool done;
 };
 
@@ -139,7 +139,7 @@ static void root_run(struct pool_node *node, struct wsd_worker *self)
     }
     wsd_graph_free(g);
     atomic_store(&r->done, true);
-    event_notify(&r->event, 1, false);
+    eventcount_notify(&r->event, 1, false);
 }
 
 static void bench(const char *what, uint32_t n, void (*build)(struct wsd_graph *g))
@@ -154,11 +154,11 @@ static void bench(const char *what, uint32_t n, void (*build)(struct wsd_graph *
         exit(1);
     pool_submit(pool, &r->node);
     while (!atomic_load(&r->done)) {
-        uint32_t epoch = event_prepare(&r->event);
+        uint32_t epoch = eventcount_prepare(&r->event);
         if (atomic_load(&r->done))
-            event_cancel(&r->event);
+            eventcount_cancel(&r->event);
         else
-            event_wait(&r->event, epoch, UINT64_MAX, false);
+            eventcount_wait(&r->event, epoch, UINT64_MAX, false);
     }
     pool_free(pool);
     if (n == n_nodes) {

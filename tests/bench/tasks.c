@@ -64,7 +64,7 @@ static uint64_t do_plain(struct wsd_worker *self, int n)
     return p.value;
 }
 
-/* The queens of the field's benchmarks, and of anchors.md: a look at each column. A placement is a task; the columns
+/* The queens of the field's benchmarks: a look at each column. A placement is a task; the columns
  * behind it are looked at meanwhile, so that spawn and sync are two ends of one call, as in fib. The size of the board is
  * a constant, as gcc makes it one in serial C. */
 WSD_TASK_DECL_4(uint64_t, place, int, uint32_t, uint32_t, uint32_t);

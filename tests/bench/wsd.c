@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <unistd.h>
 
-#include "base/event.h"
+#include "base/eventcount.h"
 #include "bench.h"
 #include "pool/pool.h"
 #include "tasks.h"
@@ -22,7 +22,7 @@ struct root {
     int n;
     uint64_t size, rounds, result, nsec;
     const char *tree;
-    struct event event;
+    struct eventcount event;
     _Atomic bool done;
 };
 
@@ -43,17 +43,17 @@ static void root_run(struct pool_node *node, struct wsd_worker *self)
     r->fn(r, self);
     r->nsec = clock_nsec() - begin;
     atomic_store(&r->done, true);
-    event_notify(&r->event, 1, false);
+    eventcount_notify(&r->event, 1, false);
 }
 
 static void await(struct root *r)
 {
     while (!atomic_load(&r->done)) {
-        uint32_t epoch = event_prepare(&r->event);
+        uint32_t epoch = eventcount_prepare(&r->event);
         if (atomic_load(&r->done))
-            event_cancel(&r->event);
+            eventcount_cancel(&r->event);
         else
-            event_wait(&r->event, epoch, UINT64_MAX, false);
+            eventcount_wait(&r->event, epoch, UINT64_MAX, false);
     }
 }
 

@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/foreign.h"
 #include "ring/control.h"
 
 #define FDS 7
@@ -55,7 +56,7 @@ static void receive_packet(const uint8_t *data, size_t size, size_t n_fds)
     int fd = -1, r;
 
     memset(&c, 0xa5, sizeof(c));
-    r = control_receive(pair[1], &c, &fd);
+    r = control_receive(pair[1], FOREIGN_OWN, &c, &fd);
     if (size == 0) {
         FUZZ_CHECK(r == -ECONNRESET && fd == -1);
         return;

@@ -92,8 +92,9 @@ static void wsd_begin(void)
 
 static bool turn(void)
 {
-    bool more = jobs_poll(jobs);
+    bool more = frontend_serve(frontend);
 
+    more |= jobs_poll(jobs);
     more |= frontend_flush(frontend);
     event_base_loop(base, EVLOOP_ONCE | EVLOOP_NONBLOCK);
     return more;

@@ -3,7 +3,7 @@
  * fuzz-wsctl.c: any command line through wsctl's own main(). Input: the arguments one behind the other, each ending in
  * NUL. The linker puts stand-ins where wsctl would leave the process: connecting (nobody is there), running a plugin in
  * wsctl itself, opening an input, and what goes to stderr.
- * Keeps: wsctl ends with an exit code of the contract; each line that it says about an error begins with `wsctl: `, and
+ * Keeps: wsctl ends with an exit code of wsctl(1); each line that it says about an error begins with `wsctl: `, and
  * has nothing that steers a terminal; no word without an error, no error without a word; what --local is given is in
  * its limits. */
 #include "fuzz.h"

@@ -10,18 +10,20 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/escape.h"
 #include "ops/check.h"
 #include "ops/configuration.h"
 
 #define ARGS_MAX 64
+#define LINE_CUT (2048u - 1u - ESCAPE_ROOM) /* main.c's tell(): a line that was cut has at least so many bytes */
 
 int wsd_main(int argc, char **argv);
 int __wrap_config_read(struct config *c, const char *path, char *error);
 int __wrap_config_read_standard(struct config *c, const char *directory, char *error);
 
-unsigned __wrap_config_examine(const struct config *c, void (*say)(bool warning, const char *text, void *userdata), void *userdata);
+int __wrap_config_examine(const struct config *c, void (*say)(bool warning, const char *text, void *userdata), void *userdata);
 
-unsigned __wrap_config_examine(const struct config *c, void (*say)(bool warning, const char *text, void *userdata), void *userdata)
+int __wrap_config_examine(const struct config *c, void (*say)(bool warning, const char *text, void *userdata), void *userdata)
 {
     FUZZ_CHECK(c->plugin_dirs && say);
     return 0;
@@ -39,13 +41,30 @@ int __wrap_config_read_standard(struct config *c, const char *directory, char *e
     return 0;
 }
 
+/* Whether it begins with a text, as a terminal may be given it. The words are cut where they get too long for a line. */
+static bool begins_with(const char *said, const char *text)
+{
+    size_t room = ESCAPE_ROOM * strlen(text) + 1;
+    char *shown = malloc(room);
+
+    FUZZ_CHECK(shown);
+    size_t n = escape_text(shown, room, text), all = strcspn(said, "\n");
+    bool r = (strncmp(said, shown, n) == 0 && said[n] == ':') || (all >= LINE_CUT && strncmp(said, shown, all) == 0);
+
+    free(shown);
+    return r;
+}
+
 /* The first word behind `wsd: ` is one that was given: `ARGUMENT: why`, or `--OPTION: why`. */
 static bool names_an_argument(const char *said, int argc, char **argv)
 {
-    for (int i = 2; i < argc; i++)
-        if ((strncmp(said, argv[i], strlen(argv[i])) == 0 && said[strlen(argv[i])] == ':') ||
-            (argv[i][0] == '-' && said[0] == '-' && said[2] == ':' && strchr(argv[i] + 1, said[1])))
+    for (int i = 2; i < argc; i++) {
+        if (begins_with(said, argv[i]))
             return true;
+        for (const char *letter = argv[i]; argv[i][0] == '-' && *letter; letter++)
+            if (begins_with(said, (char[]){'-', *letter, 0}))
+                return true;
+    }
     /* an option that was shortened or has its value behind an equals sign is named in full */
     if (strncmp(said, "--", 2) != 0)
         return false;

@@ -230,7 +230,7 @@ swapped=$WORK/inst/plugins/file.so
 make_files() {
     mkdir "$WORK/files" "$WORK/files/bob" && cp "$TEST_PLUGINS/hostile/file-one.so" "$WORK/files/good" &&
         cp "$TEST_PLUGINS/hostile/file-bad.so" "$WORK/files/bob/his" && cp "$TEST_PLUGINS/hostile/file-bad.so" "$WORK/files/open" &&
-        chown -R $BOB:$BOB "$WORK/files/bob" && chmod 644 "$WORK/files/good" "$WORK/files/bob/his" && chmod 666 "$WORK/files/open" &&
+        chown $BOB:$BOB "$WORK/files/bob/his" && chmod 644 "$WORK/files/good" "$WORK/files/bob/his" && chmod 666 "$WORK/files/open" &&
         cp "$WORK/files/good" "$swapped"
 }
 neither() { # what each file by itself is: a refusal

@@ -193,6 +193,12 @@ charged() { # what waiting costs is the user's, and given back
   [ "$(counter bytes_charged)" -gt $((before + 4 * 40)) ] && wsctl cancel "$b" && [ "$(counter bytes_charged)" -le "$before" ] &&
     open_gate charged && wsctl await "$a" >/dev/null
 }
+in_units() { # of its user's share of the loop: COST_AFTER each
+  local a ids before
+  a=$(later echo:echo x) && wsctl await "$a" >/dev/null && before=$(counter request_units) || return 1
+  ids=$(for ((i = 1; i < MAX; i++)); do printf '%s,' "$a"; done)
+  expect_output x wsctl submit --after "$ids$a" echo:echo x && [ "$(counter request_units)" -gt $((before + MAX * 100)) ]
+}
 many() { # behind one, and in a row, where the first fails: more than one turn of wsd takes
   local a n=3000
   rm -f "$WORK/many"
@@ -282,6 +288,7 @@ check "with input of every kind" with_input
 check "with a key" with_key
 check "what cannot be is refused, with words" refused
 check "at most $MAX, below, at and above" the_limit
+check "each costs units of a turn" in_units
 check "charged, and given back" charged
 check "thousands behind one, and thousands in a row" many
 check "wsctl drain waits for what is held" admin_drain

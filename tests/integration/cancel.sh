@@ -83,6 +83,26 @@ twice() { # a job that does not heed its cancel is cancelled by the first order
 check "an order does not count what another has cancelled" twice
 
 wsctl resume fib
+by_the_answer() { # WORDS WANTED ID: what there is to cancel is found by what wsd answers, whatever its words are
+  background "$SRC/tests/support/relay.py" words "$WORK/relay" "$WSD_SOCKET" "$1" "${1//[a-z]/x}"
+  wait_until test -S "$WORK/relay" || return 1
+  local status=0
+  wsctl --socket "$WORK/relay" cancel "$3" >"$WORK/out" 2>&1 || status=$?
+  wait_for_exit "$BACKGROUND_PID"
+  rm "$WORK/relay"
+  same "$2" "$status $(sed "s/^wsctl: $3: //" "$WORK/out")"
+}
+ended=$(wsctl submit --detach fib 1) && wsctl await "$ended" >/dev/null
+unknown=${ended//[0-9a-f]/1}
+ended_batch=$(wsctl map --detach fib ::: 1 2) && wsctl await "$ended_batch" >/dev/null
+wsctl pause fib
+batch=$(wsctl map --detach fib ::: 1 2)
+check "a batch by its id, in whatever words wsd says that it is no job" by_the_answer 'no such job' '0 ' "$batch"
+check "none of them" by_the_answer 'no such' '66 no such job or batch' "$unknown"
+check "a job that has ended" by_the_answer 'it has ended' '66 it has ended: there is nothing to cancel' "$ended"
+check "a batch that has ended" by_the_answer 'it has ended' '66 it has ended: there is nothing to cancel' "$ended_batch"
+wsctl resume fib
+
 racing() { # what runs meanwhile is done or cancelled, and the order counts the latter
   local before after said
   before=$(counter jobs_cancelled)

@@ -70,6 +70,7 @@ reload_and_run() { # COMMAND...
 
 printf '[limits]\nexecutor-idle = 300ms\ncancel-grace = 200ms\nkeep-results = 700ms\nmax-result = 2M\nmax-bytes-per-user = 40M\n' >"$WSD_CONFIG"
 start_wsd --workers 2 --plugin-dir "$TEST_PLUGINS" || exit 1
+wsctl plugin list >/dev/null # its watch stays open
 before=$(descriptors)
 check "anything in any order" "$CHAOS" -s "$SECONDS_EACH" -r $((RANDOM + 1)) "${HONEST[@]}"
 check "and nothing is left of it" nothing_is_left
@@ -81,6 +82,7 @@ stop_wsd
 
 EXECUTOR=$LIAR
 start_wsd --workers 2 || exit 1
+wsctl plugin list >/dev/null # its watch stays open
 before=$(descriptors)
 check "an executor that scribbles and lies at random" "$CHAOS" -s "$SECONDS_EACH" -r $((RANDOM + 1)) random random honest
 check "and nothing is left" nothing_is_left

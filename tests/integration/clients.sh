@@ -265,8 +265,24 @@ if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
   check "one user has all that he may, and another gets in" two_users
   check "what one user keeps gives no way to another" two_users_of_all
   stop_wsd
+  printf '[daemon]\nsystem = yes\n[domains]\ntrust = all\n' >"$WSD_CONFIG"
+  start_wsd --workers 2 --plugin-dir "$TEST_PLUGINS" || exit 1
+  chmod 755 "$WORK" "${WSD_SOCKET%/*}" && chmod 666 "$WSD_SOCKET"
+  one beside_tiny_requests "a user is answered beside many connections full of tiny requests of another one"
+  one beside_questions "and full of questions"
+  one beside_lists "and full of requests for lists"
+  one beside_refusals "and full of requests that are refused"
+  one beside_selections "and that each look through all jobs"
+  stop_wsd
+  WSD_PREFIX=(prlimit --nofile=512:512)
+  start_wsd --workers 2 --plugin-dir "$TEST_PLUGINS" || exit 1
+  WSD_PREFIX=()
+  chmod 755 "${WSD_SOCKET%/*}" && chmod 666 "$WSD_SOCKET"
+  one what_cannot_be_closed_counts "descriptors of a user that cannot be closed count as his"
+  stop_wsd
 else
   skip "one user has all that he may, and another gets in" "only root can act as two users"
+  skip "a user is answered beside many connections of another one" "only root can act as two users"
 fi
 
 # With few descriptors, and limits that say nothing of it.

@@ -71,7 +71,32 @@ lie answers_that_are_not_read "a liar: answers that it does not read"
 lie files_asked_for_without_end "a liar: files asked for without end"
 lie a_child_that_goes_on_writing "a liar: its child goes on writing completions"
 lie a_message_without_text "a liar: a message without text"
+
+# Its executor says that the file is where a file system answers nothing.
+a_file_by_an_executors_word() {
+    expect_output "" timeout 20 "$WSCTL" submit elsewhere && timeout 20 "$WSCTL" plugin show elsewhere && timeout 20 "$WSCTL" ping
+}
+mkdir -p "$WORK/word/never"
+background "$SRC/tests/support/never.py" "$WORK/word/never" >"$WORK/mounted"
+wait_until test -s "$WORK/mounted"
+if grep -q mounted "$WORK/mounted"; then
+    on_exit umount -l "$WORK/word/never"
+    start_wsd --workers 1 --plugin-dir "$WORK/word" || exit 1
+    check "a liar: no look for a file where only the executor says that it is" a_file_by_an_executors_word
+    kill -KILL "$BACKGROUND_PID"
+    stop_wsd
+else
+    skip "a liar: no look for a file where only the executor says that it is" "$(cat "$WORK/mounted")"
+fi
 lie executors_that_die_at_once "executors that die at once: pauses, then an end"
 lie an_executor_that_does_not_end "an executor that does not end when it is told to"
+an_answer_that_does_not_come() { # its time limit and an order to cancel it hold all the same
+    local id
+    start_wsd --workers 1 --plugin-dir "$TEST_PLUGINS" || return 1
+    expect_exit 124 timeout $((30 * TIME_SCALE)) "$WSCTL" submit --timeout 100ms seals && counter_is executors_distrusted 1 || return 1
+    id=$(wsctl submit --detach seals) && wait_until counter_is jobs_handed_over 1 && wsctl cancel "$id" &&
+        expect_exit 130 wsctl await "$id" && counter_is executors_distrusted 2 && stop_wsd
+}
+check "a liar: an answer that does not come" an_answer_that_does_not_come
 printf '[limits]\nplugin-load = %sms\n' $((2000 * TIME_SCALE)) >"$WSD_CONFIG"
 lie plugins_that_load_slowly_one_after_the_other "the time to load a plugin is its own"

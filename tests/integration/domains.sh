@@ -123,6 +123,33 @@ check "her own processes do not look into it" closed $ALICE "$alices"
 check "nor bob's" closed $BOB "$alices"
 check "bob does not kill it" expect_exit 1 as $BOB kill -KILL "$alices"
 
+# --- groups ---------------------------------------------------------------------------------------------------------------
+
+GROUPS_MAX=4096 # SPAWN_GROUPS_MAX
+in_groups() { # N: bob, his own among them
+  sed -i '/^many[0-9]*:/d' "$WORK/group.all" && cp "$WORK/group.all" "$WORK/group.now" &&
+    seq 10001 $((10000 + $1 - 1)) | sed 's|.*|many&:x:&:bob|' >>"$WORK/group.now" && cat "$WORK/group.now" >"$WORK/group"
+}
+all_groups() { # N: he is in all of them
+  in_groups "$1" && kill -KILL "$(executor_of $BOB)" || return 1
+  local pid n
+  pid=$(executor_of $BOB) && n=$(field "$pid" Groups | wc -w)
+  [ "$n" = "$1" ] || { echo "$n groups"; return 1; }
+}
+too_many_groups() {
+  in_groups $((GROUPS_MAX + 1)) && kill -KILL "$(executor_of $BOB)" || return 1
+  says 75 "user $BOB is in $((GROUPS_MAX + 1)) groups, and an executor can be in $GROUPS_MAX" submit $BOB fib 20
+}
+if [ ${#known[@]} != 0 ]; then
+  cp "$WORK/group" "$WORK/group.all"
+  check "a user in as many groups as a packet has room for has all of them" all_groups "$GROUPS_MAX"
+  check "one in more of them is refused, in these words" too_many_groups
+  cat "$WORK/group.all" >"$WORK/group"
+  bobs=$(executor_of $BOB)
+else
+  skip "a user in many groups" "no mount namespaces here"
+fi
+
 # --- deaths ---------------------------------------------------------------------------------------------------------------
 
 running() { # N
@@ -210,6 +237,57 @@ if [ -z "${WSD_SANITIZE:-}" ]; then
     submit $CAROL hostile:burst
 fi
 stop_wsd
+
+# --- what users of one domain can do to each other ------------------------------------------------------------------------
+
+# alice has a job that runs and a key; bob tries.
+nothing_of_hers() { # COMMAND...
+  says 66 'no such job' as $BOB "$CTL" "$@" "$hers" && "$WSCTL" --json status "$hers" | grep -q '"running"'
+}
+lists_none() {
+  [ -z "$(as $BOB "$CTL" --json list)" ]
+}
+key_is_his_own() { # the same one: a job of his, not hers
+  local his
+  his=$(submit $BOB --detach --key shared fib 20) && [ "$his" != "$hers" ] && expect_output 6765 as $BOB "$CTL" await "$his"
+}
+cancels_none() { # of all that there are
+  as $BOB "$CTL" cancel --state running
+  "$WSCTL" --json status "$hers" | grep -q '"running"'
+}
+crash_of_bobs() { # ends her job, whose end names nothing of his
+  says 70 'Segmentation fault' submit $BOB crash:segv && says 125 'a job crashed' as $ALICE "$CTL" await "$hers" &&
+    ! grep -q 'crash:segv' "$WORK/err" && "$WSCTL" --json status "$hers" | grep -q '"uid":'$ALICE
+}
+quarantined() { # by bob, for both; alice releases it
+  local i
+  for i in 1 2; do says 70 'Segmentation fault' submit $BOB crash:segv || return 1; done
+  says 75 'in quarantine' submit $ALICE crash:segv && as $ALICE "$CTL" plugin release crash &&
+    says 70 'Segmentation fault' submit $BOB crash:segv
+}
+between_users() { # NAME CONFIGURATION
+  start "$2"
+  hers=$(submit $ALICE --detach --key shared spin:spin)
+  wait_until running 1
+  check "$1: they share an executor under wsd's user id" has "$(executor_of $BOB)" Uid "0 0 0 0"
+  check "$1: that is one" expect_output "$(executor_of $BOB)" executor_of $ALICE
+  check "$1: which has no rights to files of users" says 3 'Permission denied' submit $BOB self:get "$WORK/alice/secret"
+  check "$1: no file for an argument that he could not open" expect_exit 1 submit $BOB checksum "$WORK/alice/secret"
+  check "$1: no state of another's job" nothing_of_hers status
+  check "$1: no cancel" nothing_of_hers cancel
+  check "$1: no result" nothing_of_hers await
+  check "$1: no place behind it" says 66 'there is none, or its end is not known' submit $BOB --after "$hers" fib 20
+  check "$1: no list of them" lists_none
+  check "$1: no cancel of all" cancels_none
+  check "$1: no job by its key" key_is_his_own
+  check "$1: no plugin of his own" says 77 'plugins by path' submit $BOB "$PLUGINS/fib.so" 20
+  check "$1: no pause" says 77 'administer' as $BOB "$CTL" pause
+  check "$1: a crash ends the jobs of all, and says nothing of whose it was" crash_of_bobs
+  check "$1: what crashes again and again is in quarantine for all, and each releases it" quarantined
+  stop_wsd
+}
+between_users "trust = all" '[domains]\ntrust = all\n'
+between_users "a domain of two" "[domain team]\nusers = $ALICE $BOB\n"
 
 # --- a wsd that is not root's ---------------------------------------------------------------------------------------------
 

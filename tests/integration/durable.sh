@@ -264,6 +264,35 @@ expired() {
   grep -q 'max-size' "$WORK/err"
 }
 
+# With a copy of a text failing, each of those of a start in turn: what is on disk comes whole, or not, which is said.
+restored_whole() {
+  local n at=0 got="" lines
+  a_new_store whole
+  serve && wsctl submit --durable --detach --delay 1h --tag red fib 5 >/dev/null && ! wsctl submit --durable fib x 2>/dev/null || return 1
+  for n in $(seq 300); do
+    gone "$WSD_PID" || kill_now
+    lines=$(wc -l <"$WORK/log")
+    { printf '1' && head -c 39 /dev/zero; } >"$WORK/faults"
+    PRELOAD=("LD_PRELOAD=$BUILD/tests/support/faults.so" FAULTS=copies "FAULTS_NTH=$n" "FAULTS_FILE=$WORK/faults")
+    serve
+    PRELOAD=()
+    printf 0 | dd of="$WORK/faults" conv=notrunc status=none
+    at=$(od -An -t u8 -j 8 -N 8 "$WORK/faults" | tr -d " ")
+    tail -n +$((lines + 1)) "$WORK/log" >"$WORK/said"
+    if gone "$WSD_PID"; then
+      [ -s "$WORK/said" ] || { echo "copy $n: it ends without a word"; return 1; }
+      continue
+    fi
+    [ "$at" != 0 ] || break
+    got=$(wsctl --json list)
+    grep -q 'stays on disk: Cannot allocate memory' "$WORK/said" ||
+      { grep -q '"state":"delayed".*"tags":\["red"\]' <<<"$got" && grep -q '"state":"failed".*"error":"[^"]' <<<"$got"; } ||
+      { echo "copy $n: what is left is $got"; return 1; }
+  done
+  echo "$n copies"
+  [ "$at" = 0 ] && got=$(wsctl --json list) && grep -q '"tags":\["red"\]' <<<"$got"
+}
+
 # Without a place for it everything else goes on.
 nowhere() {
   kill_now
@@ -304,6 +333,11 @@ if [ -z "${WSD_SANITIZE:-}" ]; then
 else
   skip "what was there is replayed before the socket answers" "a sanitizer wants to be first in a process"
   skip "a slow disk holds up nobody else" "so it does here"
+fi
+if [ -z "${WSD_SANITIZE:-}" ]; then
+  check "a start without memory for a text: jobs come whole, or stay on disk" restored_whole
+else
+  skip "a start without memory for a text: jobs come whole, or stay on disk" "a sanitizer wants to be first in a process"
 fi
 check "large input and output" large
 check "a limit counts it once" limited

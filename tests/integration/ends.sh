@@ -53,7 +53,7 @@ followed() { # DIRECTORY TIMEOUT OPTION... JOB...: by a wsctl that waits for it
   background python3 -c 'import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execvp(sys.argv[1], sys.argv[1:])' \
     "$WSCTL" --json submit "$@" >"$dir/json" 2>"$dir/err" <>"$dir/never"
   if [ "$LOCAL" = 1 ]; then
-    wait_until threads_run "$BACKGROUND_PID"
+    wait_until has_begun "$BACKGROUND_PID"
   else
     wait_until running
   fi
@@ -61,8 +61,8 @@ followed() { # DIRECTORY TIMEOUT OPTION... JOB...: by a wsctl that waits for it
   wait_for_exit "$BACKGROUND_PID" || status=$?
   echo $status >"$dir/exit"
 }
-threads_run() { # PID: the pool is there, and the signals are ours
-  [ "$(find "/proc/$1/task" -mindepth 1 -maxdepth 1 | wc -l)" -gt 1 ]
+has_begun() { # PID: ends.c names the thread so
+  cat "/proc/$1/task/"*/comm 2>/dev/null | grep -qx begun
 }
 by_local() {
   local dir=$1 timeout=$2 LOCAL=1

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # errors.sh: what wsctl says and exits with when something is wrong: one line on stderr that names the fix, and the exit
-# code of the contract.
+# code of wsctl(1).
 . "$(dirname "$0")/../support/lib.sh"
 
 # One line on stderr that begins with `wsctl: ` and has the words; nothing on stdout; the exit code.

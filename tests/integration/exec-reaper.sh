@@ -33,7 +33,7 @@ begun() { # FILE: so many trees are there as the test waits for
   [ -s "${1:-started}" ] && [ "$(left | wc -l)" -ge 5 ]
 }
 reaper_of() {
-  pgrep -P "$(pgrep -P "$WSD_PID")" -x wsd-reaper
+  pgrep -P "$(pgrep -P "$WSD_PID")" -r R,S,D,T -x wsd-reaper # not one that was killed
 }
 keeper_of() {
   pgrep -P "$(reaper_of)" -x wsd-reaper
@@ -80,6 +80,10 @@ check "a command that forks all the time leaves nothing" fled
 : >stop
 
 # --- the executor ends ---------------------------------------------------------------------------------------------------
+
+# A new wsd: on a busy machine the forks took longer than cancel-grace, perhaps, and exec would have an executor of its own now.
+stop_wsd
+start_wsd --workers 2 --plugin-dir "$TEST_PLUGINS" || exit
 
 killed() {
   kill -KILL "$(pgrep -P "$WSD_PID")"
@@ -132,11 +136,17 @@ one_dies() {
   local reaper keeper command
   reaper=$(reaper_of) keeper=$(keeper_of) command=$(pgrep -P "$(keeper_of)" -o)
   kill -KILL "$reaper" "$keeper"
-  wait_until gone "$command"
+  wait_until dead "$command"
+}
+dead() { # PID: perhaps nobody has waited for it
+  ! grep -q '^State:[[:space:]]*[RSDT]' "/proc/$1/status"
 }
 plant
 check "of both: the command dies with them; what it has started stays" one_dies
-pkill -KILL -f "^sleep $mark\$"
+ends_with_it() {
+  left && kill_executor && wait_until nothing_left
+}
+check "... until the executor ends" ends_with_it
 
 # --- wsd ends ------------------------------------------------------------------------------------------------------------
 
@@ -150,6 +160,56 @@ plant
 disown "$WSD_PID"
 kill -KILL "$WSD_PID"
 check "kill -9 of wsd leaves nothing" wait_until nothing_left
+
+# A new wsd, at once, with the same durable job.
+again() {
+  start_wsd --workers 2 --state-dir "$WORK/kept" >/dev/null
+}
+restarted() {
+  local i
+  for i in 1 2 3 4 5; do
+    rm -f started
+    : >attempt
+    again && JOB=$(wsctl submit --durable --detach --timeout 60s --retries 1 --retry-delay 1ms exec sh alone "$mark" stay) &&
+      wait_until begun || return 1
+    disown "$WSD_PID"
+    kill -KILL "$WSD_PID"
+    again && expect_output alone wsctl await "$JOB" && nothing_left && stop_wsd || return 1
+  done
+}
+check "with --durable the next wsd begins it when nothing of the last one is left" restarted
+locked() {
+  ! flock --nonblock "$WORK/kept/executors.lock" true
+}
+# Has the locks of a wsd that was killed and is not gone yet, until the new one has said that it waits: DATABASE LOG
+cat >dying <<'END'
+import os, sqlite3, sys, time
+store = sqlite3.connect(sys.argv[1], isolation_level=None)
+store.execute("PRAGMA locking_mode = EXCLUSIVE")
+store.execute("BEGIN EXCLUSIVE")
+open("holds", "w")
+while not os.path.exists(sys.argv[2]) or "waits for the end of the last one" not in open(sys.argv[2]).read():
+    time.sleep(0.02)
+os._exit(0)
+END
+waits() {
+  again && wait_until locked && JOB=$(wsctl submit --durable --detach --delay 100ms exec echo later) || return 1
+  disown "$WSD_PID"
+  kill -KILL "$WSD_PID"
+  background flock "$WORK/kept/executors.lock" python3 dying "$WORK/kept/jobs.db" "$WORK/wsd-$((n_daemons + 1))/log"
+  wait_until test -e holds && again && expect_output later wsctl await "$JOB" && grep -q 'waits for the end of the last one' "$WSD_LOG"
+}
+check "... and waits for it" waits
+holds_it() { # PID...
+  local pid
+  for pid in "$@"; do
+    readlink "/proc/$pid"/fd/* | grep -q 'executors\.lock$' || return 1
+  done
+}
+held() {
+  wsctl submit exec true && holds_it "$(pgrep -P "$WSD_PID")" && stop_wsd
+}
+check "an executor holds what it waits for" held
 
 # --- how a command begins ------------------------------------------------------------------------------------------------
 

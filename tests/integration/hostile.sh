@@ -109,9 +109,9 @@ check "calls that are nobody's business are refused" calls_refused wsctl submit
 only_these_descriptors() {
   wsctl submit hostile:fds >"$WORK/fds" || return 1
   cat "$WORK/fds"
-  # 0 to 2, the bell, the control socket, and the sealed copy of each plugin that was loaded
-  ! grep -vE '^0 /dev/null$|^[12] |^5 anon_inode:\[eventfd\]$|^6 socket:\[|^[0-9]+ /memfd:(fib|sleep|hostile)\.so ' \
-    "$WORK/fds" && [ "$(grep -vc memfd "$WORK/fds")" = 5 ]
+  # 0 to 2, the bell, the control socket, what the next wsd waits for, and the sealed copy of each plugin that was loaded
+  ! grep -vE '^0 /dev/null$|^[12] |^5 anon_inode:\[eventfd\]$|^6 socket:\[|^8 .*/executors\.lock$|^[0-9]+ /memfd:(fib|sleep|hostile)\.so ' \
+    "$WORK/fds" && [ "$(grep -vc memfd "$WORK/fds")" = 6 ]
 }
 check "an executor has the descriptors that it needs, and no other" only_these_descriptors
 

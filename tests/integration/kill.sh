@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # kill.sh: kill -9 of wsd, at each stage and at random. Its executors die with it, nothing is left that would block a
-# restart, each client is told with the exit code of the contract, and a wsd that is started on the same path serves.
+# restart, each client is told with the exit code of wsctl(1), and a wsd that is started on the same path serves.
 . "$(dirname "$0")/../support/lib.sh"
 
 LOAD=$BUILD/tests/support/load

@@ -101,6 +101,69 @@ last_words() {
   crashed "$1" "$2" && ! wsctl --json submit "leaves:$1" >"$WORK/json" && grep -q "\"error\":\"[^\"]*$2" "$WORK/json"
 }
 
+late='in a thread that its job has left behind'
+
+# FUNCTION [ARGUMENT]: what the thread that it leaves says is no part of the next job, whatever it says; the log has the plugin's name.
+is_no_other_jobs() {
+  local before json
+  before=$(wc -l <"$WSD_LOG")
+  expect_output mine wsctl submit "leaves:$1" "${@:2}" || return 1
+  json=$(wsctl --json submit leaves:listen 2>&1) || return 1
+  echo "$json"
+  [[ $json == *'"output":"bWluZQo="'* && $json != *your* && $json == *'"done":0,"total":0'* ]] || return 1
+  wait_until says_late "$before" "leaves:$1" 'not your error' || return 1
+  says_late "$before" "leaves:$1" 'not for you' && says_late "$before" "leaves:$1" 'not your status' && says_late "$before" "leaves:$1" 'not your line'
+}
+
+says_late() { # LINES-BEFORE FUNCTION WORDS
+  tail -n "+$(($1 + 1))" "$WSD_LOG" | grep -q "executor [0-9]*: $2, $late: $3\$"
+}
+
+# The jobs of a bundle have one place.
+in_a_bundle() {
+  expect_output "$(printf 'mine\n%.0s' {1..40})" wsctl map leaves:thread ::: {1..40} && expect_output mine wsctl submit leaves:listen
+}
+
+# The thread of one job has the struct of another, which has made none.
+lent() {
+  local before
+  before=$(wc -l <"$WSD_LOG")
+  expect_output mine wsctl submit leaves:thread && wsctl submit leaves:lend && expect_output mine wsctl submit leaves:listen &&
+    wait_until says_late "$before" leaves:lend 'not for you'
+}
+
+alone() {
+  for _ in {1..20}; do
+    expect_output mine wsctl submit --local "$TEST_PLUGINS/leaves.so:at-the-end" 2>/dev/null || return 1
+  done
+}
+
+gone_alone() {
+  local status=0
+  wsctl submit --local "$TEST_PLUGINS/leaves.so:thread-gone" 2>"$WORK/err" || status=$?
+  cat "$WORK/err"
+  [ "$status" = $((128 + 6)) ] && grep -q 'ended the thread of its worker (the exit system call)' "$WORK/err"
+}
+
+# FUNCTION WORDS: a plugin in C++; the same in the error and in JSON.
+threw() {
+  local status=0 words="Aborted: terminate called after throwing an instance of $2"
+  wsctl submit "throws:$1" 2>"$WORK/err" || status=$?
+  cat "$WORK/err"
+  [ "$status" = 70 ] && grep -qF -- "$words" "$WORK/err" || return 1
+  wsctl --json submit "throws:$1" >"$WORK/json" && return 1
+  cat "$WORK/json"
+  grep -qF "\"error\":\"$words" "$WORK/json" && expect_output caught wsctl submit throws:caught
+}
+
+# The one that is there when it is found out hangs until it is cancelled; those after it are served.
+left_locked() {
+  local id
+  expect_exit 0 wsctl submit leaves:locks && id=$(wsctl submit --detach leaves:prints) || return 1
+  wait_until grep -q 'executor [0-9]*: a job holds the lock of stderr, or has left it held (flockfile): a fresh one takes its place' "$WSD_LOG" || return 1
+  wait_until grep -q 'executor [0-9]* takes the place of' "$WSD_LOG" && expect_exit 0 wsctl submit leaves:prints && wsctl cancel "$id"
+}
+
 # What another job has said before is none of its.
 silent() {
   wsctl submit leaves:says 1 && crashed silent ': Aborted' && ! grep -q nobody "$WORK/err"
@@ -115,6 +178,14 @@ sanitized || check a_death_without_a_note_is_the_only_jobs crashed unnoted 'Segm
 check pthread_exit_is_told left thread-exit 'ended the thread of its worker'
 check a_cancelled_thread_is_told left cancel 'ended the thread of its worker'
 check an_exception_is_told last_words last-words "Aborted: terminate called after throwing an instance of 'std::runtime_error'; what():  the moon is no cheese"
+if [ -e "$TEST_PLUGINS/throws.so" ]; then
+  check an_exception_of_a_job_is_told threw job "'moon::no_cheese'; what():  the moon is no cheese"
+  check one_that_is_a_number_is_told threw number "'int'"
+  check one_of_a_task_is_told threw task "'std::out_of_range'; what():  no such crater: 5"
+  check one_of_a_thread_is_told threw thread "'moon::no_cheese'; what():  nor is the thread"
+else
+  skip an_exception_of_a_job_is_told "there was no C++ compiler"
+fi
 check a_forgotten_sync_is_told last_words forgets-sync 'returned without joining its tasks'
 check one_that_says_nothing_has_no_words silent
 check a_crash_has_run_and_cpu_time has_cost 40 70 leaves:works
@@ -142,6 +213,24 @@ start_wsd --workers 1 --plugin-dir "$TEST_PLUGINS" || exit 1
 check with_that_it_is_loaded expect_output there wsctl submit tls-large:run
 stop_wsd
 
+printf '[limits]\nquarantine-after = 1000\ncancel-grace = 200ms\nexecutor-answer = 4s\n' >"$WSD_CONFIG" # looked at every two seconds
 start_wsd --workers 2 --plugin-dir "$TEST_PLUGINS" || exit 1
 check a_stolen_task_that_ends_its_thread_is_told crashed stolen-exit 'ended the thread of its worker'
+check one_whose_thread_is_gone_is_told crashed thread-gone 'ended the thread of its worker (the exit system call)'
+check a_lock_of_stderr_is_left_behind left_locked
+check a_stolen_task_whose_thread_is_gone_is_told crashed stolen-gone 'ended the thread of its worker (the exit system call)'
+stop_wsd
+
+# A wsd of its own, whose log has room for what they say.
+start_wsd --workers 1 --plugin-dir "$TEST_PLUGINS" || exit 1
+check a_thread_is_its_own_jobs expect_output 'from a thread' wsctl submit leaves:joined
+check a_fault_of_a_thread_is_its_jobs crashed thread-segv 'Segmentation fault at address 0x1238'
+check a_thread_left_behind_writes_into_no_other_job is_no_other_jobs thread
+check nor_one_of_c11 is_no_other_jobs thread c11
+check nor_a_threads_thread is_no_other_jobs grandchild
+check nor_a_destructor_of_a_thread_that_ends is_no_other_jobs destructor
+check nor_one_that_another_job_has_lent_its_own lent
+check nor_in_a_bundle in_a_bundle
+check a_thread_left_behind_alone alone
+check a_thread_that_is_gone_alone gone_alone
 stop_wsd

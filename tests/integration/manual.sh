@@ -115,7 +115,7 @@ def security():
     with open(SRC + '/packaging/man/wsd-security.7') as f:
         text = f.read()
     for script, check in re.findall(r'^\.RI \[ (\S+) ": (.*)" \]$', text, re.M):
-        script, check = (re.sub(r'\\(-|aq)', lambda m: {'-': '-', 'aq': "'"}[m.group(1)], x) for x in (script, check))
+        script, check = (re.sub(r'\\(-|\(aq)', lambda m: {'-': '-', '(aq': "'"}[m.group(1)], x) for x in (script, check))
         path, n = SRC + '/tests/integration/' + script, n + 1
         helper = SRC + '/tests/support/' + script.replace('.sh', '.c')  # which has cases of its own
         if not os.path.exists(path) or check + '"' not in open(path).read() and not (
@@ -223,7 +223,7 @@ def calls():
     for name in os.listdir(SRC + '/include/wsd'):
         with open(SRC + '/include/wsd/' + name) as f:
             there |= set(re.findall(r'\b(wsd_\w+)\)?\s*\(', re.sub(r'/\*.*?\*/', '', f.read(), flags=re.S)))
-    for folder, pattern in (('packaging/man', r'\.[1-8]$'), ('include/wsd', r'\.h$'), ('proto', r'\.md$'), ('.', r'README\.md$')):
+    for folder, pattern in (('packaging/man', r'\.[1-8]$'), ('include/wsd', r'\.h$'), ('proto', r'\.md$'), ('.', r'README\.md$'), ('packaging/doc', r'\.md$')):
         for name in sorted(os.listdir(SRC + '/' + folder)):
             if re.search(pattern, name):
                 with open(SRC + '/' + folder + '/' + name) as f:
@@ -232,6 +232,22 @@ def calls():
                     print('%s names what is not there: %s' % (name, ' '.join(gone)))
                     good = False
     return good and len(there) > 100
+
+def guarantees():
+    """Each promise has a test, and each test that is named is there."""
+    n, good = 0, True
+    with open(SRC + '/packaging/doc/guarantees.md') as f:
+        rows = [line.rstrip('\n').strip('|').split(' | ') for line in f if re.match(r'\| (?!---|promise \| test)', line)]
+    for promise, *tests in rows:
+        names = re.findall(r'`([^`]+)`', tests[0]) if len(tests) == 1 else []
+        there = {name: [p for folder in ('', 'tests/', 'tests/integration/', 'tests/neighbour/', 'tests/fuzz/')
+                        for p in (folder + name, folder + name + '.c') if os.path.exists(SRC + '/' + p)]
+                 for name in names if not name.startswith('-')}
+        n += len(there)
+        if not there or not all(there.values()):
+            print('guarantees.md: %s: %s' % (promise.strip(), 'there is no ' + ' '.join(k for k in there if not there[k]) if there else 'names no test'))
+            good = False
+    return good and n > 80
 
 def amount(text):
     """A number with a suffix of wsd.conf, in bytes or milliseconds; without one it is itself."""
@@ -279,6 +295,7 @@ check "wsd.8: files" python3 "$WORK/manual.py" files
 check "environment variables of wsd, wsctl and libwsclient" python3 "$WORK/manual.py" environment
 check "wsctl.1: states of a job" python3 "$WORK/manual.py" states
 check "wsctl.1: keys of its JSON" python3 "$WORK/manual.py" keys
+check "guarantees.md: each promise has a test that is there" python3 "$WORK/manual.py" guarantees
 check "calls that are named are there" python3 "$WORK/manual.py" calls
 clean() { # PAGE
   local warnings

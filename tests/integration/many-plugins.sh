@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# many-plugins.sh: more plugins than a user may have in use: a look uses nothing, and what is not used gives way.
+# many-plugins.sh: more plugins than a user may have in use: a look uses nothing, and what is not used gives way; and
+# the list of their names.
 . "$(dirname "$0")/../support/lib.sh"
+. "$(dirname "$0")/../support/inject.sh"
 
 LIMIT=2048 # JOBS_PLUGINS
 mkdir "$WORK/dir"
@@ -40,4 +42,42 @@ kill_executor
 check "after its executor was killed" works p1
 check "the jobs are still there" test "$(wsctl --json list | wc -l)" = 300
 wsctl cancel --all
+stop_wsd
+
+# --- the list of their names ---
+
+listed() { # N: so many
+  [ "$(wsctl --json plugin list | grep -c .)" = "$1" ]
+}
+# What is there when the list is asked for is in it, and what is not, is not: each time the list has just been read before.
+as_it_is() {
+  local i n
+  n=$(wsctl --json plugin list | grep -c .)
+  for ((i = 0; i < 20; i++)); do
+    listed "$n" || return 1
+    cp "$TEST_PLUGINS/echo.so" "$WORK/few/.new" && mv "$WORK/few/.new" "$WORK/few/new.so" && listed $((n + 1)) || return 1
+    rm "$WORK/few/new.so"
+  done
+}
+# However often it is asked for, the directories are read once, and once more for each second that it takes.
+seldom_read() {
+  local n=0 from=$SECONDS
+  strace -f -e trace=getdents64,stat,newfstatat -o "$WORK/calls" -p "$WSD_PID" 2>"$WORK/strace" &
+  wait_until grep -q attached "$WORK/strace" || return 1
+  while ((n++ < 50)); do wsctl plugin list >"$WORK/list" || return 1; done
+  from=$((SECONDS - from))
+  kill %% && wait %%
+  n=$(grep -c "$WORK/few\|getdents64" "$WORK/calls")
+  echo "$n looks in $from s"
+  [ "$n" -le $((4 * (from + 2))) ]
+}
+mkdir "$WORK/few"
+cp "$TEST_PLUGINS/echo.so" "$WORK/few/"
+start_wsd --workers 1 --plugin-dir "$WORK/few" || exit 1
+check "a plugin is listed as soon as it is there, and no longer" as_it_is
+if can_inject; then
+  check "the plugin directories are not read for each request" seldom_read
+else
+  skip "the plugin directories are not read for each request" "needs root and strace, and no sanitizer"
+fi
 stop_wsd

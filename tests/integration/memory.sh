@@ -28,6 +28,18 @@ queue_durable() {
   background sh -c 'exec wsctl map -j 60000 --durable fib <"$WORK/ones"' >/dev/null
   wait_until counter_is jobs_queued 60000 && has_grown && kill -KILL "$BACKGROUND_PID" # they stay
 }
+schedules() { # add|remove: 20,000, the most that are allowed
+  "$SRC/tests/support/schedules.py" "$WSD_SOCKET" "$1" 20000
+}
+add_schedules() {
+  schedules add && [ "$(wsctl --json schedule list | wc -l)" = 20000 ] && has_grown
+}
+remove_schedules() {
+  schedules remove && [ -z "$(wsctl --json schedule list)" ] && wait_until -t 60 given_back
+  local status=$?
+  echo "$before KiB before, $(resident) now"
+  return "$status"
+}
 goes() {
   wsctl cancel --all && wait_until -t 60 given_back && wsctl resume fib && expect_output 6765 wsctl submit fib 20
   local status=$?
@@ -38,7 +50,7 @@ trickle() { # until the script ends: a job now and then is no reason to keep it
   while wsctl submit nqueens 4; do sleep 0.3; done
 }
 
-printf '[limits]\nmax-jobs = 1000000\nmax-jobs-per-user = 1000000\nmax-bytes-per-user = 2G\nmax-bytes = 4G\n[store]\nkeep = 1s\n' >"$WSD_CONFIG"
+printf '[limits]\nmax-schedules-per-user = 20000\nmax-jobs = 1000000\nmax-jobs-per-user = 1000000\nmax-bytes-per-user = 2G\nmax-bytes = 4G\n[store]\nkeep = 1s\n' >"$WSD_CONFIG"
 start_wsd --workers 1 || exit 1
 wsctl submit fib 5 >/dev/null
 before=$(resident)
@@ -56,4 +68,13 @@ wsctl submit --durable fib 5 >/dev/null
 before=$(resident)
 check "60,000 durable jobs" queue_durable
 check "their memory is given back" goes
+stop_wsd
+
+start_wsd --workers 1 || exit 1
+wsctl submit --durable fib 5 >/dev/null
+ROOM=8192
+before=$(resident)
+check "20,000 schedules" add_schedules
+check "their memory is given back" remove_schedules
+check "then wsd is idle" wait_until still
 stop_wsd

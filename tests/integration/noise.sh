@@ -61,6 +61,7 @@ cp "$TEST_PLUGINS/echo.so" "$WORK/plugins"
 start_wsd --workers 2 --plugin-dir "$WORK/plugins" || exit 1
 wsctl submit --durable echo first >/dev/null || fail "a durable job" "it did not go well" # its files are open from then on
 wait_until no_executors
+wsctl plugin list >/dev/null # its watch stays open
 before=$(descriptors)
 check "noise costs who makes it, others are answered right" everybody
 show "$WORK/check.out" 3

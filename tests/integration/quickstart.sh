@@ -66,6 +66,46 @@ own_plugin() { # of the README: as it stands there, in the clone
     expect_output 2178309 wsctl submit ./mine.so)
 }
 check "the README's own plugin, by the README's commands" own_plugin
+# The README's tour, in the clone: each line after `$` is run as it is printed, in one shell; what follows it is what it says, where … stands
+# for anything.
+cat >"$WORK/tour.py" <<'END'
+import fnmatch, re, subprocess, sys
+
+block = re.search(r'^```console\n(.*?)^```', open('README.md', encoding='utf-8').read(), re.S | re.M).group(1)
+steps = re.findall(r'^\$ (.*)\n((?:(?!\$ ).*\n)*)', block, re.M)
+shell = subprocess.Popen(['bash'], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding='utf-8')
+good = len(steps) >= 8
+for command, expected in steps:
+    shell.stdin.write(command + '\nprintf "\\nEND OF STEP\\n"\n')
+    shell.stdin.flush()
+    said = ''
+    while not said.endswith('\nEND OF STEP\n'):
+        line = shell.stdout.readline()
+        if not line:
+            sys.exit('the shell ended at: ' + command)
+        said += line
+    said = said[:-len('\nEND OF STEP\n')]
+    if not fnmatch.fnmatchcase(said, re.sub(r'([\[*?])', r'[\1]', expected).replace('…', '*')):
+        print('$ %s\n%s--- but README.md has:\n%s' % (command, said, expected))
+        good = False
+shell.stdin.write('echo "$WSD_SOCKET"\n')
+shell.stdin.close()
+open(sys.argv[1], 'w').write(shell.stdout.read().strip())
+sys.exit(0 if good else 1)
+END
+tour() {
+  (cd "$copy" && python3 "$WORK/tour.py" "$WORK/tour-socket")
+}
+kill_toured() { # the wsd that listens there
+  python3 - "$(cat "$WORK/tour-socket")" <<'END'
+import os, signal, socket, struct, sys
+s = socket.socket(socket.AF_UNIX)
+s.connect(sys.argv[1])
+os.kill(struct.unpack('3i', s.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0], signal.SIGTERM)
+END
+}
+check "the README's tour, as printed" tour
+check "its wsd is stopped" kill_toured
 pid=$(served_pid)
 check "it is stopped as it says" kill "$pid"
 check "and ends" wait_until gone "$pid"

@@ -118,6 +118,25 @@ by_kind() {
   : >"$WORK/gate"
   stayed "$again_" 0 open
 }
+# With nothing to say and nothing to hear, past the time in which a frame has to be whole.
+quiet() {
+  local waits
+  rm -f "$WORK/gate"
+  printf '[daemon]\ndrain-timeout = 1s\n[limits]\nframe-timeout = 100ms\n' >"$WSD_CONFIG"
+  wsctl pause || return 1
+  client wsctl submit --durable ledger:gate "$WORK/gate"
+  waits=$CLIENT
+  wait_until shows queued 1 && again USR1 && wait_until shows running 1 || return 1
+  # the time is up of one that has come later
+  expect_exit 0 python3 -c 'import os, socket
+s = socket.socket(socket.AF_UNIX)
+s.connect(os.environ["WSD_SOCKET"])
+while s.recv(4096):
+    pass' && connections 2 || return 1
+  : >"$WORK/gate"
+  stayed "$waits" 0 open || return 1
+  printf '[daemon]\ndrain-timeout = 1s\n' >"$WSD_CONFIG"
+}
 cancelled() {
   local kept plain
   rm -f "$WORK/gate"
@@ -148,6 +167,7 @@ if ! serve --listen "$WSD_SOCKET" --keep 1000; then
   exit
 fi
 in_this_shell "who waits for a durable job has its answer from the next wsd, on the same connection" durable
+in_this_shell "who waits and says nothing stays" quiet
 in_this_shell "what ran: again where it may, else interrupted" by_kind
 
 # --- frames ------------------------------------------------------------------------------------------------------------------
@@ -236,6 +256,8 @@ killed() {
 check "after a kill -9 the socket is still there" killed
 damaged() { # ROUNDS
   local waits i
+  printf '[daemon]\ndrain-timeout = 1s\n[limits]\nframe-timeout = 1h\n' >"$WSD_CONFIG" # one that cannot be taken does not stay until then
+  again USR1 || return 1
   for ((i = 1; i <= $1; i++)); do
     wsctl pause || return 1
     client wsctl submit --durable echo damaged "$i"
@@ -249,6 +271,7 @@ damaged() { # ROUNDS
     wait_for_exit "$waits"
     wait_until connections 1 || return 1 # who asks
   done
+  printf '[daemon]\ndrain-timeout = 1s\n' >"$WSD_CONFIG"
   grep -q 'not all connections' "$WORK/log"
 }
 in_this_shell "memory that is not what was left costs the connections only: $ROUNDS rounds, seed $SEED" damaged "$ROUNDS"

@@ -4,6 +4,7 @@
 # retry.sh: jobs that end badly are tried again, with pauses, as often as asked for; durable ones that never go well are kept
 # until somebody decides.
 . "$(dirname "$0")/../support/lib.sh"
+. "$(dirname "$0")/../support/inject.sh"
 
 serve() {
   background "$WSD" --socket "$WSD_SOCKET" --config "$WSD_CONFIG" --executor "$EXECUTOR" --plugin-dir "$PLUGINS" \
@@ -144,6 +145,17 @@ dead() {
   wsctl dead drop "$id" && expect_exit 66 wsctl status "$id" && [ -z "$(wsctl --json dead list)" ] || return 1
   expect_output fresh wsctl submit --durable --key dead echo fresh # the key went with it
 }
+listed_as_dead() { # ID
+  wsctl --json dead list | grep -q "\"id\":\"$1\""
+}
+dead_when_on_disk() { # what is listed can be decided on: a disk that takes its time
+  local id
+  start_wsd --workers 2 --plugin-dir "$TEST_PLUGINS" || return 1
+  for _ in 1 2 3; do
+    id=$(again 1 --detach --durable echo:status 9) && wait_until listed_as_dead "$id" && wsctl dead drop "$id" || return 1
+  done
+}
+
 drains() { # what waits for its next try holds no drain: durable ones stay, others end as they ended last
   local durable
   durable=$(wsctl submit --durable --detach --retries 1 --retry-delay 1h echo:status 3) || return 1
@@ -181,4 +193,11 @@ check "a pause holds no drain" drains
 kill -TERM "$WSD_PID"
 check "wsd ends in order" wait_for_exit "$WSD_PID"
 clean_log "$WORK/log"
+if can_inject; then
+  inject fdatasync,fsync:delay_enter=300000
+  check "out of retries once that is on disk" dead_when_on_disk
+  stop_traced
+else
+  skip "out of retries once that is on disk" "needs root and strace, and no sanitizer"
+fi
 gather

@@ -135,6 +135,9 @@ cp "$TEST_PLUGINS/echo.so" "$WORK/plugins/innocent.so"
 start_wsd --workers 1 --plugin-dir "$WORK/plugins" || exit 1
 chmod 755 "$(dirname "$WSD_SOCKET")"
 chmod 666 "$WSD_SOCKET"
+# Its watch stays open. Not by root, whose executor is to be asked for `innocent` first.
+victim "$WSCTL" plugin list >/dev/null 2>&1
+wait_until counter_is executors 0
 before=$(descriptors)
 end=$((SECONDS + SECONDS_MIN))
 clients_of_the_scribbler &

@@ -39,6 +39,22 @@ what_is_no_socket() {
 }
 check "a file at the socket's place stays" what_is_no_socket
 
+long_path() { # at the limit it serves; above it the words name the limit and what sets the path
+  local short=$PLACE most above
+  most=$WORK/$(printf 'x%.0s' $(seq $((106 - ${#WORK}))))
+  above=${most}x
+  PLACE=$most
+  start_at_place most
+  wait_until ready most && expect_output 6765 wsctl --socket "$most" submit fib 20 && ended_well "$BACKGROUND_PID" || return 1
+  PLACE=$above
+  start_at_place above
+  PLACE=$short
+  expect_exit 74 wait_for_exit "$BACKGROUND_PID" || return 1
+  cat "$WORK/log-above"
+  grep -q 'at most 107 bytes; give a shorter one with --socket, WSD_SOCKET or \[daemon\] socket' "$WORK/log-above"
+}
+check "a path that is too long: refused with the limit and the cure" long_path
+
 # What kill -9 leaves is found by several at once: one has it, and the others say so.
 one_of_several() {
   local round name pids serving left status

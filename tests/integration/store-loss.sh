@@ -4,6 +4,7 @@
 # store-loss.sh: a database that is removed, replaced, damaged, or cannot be opened: said with its cause, and nothing is acknowledged
 # that the next wsd does not have. The commands of BACKUP in wsd(8) do what is said there.
 . "$(dirname "$0")/../support/lib.sh"
+. "$(dirname "$0")/../support/inject.sh"
 
 STATE=$WORK/jobs
 start_here() { start_wsd --workers 1 --state-dir "$STATE"; }
@@ -57,6 +58,62 @@ replaced() {
 }
 check "another file is in its place: refused" replaced
 
+grows() { # SIZE
+  [ "$(stat -c %s "$STATE/jobs.db-wal" 2>/dev/null || echo 0)" -gt "$1" ]
+}
+n_jobs_are() { # N
+  [ "$(wsctl --json list | wc -l)" = "$1" ] || { wsctl --json list; return 1; }
+}
+refused_on_its_way() { # the disk takes its time, and the files go meanwhile: what is refused then is not there later
+  local size status=0
+  rm -rf "$WORK/above"
+  mkdir "$WORK/above"
+  STATE=$WORK/above/jobs
+  WSD_PREFIX=()
+  start_here && submits && size=$(stat -c %s "$STATE/jobs.db-wal") && inject_now fdatasync,fsync:delay_enter=2000000 || return 1
+  background wsctl submit --durable --delay 1h --detach fib 6 2>"$WORK/err"
+  wait_until grows "$size" && rm -rf "$WORK/above" && : >"$WORK/above"
+  wait_for_exit "$BACKGROUND_PID" || status=$?
+  end_injection
+  cat "$WORK/err"
+  [ "$status" = 74 ] && grep -q 'cannot be written again' "$WORK/err" && rm "$WORK/above" && submits && n_jobs_are 2 && stop_wsd && start_here &&
+    n_jobs_are 2 && known "$WORK/id" && stop_wsd
+}
+is_back() { [ -s "$STATE/jobs.db" ]; }
+is_whole() { [ -s "$STATE/jobs.db.whole" ]; }
+has_no_log() { is_whole && [ ! -e "$STATE/jobs.db-wal" ]; }
+killed_while_it_comes_back() { # INJECTION CONDITION: where all of it is written; its old log is gone; it is in its place
+  local i
+  clean
+  WSD_PREFIX=()
+  start_here || return 1
+  for i in {1..12}; do head -c 3000 /dev/zero | wsctl submit --durable --detach --delay 1h --input - count >"$WORK/id$i" || return 1; done
+  submits && cp "$WORK/id" "$WORK/before" && stop_wsd || return 1
+  inject "$1"
+  start_here || return 1
+  for i in {1..10}; do wsctl cancel "$(cat "$WORK/id$i")" || return 1; done # the new file has its pages elsewhere
+  submits && rm "$STATE/jobs.db" || return 1
+  cp "$WORK/id" "$WORK/after"
+  background wsctl submit --durable --delay 1h --detach fib 6 2>/dev/null
+  wait_until "$2" || return 1
+  pkill -KILL -P "$WSD_PID" -x wsd
+  kill -KILL "$WSD_PID" "$BACKGROUND_PID" # strace would wait for its delay
+  wait_until gone "$WSD_PID" || return 1
+  WSD_PREFIX=()
+  start_here && known "$WORK/before" && known "$WORK/after" && n_jobs_are 14 && stop_wsd && [ ! -e "$STATE/jobs.db.whole" ]
+}
+if can_inject; then
+  check "killed while its files come back, before they are moved: they are whole" killed_while_it_comes_back rename:delay_exit=60000000:when=1 is_whole
+  check "behind the end of the old log" killed_while_it_comes_back rename:delay_enter=60000000:when=2 has_no_log
+  check "behind the rename: the log of the old file is not taken for theirs" killed_while_it_comes_back rename:delay_exit=60000000:when=2 is_back
+  STATE=$WORK/jobs WSD_PREFIX=()
+  check "one that was refused while its files went is not there later" refused_on_its_way
+  STATE=$WORK/jobs WSD_PREFIX=()
+else
+  skip "killed while its files come back" "needs root and strace, and no sanitizer"
+  skip "one that was refused while its files went is not there later" "needs root and strace, and no sanitizer"
+fi
+
 # --- at the start ----------------------------------------------------------------------------------------------------------
 
 full_store() {
@@ -88,7 +145,7 @@ cause() { # WORDS COMMAND...
   clean
   start_here && "$@" && refused 74 "$words" && stop_wsd
 }
-check "no directory can be made" cause 'Not a directory' sh -c ": >$STATE"
+check "no directory can be made" cause 'Not a directory' sh -c "rm -r $STATE && : >$STATE"
 check "a directory in the place of the database" cause 'Is a directory' mkdir -p "$STATE/jobs.db"
 check "a FIFO" cause 'no regular file' sh -c "mkdir -p $STATE && mkfifo $STATE/jobs.db"
 if [ "$(id -u)" = 0 ]; then

@@ -13,6 +13,7 @@ command -v openssl >/dev/null || { skip "clients of other machines" "no openssl 
 CLIENT='extendedKeyUsage = clientAuth'
 ca_new good && ca_new bad || exit 1
 ca_sign good server localhost 'extendedKeyUsage = serverAuth\nsubjectAltName = DNS:localhost, IP:127.0.0.1' || exit 1
+ca_sign good everywhere localhost 'extendedKeyUsage = serverAuth\nsubjectAltName = DNS:localhost, IP:127.0.0.1, IP:::1' || exit 1
 ca_sign good elsewhere elsewhere 'extendedKeyUsage = serverAuth\nsubjectAltName = DNS:elsewhere' || exit 1
 ca_sign good alice 'alice = of the lab' "$CLIENT" || exit 1
 ca_sign good bob nobody-in-particular "$CLIENT\nsubjectAltName = URI:spiffe://lab/bob, email:bob@lab" || exit 1
@@ -33,10 +34,10 @@ CN:carol = news
 CN:nobody-in-particular = news
 END
 
-PORT=0
+PORT=0 LISTEN=localhost SERVER=server
 configure() { # MORE [MAP]
-    printf '[daemon]\nsystem = yes\n[tls]\nlisten = localhost:%s\n%b' "$PORT" "$1" >"$WSD_CONFIG"
-    printf '%s = %s\n' certificate "$WORK/good/server.pem" key "$WORK/good/server.key" ca "$WORK/good/ca.pem" \
+    printf '[daemon]\nsystem = yes\n[tls]\nlisten = %s:%s\n%b' "$LISTEN" "$PORT" "$1" >"$WSD_CONFIG"
+    printf '%s = %s\n' certificate "$WORK/good/$SERVER.pem" key "$WORK/good/$SERVER.key" ca "$WORK/good/ca.pem" \
         crl "$WORK/good/crl.pem" user-map "$MAP" >>"$WSD_CONFIG"
 }
 start_listening() { # another port where this one is taken
@@ -275,6 +276,25 @@ slow() { # half of a handshake, a byte at a time
 }
 check "half a handshake, dripping, goes at its time" slow
 exec 3>&-
+stop_wsd
+
+# None of these goes by itself: the handshake that does was the oldest of those of the address that has the most.
+LISTEN='' SERVER=everywhere
+start_listening 'max-handshakes = 3\nhandshake-timeout = 1h\n[tls]\n'
+from_elsewhere_yet() {
+    wait_until n_connections 0 && hold 3 && wait_until n_connections 3 && expect_exit 69 as alice ping &&
+        (become alice && WSD_HOST="[::1]:$PORT" exec "$WSCTL" ping) && wait_until n_connections 2 &&
+        ! read -r -t $((20 * TIME_SCALE)) -n 1 <&"${held[0]}"
+}
+if (exec 3<>"/dev/tcp/::1/$PORT") 2>/dev/null; then
+    check "one address that holds all handshakes keeps out no other" from_elsewhere_yet
+else
+    skip "one address that holds all handshakes keeps out no other" "no IPv6 here"
+fi
+let_go
+stop_wsd
+LISTEN=localhost SERVER=server
+start_listening 'max-handshakes = 3\nhandshake-timeout = 2s\n[tls]\n'
 
 # --- what changes ----------------------------------------------------------------------------------------------------------
 

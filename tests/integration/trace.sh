@@ -124,7 +124,7 @@ check "a job, for an executor" expect_output 6765 wsctl submit fib 20
 check "a trace begins" wsctl trace --start
 pkill -KILL -P "$WSD_PID"
 check "its executor is killed; the next one serves" wait_until expect_output 6765 wsctl submit fib 20
-check "the end says so" says "ended while it was traced" 0 wsctl trace --stop -o "$FILE"
+check "the end says so: 74" says "executor [0-9]*: it ended while it was traced" 74 wsctl trace --stop -o "$FILE"
 check "the file has what the next one did" look fib
 check "and again: none is under way" says "no trace is under way" 66 wsctl trace --stop
 background wsctl submit spin 100000
@@ -135,19 +135,19 @@ wait_until traces 1
 stop_process "$(pgrep -P "$WSD_PID")"
 kill -TERM "$trace"
 pkill -KILL -P "$WSD_PID"
-check "an executor that dies while it is asked: a clear end" wait_for_exit "$trace"
+check "an executor that dies while it is asked: a clear end, 74" expect_exit 74 wait_for_exit "$trace"
 check "and a file" look
 stop_wsd
 
 EXECUTOR=$LIAR
 start_wsd || exit 1
 check "an executor that writes nonsense: its job" wsctl submit asked-text
-check "a trace of it" sh -c 'wsctl trace --start && wsctl trace --stop -o "'"$FILE"'" 2>"'"$WORK"'/said"'
+check "a trace of it: 74" expect_exit 74 sh -c 'wsctl trace --start && wsctl trace --stop -o "'"$FILE"'" 2>"'"$WORK"'/said"'
 check "it is told" grep -q "were not JSON" "$WORK/said"
 check "and the file is JSON" look
 stop_wsd
 start_wsd || exit 1
 check "one that ends when it is asked: its job" wsctl submit asked-die
-check "a trace begins, or not" sh -c 'wsctl trace --start; wsctl trace --stop -o "'"$FILE"'"'
+check "a trace begins, or not" expect_exit 74 sh -c 'wsctl trace --start; wsctl trace --stop -o "'"$FILE"'"'
 check "its end is JSON" look
 stop_wsd

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * joining.pml: sleeping joins beside idle workers (daemon/pool: join.c wait_sleep(), park.c, base/event.h): no wake-up
+ * joining.pml: sleeping joins beside idle workers (daemon/pool: join.c wait_sleep(), park.c, base/eventcount.h): no wake-up
  * is lost, neither that of the awaited child nor that of a task which a join could help with.
  *
  * PAIRS workers wait in a join for a child that another worker runs. Each child publishes up to TASKS tasks, and stays

@@ -28,7 +28,7 @@ byte epoch = 0; /* of the bell; counts wake-ups, so it does not come round */
 byte waiters = 0;
 byte done = 0;
 
-/* event_notify(): wakes whoever waits; one is as good as another, and more are only easier. */
+/* eventcount_notify(): wakes whoever waits; one is as good as another, and more are only easier. */
 inline ring() {
     if
     :: waiters > 0 -> epoch++

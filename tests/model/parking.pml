@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * parking.pml: the parking protocol of daemon/pool (park.h, base/event.h): no wake-up is lost.
+ * parking.pml: the parking protocol of daemon/pool (park.h, base/eventcount.h): no wake-up is lost.
  *
  * PRODUCERS submit one root each, RINGERS of them as wsd, the others as outside threads; a root may publish a task, and
  * then stays in a leaf while there is visible work that another worker could take. So work that nobody is woken for is a
@@ -8,7 +8,7 @@
  * Each step is one atomic access of the C code, under sequential consistency: all accesses in question are seq_cst.
  *
  *   submit:  publish (CAS of the injector's tail) -> any sleeper announced? -> wake_idle
- *   wsd:     publish (store of the ring's tail) -> nobody searches or is being woken? -> event_notify
+ *   wsd:     publish (store of the ring's tail) -> nobody searches or is being woken? -> eventcount_notify
  *   worker:  search; found: end of search, was he the last? then wake the next if anything is left -> run
  *            nothing: prepare (waiters++, read epoch) -> end of search -> look again -> sleep while epoch is the same
  *
@@ -45,7 +45,7 @@ byte done_roots = 0, done_tasks = 0;
 byte total_tasks = 0;
 #define ALL_DONE (done_roots == PRODUCERS && done_tasks == total_tasks)
 
-/* park.c wake_idle(), with event_notify() inside. The caller has made the work visible before. */
+/* park.c wake_idle(), with eventcount_notify() inside. The caller has made the work visible before. */
 inline wake() {
     do
     :: atomic {
@@ -57,7 +57,7 @@ inline wake() {
        }
        if
        :: waiters > 0 ->
-           /* event_notify: epoch++, then FUTEX_WAKE of one */
+           /* eventcount_notify: epoch++, then FUTEX_WAKE of one */
            epoch++;
            break
        :: else ->

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/event.h"
+#include "base/eventcount.h"
 #include "pool/pool.h"
 #include "wsd/task.h"
 

@@ -70,7 +70,7 @@ static void many_producers(struct pool *pool, uint32_t n)
 /* --- source --- */
 
 static struct {
-    struct event event;
+    struct eventcount event;
     struct root root;
     _Atomic bool full;
 } cell;
@@ -95,13 +95,13 @@ static void from_source(uint32_t workers, uint32_t n)
                              .source = {.take = cell_take, .ready = cell_ready}};
     uint32_t seed = workers;
 
-    event_init(&cell.event);
+    eventcount_init(&cell.event);
     cell.root.node.run = root_run;
     struct pool *pool = stress_pool(&o);
     for (uint32_t k = 0; k < n; k++) {
         atomic_store(&cell.root.done, 0);
         atomic_store_explicit(&cell.full, true, memory_order_release);
-        event_notify(&cell.event, 1, true);
+        eventcount_notify(&cell.event, 1, true);
         await(&cell.root.done, 1, k);
         stress_burn(stress_random(&seed) % (k % 16 ? 3000 : 60000));
     }

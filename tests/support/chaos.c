@@ -79,7 +79,7 @@ __attribute__((noreturn, format(printf, 1, 2))) static void fail(const char *for
 static void put(struct conn *c, const struct msg *m, uint32_t tag, size_t body_size)
 {
     static const uint8_t body[FRAME_MAX];
-    size_t size = codec_size(m);
+    size_t size = codec_room(m);
 
     if (!size || c->out_size + size + body_size > sizeof(c->out))
         return;

@@ -38,8 +38,8 @@ __attribute__((noreturn, format(printf, 1, 2))) static inline void fail(const ch
 
 struct conn {
     int fd;
-    uint8_t in[4 * FRAME_MAX];
-    size_t used, size; /* in[used..size) is not handled yet */
+    uint8_t *in;
+    size_t used, size, room; /* in[used..size) is not handled yet; room: of `in` */
     struct conn *others; /* that are open: a leak checker is to find each at whichever end */
     struct codec *codec;
     struct frame frame; /* the last one */
@@ -56,6 +56,41 @@ static inline void conn_send(struct conn *c, const uint8_t *bytes, size_t n)
         if (w < 0)
             fail("send: %s", strerror(errno));
         at += (size_t)w;
+    }
+}
+
+/* Reads what has come, or waits for some. Returns false at the end of the stream. */
+static inline bool conn_read(struct conn *c)
+{
+    memmove(c->in, c->in + c->used, c->size - c->used);
+    c->size -= c->used;
+    c->used = 0;
+    if (c->size + FRAME_MAX > c->room) {
+        c->room *= 2;
+        c->in = realloc(c->in, c->room);
+        if (!c->in)
+            fail("no memory");
+    }
+    ssize_t n = recv(c->fd, c->in + c->size, c->room - c->size, 0);
+    if (n > 0)
+        c->size += (size_t)n;
+    return n > 0;
+}
+
+/* The same as conn_send(), for many requests: where wsd reads no more before its answers are read, they are. */
+static inline void conn_send_many(struct conn *c, const uint8_t *bytes, size_t n)
+{
+    for (size_t at = 0; at < n;) {
+        ssize_t w = send(c->fd, bytes + at, n - at, MSG_NOSIGNAL | MSG_DONTWAIT);
+        struct pollfd p = {.fd = c->fd, .events = POLLIN | POLLOUT};
+
+        if (w < 0 && errno != EAGAIN)
+            fail("send: %s", strerror(errno));
+        at += w > 0 ? (size_t)w : 0;
+        if (w < 0 && poll(&p, 1, WAIT_MSEC) <= 0)
+            fail("wsd neither reads nor answers");
+        if (w < 0 && (p.revents & POLLIN) && !conn_read(c))
+            fail("wsd hung up");
     }
 }
 
@@ -89,15 +124,10 @@ static inline enum next conn_next(struct conn *c, int msec)
         }
         if (r != FRAME_MORE)
             fail("wsd sent what is no frame");
-        memmove(c->in, c->in + c->used, c->size - c->used);
-        c->size -= c->used;
-        c->used = 0;
         if (poll(&p, 1, msec) <= 0)
             return NEXT_LATE;
-        ssize_t n = recv(c->fd, c->in + c->size, sizeof(c->in) - c->size, 0);
-        if (n <= 0)
+        if (!conn_read(c))
             return NEXT_END;
-        c->size += (size_t)n;
     }
 }
 
@@ -128,14 +158,16 @@ static inline void expect(struct conn *c, uint16_t type, uint32_t tag)
              c->msg.type == FRAME_ERROR ? c->msg.error.text.data : "");
 }
 
-static inline struct conn *open_with(uint32_t window, const char *directory, uint64_t features)
+/* HELLO is said, and nothing was read. */
+static inline struct conn *open_unread(uint32_t window, const char *directory, uint64_t features)
 {
     struct sockaddr_un a = {.sun_family = AF_UNIX};
     struct conn *c = calloc(1, sizeof(*c));
 
     snprintf(a.sun_path, sizeof(a.sun_path), "%s", getenv("WSD_SOCKET"));
-    if (!c || codec_new(&c->codec) < 0)
+    if (!c || !(c->in = malloc(4 * FRAME_MAX)) || codec_new(&c->codec) < 0)
         fail("no memory");
+    c->room = 4 * FRAME_MAX;
     c->others = conns;
     conns = c;
     c->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -149,6 +181,13 @@ static inline struct conn *open_with(uint32_t window, const char *directory, uin
                                 .features = features,
                                 .directory = {directory, strlen(directory)}}},
         0, NULL, 0);
+    return c;
+}
+
+static inline struct conn *open_with(uint32_t window, const char *directory, uint64_t features)
+{
+    struct conn *c = open_unread(window, directory, features);
+
     expect(c, FRAME_WELCOME, 0);
     return c;
 }
@@ -172,5 +211,6 @@ static inline void hang_up(struct conn *c)
     *at = c->others;
     close(c->fd);
     codec_free(c->codec);
+    free(c->in);
     free(c);
 }

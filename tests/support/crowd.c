@@ -5,7 +5,6 @@
  *
  *     crowd CASE        WSD_SOCKET: where; WSD_PID: of that wsd, whose memory is looked at */
 #include <errno.h>
-#include <netinet/in.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -17,6 +16,7 @@
 #include <unistd.h>
 
 #include "conn.h"
+#include "linger.h"
 
 #define TICK_MSEC 100
 #define MIB       (1ull << 20)
@@ -29,6 +29,22 @@ static bool next_or_end(struct conn *c)
     if (r == NEXT_LATE)
         fail("an answer does not come");
     return r == NEXT_FRAME;
+}
+
+/* kill() returns before the process has stopped, which may read what it is sent next. Its main thread is its loop. */
+static void stop(pid_t wsd)
+{
+    char path[64], text[512] = "";
+
+    snprintf(path, sizeof(path), "/proc/%d/stat", wsd);
+    kill(wsd, SIGSTOP);
+    for (const char *state = NULL; !state || strncmp(state, ") T", 3) != 0; state = strrchr(text, ')')) {
+        FILE *f = fopen(path, "re");
+
+        if (!f || !fgets(text, sizeof(text), f))
+            fail("%s: %s", path, strerror(errno));
+        fclose(f);
+    }
 }
 
 static struct msg job_of(const char *plugin, const char *arg)
@@ -438,49 +454,6 @@ static void followers(void)
     hang_up(innocent);
 }
 
-/* A socket that its last close waits for: what was sent is not read, and it lingers for longer than this test waits. */
-static int lingering(void)
-{
-    const struct linger l = {.l_onoff = 1, .l_linger = 300};
-    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t size = sizeof(a);
-    int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    static const char junk[65536];
-
-    if (bind(listener, (struct sockaddr *)&a, size) < 0 || listen(listener, 1) < 0 ||
-        getsockname(listener, (struct sockaddr *)&a, &size) < 0 || connect(fd, (struct sockaddr *)&a, size) < 0 ||
-        setsockopt(fd, SOL_SOCKET, SO_LINGER, &l, sizeof(l)) < 0)
-        fail("no socket that lingers: %s", strerror(errno));
-    /* the other end is left in the listener's queue, and open */
-    while (send(fd, junk, sizeof(junk), MSG_DONTWAIT) > 0)
-        ;
-    return fd;
-}
-
-/* The bytes, and n descriptors with them, of which no process but wsd has one afterwards. */
-static void give_lingering(struct conn *c, const void *bytes, size_t size, uint32_t n)
-{
-    union {
-        char bytes[CMSG_SPACE(sizeof(int) * 253)];
-        struct cmsghdr align;
-    } control = {.bytes = {0}};
-    struct iovec v = {.iov_base = (void *)(uintptr_t)bytes, .iov_len = size};
-    struct msghdr h = {.msg_iov = &v, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = CMSG_SPACE(sizeof(int) * n)};
-    int fds[253];
-
-    for (uint32_t i = 0; i < n; i++)
-        fds[i] = lingering();
-    control.align.cmsg_level = SOL_SOCKET;
-    control.align.cmsg_type = SCM_RIGHTS;
-    control.align.cmsg_len = CMSG_LEN(sizeof(int) * n);
-    memcpy(CMSG_DATA(&control.align), fds, sizeof(int) * n);
-    if (sendmsg(c->fd, &h, MSG_NOSIGNAL) < 0)
-        fail("sendmsg: %s", strerror(errno));
-    /* the last reference is to be wsd's; while another process has one, no close of it waits */
-    for (uint32_t i = 0; i < n; i++)
-        close(fds[i]);
-}
-
 /* wsd closes what a stranger has opened where nobody waits for it, whichever way it came. */
 static void descriptors_that_linger(void)
 {
@@ -492,7 +465,7 @@ static void descriptors_that_linger(void)
         struct conn *c = open_conn(0);
 
         /* it reads up to the first descriptor, which ends the connection: the rest is in the socket that it closes then */
-        kill(wsd, SIGSTOP);
+        stop(wsd);
         for (int i = 0; i < 3; i++)
             give_lingering(c, "x", 1, n);
         kill(wsd, SIGCONT);
@@ -504,6 +477,234 @@ static void descriptors_that_linger(void)
     hang_up(innocent);
 }
 
+/* --- a user beside another one ------------------------------------------------------------------------------------- */
+
+#define CODE_BUSY     75u
+#define NEIGHBOUR     12345u /* whose connections are many; the innocent one is root's */
+#define TURN_UNITS    350000u /* SHARE_TURN, and what a request may overdraw it by */
+#define TURNS         3u      /* before the innocent one is answered, and one more each time that libevent doubles the events it asks for */
+#define EVENTS        32u     /* with which it begins */
+
+static uint32_t many(uint32_t few, uint32_t thorough)
+{
+    const char *t = getenv("WSD_THOROUGH");
+
+    return t && *t ? thorough : few;
+}
+
+static struct conn *unread_of_neighbour(uint64_t features)
+{
+    if (seteuid(NEIGHBOUR) < 0)
+        fail("seteuid: %s", strerror(errno));
+    struct conn *c = open_unread(1 << 20, "/", features);
+    (void)!seteuid(0);
+    return c;
+}
+
+static struct conn *open_of_neighbour(uint64_t features)
+{
+    struct conn *c = unread_of_neighbour(features);
+
+    expect(c, FRAME_WELCOME, 0);
+    return c;
+}
+
+/* So many descriptors of the neighbour that wsd cannot close yet. Once: a stop ends the closes that wait already. */
+static void hold(uint32_t n)
+{
+    struct conn *c = open_of_neighbour(0);
+    pid_t wsd = atoi(getenv("WSD_PID"));
+
+    lingering_room(n);
+    stop(wsd);
+    give_lingering(c, "x", 1, n);
+    kill(wsd, SIGCONT);
+    if (conn_next(c, WAIT_MSEC) != NEXT_FRAME || c->msg.type != FRAME_ERROR)
+        fail("descriptors that nobody asked for were not refused");
+    hang_up(c);
+}
+
+/* The code of the refusal of such a request with a memory file; 0 where it is taken. */
+static uint32_t refusal_of(struct conn *c, const struct msg *m, uint32_t tag)
+{
+    uint8_t bytes[FRAME_MAX];
+    size_t n = codec_encode(m, tag, 0, bytes, sizeof(bytes));
+    int fd = arena_file();
+
+    if (!send_descriptors(c->fd, bytes, n, 1, &fd))
+        fail("wsd hung up");
+    close(fd);
+    for (;;) {
+        next(c);
+        if (c->msg.type == FRAME_ERROR)
+            return c->msg.error.code;
+        if (c->msg.type == FRAME_DONE || c->msg.type == FRAME_ARENA)
+            return 0;
+    }
+}
+
+/* What a user has brought and cannot be closed yet counts with his inputs, his arenas and his connections; others have theirs. wsd is given
+ * 512 descriptors, of which a user may have 192 in one way and 192 in the other. */
+static void what_cannot_be_closed_counts(void)
+{
+    enum { ROOM = 4 }; /* that is left; the connection that brought the others takes one of it until it is closed */
+    const struct msg arena = {.type = FRAME_ARENA_OPEN};
+    struct msg input = job_of("echo", "x");
+    struct conn *innocent = open_with(1 << 20, "/", FEATURE_PAYLOAD), *greedy = open_of_neighbour(FEATURE_PAYLOAD), *more[ROOM + 1];
+    uint32_t n = 0, tag = 10;
+
+    input.submit.input_from = INPUT_FILE;
+    input.submit.input_size = 4096;
+    innocent_jobs(innocent, 1); /* the executor is there */
+    hold(192 - ROOM);
+    wait_for_counter(innocent, "connections", 2);
+    if (refusal_of(greedy, &input, 1))
+        fail("an input is refused below the limit");
+    while (n <= ROOM && !refusal_of(greedy, &arena, tag++)) /* up to the limit */
+        n++;
+    if (n == 0 || n > ROOM || refusal_of(greedy, &arena, 2) != CODE_BUSY)
+        fail("%u arenas are taken", n);
+    if (refusal_of(greedy, &input, 3) != CODE_BUSY)
+        fail("an input is taken above the limit");
+    for (n = 0; n <= ROOM; n++) {
+        more[n] = unread_of_neighbour(0);
+        if (conn_next(more[n], WAIT_MSEC) != NEXT_FRAME)
+            fail("a connection is neither taken nor refused");
+        if (more[n]->msg.type == FRAME_ERROR)
+            break;
+    }
+    if (n == 0 || n > ROOM || more[n]->msg.error.code != CODE_BUSY)
+        fail("%u connections are taken", n);
+    do
+        hang_up(more[n]);
+    while (n--);
+    if (refusal_of(innocent, &input, 1) || refusal_of(innocent, &arena, 9))
+        fail("others are refused, too");
+    hang_up(open_conn(0));
+    innocent_jobs(innocent, 3);
+    lingering_end();
+    while (refusal_of(greedy, &input, 4) == CODE_BUSY)
+        pause_msec(TICK_MSEC);
+    hang_up(greedy);
+    hang_up(innocent);
+}
+
+/* Another user's connections, each full of such requests, and the innocent one's: all are there before wsd looks. It is answered after
+ * so much work for all, counted in wsd's own units. */
+static void beside_requests(const struct msg *requests, size_t n_requests, uint32_t n)
+{
+    struct conn *innocent = open_conn(1 << 20), **flood = calloc(n, sizeof(struct conn *));
+    pid_t wsd = atoi(getenv("WSD_PID"));
+    uint64_t before, units, all = 0;
+    static uint8_t bytes[64 * 1024];
+    size_t size = 0, sent = 0;
+
+    innocent_jobs(innocent, 1);
+    for (uint32_t i = 0; i < n; i++)
+        flood[i] = open_of_neighbour(0);
+    for (uint32_t tag = 2; size + 256 < sizeof(bytes); tag++) {
+        const struct msg *m = &requests[tag % n_requests];
+
+        size += codec_encode(m, tag, 0, bytes + size, sizeof(bytes) - size);
+    }
+    before = counter(innocent, "request_units");
+    stop(wsd);
+    for (uint32_t i = 0; i < n; i++)
+        for (ssize_t at = 0, r; (r = send(flood[i]->fd, bytes + at, size - (size_t)at, MSG_DONTWAIT | MSG_NOSIGNAL)) > 0; at = (at + r) % (ssize_t)size)
+            sent += (size_t)r;
+    put(innocent, &(struct msg){.type = FRAME_STATS}, 1, NULL, 0);
+    kill(wsd, SIGCONT);
+    next(innocent);
+    for (size_t i = 0; innocent->msg.type == FRAME_COUNTERS && i < innocent->msg.stats.n_counters; i++)
+        if (strcmp(innocent->msg.stats.counters[i].name.data, "request_units") == 0)
+            all = innocent->msg.stats.counters[i].value;
+    units = all - before;
+    if (all == 0 || sent < n * 20000ull)
+        fail("%zu bytes were sent", sent);
+    uint64_t turns = TURNS;
+    for (uint32_t events = EVENTS; events < n; events *= 2)
+        turns++;
+    if (units > turns * TURN_UNITS)
+        fail("it was answered after %llu units of work", (unsigned long long)units);
+    innocent_jobs(innocent, 3);
+    /* a turn is at most one request, or one write, longer */
+    if (counter(innocent, "request_units_turn_most") > 3 * TURN_UNITS)
+        fail("a turn had %llu units", (unsigned long long)counter(innocent, "request_units_turn_most"));
+    for (uint32_t i = 0; i < n; i++)
+        hang_up(flood[i]);
+    wait_for_counter(innocent, "connections", 1);
+    hang_up(innocent);
+    free(flood);
+}
+
+static void beside_tiny_requests(void)
+{
+    beside_requests(&(struct msg){.type = FRAME_CREDIT}, 1, many(40, 500));
+}
+
+static void beside_questions(void)
+{
+    beside_requests(&(struct msg){.type = FRAME_STATS}, 1, many(40, 500));
+}
+
+static void beside_lists(void)
+{
+    const struct msg m[] = {{.type = FRAME_PLUGINS}, {.type = FRAME_WORKERS}, {.type = FRAME_LIMIT}, {.type = FRAME_GATE, .gate = {.action = GATE_LIST}},
+                            {.type = FRAME_LIST}, {.type = FRAME_SCHEDULE, .schedule = {.action = SCHEDULE_LIST}}};
+
+    beside_requests(m, sizeof(m) / sizeof(m[0]), 16);
+}
+
+static void beside_refusals(void)
+{
+    const struct msg m[] = {job_of("no-such-plugin", "x"), job_of("no-such-plugin-either", "x")};
+
+    beside_requests(m, 2, 16);
+}
+
+/* Another user has each of his connections look through all jobs, and the innocent one does twice, one after the other. It has both answers
+ * before they all have theirs: by call instead of by user, its second look would begin when they have almost ended. */
+static void beside_selections(void)
+{
+    enum { JOBS = 20000, N = 250 };
+    struct conn *innocent = open_conn(1 << 20), *flood[N];
+    const struct msg select = {.type = FRAME_LIST_WHERE, .filter = {.plugin = {"none", 4}}};
+    pid_t wsd = atoi(getenv("WSD_PID"));
+    struct msg m = job_of("echo", "x");
+    uint32_t n_ended = 0;
+
+    m.submit.delay_usec = 3600ull * 1000000;
+    m.submit.flags = SUBMIT_QUIET;
+    for (uint32_t tag = 2; tag < JOBS + 2; tag++)
+        put(innocent, &m, tag, NULL, 0);
+    (void)counter(innocent, "connections"); /* so they have been taken */
+    for (uint32_t i = 0; i < N; i++)
+        flood[i] = open_of_neighbour(0);
+    stop(wsd);
+    for (uint32_t i = 0; i < N; i++)
+        put(flood[i], &select, 1, NULL, 0);
+    put(innocent, &select, 1, NULL, 0);
+    kill(wsd, SIGCONT);
+    expect(innocent, FRAME_END, 1);
+    put(innocent, &select, 1, NULL, 0);
+    expect(innocent, FRAME_END, 1);
+    stop(wsd);
+    for (uint32_t i = 0; i < N; i++) {
+        uint8_t byte;
+
+        n_ended += recv(flood[i]->fd, &byte, 1, MSG_DONTWAIT | MSG_PEEK) == 1;
+    }
+    kill(wsd, SIGCONT);
+    if (n_ended == N)
+        fail("all %u selections of another user were answered before", n_ended);
+    if (counter(innocent, "request_units_turn_most") > 3 * TURN_UNITS)
+        fail("a turn had %llu units", (unsigned long long)counter(innocent, "request_units_turn_most"));
+    for (uint32_t i = 0; i < N; i++)
+        hang_up(flood[i]);
+    wait_for_counter(innocent, "connections", 1);
+    hang_up(innocent);
+}
+
 #define CASE(function) {#function, function}
 static const struct {
     const char *name;
@@ -511,7 +712,7 @@ static const struct {
 } cases[] = {
     CASE(writers_of_single_bytes), CASE(readers_of_single_bytes), CASE(results_that_nobody_reads),
     CASE(outputs_that_nobody_reads), CASE(questions_that_pile_up), CASE(floods), CASE(comings_and_goings),
-    CASE(followers), CASE(descriptors_that_linger),
+    CASE(followers), CASE(descriptors_that_linger), CASE(what_cannot_be_closed_counts), CASE(beside_tiny_requests), CASE(beside_questions), CASE(beside_lists), CASE(beside_refusals), CASE(beside_selections),
 };
 
 int main(int argc, char **argv)

@@ -12,15 +12,22 @@
  *                             signals      a signal each millisecond, whose handler does nothing
  *                             timers       event_add with a time: as where libevent gets no memory
  *                             texts        strndup: ENOMEM
+ *                             copies       strdup: ENOMEM
+ *                             accounts     the user database (getpwnam, getpwnam_r, getpwuid_r, getgrnam_r): EIO
+ *                             silence      these do not come back before the faults are over
+ *                             membership   getgrouplist: EIO, and the user's own group only
  *                             clock        CLOCK_REALTIME jumps a year forward and back
  *     FAULTS_RATE=N           one call in about N fails
  *     FAULTS_SEED=N           the same row of dice again (as far as the calls are the same)
  *     FAULTS_NTH=N            no dice: the N-th call fails and no other; with N+ each one from there on; 0: none
- *     FAULTS_FILE=PATH        of 24 bytes: while the first is '1' calls fail; the next 8 count those that did, the last 8
- *                             with FAULTS_NTH all that could have */
+ *     FAULTS_FILE=PATH        of 24 bytes: while the first is '1' calls fail; the next 8 count those that did, the next 8
+ *                             with FAULTS_NTH all that could have. Of 40: the next 8 say which is the N-th, instead of
+ *                             FAULTS_NTH, and the last 8 how many fail, it and those behind it */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
+#include <pwd.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdarg.h>
@@ -43,7 +50,7 @@
 
 #define YEAR 31557600
 
-enum { MEMORY = 1, DESCRIPTORS = 2, SPACE = 4, SPAWN = 8, SHORT = 16, SIGNALS = 32, CLOCK = 64, TIMERS = 128, TEXTS = 256 };
+enum { MEMORY = 1, DESCRIPTORS = 2, SPACE = 4, SPAWN = 8, SHORT = 16, SIGNALS = 32, CLOCK = 64, TIMERS = 128, TEXTS = 256, ACCOUNTS = 512, SILENCE = 1024, MEMBERSHIP = 2048, COPIES = 4096 };
 
 static unsigned kinds;
 static uint64_t rate = 100;
@@ -53,6 +60,7 @@ static struct faults_file {
     char unused[7];
     _Atomic uint64_t n;
     _Atomic uint64_t seen;
+    _Atomic uint64_t nth, span; /* nth 0: FAULTS_NTH */
 } nowhere, *file = &nowhere;
 static bool counted, onwards;
 static uint64_t nth;
@@ -74,6 +82,10 @@ static bool hits(void)
         return dice(rate) == 0;
 
     uint64_t n = atomic_fetch_add_explicit(&file->seen, 1, memory_order_relaxed) + 1;
+    uint64_t first = atomic_load_explicit(&file->nth, memory_order_relaxed);
+
+    if (first)
+        return n >= first && n - first < atomic_load_explicit(&file->span, memory_order_relaxed);
 
     return nth && (n == nth || (onwards && n > nth));
 }
@@ -100,7 +112,8 @@ static void on_alarm(int signal)
 
 __attribute__((constructor)) static void begin(void)
 {
-    static const char *const names[] = {"memory", "descriptors", "space", "spawn", "short", "signals", "clock", "timers", "texts"};
+    static const char *const names[] = {"memory", "descriptors", "space", "spawn", "short", "signals", "clock", "timers", "texts", "accounts",
+                                        "silence", "membership", "copies"};
     const char *wanted = getenv("FAULTS"), *path = getenv("FAULTS_FILE"), *number;
     int fd = path ? open(path, O_RDWR | O_CLOEXEC) : -1;
 
@@ -190,6 +203,15 @@ void *mmap(void *address, size_t size, int protection, int flags, int fd, off_t 
     return (void *)syscall(SYS_mmap, address, size, protection, flags, fd, offset);
 }
 
+char *strdup(const char *text)
+{
+    if (strikes(COPIES)) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    return REAL(strdup)(text);
+}
+
 char *strndup(const char *text, size_t n)
 {
     if (strikes(TEXTS)) {
@@ -205,6 +227,57 @@ int event_add(struct event *event, const struct timeval *timeout);
 int event_add(struct event *event, const struct timeval *timeout)
 {
     return timeout && strikes(TIMERS) ? -1 : REAL(event_add)(event, timeout);
+}
+
+/* --- the user database --------------------------------------------------------------------------------------------- */
+
+/* The errno of a database that cannot be asked, or 0. */
+static int no_accounts(void)
+{
+    while (strikes(SILENCE))
+        usleep(1000);
+    return strikes(ACCOUNTS) ? EIO : 0;
+}
+
+struct passwd *getpwnam(const char *name)
+{
+    errno = no_accounts();
+    return errno ? NULL : REAL(getpwnam)(name);
+}
+
+int getpwnam_r(const char *name, struct passwd *entry, char *room, size_t size, struct passwd **ret)
+{
+    int r = no_accounts();
+
+    *ret = NULL;
+    return r ? r : REAL(getpwnam_r)(name, entry, room, size, ret);
+}
+
+int getpwuid_r(uid_t uid, struct passwd *entry, char *room, size_t size, struct passwd **ret)
+{
+    int r = no_accounts();
+
+    *ret = NULL;
+    return r ? r : REAL(getpwuid_r)(uid, entry, room, size, ret);
+}
+
+int getgrnam_r(const char *name, struct group *entry, char *room, size_t size, struct group **ret)
+{
+    int r = no_accounts();
+
+    *ret = NULL;
+    return r ? r : REAL(getgrnam_r)(name, entry, room, size, ret);
+}
+
+/* That of libc does not fail either: it gives what it could read. */
+int getgrouplist(const char *name, gid_t gid, gid_t *groups, int *n)
+{
+    if (!strikes(MEMBERSHIP))
+        return REAL(getgrouplist)(name, gid, groups, n);
+    groups[0] = gid;
+    *n = 1;
+    errno = EIO;
+    return 1;
 }
 
 /* --- descriptors and space ----------------------------------------------------------------------------------------- */

@@ -17,3 +17,17 @@ stop_traced() {
   # shellcheck disable=SC2034 # start_wsd's
   WSD_PREFIX=()
 }
+# The same with a wsd that serves: until end_injection.
+inject_now() { # WHAT
+  background strace -f -qq -o "$WORK/trace" -p "$WSD_PID" -e "trace=${1%%:*}" -e "inject=$1"
+  INJECTOR=$BACKGROUND_PID
+  wait_until is_traced
+}
+is_traced() {
+  ! grep -q '^TracerPid:[[:space:]]*0$' "/proc/$WSD_PID/task/"*/status
+}
+end_injection() {
+  kill "$INJECTOR"
+  wait_for_exit "$INJECTOR"
+  return 0
+}

@@ -6,6 +6,7 @@
  *     honest   answered at once: exit 0, no output
  *     toggle   answered while the state of the slot changes all the time
  *     held     one piece of output, announced for ever
+ *     seals    says that its answer is there, and sends none
  *     opens    asks for files for ever, and does not read the answers
  *     fork     leaves a child behind that writes completions for ever, and ends
  *     asks     asks its submitter for files for ever
@@ -20,8 +21,12 @@
  *     asked-X  as honest; what wsd asks about its workers or a trace is answered as X says:
  *              never, late (what was asked before), twice, size (more than there is room for), error (no errno),
  *              kinds and order (workers that cannot be), text (a trace that is no JSON), die
+ *     elsewhere  says that its file is never/elsewhere.so below the last plugin directory
+ *     escapes  all that it says (description, message, error, status, stderr) would steer a terminal
+ *     escapes-load, escapes-fault, escapes-spoilt  the same of: why it cannot be loaded, a backtrace and last words, why it is spoilt
  *     random   all of that, and scribbles over the shared memory
- * Where /never-ready is among the plugin directories it never says that it is there. */
+ * Where /never-ready is among the plugin directories it never says that it is there; where /descriptors is, it tells those that it
+ * was started with on stderr. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -38,6 +43,7 @@
 #include <unistd.h>
 
 #include "ring/control.h"
+#include "base/foreign.h"
 #include "base/clock.h"
 #include "ring/ring.h"
 
@@ -48,6 +54,7 @@ static char modes[PLUGINS][16];
 static uint64_t seed;
 static volatile bool stay;
 static const char *asked = "";
+static const char *last_dir = "";
 
 static uint64_t dice(uint64_t n)
 {
@@ -62,6 +69,26 @@ static void tell(struct control *c, int fd)
     (void)control_send(CONTROL_FD_CONTROL, c, fd);
 }
 
+/* A title of the window, a line that looks like another one, C1 in both ways, what turns text around, half a character. */
+#define STEERS "\x1b]0;x\a\nstate     succeeded\r\b\x7f\xc2\x9b" "31m\x9b" "2J\xe2\x80\xae\xe2\x80\xa8\xf3\xa0\x81\xa1\xe2\x82"
+
+static void load_steering(const struct control *c)
+{
+    struct control r = {.kind = CONTROL_LOADED, .number = c->number, .functions = 1};
+
+    if (strcmp(c->text, "escapes-load") == 0) {
+        r.error = ENOEXEC;
+        r.text_size = (uint32_t)snprintf(r.text, sizeof(r.text), "not loaded" STEERS) + 1;
+        tell(&r, -1);
+        return;
+    }
+    r.text_size = (uint32_t)snprintf(r.text, sizeof(r.text), "%s" STEERS "%c1" STEERS "%chelp" STEERS "%c/path" STEERS "%cbuild" STEERS, c->text + 7, 0, 0, 0, 0) + 1;
+    tell(&r, -1);
+    r = (struct control){.kind = CONTROL_FUNCTION, .number = c->number, .flags = 1};
+    r.text_size = (uint32_t)snprintf(r.text, sizeof(r.text), "f" STEERS "%chelp" STEERS, 0) + 1;
+    tell(&r, -1);
+}
+
 static void load(const struct control *c)
 {
     struct control r = {.kind = CONTROL_LOADED, .number = c->number, .functions = 1};
@@ -73,7 +100,13 @@ static void load(const struct control *c)
     stay |= strcmp(name, "stay") == 0;
     if (strncmp(name, "asked-", 6) == 0)
         asked = modes[c->number % PLUGINS] + 6;
-    r.text_size = (uint32_t)snprintf(r.text, sizeof(r.text), "%s%c1%chelp%c/%s%c", name, 0, 0, 0, name, 0) + 1;
+    if (strncmp(name, "escapes", 7) == 0) {
+        load_steering(c);
+        return;
+    }
+    bool elsewhere = strcmp(name, "elsewhere") == 0;
+    r.text_size = (uint32_t)snprintf(r.text, sizeof(r.text), "%s%c1%chelp%c%s/%s%s%c", name, 0, 0, 0, elsewhere ? last_dir : "",
+                                     elsewhere ? "never/" : "", elsewhere ? "elsewhere.so" : name, 0) + 1;
     tell(&r, -1);
     r = (struct control){.kind = CONTROL_FUNCTION, .number = c->number, .flags = 1};
     r.text_size = (uint32_t)snprintf(r.text, sizeof(r.text), "%s%chelp", name, 0) + 1;
@@ -126,6 +159,35 @@ static void toggle(uint32_t slot, uint32_t generation)
     u->messages = 0;
     pthread_create(&thread, NULL, toggle_thread, t);
     poll(NULL, 0, 5); /* it changes by now */
+    back_done(&back, slot, generation);
+}
+
+static void steer(const char *how, uint32_t slot, uint32_t generation)
+{
+    struct control c = {.kind = CONTROL_MESSAGE, .slot = slot, .generation = generation, .number = 6, .text = "message" STEERS,
+                        .text_size = sizeof("message" STEERS)};
+    struct up_slot *u = back_answer(&back, slot);
+
+    dprintf(2, "stderr" STEERS "\n");
+    if (strcmp(how, "-fault") == 0) {
+        snprintf(back_fault(&back, slot, generation, 0, SIGABRT, 0, NULL), FAULT_TRACE, "#0 frame" STEERS "\n#1 frame" STEERS "\n");
+        back_fault_told(&back);
+        abort();
+    }
+    tell(&c, -1);
+    if (strcmp(how, "-spoilt") == 0) {
+        c = (struct control){.kind = CONTROL_SPOILT, .text = "spoilt" STEERS, .text_size = sizeof("spoilt" STEERS)};
+        tell(&c, -1);
+    }
+    snprintf(u->error, sizeof(u->error), "error" STEERS);
+    snprintf(u->status, sizeof(u->status), "status" STEERS);
+    u->texts = UP_TEXTS;
+    u->small_size = 0;
+    u->output_size = 0;
+    u->exit = 1;
+    u->messages = 1;
+    u->worker = 0;
+    u->ended_usec = u->started_usec + 100000; /* else they would come in bundles, which we do not know */
     back_done(&back, slot, generation);
 }
 
@@ -389,7 +451,11 @@ static void serve(const char *mode, uint32_t slot, uint32_t generation)
     }
     if (!back_claim(&back, slot, generation, clock_monotonic_usec()))
         return;
-    if (strcmp(mode, "held") == 0) {
+    if (strncmp(mode, "escapes", 7) == 0) {
+        steer(mode + 7, slot, generation);
+    } else if (strcmp(mode, "seals") == 0) {
+        set_state(slot, generation, RING_DONE); /* and nothing comes */
+    } else if (strcmp(mode, "held") == 0) {
         held(slot, generation);
     } else if (strcmp(mode, "opens") == 0) {
         ask_for_ever(slot, generation + 7);
@@ -427,7 +493,7 @@ static void put(int fd, const void *data, size_t size, struct control *answer)
 
 static void put_nonsense(int fd, struct control *answer)
 {
-    static const char lines[] = "{\"ph\":\"M\",\"pid\":1}\n{\"a\":}\n]\n\n{}{}\n\x1b[2J\n{\"b\":\"\x01\"}\n";
+    static const char lines[] = "{\"ph\":\"M\",\"pid\":1}\n{\"a\":}\n]\n\n{}{}\n\x1b[2J\n{\"b\":\"\x01\"}\n{\"c\":\"\x7f\xc2\x9b" "31m\xe2\x80\xae\"}\n";
     size_t size = 200000; /* the rest is one long line */
     char *text = malloc(size);
 
@@ -471,7 +537,7 @@ static bool control(void)
 
     if (poll(&p, 1, 0) <= 0)
         return true;
-    if (control_receive(CONTROL_FD_CONTROL, &c, &fd) < 0)
+    if (control_receive(CONTROL_FD_CONTROL, FOREIGN_OWN, &c, &fd) < 0)
         return false;
     if (c.kind == CONTROL_ASK)
         ask(&c, fd);
@@ -484,6 +550,18 @@ static bool control(void)
     return c.kind != CONTROL_FINISH;
 }
 
+static void tell_descriptors(void)
+{
+    char path[32], target[256];
+
+    for (int fd = 0; fd < 1024; fd++) {
+        snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+        ssize_t n = readlink(path, target, sizeof(target));
+        if (n >= 0)
+            dprintf(STDERR_FILENO, "descriptor %d %.*s\n", fd, (int)n, target);
+    }
+}
+
 int main(int argc, char **argv)
 {
     uint32_t generation, slot;
@@ -491,9 +569,12 @@ int main(int argc, char **argv)
     uint32_t usec;
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (argc == 8 && strstr(argv[2], "/descriptors"))
+        tell_descriptors();
     if (argc != 8 || back_init(&back, CONTROL_FD_DOWN, CONTROL_FD_UP, CONTROL_FD_BELL) < 0)
         return 64;
     seed = (uint64_t)getpid() * 0x9e3779b97f4a7c15u | 1;
+    last_dir = strrchr(argv[2], ':') ? strrchr(argv[2], ':') + 1 : argv[2];
     while (strstr(argv[2], "/never-ready"))
         pause();
     tell(&(struct control){.kind = CONTROL_READY, .number = 1}, -1);

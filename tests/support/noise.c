@@ -179,7 +179,7 @@ static size_t damage(uint8_t *p, size_t n, size_t room)
 
 static void put_frame(struct conn *c, const struct msg *m, uint32_t tag)
 {
-    size_t size = codec_size(m), body = takes_body(m) ? (size_t)dice(dice(4) ? 100 : 30000) : 0;
+    size_t size = codec_room(m), body = takes_body(m) ? (size_t)dice(dice(4) ? 100 : 30000) : 0;
     uint8_t *p = c->out + c->out_size;
 
     if (!size || c->out_size + size + body + 64 > OUT_MAX)

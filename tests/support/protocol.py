@@ -947,6 +947,10 @@ def plus(job, n):
     return job[:8] + struct.pack('<Q', struct.unpack('<Q', job[8:])[0] + n)
 
 
+def units(p):
+    return {c.name: c.value for c in p.next('COUNTERS', p.send('STATS')).message.counters}[b'request_units']
+
+
 @case('P48', 'P49')
 def arrays(wsd):
     with Peer(wsd.socket, features=ALL & ~1024) as p:
@@ -963,6 +967,19 @@ def arrays(wsd):
         frames, found = all_ends(p, tag)
         assert all(f.kind == 'ENDS' for f in frames) and {r['index']: r['output'] for r in found} == {0: b'a', 1: b'b'}
         p.is_refused(64, p.send('ARRAY', plugin='echo', items=1, body=item(), key='k'))
+        one, ended = p.accepted('echo', 'x', flags=1)
+        p.end(one)
+        for items in (63, 64, 65):
+            tag = p.send('ARRAY', plugin='echo', items=items, after=ended * 1024, body=item([], b'a') * items)
+            if items > 64:
+                p.is_refused(64, tag)
+            else:
+                found = all_ends(p, tag)[1]
+                assert len({r['index'] for r in found if r['state'] == SUCCEEDED}) == items, found[:3]
+        # each item costs its user what a SUBMIT of it does, beside the frame
+        before = units(p)
+        p.send('ARRAY', plugin='echo', items=200, delay_usec=3600 * 10**6, body=item([], b'a') * 200)
+        assert units(p) - before > 200 * 3000
     for items, body in ((2, item()), (1, item() + item()), (1, item() + b'x'), (0, b''), (4097, item() * 4097)):
         with Peer(wsd.socket) as p:
             p.breaks(p.frame(23, 1, encode('Submit', {'plugin': 'echo', 'items': items}), body))
@@ -1198,6 +1215,18 @@ def arenas(wsd):
         p.send('ARENA_CLOSE', arena)
         p.next('END', arena)
         p.is_refused(64, p.submit('echo', arena=arena, input_from=2, input_size=1))
+
+
+@case('P64')
+def text_of_executors(wsd):
+    steers = b'h\x1b]0;x\x07\x7f\xc2\x9b1m\x9b2J\xe2\x80\xae\xe2\x80\xa8'
+    shown = b'h\\x1b]0;x\\x07\\x7f\\u{9b}1m\\x9b2J\\u{202e}\\u{2028}'
+    with Peer(wsd.socket) as p:
+        for text, wanted in ((steers, shown), ('ä\t€'.encode(), 'ä €'.encode())):
+            m = p.run('echo:status', b'7', text)[0]
+            assert (m.state, m.exit, m.error, m.status) == (FAILED, 7, wanted, b'asked for 7'), m.error
+        m = p.run('echo:status', b'7', b'\x1b' * 255)[0]  # cut, and no escape in two
+        assert m.error == b'\\x1b' * 63, m.error
 
 
 # --- running them ---------------------------------------------------------------------------------------------------------

@@ -1,10 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """relay.py: stands between a client and wsd where one of them speaks TLS and the other does not: each is to one that the other would
-never be. Bytes go through as they are, descriptors do not.
+never be; or where wsd is to say other words. Bytes go through as they are, descriptors do not.
 
   relay.py to-tls PATH HOST:PORT CERT KEY CA     a client at a Unix socket, a wsd by TLS
   relay.py from-tls PORT PATH CERT KEY CA USER   a client by TLS, a wsd at a Unix socket, as that user
+  relay.py words PATH SOCKET WORDS OTHER         a client at a Unix socket, a wsd at another, whose WORDS become OTHER, of the same length
 
 One connection; ends when either end does."""
 import os
@@ -35,13 +36,22 @@ def accept(listener):
     return connection
 
 
-def to_tls(path, where, *files):
+def accept_at(path):
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(path + '.new')
     listener.listen(1)
     os.rename(path + '.new', path)  # whoever sees it is heard
+    return accept(listener)
+
+
+def other_words(path, where, words, other):
+    assert len(words) == len(other)
+    return accept_at(path), unix(where), (words.encode(), other.encode())
+
+
+def to_tls(path, where, *files):
     host, port = where.rsplit(':', 1)
-    client = accept(listener)
+    client = accept_at(path)
     return client, context(ssl.PROTOCOL_TLS_CLIENT, *files).wrap_socket(socket.create_connection((host, int(port))), server_hostname=host)
 
 
@@ -55,7 +65,7 @@ def from_tls(port, path, certificate, key, ca, user):
     return c.wrap_socket(accept(listener), server_side=True), unix(path)
 
 
-def relay(a, b):
+def relay(a, b, words=(b'', b'')):
     other = {a: b, b: a}
     while True:
         waiting = [s for s in other if isinstance(s, ssl.SSLSocket) and s.pending()]
@@ -63,8 +73,8 @@ def relay(a, b):
             data = s.recv(65536)
             if not data:
                 return
-            other[s].sendall(data)
+            other[s].sendall(data.replace(*words) if words[0] else data)
 
 
 if __name__ == '__main__':
-    relay(*{'to-tls': to_tls, 'from-tls': from_tls}[sys.argv[1]](*sys.argv[2:]))
+    relay(*{'to-tls': to_tls, 'from-tls': from_tls, 'words': other_words}[sys.argv[1]](*sys.argv[2:]))

@@ -141,3 +141,29 @@ nothing_is_left() {
   [ ! -e "/sys/fs/cgroup$unit" ] && [ ! -e /sys/fs/cgroup/system.slice/wsd.service ]
 }
 check "nothing is left" wait_until nothing_is_left
+
+# --- more tasks than its service may have ---------------------------------------------------------------------------------
+
+few() {
+  wsctl --socket /run/few.sock "$@"
+}
+systemd-run --quiet --unit=few "$WSD" --socket /run/few.sock --config /dev/null --executor "$EXECUTOR" --state-dir "$WORK/few"
+check "a wsd without delegation" wait_until few ping
+tasks=$(cat /sys/fs/cgroup/system.slice/few.service/pids.current)
+systemctl set-property --runtime few.service TasksMax="$tasks"
+names_it() {
+  expect_exit 75 few submit fib 20 2>"$WORK/err"
+  cat "$WORK/err"
+  grep -F "TasksMax= of the service is $tasks (pids.max of /system.slice/few.service)" "$WORK/err"
+}
+check "TasksMax= is reached: the refusal names it" names_it
+logged() {
+  journalctl -u few --no-pager | grep -F "cannot start an executor: no more processes or threads: TasksMax= of the service is $tasks"
+}
+check "and so does the log" logged
+systemctl set-property --runtime few.service TasksMax=infinity
+serves() {
+  [ "$(few submit fib 20)" = 6765 ]
+}
+check "with more, it serves" wait_until serves
+systemctl stop few

@@ -44,6 +44,7 @@ grep -n jumps "$work/small" | head -n 20 >"$work/lines"
 options=(--workers 1)
 each fib memory 200 fib 10
 each nqueens memory 200 nqueens 6
+each uts memory 8 uts
 each checksum memory 60 checksum md5 "$work/small" "$newline"
 each count memory 200 count "$work/small" "$newline"
 each sort memory 200 sort "$work/text" "$work/small"

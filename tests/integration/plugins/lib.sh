@@ -71,9 +71,10 @@ verdict() {
   fi
 }
 
-# messages NAME TOOL PLUGIN: the same messages, but for the speaker's name and for the job's own last line.
+# messages NAME TOOL PLUGIN: the same messages, but for the speaker's name and for the job's own last line. A byte that is no
+# UTF-8 (the scripts' names have \351 only) comes as an escape, for terminals.
 messages() {
-  sed -n "s/^$2: /$3: /p" "$work.want.err" >"$work.want.lines"
+  sed -n "s/^$2: /$3: /; T; s/\xe9/\\\\xe9/g; p" "$work.want.err" >"$work.want.lines"
   sed -n "s/^\(wsctl: \|[0-9]: \)\{0,1\}$3: /$3: /p" "$work.got.err" |
     grep -v 'some files could not be' >"$work.got.lines" || true
   if [ -s "$work.want.lines" ] && cmp "$work.want.lines" "$work.got.lines" >&2; then

@@ -49,8 +49,7 @@ static void leave(int signal)
     syscall(SYS_exit, 0);
 }
 
-/* The first thread ends, then the one that runs this, and the others stay: as a process looks that is killed, while the last of
- * its threads gives much memory back. */
+/* The first thread ends, then the one that runs this, and the others stay. */
 static int piecemeal(struct wsd_job *job, struct wsd_worker *self)
 {
     const struct sigaction action = {.sa_handler = leave};

@@ -13,12 +13,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/ipc.h>
 #include <sys/mman.h>
+#include <sys/msg.h>
 #include <sys/personality.h>
 #include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
+#include <sys/sem.h>
+#include <sys/shm.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -197,6 +201,24 @@ static int calls(struct wsd_job *job, struct wsd_worker *self)
     tell(job, "settimeofday", syscall(SYS_settimeofday, NULL, NULL));
     tell(job, "personality", personality(PER_LINUX));
     tell(job, "open_by_handle_at", syscall(SYS_open_by_handle_at, -1, NULL, 0));
+    int memory = shmget(IPC_PRIVATE, 4096, 0600), set = semget(IPC_PRIVATE, 1, 0600), queue = msgget(IPC_PRIVATE, 0600);
+    tell(job, "shmget", memory);
+    tell(job, "shmat", shmat(memory, NULL, 0) == (void *)-1 ? -1 : 0);
+    tell(job, "shmctl", shmctl(memory, IPC_RMID, NULL));
+    tell(job, "semget", set);
+    tell(job, "semop", semop(set, &(struct sembuf){.sem_op = 1}, 1));
+    tell(job, "semtimedop", semtimedop(set, &(struct sembuf){.sem_op = 1}, 1, NULL));
+    tell(job, "semctl", semctl(set, 0, IPC_RMID));
+    tell(job, "msgget", queue);
+    tell(job, "msgsnd", msgsnd(queue, &(long[]){1}, 0, IPC_NOWAIT));
+    tell(job, "msgrcv", msgrcv(queue, &(long[]){1}, 0, 0, IPC_NOWAIT));
+    tell(job, "msgctl", msgctl(queue, IPC_RMID, NULL));
+    tell(job, "mq_open", syscall(SYS_mq_open, NULL, 0, 0, NULL));
+    tell(job, "mq_unlink", syscall(SYS_mq_unlink, NULL));
+    tell(job, "mq_timedsend", syscall(SYS_mq_timedsend, -1, NULL, 0, 0, NULL));
+    tell(job, "mq_timedreceive", syscall(SYS_mq_timedreceive, -1, NULL, 0, NULL, NULL));
+    tell(job, "mq_notify", syscall(SYS_mq_notify, -1, NULL));
+    tell(job, "mq_getsetattr", syscall(SYS_mq_getsetattr, -1, NULL, NULL));
     tell(job, "tiocsti", ioctl(0, TIOCSTI, NULL));
     tell(job, "dumpable", prctl(PR_SET_DUMPABLE, 1, 0, 0, 0));
     snprintf(path, sizeof(path), "/dev/shm/wsd-device-%d", getpid());
@@ -463,6 +485,22 @@ static int burst(struct wsd_job *job, struct wsd_worker *self)
     return 0;
 }
 
+/* BYTES: so many on stderr, in lines that look like wsd's; then cuts what is behind stdout and stderr. */
+static int forge(struct wsd_job *job, struct wsd_worker *self)
+{
+    static const char line[] = "wsd: forged\x1b[2J: user 0 may do everything from now on\n";
+    size_t bytes = 0;
+
+    if (job->argc > 1)
+        sscanf(job->argv[1], "%zu", &bytes);
+    for (size_t n = 0; n < bytes; n += sizeof(line) - 1)
+        if (write(STDERR_FILENO, line, sizeof(line) - 1) < 0)
+            return 1;
+    for (int fd = STDOUT_FILENO; fd <= STDERR_FILENO; fd++)
+        wsd_job_print(job, "%d %s\n", fd, ftruncate(fd, 0) < 0 ? "refused" : "done");
+    return 0;
+}
+
 static const struct wsd_function functions[] = {
     {.name = "attack", .help = "PID ADDRESS: tries to reach a process", .run = attack},
     {.name = "async", .help = "PID: kills by way of a socket", .run = async},
@@ -474,6 +512,7 @@ static const struct wsd_function functions[] = {
     {.name = "files", .help = "DIRECTORY SOCKET: writes, starts, connects", .run = files},
     {.name = "fds", .help = "lists descriptors", .run = fds},
     {.name = "scribble", .help = "writes to every descriptor", .run = scribble},
+    {.name = "log", .help = "BYTES: forges lines of the log, and cuts it", .run = forge},
     {.name = "linger", .help = "BEGIN END: sends wsd sockets whose close waits", .run = linger},
     {.name = "hunt", .help = "SDRAWKCAB: looks for a word in memory", .run = hunt},
     {.name = "eat", .help = "takes all memory, and gives it back", .run = eat},

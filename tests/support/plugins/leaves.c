@@ -4,14 +4,20 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
+#include <threads.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -101,6 +107,30 @@ static int cancel(struct wsd_job *job, struct wsd_worker *self)
 {
     pthread_cancel(pthread_self());
     pthread_testcancel();
+    return 0;
+}
+
+/* As no library tells of. */
+static int thread_gone(struct wsd_job *job, struct wsd_worker *self)
+{
+    return (int)syscall(SYS_exit, 0);
+}
+
+WSD_VOID_TASK_2(gone_child, struct wsd_worker *, parent, atomic_int *, started)
+{
+    if (self != parent)
+        thread_gone(NULL, self);
+    atomic_store(started, 1);
+}
+
+static int stolen_gone(struct wsd_job *job, struct wsd_worker *self)
+{
+    atomic_int started = 0;
+
+    WSD_SPAWN(gone_child, self, &started);
+    while (!atomic_load(&started) && !wsd_job_cancelled(job))
+        ;
+    WSD_SYNC(gone_child);
     return 0;
 }
 
@@ -196,6 +226,28 @@ static int state(struct wsd_job *job, struct wsd_worker *self)
                          getcwd(here, sizeof(here)), getpriority(PRIO_PROCESS, 0), CPU_COUNT(&cpus)) < 0;
 }
 
+/* --- locks of the C library --- */
+
+static int locks(struct wsd_job *job, struct wsd_worker *self)
+{
+    flockfile(stderr);
+    return 0;
+}
+
+static void *print_line(void *arg)
+{
+    fprintf(stderr, "this one has the lock\n");
+    return NULL;
+}
+
+/* On a thread that has not got it yet. */
+static int prints(struct wsd_job *job, struct wsd_worker *self)
+{
+    pthread_t t;
+
+    return pthread_create(&t, NULL, print_line, NULL) != 0 || pthread_join(t, NULL) != 0;
+}
+
 /* --- words --- */
 
 /* N [WHERE]: so many lines for nobody. */
@@ -237,47 +289,213 @@ static int forgets_sync(struct wsd_job *job, struct wsd_worker *self)
 
 /* --- a thread --- */
 
-static atomic_int go_on;
+static struct {
+    _Atomic(struct wsd_job *) job; /* that it writes for */
+    pthread_t thread;
+    sem_t write;
+    bool there;
+} other;
 
 static void *write_on(void *arg)
 {
-    struct wsd_job *job = arg;
+    size_t room;
 
-    while (!atomic_load(&go_on))
-        usleep(1000);
-    for (int i = 0; i < 50; i++) {
-        wsd_job_print(job, "not for you\n");
-        usleep(1000);
-    }
-    atomic_store(&go_on, 2);
+    while (sem_wait(&other.write) < 0)
+        ;
+    struct wsd_job *job = atomic_load(&other.job);
+    char *to = wsd_job_reserve(job, 8, &room);
+    if (to)
+        memcpy(to, "reserved", 8), wsd_job_commit(job, 8);
+    wsd_job_print(job, "not for\nyou\n");
+    wsd_job_flush(job);
+    wsd_job_progress(job, 77, 99);
+    wsd_job_status(job, "not your status");
+    wsd_job_log(job, WSD_LOG_ERROR, "not your line");
+    (void)wsd_job_fail(job, 3, "not your error");
     return NULL;
 }
 
+static int write_c11(void *arg)
+{
+    write_on(arg);
+    return 0;
+}
+
+/* Has the thread write that is there, and waits until it has. */
+static int listen_to(struct wsd_job *job, struct wsd_worker *self)
+{
+    if (other.there && (sem_post(&other.write) < 0 || pthread_join(other.thread, NULL) != 0))
+        return 1;
+    other.there = false;
+    return wsd_job_print(job, "mine\n") < 0;
+}
+
+/* Leaves a thread; the one before it ends. */
 static int thread(struct wsd_job *job, struct wsd_worker *self)
+{
+    int r = listen_to(job, self);
+
+    sem_init(&other.write, 0, 0);
+    atomic_store(&other.job, job);
+    r += job->argc > 1 && strcmp(job->argv[1], "c11") == 0 ? thrd_create(&other.thread, write_c11, NULL) != thrd_success
+                                                           : pthread_create(&other.thread, NULL, write_on, NULL) != 0;
+    other.there = r == 0;
+    return r;
+}
+
+/* Has made no thread itself, but the one that is there writes for this job. */
+static int lend(struct wsd_job *job, struct wsd_worker *self)
+{
+    atomic_store(&other.job, job);
+    return 0;
+}
+
+static void *make_thread(void *job)
+{
+    return (void *)(intptr_t)thread(job, NULL);
+}
+
+/* A thread's thread. */
+static int grandchild(struct wsd_job *job, struct wsd_worker *self)
+{
+    pthread_t t;
+    void *r;
+
+    return pthread_create(&t, NULL, make_thread, job) != 0 || pthread_join(t, &r) != 0 || r != NULL;
+}
+
+static void *write_beside(void *job)
+{
+    return (void *)(intptr_t)wsd_job_print(job, "from a thread\n");
+}
+
+/* One that it waits for: all that it says is the job's. */
+static int joined(struct wsd_job *job, struct wsd_worker *self)
 {
     pthread_t t;
 
-    return pthread_create(&t, NULL, write_on, job) != 0 || pthread_detach(t) != 0;
+    return pthread_create(&t, NULL, write_beside, job) != 0 || pthread_join(t, NULL) != 0;
 }
 
-/* Has that thread write, and waits until it has. */
-static int listen_to(struct wsd_job *job, struct wsd_worker *self)
+static void *write_at_the_end(void *job)
 {
-    atomic_store(&go_on, 1);
-    while (atomic_load(&go_on) != 2 && !wsd_job_cancelled(job))
+    while (!wsd_job_cancelled(job))
+        sched_yield();
+    wsd_job_print(job, "too late\n");
+    return NULL;
+}
+
+static void *fault(void *arg)
+{
+    *(volatile uint64_t *)nowhere = 1;
+    return NULL;
+}
+
+static sem_t ending;
+
+static void write_on_at_the_end(void *value)
+{
+    sem_post(&ending);
+    write_on(value);
+}
+
+static void *write_by_destructor(void *job)
+{
+    static pthread_key_t key;
+
+    return (void *)(intptr_t)(pthread_key_create(&key, write_on_at_the_end) != 0 || pthread_setspecific(key, job) != 0);
+}
+
+/* Leaves a thread that ends, and whose key has a destructor that does not. */
+static int destructor(struct wsd_job *job, struct wsd_worker *self)
+{
+    int r = listen_to(job, self);
+
+    sem_init(&other.write, 0, 0);
+    atomic_store(&other.job, job);
+    sem_init(&ending, 0, 0);
+    r += pthread_create(&other.thread, NULL, write_by_destructor, job) != 0;
+    other.there = r == 0;
+    while (other.there && sem_wait(&ending) < 0)
+        ;
+    return r;
+}
+
+/* Its thread crashes. */
+static int thread_segv(struct wsd_job *job, struct wsd_worker *self)
+{
+    pthread_t t;
+
+    return pthread_create(&t, NULL, fault, NULL) != 0 || pthread_join(t, NULL) != 0;
+}
+
+/* Leaves one that says something as soon as the job is over. */
+static int at_the_end(struct wsd_job *job, struct wsd_worker *self)
+{
+    pthread_t t;
+
+    return pthread_create(&t, NULL, write_at_the_end, job) != 0 || pthread_detach(t) != 0 || wsd_job_print(job, "mine\n") < 0;
+}
+
+/* --- processes --- */
+
+static _Noreturn void stay(const char *mark)
+{
+    signal(SIGTERM, SIG_IGN);
+    signal(SIGHUP, SIG_IGN);
+    prctl(PR_SET_NAME, mark);
+    for (;;)
+        pause();
+}
+
+/* One more, which stays, in a session of its own or not; its parent stays or not. */
+static int child_of(bool session, bool orphan, const char *mark)
+{
+    pid_t pid = fork();
+
+    if (pid != 0)
+        return pid < 0 ? -1 : orphan ? waitpid(pid, NULL, 0) > 0 ? 0 : -1 : 0;
+    if (session)
+        setsid();
+    if (orphan && fork() != 0)
+        _exit(0);
+    stay(mark);
+}
+
+/* MARK [stay]: four processes of that name. */
+static int family(struct wsd_job *job, struct wsd_worker *self)
+{
+    if (job->argc < 2)
+        return wsd_job_fail(job, 2, "MARK [stay]");
+    for (int i = 0; i < 4; i++)
+        if (child_of(i & 1, i & 2, job->argv[1]) < 0)
+            return wsd_job_fail(job, 1, "no process");
+    while (job->argc > 2 && !wsd_job_cancelled(job))
         usleep(1000);
-    return wsd_job_print(job, "mine\n") < 0;
+    return 0;
+}
+
+/* One that has ended, and that nobody waits for. */
+static int zombie(struct wsd_job *job, struct wsd_worker *self)
+{
+    pid_t pid = fork();
+
+    if (pid == 0)
+        _exit(0);
+    return pid < 0;
 }
 
 #define F(text, what) {.name = text, .help = "leaves something, or tells what there is", .run = what}
 
 static const struct wsd_function functions[] = {
-    F("handlers", handlers), F("mask", mask),         F("altstack", altstack), F("segv", segv),
-    F("overflow", overflow), F("unnoted", unnoted),   F("thread-exit", thread_exit), F("cancel", cancel),
-    F("stolen-exit", stolen_exit), F("files", files), F("limit", limit),       F("space", space),
-    F("umask", new_umask),   F("directory", directory), F("nice", nicer),      F("affinity", affinity),
-    F("works", works), F("deaf", deaf), F("state", state),       F("says", says),         F("last-words", last_words), F("silent", silent),
-    F("forgets-sync", forgets_sync), F("thread", thread), F("listen", listen_to),
+    F("handlers", handlers), F("mask", mask), F("altstack", altstack), F("segv", segv), F("overflow", overflow),
+    F("unnoted", unnoted), F("thread-exit", thread_exit), F("cancel", cancel), F("stolen-exit", stolen_exit),
+    F("thread-gone", thread_gone), F("stolen-gone", stolen_gone), F("files", files), F("limit", limit),
+    F("space", space), F("umask", new_umask), F("directory", directory), F("nice", nicer), F("affinity", affinity),
+    F("works", works), F("deaf", deaf), F("state", state), F("says", says), F("last-words", last_words),
+    F("silent", silent), F("forgets-sync", forgets_sync), F("thread", thread), F("listen", listen_to),
+    F("family", family), F("zombie", zombie), F("locks", locks), F("prints", prints), F("lend", lend),
+    F("grandchild", grandchild), F("joined", joined), F("thread-segv", thread_segv), F("destructor", destructor), F("at-the-end", at_the_end),
 };
 WSD_PLUGIN(.n_functions = sizeof(functions) / sizeof(*functions), .functions = functions, .name = "leaves", .version = "1",
            .help = "leaves its process other than it found it");

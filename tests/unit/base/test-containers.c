@@ -101,6 +101,55 @@ START_TEST(copy_away_copies_what_memcpy_does)
 }
 END_TEST
 
+/* Each way along right sides has at most log2(n + 1) nodes, and every put and take goes along one or two. */
+static size_t heap_ranked(const struct heap *h)
+{
+    size_t n = 0;
+
+    for (const struct heap_node *node = h->top, *from = NULL, *to; node; from = node, node = to) {
+        to = node->parent;
+        if (from != node->parent) { /* back from below */
+            if (from == node->left && node->right)
+                to = node->right;
+            continue;
+        }
+        uint32_t left = node->left ? node->left->rank : 0, right = node->right ? node->right->rank : 0;
+
+        ck_assert(left >= right && node->rank == right + 1);
+        ck_assert(!node->parent || node->parent->key <= node->key);
+        if (node->left)
+            to = node->left;
+        n++;
+    }
+    ck_assert(!h->top || (size_t)1 << h->top->rank <= h->n + 1);
+    return n;
+}
+
+START_TEST(heap_keeps_its_ways_short)
+{
+    enum { N = 20000 };
+    struct heap h = {.top = NULL};
+    struct heap_node *nodes = calloc(N, sizeof(*nodes));
+
+    ck_assert_ptr_nonnull(nodes);
+    for (size_t i = 0; i < N; i++) /* as jobs come that are due in an hour each */
+        heap_put(&h, &nodes[i], i);
+    ck_assert_uint_eq(heap_ranked(&h), N);
+    for (size_t i = 0; i < N / 4; i++)
+        heap_take(&h, h.top);
+    for (size_t i = N / 2; i < N; i += 3)
+        heap_take(&h, &nodes[i]);
+    ck_assert_uint_eq(heap_ranked(&h), h.n);
+    for (size_t i = N / 2; i < N; i += 3)
+        heap_put(&h, &nodes[i], N - i);
+    ck_assert_uint_eq(heap_ranked(&h), h.n);
+    while (!heap_empty(&h))
+        heap_take(&h, h.top);
+    ck_assert_uint_eq(h.n, 0);
+    free(nodes);
+}
+END_TEST
+
 START_TEST(heap_gives_the_smallest_whatever_is_put_in_and_taken)
 {
     enum { N = 20000 };
@@ -269,6 +318,7 @@ int main(void)
     tcase_add_test(tc, hash_forgets_what_is_removed_while_it_grows);
     tcase_add_test(tc, hash_holds_equal_keys_beside_each_other);
     tcase_add_test(tc, copy_away_copies_what_memcpy_does);
+    tcase_add_test(tc, heap_keeps_its_ways_short);
     tcase_add_test(tc, heap_gives_the_smallest_whatever_is_put_in_and_taken);
     tcase_add_test(tc, buffer_gives_back_what_was_put_in_however_it_is_cut);
     suite_add_tcase(s, tc);

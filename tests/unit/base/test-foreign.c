@@ -13,6 +13,8 @@
 #include "base/foreign.h"
 
 #define NUMBERS 2048
+#define OTHER   (FOREIGN_CLOSERS / FOREIGN_CLOSERS_EACH + 1) /* owner: has none of those that all_block() gives */
+#define GREEDY  77u
 
 /* --- close() of this program: knows who closes what, and can hold up threads --- */
 
@@ -109,10 +111,10 @@ START_TEST(a_close_that_blocks_holds_up_nobody)
     int listener = listener_new(), pipes[2], slow;
 
     slow = lingering(listener);
-    ck_assert_int_eq(close_foreign(slow), -1);
+    ck_assert_int_eq(close_foreign(slow, OTHER), -1);
     ck_assert_int_eq(pipe2(pipes, O_CLOEXEC), 0);
-    close_foreign(pipes[0]);
-    close_foreign(pipes[1]);
+    close_foreign(pipes[0], OTHER);
+    close_foreign(pipes[1], OTHER);
     until_closed(pipes[0]);
     until_closed(pipes[1]);
 }
@@ -124,7 +126,7 @@ static void all_block(int listener, int slow[static FOREIGN_CLOSERS], int peers[
     for (unsigned i = 0; i < FOREIGN_CLOSERS; i++) {
         slow[i] = lingering(listener);
         peers[i] = accept(listener, NULL, NULL);
-        close_foreign(slow[i]);
+        close_foreign(slow[i], i / FOREIGN_CLOSERS_EACH);
     }
     while (atomic_load(&n_closing) < FOREIGN_CLOSERS)
         usleep(1000);
@@ -136,12 +138,62 @@ START_TEST(more_than_there_may_be_threads_are_closed_when_one_is_free)
 
     all_block(listener, slow, peers);
     ck_assert_int_eq(pipe2(pipes, O_CLOEXEC), 0);
-    close_foreign(pipes[0]);
+    close_foreign(pipes[0], OTHER);
     for (unsigned i = 0; i < FOREIGN_CLOSERS; i++)
         close(peers[i]); /* resets: nothing is left to send */
     until_closed(pipes[0]);
     ck_assert_int_ge(fcntl(pipes[1], F_GETFD), 0);
     close(pipes[1]);
+}
+END_TEST
+
+/* One owner's block as long as they like: as many as he may have threads for, one less, and one more. */
+START_TEST(one_owner_takes_no_more_than_his_threads)
+{
+    const unsigned n = FOREIGN_CLOSERS_EACH - 1 + (unsigned)_i;
+    int listener = listener_new(), slow[FOREIGN_CLOSERS_EACH + 1], peers[FOREIGN_CLOSERS_EACH + 1], pipes[2];
+
+    for (unsigned i = 0; i < n; i++) {
+        slow[i] = lingering(listener);
+        peers[i] = accept(listener, NULL, NULL);
+        close_foreign(slow[i], GREEDY);
+    }
+    ck_assert_uint_eq(foreign_held(GREEDY), n);
+    while (atomic_load(&n_closing) < n && atomic_load(&n_closing) < FOREIGN_CLOSERS_EACH)
+        usleep(1000);
+    ck_assert_int_eq(pipe2(pipes, O_CLOEXEC), 0);
+    close_foreign(pipes[0], GREEDY); /* waits where all of his are taken */
+    close_foreign(pipes[1], OTHER);
+    until_closed(pipes[1]);
+    ck_assert_uint_le(atomic_load(&n_closing), FOREIGN_CLOSERS_EACH);
+    if (n >= FOREIGN_CLOSERS_EACH) {
+        ck_assert(is_open(pipes[0]));
+        ck_assert_uint_eq(foreign_held(GREEDY), n + 1);
+    }
+    for (unsigned i = 0; i < n; i++)
+        close(peers[i]); /* resets: nothing is left to send */
+    until_closed(pipes[0]);
+    while (foreign_held(GREEDY) || foreign_held(OTHER))
+        usleep(1000);
+}
+END_TEST
+
+/* With a share for each there is a thread for the first one of others, however much one has brought. */
+START_TEST(a_flood_of_one_owner_holds_up_no_other)
+{
+    int listener = listener_new(), pipes[2];
+
+    for (unsigned i = 0; i < FOREIGN_CLOSERS + 1; i++) {
+        int fd = lingering(listener);
+
+        (void)accept(listener, NULL, NULL);
+        close_foreign(fd, GREEDY);
+    }
+    ck_assert_uint_eq(foreign_held(GREEDY), FOREIGN_CLOSERS + 1);
+    ck_assert_int_eq(pipe2(pipes, O_CLOEXEC), 0);
+    close_foreign(pipes[0], OTHER);
+    until_closed(pipes[0]);
+    ck_assert_uint_eq(foreign_held(GREEDY), FOREIGN_CLOSERS + 1);
 }
 END_TEST
 
@@ -152,11 +204,11 @@ START_TEST(small_memory_files_are_closed_at_once)
     int empty = memory_file(0, 0), full = memory_file(FOREIGN_AT_ONCE, FOREIGN_AT_ONCE);
 
     atomic_store(&held, true);
-    ck_assert_int_eq(close_foreign(empty), -1);
-    ck_assert_int_eq(close_foreign(full), -1);
+    ck_assert_int_eq(close_foreign(empty, OTHER), -1);
+    ck_assert_int_eq(close_foreign(full, OTHER), -1);
     ck_assert(!is_open(empty) && !is_open(full));
     ck_assert_int_eq(closes[full], getpid());
-    ck_assert_int_eq(close_foreign(-1), -1);
+    ck_assert_int_eq(close_foreign(-1, OTHER), -1);
 }
 END_TEST
 
@@ -174,7 +226,7 @@ START_TEST(large_memory_files_are_closed_by_a_thread)
     int fd = memory_file(large[_i].size, large[_i].in_pages);
 
     atomic_store(&held, true);
-    ck_assert_int_eq(close_foreign(fd), -1); /* and goes on, though the close does not */
+    ck_assert_int_eq(close_foreign(fd, OTHER), -1); /* and goes on, though the close does not */
     ck_assert_int_ne(until_begun(fd), getpid());
     ck_assert(is_open(fd));
     atomic_store(&held, false);
@@ -190,7 +242,7 @@ START_TEST(a_flood_of_memory_has_one_thread)
     for (unsigned i = 0; i < 64; i++)
         fds[i] = memory_file(FOREIGN_AT_ONCE + 1, 0);
     for (unsigned i = 0; i < 64; i++)
-        close_foreign(fds[i]);
+        close_foreign(fds[i], OTHER);
     for (unsigned i = 0; i < 64; i++)
         ck_assert(is_open(fds[i]));
     atomic_store(&held, false);
@@ -210,7 +262,7 @@ START_TEST(memory_does_not_wait_for_what_blocks)
     all_block(listener, slow, peers);
     for (int i = 0; i < 2; i++) { /* by a thread that ends, and by another one */
         fd = memory_file(FOREIGN_AT_ONCE + 1, 0);
-        close_foreign(fd);
+        close_foreign(fd, OTHER);
         until_closed(fd);
         ck_assert_int_ne(closes[fd], getpid());
     }
@@ -226,6 +278,8 @@ int main(void)
 
     tcase_add_test(tc, a_close_that_blocks_holds_up_nobody);
     tcase_add_test(tc, more_than_there_may_be_threads_are_closed_when_one_is_free);
+    tcase_add_loop_test(tc, one_owner_takes_no_more_than_his_threads, 0, 3);
+    tcase_add_test(tc, a_flood_of_one_owner_holds_up_no_other);
     tcase_add_test(tc, small_memory_files_are_closed_at_once);
     tcase_add_loop_test(tc, large_memory_files_are_closed_by_a_thread, 0, sizeof(large) / sizeof(*large));
     tcase_add_test(tc, a_flood_of_memory_has_one_thread);

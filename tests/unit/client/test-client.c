@@ -284,7 +284,7 @@ START_TEST(error_about_the_connection_is_told)
     peer_send_error(&peer, 0, 77, "you are\n\033[31mnot welcome");
     peer_close(&peer);
     check_broken(77);
-    ck_assert_str_eq(wsd_client_error(client), "you are  [31mnot welcome");
+    ck_assert_str_eq(wsd_client_error(client), "you are\\x0a\\x1b[31mnot welcome");
 }
 END_TEST
 

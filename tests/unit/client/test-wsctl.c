@@ -101,6 +101,7 @@ START_TEST(strings_become_valid_json)
         {"quote\" back\\", "quote\\\" back\\\\"},
         {"\n\t\x01\x7f", "\\u000a\\u0009\\u0001\\u007f"},
         {"\xc3\xa4 \xe2\x82\xac \xf0\x9f\x98\x80", "\xc3\xa4 \xe2\x82\xac \xf0\x9f\x98\x80"},
+        {"\xc2\x9b" "31m\xe2\x80\xae\xf3\xa0\x81\xa1", "\\u009b31m\\u202e\\udb40\\udc61"}, /* what a terminal heeds or hides */
         {"\xff", "\xef\xbf\xbd"},
         {"a\xc3", "a\xef\xbf\xbd"},                                               /* cut off */
         {"\xc0\xaf", "\xef\xbf\xbd\xef\xbf\xbd"},                                 /* overlong */

@@ -18,6 +18,7 @@
 
 #include <wsd/plugin.h>
 
+#include "base/foreign.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "ring/control.h"
@@ -65,7 +66,7 @@ static void receive(struct control *c)
     int fd;
 
     ck_assert_int_eq(poll(&p, 1, WAIT_USEC / 1000), 1);
-    ck_assert_int_eq(control_receive(control, c, &fd), 0);
+    ck_assert_int_eq(control_receive(control, FOREIGN_OWN, c, &fd), 0);
     ck_assert_int_eq(fd, -1);
 }
 
@@ -865,8 +866,8 @@ START_TEST(job_does_not_pay_for_the_input_of_the_one_before)
     ck_assert_int_eq(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW), 0);
     start_ready("1", "any");
     uint32_t n = load("echo"), before = submit(&CALL(n, "cat", .flags = DOWN_INPUT_PART | DOWN_INPUT_COPY, .input_size = SIZE)),
-             after = submit(&CALL(n, "cat", ));
-    send_fd(CONTROL_ARENA, 0, 0, 0, 0, fd); /* both are there before one runs */
+             after = submit(&CALL(n, "cat", .flags = DOWN_INPUT_PART | DOWN_INPUT_COPY, .input_size = 1));
+    send_fd(CONTROL_ARENA, 0, 0, 0, 0, fd); /* which both wait for: both are there before one runs */
     large = wait_done(before, NULL, 0);
     small = wait_done(after, NULL, 0);
     ck_assert_msg(large.exit == 0 && small.exit == 0, "%s%s", large.error, small.error);
@@ -1289,7 +1290,9 @@ START_TEST(process_is_settled)
     static const int gone[] = {3, 4, 40, 50, 51, 52, 53};
     for (size_t i = 0; i < ARRAY_SIZE(gone); i++) {
         snprintf(path, sizeof(path), "/proc/%d/fd/%d", pid, gone[i]);
-        ck_assert_msg(lstat(path, &st) < 0, "descriptor %d is open", gone[i]);
+        /* one of its threads may have opened something for a moment: what was given stays, until check ends the case */
+        while (lstat(path, &st) == 0)
+            usleep(1000);
     }
     /* it ends by its control socket, whatever a terminal or systemd sends to the whole group */
     kill(pid, SIGTERM);

@@ -5,6 +5,7 @@
 
 #include <check.h>
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +29,7 @@ static struct {
     int level;
     uint64_t done, total;
     _Atomic uint32_t cancel;
-    struct event event;
+    struct eventcount event;
     int exit;
 } t;
 
@@ -86,7 +87,7 @@ static void finished(struct host_job *job, struct wsd_worker *self)
 {
     t.finished++;
     t.exit = job->exit;
-    event_notify(&t.event, 1, false);
+    eventcount_notify(&t.event, 1, false);
 }
 
 static const struct host_transport transport = {reserve,   commit,  flush,    read_stream, open_file,
@@ -110,10 +111,12 @@ static void setup(void)
     t.output = malloc(ROOM);
     t.piece = 1000;
     t.limit = SIZE_MAX;
-    event_init(&t.event);
+    eventcount_init(&t.event);
     host_job_init(&t.job);
     t.job.node.run = run_node;
-    function = (struct plugin_function){.name = "fn"};
+    static struct plugin plugin = {.name = "plugin"};
+
+    function = (struct plugin_function){.name = "fn", .plugin = &plugin};
     request = (struct host_request){.function = &function, .cancel = &t.cancel, .transport = &transport};
 }
 
@@ -260,7 +263,7 @@ START_TEST(texts_are_one_line_and_cut_off)
 {
     runs(long_texts);
     ck_assert_uint_eq(strlen(t.job.status), 255);
-    ck_assert_str_eq(t.job.error, "two lines,  [31mred ");
+    ck_assert_str_eq(t.job.error, "two lines, \\x1b[31mred\\x7f");
     ck_assert_int_eq(t.level, WSD_LOG_WARNING);
     ck_assert_uint_eq(strlen(t.message), 253);
 }
@@ -318,6 +321,153 @@ START_TEST(output_is_gathered_in_order)
         ck_assert_int_eq(memcmp(t.output + 9999, "7|endabcd", 9), 0);
     }
     ck_assert_int_eq(t.flushes, 4);
+}
+END_TEST
+
+/* --- threads of a plugin --- */
+
+static struct {
+    pthread_t thread;
+    pthread_barrier_t turn;
+    struct wsd_job *job;
+    struct handle *handle;
+} other;
+
+static void *write_beside(void *unused)
+{
+    size_t room;
+
+    ck_assert_int_eq(wsd_job_write(other.job, "one", 3), 0);
+    char *to = wsd_job_reserve(other.job, 200000, &room);
+    ck_assert_uint_ge(room, 200000);
+    memset(to, 'r', 200000);
+    ck_assert_int_eq(wsd_job_commit(other.job, room + 1), -EINVAL);
+    ck_assert_int_eq(wsd_job_commit(other.job, 200000), 0);
+    ck_assert_int_eq(wsd_job_print(other.job, "%d", 2), 0);
+    wsd_job_progress(other.job, 3, 4);
+    wsd_job_status(other.job, "status");
+    ck_assert_str_eq(wsd_job_directory(other.job), "/somewhere");
+    ck_assert(!wsd_job_cancelled(other.job));
+    return NULL;
+}
+
+static int have_it_written(struct wsd_job *job, struct wsd_worker *self)
+{
+    other.job = job;
+    ck_assert_int_eq(pthread_create(&other.thread, NULL, write_beside, NULL), 0);
+    ck_assert_int_eq(pthread_join(other.thread, NULL), 0);
+    return wsd_job_print(job, "end");
+}
+
+START_TEST(threads_of_a_plugin_use_the_services)
+{
+    t.piece = 64;
+    for (int i = 0; i < 3; i++) {
+        runs(have_it_written);
+        ck_assert_int_eq(t.exit, 0);
+        ck_assert_uint_eq(t.size, 200007);
+        ck_assert_int_eq(memcmp(t.output, "oner", 4), 0);
+        ck_assert_int_eq(memcmp(t.output + 200002, "r2end", 5), 0);
+        ck_assert_str_eq(t.job.status, "status");
+        ck_assert_uint_eq(t.total, 4);
+    }
+}
+END_TEST
+
+static void *write_too_late(void *unused)
+{
+    char byte;
+    size_t room = 0;
+
+    handle_adopt(other.handle);
+    char *early = wsd_job_reserve(other.job, 10, &room);
+    pthread_barrier_wait(&other.turn); /* it leaves the thread */
+    pthread_barrier_wait(&other.turn); /* the next one runs */
+    memset(early, 'x', room);
+    ck_assert_int_eq(wsd_job_commit(other.job, 10), -ECANCELED);
+    ck_assert_int_eq(wsd_job_write(other.job, "late", 4), -ECANCELED);
+    ck_assert_int_eq(wsd_job_print(other.job, "%s", "late"), -ECANCELED);
+    ck_assert_int_eq(wsd_job_flush(other.job), -ECANCELED);
+    ck_assert_int_eq(wsd_job_read(other.job, &byte, 1), -ECANCELED);
+    ck_assert_int_eq(wsd_job_open(other.job, "/"), -ECANCELED);
+    ck_assert_ptr_null(wsd_job_reserve(other.job, 1, &room));
+    ck_assert_ptr_null(wsd_job_directory(other.job));
+    ck_assert_int_eq(wsd_job_command(other.job, &(struct wsd_command){0}), -ECANCELED);
+    ck_assert(wsd_job_cancelled(other.job));
+    wsd_job_progress(other.job, 5, 6);
+    wsd_job_status(other.job, "late");
+    wsd_job_log(other.job, WSD_LOG_ERROR, "late");
+    wsd_job_fail(other.job, 1, "late");
+    ck_assert_uint_eq(other.job->argc, 0);
+    ck_assert_ptr_null(other.job->argv[0]);
+    ck_assert_ptr_null(other.job->input);
+    pthread_barrier_wait(&other.turn); /* the next one may end */
+    handle_drop(other.handle);
+    return NULL;
+}
+
+static int leave_it(struct wsd_job *job, struct wsd_worker *self)
+{
+    other.job = job;
+    other.handle = handle_share(host_current());
+    ck_assert_int_eq(pthread_create(&other.thread, NULL, write_too_late, NULL), 0);
+    pthread_barrier_wait(&other.turn);
+    return 0;
+}
+
+static int let_it(struct wsd_job *job, struct wsd_worker *self)
+{
+    ck_assert_ptr_ne(job, other.job);
+    pthread_barrier_wait(&other.turn);
+    pthread_barrier_wait(&other.turn);
+    return wsd_job_fail(job, 7, "mine");
+}
+
+START_TEST(what_a_thread_says_when_its_job_is_over_is_no_other_jobs)
+{
+    pthread_barrier_init(&other.turn, NULL, 2);
+    runs(leave_it);
+    ck_assert_int_eq(t.exit, 0);
+    t.done = t.total = 0;
+    runs(let_it);
+    pthread_join(other.thread, NULL);
+    ck_assert_int_eq(t.exit, 7);
+    ck_assert_str_eq(t.job.error, "mine");
+    ck_assert_str_eq(t.job.status, "");
+    ck_assert_str_eq(t.message, "");
+    ck_assert_uint_eq(t.size, 0);
+    ck_assert_uint_eq(t.total, 0);
+}
+END_TEST
+
+static int note_handle(struct wsd_job *job, struct wsd_worker *self)
+{
+    other.job = job;
+    return 0;
+}
+
+/* Without threads there is one for all jobs, and nothing to be made. */
+START_TEST(a_handle_serves_the_next_job)
+{
+    runs(note_handle);
+    struct wsd_job *first = other.job;
+    runs(note_handle);
+    ck_assert_ptr_eq(other.job, first);
+}
+END_TEST
+
+/* As many as are kept, and more: all but the last are freed. */
+START_TEST(retired_handles_are_bounded)
+{
+    for (uint32_t i = 0; i < 2 * HANDLES_PAST + 1; i++) {
+        struct handle *h = handle_new(&t.job);
+
+        ck_assert_ptr_eq(handle_enter(h), &t.job);
+        handle_leave(h);
+        ck_assert(handle_is_lent(h));
+        handle_retire(h, "plugin", "function");
+        ck_assert_ptr_null(handle_enter(h));
+    }
 }
 END_TEST
 
@@ -516,6 +666,10 @@ int main(void)
     tcase_add_test(c, texts_are_one_line_and_cut_off);
     tcase_add_test(c, texts_do_not_outlive_their_job);
     tcase_add_test(c, output_is_gathered_in_order);
+    tcase_add_test(c, threads_of_a_plugin_use_the_services);
+    tcase_add_test(c, what_a_thread_says_when_its_job_is_over_is_no_other_jobs);
+    tcase_add_test(c, a_handle_serves_the_next_job);
+    tcase_add_test(c, retired_handles_are_bounded);
     tcase_add_test(c, part_of_an_output_is_no_success);
     tcase_add_test(c, bytes_of_several_tasks_do_not_mix);
     tcase_add_test(c, whole_input_is_there_and_can_be_read_too);

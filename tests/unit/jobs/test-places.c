@@ -339,9 +339,9 @@ START_TEST(who_waits_for_bytes_is_told_later_and_later_until_there_is_room)
     ck_assert_int_eq(user_admit(&jobs, &users[2], 10, &second), -EDQUOT);
     ck_assert_uint_lt(first, second);
     user_refund(&jobs, &users[0], 500);
-    ck_assert(room_is_wanted(&jobs.bytes_room));
+    ck_assert(retry_after_is_wanted(&jobs.bytes_retry_after));
     ck_assert_int_eq(user_admit(&jobs, &users[1], 10, &first), 0);
-    ck_assert(!room_is_wanted(&jobs.bytes_room)); /* another one would fit */
+    ck_assert(!retry_after_is_wanted(&jobs.bytes_retry_after)); /* another one would fit */
 }
 END_TEST
 

@@ -268,18 +268,33 @@ START_TEST(release_forgets_what_it_names)
 }
 END_TEST
 
-START_TEST(table_is_limited_and_forgets_the_oldest)
+START_TEST(table_is_limited_and_forgets_the_oldest_of_the_same_owner)
 {
     char name[16];
 
-    for (uint32_t i = 0; i < QUARANTINE_ENTRIES + 2; i++) {
+    ck_assert(!quarantine_crashed(&q, &rules, 8, "other", "f", NULL, "x", SEC - 1)); /* and the plugin itself */
+    for (uint32_t i = 0; i < QUARANTINE_OWN + 2; i++) {
         snprintf(name, sizeof(name), "f%u", i);
         crash(name, NULL, SEC + i);
-        ck_assert_uint_le(q.suspects.n, QUARANTINE_ENTRIES);
+        ck_assert_uint_le(q.suspects.n, QUARANTINE_OWN + 2);
     }
-    ck_assert_uint_eq(q.suspects.n, QUARANTINE_ENTRIES);
+    ck_assert_uint_eq(q.suspects.n, QUARANTINE_OWN + 2);
     ck_assert_ptr_null(quarantine_find(&q, 7, "p", "f0"));
     ck_assert_ptr_nonnull(quarantine_find(&q, 7, "p", name));
+    ck_assert_ptr_nonnull(quarantine_find(&q, 8, "other", "f"));
+
+    for (uint64_t owner = 100; q.suspects.n < QUARANTINE_ENTRIES; owner++)
+        for (uint32_t i = 0; i < QUARANTINE_OWN && q.suspects.n < QUARANTINE_ENTRIES; i++) {
+            snprintf(name, sizeof(name), "f%u", i);
+            quarantine_crashed(&q, &rules, owner, "p", name, NULL, "x", SEC + i);
+        }
+    quarantine_crashed(&q, &rules, 9, "late", "f", NULL, "x", SEC); /* nobody gives way for it */
+    ck_assert_ptr_null(quarantine_find(&q, 9, "late", "f"));
+    ck_assert_uint_eq(q.suspects.n, QUARANTINE_ENTRIES);
+    crash("new", NULL, 10 * SEC);
+    ck_assert_ptr_nonnull(quarantine_find(&q, 7, "p", "new"));
+    ck_assert_ptr_nonnull(quarantine_find(&q, 8, "other", "f"));
+    ck_assert_uint_eq(q.suspects.n, QUARANTINE_ENTRIES);
 }
 END_TEST
 
@@ -309,7 +324,7 @@ int main(void)
     tcase_add_test(tc, late_crashes_make_a_pause_no_longer);
     tcase_add_test(tc, apart_until_so_many_jobs_went_well_in_a_row);
     tcase_add_test(tc, release_forgets_what_it_names);
-    tcase_add_test(tc, table_is_limited_and_forgets_the_oldest);
+    tcase_add_test(tc, table_is_limited_and_forgets_the_oldest_of_the_same_owner);
     suite_add_tcase(s, tc);
     srunner_run_all(r, CK_NORMAL);
     int failed = srunner_ntests_failed(r);

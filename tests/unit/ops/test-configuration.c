@@ -521,6 +521,15 @@ START_TEST(later_files_win_and_others_are_left_alone)
 }
 END_TEST
 
+START_TEST(drop_ins_that_cannot_be_looked_for_are_no_lack_of_them)
+{
+    file("wsd.conf", "[daemon]\nworkers = 3\n");
+    file("wsd.conf.d", "no directory\n");
+    ck_assert_int_eq(config_read_standard(&config, directory, error), -ENOTDIR);
+    ck_assert_ptr_nonnull(strstr(error, "wsd.conf.d: Not a directory"));
+}
+END_TEST
+
 START_TEST(no_files_at_all_are_fine_but_a_named_one_must_be_there)
 {
     char path[256];
@@ -785,6 +794,7 @@ int main(void)
     tcase_add_test(tc, workers_at_the_limit_are_fine);
     tcase_add_test(tc, a_line_that_is_too_long_is_refused_whole);
     tcase_add_test(tc, later_files_win_and_others_are_left_alone);
+    tcase_add_test(tc, drop_ins_that_cannot_be_looked_for_are_no_lack_of_them);
     tcase_add_test(tc, no_files_at_all_are_fine_but_a_named_one_must_be_there);
     tcase_add_test(tc, what_is_printed_reads_back_as_the_same);
     tcase_add_test(tc, what_is_wrong_is_said_behind_a_long_value_too);

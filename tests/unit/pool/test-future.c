@@ -151,7 +151,7 @@ START_TEST(waits_in_any_order_of_a_graph_end)
         pin_to_one_cpu();
     struct pool *pool = new_pool(sizes[_i / 2]);
 
-    for (int i = 0; i < (SANITIZED ? 5 : 50); i++)
+    for (int i = 0; i < (SLOW ? 5 : 50); i++)
         run_on(pool, do_layers, NULL);
     ck_assert_uint_eq(pool->futures, 0);
     pool_free(pool);
@@ -271,7 +271,7 @@ static void do_watch(struct wsd_worker *self, void *arg)
 
 START_TEST(who_sees_only_what_he_may_not_take_makes_way_for_another)
 {
-    for (int round = 0; round < (SANITIZED ? 20 : 200); round++) {
+    for (int round = 0; round < (SLOW ? 20 : 200); round++) {
         struct pool *pool = new_pool(2);
         struct root bury, watch;
 
@@ -325,9 +325,9 @@ START_TEST(a_lock_may_be_held_across_a_join_of_its_own)
     struct pool *pool = new_pool(sizes[_i]);
 
     atomic_store(&held, 0);
-    for (int i = 0; i < (SANITIZED ? 3 : 30); i++)
+    for (int i = 0; i < (SLOW ? 3 : 30); i++)
         run_on(pool, do_locked, NULL);
-    ck_assert_uint_eq(atomic_load(&held), (SANITIZED ? 3 : 30) * 128);
+    ck_assert_uint_eq(atomic_load(&held), (SLOW ? 3 : 30) * 128);
     pool_free(pool);
 }
 END_TEST
@@ -581,7 +581,7 @@ int main(void)
     Suite *s = suite_create("future");
     TCase *t = tcase_create("future");
 
-    tcase_set_timeout(t, SANITIZED ? 300 : 60);
+    tcase_set_timeout(t, SLOW ? 300 : 60);
     tcase_add_loop_test(t, a_future_has_value_and_error, 0, 4);
     tcase_add_loop_test(t, futures_nest, 0, 4);
     tcase_add_loop_test(t, waits_in_any_order_of_a_graph_end, 0, 8);

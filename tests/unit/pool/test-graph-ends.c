@@ -340,7 +340,7 @@ int main(void)
     Suite *s = suite_create("graph-ends");
     TCase *t = tcase_create("graph-ends");
 
-    tcase_set_timeout(t, SANITIZED ? 300 : 60);
+    tcase_set_timeout(t, SLOW ? 300 : 60);
     tcase_add_loop_test(t, what_cannot_run_is_refused_before_anything_runs, 0, N_SIZES);
     tcase_add_loop_test(t, nothing_after_a_node_that_fails_runs_and_the_next_run_is_whole, 0, N_SIZES);
     tcase_add_loop_test(t, the_first_error_wins_over_those_that_it_causes, 0, N_SIZES);

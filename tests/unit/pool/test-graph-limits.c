@@ -34,7 +34,7 @@ int main(void)
     Suite *s = suite_create("graph-limits");
     TCase *t = tcase_create("graph-limits");
 
-    tcase_set_timeout(t, SANITIZED ? 300 : 60);
+    tcase_set_timeout(t, SLOW ? 300 : 60);
     tcase_add_loop_test(t, nodes_and_edges_have_a_limit, 0, N_SIZES);
     suite_add_tcase(s, t);
     return run_suite(s);

@@ -110,7 +110,7 @@ END_TEST
 
 static void do_chain(struct wsd_worker *self, void *arg)
 {
-    enum { LENGTH = SANITIZED ? 100000 : 1000000 };
+    enum { LENGTH = SLOW ? 100000 : 1000000 };
     struct wsd_graph *g = new_graph(self);
     struct wsd_node *last = NULL;
     uint64_t count = 0;
@@ -170,8 +170,8 @@ static void do_random(struct wsd_worker *self, void *arg)
 {
     uint64_t seed = *(uint64_t *)arg;
 
-    for (int round = 0; round < (SANITIZED ? 4 : 20); round++) {
-        uint32_t n = 1 + (uint32_t)(random_next(&seed) % (SANITIZED ? 500 : 2000)),
+    for (int round = 0; round < (SLOW ? 4 : 20); round++) {
+        uint32_t n = 1 + (uint32_t)(random_next(&seed) % (SLOW ? 500 : 2000)),
                  *order = malloc(n * sizeof(uint32_t));
         struct random_graph r = {.n = n, .vertices = calloc(n, sizeof(struct vertex))};
         struct wsd_node **nodes = malloc(n * sizeof(struct wsd_node *));
@@ -267,7 +267,7 @@ START_TEST(a_condition_runs_the_successor_that_it_names)
 }
 END_TEST
 
-enum { TURNS = SANITIZED ? 10000 : 100000 };
+enum { TURNS = SLOW ? 10000 : 100000 };
 
 static int until_turns(struct wsd_worker *self, struct wsd_group *group, void *arg)
 {
@@ -469,9 +469,9 @@ static void do_forms(struct wsd_worker *self, void *arg)
     }
     ran = 0;
     WSD_SPAWN(fib, 15);
-    ck_assert_int_eq(wsd_graph_run_n(self, NULL, g, SANITIZED ? 2 : 10), 0);
+    ck_assert_int_eq(wsd_graph_run_n(self, NULL, g, SLOW ? 2 : 10), 0);
     ck_assert_int_eq(WSD_SYNC(fib), 610);
-    ck_assert_uint_eq(ran, WIDTH * DEPTH * (SANITIZED ? 2 : 10));
+    ck_assert_uint_eq(ran, WIDTH * DEPTH * (SLOW ? 2 : 10));
     wsd_graph_free(g);
 }
 
@@ -549,7 +549,7 @@ static void do_inner(struct wsd_worker *self, void *arg)
             edge(last, n);
         last = n;
     }
-    for (int i = 0; i < (SANITIZED ? 3 : 20); i++) {
+    for (int i = 0; i < (SLOW ? 3 : 20); i++) {
         ran = 0;
         ck_assert_int_eq(wsd_graph_run(self, NULL, g), 0);
         ck_assert_uint_eq(ran, 60);
@@ -578,8 +578,8 @@ static void do_many(struct wsd_worker *self, void *arg)
     struct many m;
 
     many_begin(&m, self);
-    ck_assert_int_eq(wsd_graph_run_n(self, NULL, m.graph, SANITIZED ? 50 : 500), 0);
-    ck_assert(all_are(&m, SANITIZED ? 50 : 500));
+    ck_assert_int_eq(wsd_graph_run_n(self, NULL, m.graph, SLOW ? 50 : 500), 0);
+    ck_assert(all_are(&m, SLOW ? 50 : 500));
     wsd_graph_free(m.graph);
 }
 
@@ -643,9 +643,9 @@ START_TEST(a_lock_may_be_held_across_a_run)
     struct pool *pool = new_pool(sizes[_i]);
 
     ran = 0;
-    for (int i = 0; i < (SANITIZED ? 2 : 20); i++)
+    for (int i = 0; i < (SLOW ? 2 : 20); i++)
         run_on(pool, do_locked, NULL);
-    ck_assert_uint_eq(ran, (SANITIZED ? 2 : 20) * 64 * 8);
+    ck_assert_uint_eq(ran, (SLOW ? 2 : 20) * 64 * 8);
     pool_free(pool);
 }
 END_TEST
@@ -801,7 +801,7 @@ int main(void)
     Suite *s = suite_create("graph");
     TCase *t = tcase_create("graph");
 
-    tcase_set_timeout(t, SANITIZED ? 300 : 60);
+    tcase_set_timeout(t, SLOW ? 300 : 60);
     tcase_add_loop_test(t, a_diamond_runs_in_order_as_often_as_it_is_run, 0, N_SIZES);
     tcase_add_loop_test(t, a_node_that_is_alone_needs_no_handle, 0, N_SIZES);
     tcase_add_loop_test(t, a_wide_graph_runs_each_node_once, 0, N_SIZES);

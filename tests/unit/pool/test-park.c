@@ -5,12 +5,12 @@
 
 #include "support.h"
 
-static struct event e;
+static struct eventcount e;
 static struct park p;
 
 static void setup(void)
 {
-    event_init(&e);
+    eventcount_init(&e);
     park_init(&p, &e, false, NULL);
 }
 
@@ -24,15 +24,15 @@ END_TEST
 
 START_TEST(a_sleeper_is_woken_once_until_he_searches)
 {
-    event_prepare(&e);
+    eventcount_prepare(&e);
     ck_assert(park_has_sleepers(&p));
     ck_assert(park_wake_root(&p));
     uint32_t epoch = atomic_load(&e.epoch);
     ck_assert(park_wake_root(&p)); /* by the one who is on his way */
     ck_assert(park_wake_task(&p));
-    event_cancel(&e);
+    eventcount_cancel(&e);
     park_search_begin(&p);
-    event_prepare(&e); /* another sleeper */
+    eventcount_prepare(&e); /* another sleeper */
     ck_assert(park_wake_root(&p)); /* by the searcher */
     ck_assert_uint_eq(atomic_load(&e.epoch), epoch);
     ck_assert(park_search_end(&p));
@@ -54,19 +54,19 @@ START_TEST(a_join_is_woken_by_tasks_not_by_roots)
 {
     struct joiner a, b;
 
-    event_init(&a.event);
-    event_init(&b.event);
+    eventcount_init(&a.event);
+    eventcount_init(&b.event);
     list_init(&a.link);
     list_init(&b.link);
     park_joiner_add(&p, &a);
     park_joiner_add(&p, &b);
     ck_assert(park_has_sleepers(&p));
-    uint32_t ea = event_prepare(&a.event), eb = event_prepare(&b.event);
+    uint32_t ea = eventcount_prepare(&a.event), eb = eventcount_prepare(&b.event);
     ck_assert(!park_wake_root(&p));
     ck_assert(park_wake_task(&p));
-    ck_assert(event_wait(&a.event, ea, 0, false));
+    ck_assert(eventcount_wait(&a.event, ea, 0, false));
     ck_assert(park_wake_task(&p));
-    ck_assert(event_wait(&b.event, eb, 0, false));
+    ck_assert(eventcount_wait(&b.event, eb, 0, false));
     ck_assert(!park_wake_task(&p));
     ck_assert(!park_joiner_remove(&p, &a));
     ck_assert(!park_joiner_remove(&p, &b));
@@ -79,12 +79,12 @@ START_TEST(idle_workers_are_woken_before_joins)
 {
     struct joiner a;
 
-    event_init(&a.event);
+    eventcount_init(&a.event);
     list_init(&a.link);
     park_joiner_add(&p, &a);
-    uint32_t idle = event_prepare(&e);
+    uint32_t idle = eventcount_prepare(&e);
     ck_assert(park_wake_task(&p));
-    ck_assert(event_wait(&e, idle, 0, false));
+    ck_assert(eventcount_wait(&e, idle, 0, false));
     ck_assert_ptr_ne(a.link.next, &a.link);
     ck_assert(park_joiner_remove(&p, &a));
 }

@@ -135,7 +135,7 @@ static void do_shapes(struct wsd_worker *self, void *arg)
 
     for (int s = 0; s < SHAPES; s++)
         for (int t = 0; t < 6; t++)
-            for (int c = 0; c < (SANITIZED ? 4 : 5); c++)
+            for (int c = 0; c < (SLOW ? 4 : 5); c++)
                 for (int gap = 0; gap <= (lengths[s] > 2); gap++) {
                     struct run *r = run_new(shapes[s], lengths[s], counts[c], tokens[t]);
                     r->gap = gap;
@@ -156,8 +156,12 @@ START_TEST(items_go_through_all_stages_in_the_order_that_they_ask_for)
 }
 END_TEST
 
+/* With one item at a time nothing is made behind the one that fails. With more, whoever runs that one may have lost its CPU meanwhile, and
+ * the others go on: not every time. */
 static void do_errors(struct wsd_worker *self, void *arg)
 {
+    uint32_t n_stopped = 0;
+
     for (int s = 1; s < SHAPES; s++)
         for (uint32_t fails = 0; fails < lengths[s]; fails++)
             for (uint32_t tokens = 1; tokens <= 64; tokens *= 4) {
@@ -169,9 +173,13 @@ static void do_errors(struct wsd_worker *self, void *arg)
                 ck_assert_uint_le(r->dropped, tokens);
                 if (lengths[s] > 1)
                     ck_assert_uint_eq(r->dropped_at, fails);
-                ck_assert_uint_lt(r->made, MOST);
+                if (tokens == 1)
+                    ck_assert_uint_eq(r->made, 1001);
+                else
+                    n_stopped += r->made < MOST;
                 free(r);
             }
+    ck_assert_uint_gt(n_stopped, 0);
 }
 
 START_TEST(an_error_stops_all_and_drops_each_item_once)

@@ -187,20 +187,20 @@ static bool feed_ready(void *context)
 
 START_TEST(a_source_feeds_the_pool)
 {
-    struct event event;
+    struct eventcount event;
     struct pool_options o = {
         .workers = sizes[_i], .event = &event, .event_shared = true, .source = {.take = feed_take, .ready = feed_ready}};
     struct pool *pool;
 
     items_init();
-    event_init(&event);
+    eventcount_init(&event);
     ck_assert_int_eq(pool_new(&pool, &o), 0);
     /* one at a time: each wake-up counts; then the rest at once */
     for (uint32_t i = 0; i < ITEMS / 2; i++) {
         pthread_mutex_lock(&feed.lock);
         feed.limit++;
         pthread_mutex_unlock(&feed.lock);
-        event_notify(&event, 1, true);
+        eventcount_notify(&event, 1, true);
         while (atomic_load(&n_run) < feed.limit)
             sched_yield();
     }
@@ -293,7 +293,7 @@ static uint64_t switches(bool *ret_asleep)
 
 /* Two roots; the first one runs until `pair.gate` opens, the second one is what it leaves. */
 static struct {
-    struct event event;
+    struct eventcount event;
     struct pool_node nodes[2];
     _Atomic uint32_t next, limit, run, epoch;
     _Atomic bool gate, worth;
@@ -338,7 +338,7 @@ START_TEST(nobody_is_woken_for_what_is_not_worth_it)
     bool asleep = false;
 
     memset(&pair, 0, sizeof(pair));
-    event_init(&pair.event);
+    eventcount_init(&pair.event);
     pair.nodes[0].run = pair.nodes[1].run = pair_run;
     atomic_store(&pair.worth, _i);
     ck_assert_int_eq(pool_new(&pool, &o), 0);
@@ -351,7 +351,7 @@ START_TEST(nobody_is_woken_for_what_is_not_worth_it)
     }
     uint32_t epoch = atomic_load(&pair.event.epoch);
     atomic_store(&pair.limit, 2);
-    event_notify(&pair.event, 1, true);
+    eventcount_notify(&pair.event, 1, true);
     while (atomic_load(&pair.epoch) == 0)
         sched_yield();
     ck_assert_uint_eq(atomic_load(&pair.epoch), epoch + (_i ? 2u : 1u));
@@ -508,7 +508,7 @@ END_TEST
 /* --- until --- */
 
 struct goal {
-    struct event event;
+    struct eventcount event;
     _Atomic uint32_t left;
 };
 
@@ -523,7 +523,7 @@ static void do_step(struct wsd_worker *self, void *arg)
 
     ck_assert_int_eq(WSD_CALL(fib, 10), 55);
     if (atomic_fetch_sub(&g->left, 1) == 1)
-        event_notify(&g->event, UINT32_MAX, false);
+        eventcount_notify(&g->event, UINT32_MAX, false);
 }
 
 struct waits {
@@ -551,7 +551,7 @@ START_TEST(one_helps_until_something_holds)
     struct root r;
 
     for (int round = 0; round < 20; round++) {
-        event_init(&waits.goal.event);
+        eventcount_init(&waits.goal.event);
         atomic_store(&waits.goal.left, 100);
         root_submit(waits.pool, &r, do_until, &waits);
         for (int i = 0; i < 90; i++)
@@ -653,7 +653,7 @@ static void do_tree(struct wsd_worker *self, void *arg)
 {
     ck_assert_ptr_null(self->context);
     self->context = arg;
-    WSD_CALL(tree, SANITIZED ? 9 : 12, arg);
+    WSD_CALL(tree, SLOW ? 9 : 12, arg);
     ck_assert_ptr_eq(self->context, arg);
 }
 

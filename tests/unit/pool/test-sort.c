@@ -3,7 +3,7 @@
  * test-sort.c: wsd_sort(): order, stability, elements of any size, and that none is lost. */
 #include "forms.h"
 
-#define MOST (SANITIZED ? 20000 : 100000)
+#define MOST (SLOW ? 20000 : 100000)
 
 static _Atomic uint64_t compared, wrong;
 static unsigned char array[MOST * 40];
@@ -101,7 +101,7 @@ static void do_patterns(struct wsd_worker *self, void *arg)
     static const uint64_t counts[] = {0, 1, 2, 3, 12, 13, 24, 25, 2047, 2048, 2049, 4097, 20000, MOST};
 
     for (size_t e = 0; e < 7; e++)
-        for (size_t c = 0; c < (SANITIZED ? 12 : 14); c++)
+        for (size_t c = 0; c < (SLOW ? 12 : 14); c++)
             for (enum pattern p = 0; p < PATTERNS; p++) {
                 struct layout l = {.size = element_sizes[e]};
                 uint64_t bytes[2] = {0}, n = counts[c];

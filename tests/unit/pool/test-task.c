@@ -24,7 +24,7 @@ static void do_fib(struct wsd_worker *self, void *arg)
 
 static void check_fib(struct pool *pool)
 {
-    for (int n = 0; n <= (SANITIZED ? 22 : 30); n += n < 20 ? 5 : 1) {
+    for (int n = 0; n <= (SLOW ? 22 : 30); n += n < 20 ? 5 : 1) {
         long v = n;
         run_on(pool, do_fib, &v);
         ck_assert_int_eq(v, fib_serial(n));
@@ -166,7 +166,7 @@ static void do_flat(struct wsd_worker *self, void *arg)
 START_TEST(ten_million_flat_spawns_keep_their_results)
 {
     struct pool *pool = new_pool(_i ? 2 : 1);
-    uint64_t n = SANITIZED ? 200000 : 10000000;
+    uint64_t n = SLOW ? 200000 : 10000000;
 
     run_on(pool, do_flat, &n);
     pool_free(pool);
@@ -322,7 +322,7 @@ START_TEST(helping_joins_take_at_most_half_of_the_stack)
     struct pool *pool;
 
     ck_assert_int_eq(pool_new(&pool, &o), 0);
-    for (int round = 0; round < (SANITIZED ? 1 : 40); round++) {
+    for (int round = 0; round < (SLOW ? 1 : 40); round++) {
         for (int i = 0; i < 8; i++)
             root_submit(pool, &roots[i], do_bulky, NULL);
         for (int i = 0; i < 8; i++)

@@ -389,7 +389,7 @@ START_TEST(it_is_begun_ended_and_written_while_workers_run)
 
     atomic_store(&busy, true);
     pthread_create(&thread, NULL, keep_busy, pool);
-    for (int i = 0; i < (SANITIZED ? 15 : 60); i++) {
+    for (int i = 0; i < (SLOW ? 15 : 60); i++) {
         pool_trace_start(pool);
         usleep(200u * (unsigned)(i % 4));
         if (i % 3)

@@ -447,7 +447,7 @@ static void *release_later(void *arg)
 {
     usleep(20000);
     atomic_store(&up->chunks[17].used, 0);
-    event_notify(&up->space, UINT32_MAX, true);
+    eventcount_notify(&up->space, UINT32_MAX, true);
     return NULL;
 }
 
@@ -461,13 +461,13 @@ START_TEST(release_wakes_who_waits_for_room)
         ;
     pthread_create(&thread, NULL, release_later, NULL);
     for (;;) {
-        uint32_t epoch = event_prepare(&up->space);
+        uint32_t epoch = eventcount_prepare(&up->space);
         chunk = back_alloc(back, 1, &serial);
         if (chunk != RING_NONE) {
-            event_cancel(&up->space);
+            eventcount_cancel(&up->space);
             break;
         }
-        ck_assert(event_wait(&up->space, epoch, 30000000, true));
+        ck_assert(eventcount_wait(&up->space, epoch, 30000000, true));
     }
     ck_assert_uint_eq(chunk, 17);
     pthread_join(thread, NULL);

@@ -150,15 +150,15 @@ END_TEST
 
 START_TEST(an_answer_says_whether_its_client_slept)
 {
-    struct event *done = &client.memory->done;
+    struct eventcount *done = &client.memory->done;
     uint32_t generation, slot = push("x");
 
     ck_assert_uint_eq(lane_back_take(&back, &generation), slot);
     ck_assert(lane_back_claim(&back, slot, generation));
-    event_prepare(done);
+    eventcount_prepare(done);
     ck_assert(answer(slot, generation, LANE_ENDED, ""));
     ck_assert(!answer(slot, generation, LANE_ENDED, "")); /* it is no answer */
-    event_cancel(done);
+    eventcount_cancel(done);
     lane_client_free_slot(&client, slot);
     slot = push("x");
     ck_assert_uint_eq(lane_back_take(&back, &generation), slot);
@@ -527,16 +527,16 @@ END_TEST
 
 static void *take_and_answer(void *arg)
 {
-    struct event *bell = &back.memory->bell;
+    struct eventcount *bell = &back.memory->bell;
 
     for (uint32_t done = 0, generation; done < *(uint32_t *)arg;) {
-        uint32_t epoch = event_prepare(bell);
+        uint32_t epoch = eventcount_prepare(bell);
 
         if (!lane_back_ready(&back)) {
-            event_wait(bell, epoch, UINT64_MAX, true);
+            eventcount_wait(bell, epoch, UINT64_MAX, true);
             continue;
         }
-        event_cancel(bell);
+        eventcount_cancel(bell);
         uint32_t slot = lane_back_take(&back, &generation);
         if (slot == RING_NONE || !lane_back_claim(&back, slot, generation))
             continue;
@@ -578,7 +578,7 @@ static bool cared_for(bool *looks)
 
 static void *look_on(void *arg)
 {
-    struct event *bell = &back.memory->bell;
+    struct eventcount *bell = &back.memory->bell;
     uint32_t patience = 0;
     bool looks = false;
 
@@ -597,11 +597,11 @@ static void *look_on(void *arg)
             continue;
         if (looks)
             lane_back_look(&back, looks = false);
-        uint32_t epoch = event_prepare(bell);
+        uint32_t epoch = eventcount_prepare(bell);
         if (atomic_load(&over) || (lane_back_ready(&back) && !lane_back_cared_for(&back)))
-            event_cancel(bell);
+            eventcount_cancel(bell);
         else
-            event_wait(bell, epoch, UINT64_MAX, true);
+            eventcount_wait(bell, epoch, UINT64_MAX, true);
     }
     return NULL;
 }
@@ -633,7 +633,7 @@ START_TEST(nobody_relies_on_who_looks_no_more)
     }
     ck_assert_uint_gt(quiet, 0);
     atomic_store(&over, true);
-    event_notify(&back.memory->bell, UINT32_MAX, true);
+    eventcount_notify(&back.memory->bell, UINT32_MAX, true);
     for (int i = 0; i < 3; i++)
         pthread_join(threads[i], NULL);
 }

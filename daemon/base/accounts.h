@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * accounts.h: names and numbers of the user database. [any]
+ * Each call may take as long as the database does, which may be on a server far away: none is for a loop.
+ * 0; -ENOENT: there is no such user or group; another negative errno: the database could not be asked, and nothing is known.
+ */
+#pragma once
+
+#include <stdint.h>
+
+#define ACCOUNT_NAME_MAX 256u /* with the NUL; a longer one is no user's */
+#define ACCOUNTS_SILENT   "the user database could not be asked (%s): try again when `getent` answers" /* strerror() of it */
+
+struct account {
+    char name[ACCOUNT_NAME_MAX];
+    uint32_t uid, gid;
+};
+
+int account_by_name(const char *name, struct account *ret);
+int account_by_uid(uint32_t uid, struct account *ret);
+int group_by_name(const char *name, uint32_t *ret);
+/* All groups of the user, his own among them; the caller frees the array. Never some of them only. */
+int account_groups(const struct account *u, uint32_t **ret, uint32_t *ret_n);

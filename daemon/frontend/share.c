@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * share.c: which connection is served next, and for how long.
+ * Owns the order of users and of their connections that have something to handle. [loop]
+ * Keeps: a user waits at most for one quantum of each other user, however many connections they have; a turn ends when its units are
+ * used up, at most one request late; a request that costs more than its user has left is paid back from his next quanta.
+ * Deficit round robin (Shreedhar and Varghese, 1995), with users as flows.
+ * Does not know what a request is, or what it costs. */
+#include "frontend/share.h"
+
+#include "base/cleanup.h"
+#include "frontend/peer.h"
+
+void share_init(struct share *s)
+{
+    list_init(&s->turn);
+    list_init(&s->ready);
+    list_init(&s->mark_turn);
+    list_init(&s->marked);
+    s->left = 0;
+}
+
+void shares_init(struct shares *s)
+{
+    list_init(&s->waiting);
+    list_init(&s->marking);
+    share_init(&s->strangers);
+}
+
+void share_want(struct peer *p)
+{
+    struct share *s = p->share;
+
+    if (!list_empty(&p->ready) || p->closed)
+        return;
+    list_push_back(&s->ready, &p->ready);
+    if (list_empty(&s->turn))
+        list_push_back(&p->frontend->shares.waiting, &s->turn);
+}
+
+void share_drop(struct peer *p)
+{
+    struct share *s = p->share;
+
+    list_remove(&p->ready);
+    if (!list_empty(&s->ready))
+        return;
+    list_remove(&s->turn);
+    s->left = s->left < 0 ? s->left : 0;
+}
+
+void share_move(struct peer *p, struct share *to)
+{
+    bool ready = !list_empty(&p->ready), marked = !list_empty(&p->dirty);
+
+    if (ready)
+        share_drop(p);
+    share_unmark(p);
+    p->share = to;
+    if (ready)
+        share_want(p);
+    if (marked)
+        share_mark(p);
+}
+
+void share_mark(struct peer *p)
+{
+    struct share *s = p->share;
+
+    if (!list_empty(&p->dirty) || p->closed)
+        return;
+    list_push_back(&s->marked, &p->dirty);
+    p->frontend->shares.n_marked++;
+    if (list_empty(&s->mark_turn))
+        list_push_back(&p->frontend->shares.marking, &s->mark_turn);
+}
+
+void share_unmark(struct peer *p)
+{
+    if (list_empty(&p->dirty))
+        return;
+    list_remove(&p->dirty);
+    p->frontend->shares.n_marked--;
+    if (list_empty(&p->share->marked))
+        list_remove(&p->share->mark_turn);
+}
+
+struct peer *shares_next_marked(struct shares *all)
+{
+    struct list *l = list_pop_front(&all->marking);
+
+    if (!l)
+        return NULL;
+    struct share *s = container_of(l, struct share, mark_turn);
+    struct peer *p = container_of(list_pop_front(&s->marked), struct peer, dirty);
+
+    all->n_marked--;
+    if (!list_empty(&s->marked))
+        list_push_back(&all->marking, &s->mark_turn);
+    return p;
+}
+
+void share_charge(struct peer *p, uint32_t units)
+{
+    p->share->left = MAX(p->share->left - units, (int64_t)-SHARE_DEBT);
+    p->frontend->shares.left -= units;
+    p->frontend->shares.units += units;
+}
+
+bool share_spent(const struct peer *p)
+{
+    return p->share->left <= 0 || p->frontend->shares.left <= 0;
+}
+
+void share_alone(struct peer *p)
+{
+    p->frontend->shares.left = p->share->left = SHARE_QUANTUM;
+}
+
+/* Until its units, those of the turn, or its connections have an end. */
+static void serve(struct shares *all, struct share *s)
+{
+    while (!list_empty(&s->ready) && s->left > 0 && all->left > 0) {
+        struct peer *p = container_of(s->ready.next, struct peer, ready);
+
+        if (!peer_serve(p)) {
+            share_drop(p);
+            peer_served(p);
+        } else if (!p->held) { /* one that was stopped between two frames goes on first */
+            list_remove(&p->ready);
+            list_push_back(&s->ready, &p->ready);
+        }
+    }
+}
+
+bool shares_serve(struct frontend *f)
+{
+    struct shares *all = &f->shares;
+
+    all->left = SHARE_TURN;
+    while (all->left > 0 && !list_empty(&all->waiting)) {
+        struct share *s = container_of(all->waiting.next, struct share, turn);
+
+        if (s->left <= 0)
+            s->left += SHARE_QUANTUM;
+        serve(all, s);
+        if (s->left <= 0 && !list_empty(&s->ready)) {
+            list_remove(&s->turn);
+            list_push_back(&all->waiting, &s->turn);
+        }
+    }
+    all->most = MAX(all->most, (uint64_t)(SHARE_TURN - all->left));
+    return !list_empty(&all->waiting);
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * share.h: each user's share of a turn of the loop: deficit round robin over users. [loop]
+ *
+ * Work is counted in units: what a request is expected to cost, in nanoseconds of an ordinary machine. Units are never measured, so a
+ * turn holds the same work on every machine, and a test can count it.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/list.h"
+
+struct frontend;
+struct peer;
+
+#define SHARE_TURN    200000 /* units of a turn, all users together */
+#define SHARE_QUANTUM 50000  /* units of a user, before the next one has his */
+#define SHARE_DEBT    (10 * SHARE_TURN) /* units that a user pays back at most */
+#define SHARE_MARKED  128u   /* connections that are written to in a turn */
+
+/* Of one user, or of all connections that have no user yet. */
+struct share {
+    struct list turn;  /* shares.waiting: it has a connection that is ready */
+    struct list ready; /* connections with something to handle, the next one first */
+    int64_t left;      /* units; below 0: a debt, which the next quanta pay */
+    struct list mark_turn; /* shares.marking: it has a connection that is marked */
+    struct list marked;    /* connections that may have something to write, the next one first */
+};
+
+struct shares {
+    struct list waiting;   /* shares that have something to handle, the next one first */
+    struct share strangers; /* handshakes, and connections that were refused */
+    int64_t left;          /* units of this turn */
+    uint64_t units;        /* of all turns */
+    uint64_t most;         /* units of the largest turn */
+    struct list marking;   /* shares that have a connection that is marked, the next one first */
+    uint64_t n_marked;     /* connections */
+};
+
+void shares_init(struct shares *s);
+void share_init(struct share *s);
+
+/* The connection has something to handle. It is served in this turn or a later one. */
+void share_want(struct peer *p);
+/* Another user pays from now on. */
+void share_move(struct peer *p, struct share *to);
+/* It has nothing more. Also right where it had nothing. */
+void share_drop(struct peer *p);
+/* Its user pays for work that was done. */
+void share_charge(struct peer *p, uint32_t units);
+/* Its user has had his share of this turn, or all of them have. */
+bool share_spent(const struct peer *p);
+/* The connection is served outside of a turn, as the only one. */
+void share_alone(struct peer *p);
+/* The connection may have something to write, or has to go: it is looked at in this turn or a later one. */
+void share_mark(struct peer *p);
+/* It is not looked at. Also right where it was not marked. */
+void share_unmark(struct peer *p);
+/* The next connection that is marked, which it is no more: one of each user in turn. NULL: there is none. */
+struct peer *shares_next_marked(struct shares *s);
+/* Serves connections until the turn's units are used up. True: some still wait. */
+bool shares_serve(struct frontend *f);

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * recall.c: what was handed ahead is taken back where somebody else's turn has come.
+ * Owns the timer. [loop]
+ * The queue is in the right order, but up to RING_SLOTS jobs are with the executor already, first in, first out. Where
+ * these are short nobody minds. Where they are long, who comes now would wait for all of them: so a moment after he
+ * came those that have not begun are looked at, and, where their order is not what it would be now, go back to the
+ * queue.
+ * Keeps: a job that has begun, that had its turn because it had waited for long (queue_aged()), or whose input went by
+ * descriptor, stays; each other one keeps its place in its lane.
+ * Does not choose the order (queue.c). */
+#include "jobs/recall.h"
+
+#include <errno.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "jobs/job.h"
+
+#define RECALL_USEC  20000u /* what one may wait because others were there before */
+#define LANES_SEEN 32u    /* more of them are fair enough to each other */
+
+struct seen {
+    const struct user *user;
+    int priority;
+    uint32_t n;
+};
+
+struct ahead {
+    struct seen lanes[LANES_SEEN];
+    uint32_t n_lanes;
+};
+
+static struct seen *seen_of(struct ahead *a, const struct user *user, int priority, bool add)
+{
+    for (uint32_t i = 0; i < a->n_lanes; i++)
+        if (a->lanes[i].user == user && a->lanes[i].priority == priority)
+            return &a->lanes[i];
+    if (!add || a->n_lanes == LANES_SEEN)
+        return NULL;
+    a->lanes[a->n_lanes] = (struct seen){.user = user, .priority = priority};
+    return &a->lanes[a->n_lanes++];
+}
+
+/* Of this priority or a lower one: lanes, and jobs in them. */
+static uint32_t count(const struct ahead *a, int priority, uint32_t *ret_lanes)
+{
+    uint32_t n = 0;
+
+    *ret_lanes = 0;
+    for (uint32_t i = 0; i < a->n_lanes; i++)
+        if (a->lanes[i].priority <= priority) {
+            n += a->lanes[i].n;
+            *ret_lanes += a->lanes[i].priority == priority;
+        }
+    return n;
+}
+
+static bool waits(struct domain *d, const struct job *job)
+{
+    return !job->aged && !job_received(job) && !(job->more && (job->more->held_chunks || job->more->stop)) &&
+           front_waiting(&d->executor->front, job->slot);
+}
+
+/* Whether somebody waits behind more than would be before him in turn, and than the workers have begun meanwhile. */
+static bool is_unfair(struct domain *d)
+{
+    uint32_t slack = domain_workers(d), lanes;
+    struct ahead all = {0}, ahead = {0};
+
+    list_for_each(l, &d->handed)
+    {
+        const struct job *job = container_of(l, struct job, link);
+
+        if (waits(d, job))
+            seen_of(&all, job->user, job->priority, true);
+    }
+    list_for_each(l, &d->handed)
+    {
+        const struct job *job = container_of(l, struct job, link);
+        struct seen *s = waits(d, job) ? seen_of(&ahead, job->user, job->priority, true) : NULL;
+
+        if (!s)
+            continue;
+        s->n += job_count(job);
+        count(&all, job->priority, &lanes);
+        uint32_t n = count(&ahead, job->priority, &(uint32_t){0});
+        if (n > s->n * lanes + slack)
+            return true;
+    }
+    /* Who is in the queue, at its highest priority, and has nothing there. */
+    const struct job *first = queue_first(&d->queue);
+    if (!first || count(&ahead, first->priority, &lanes) <= slack)
+        return false;
+    const struct list *queue = queue_of(&d->queue, first->priority);
+    uint32_t looked = 0;
+    list_for_each(l, queue)
+    {
+        const struct lane *lane = container_of(l, const struct lane, link);
+
+        if (looked++ < LANES_SEEN && !seen_of(&ahead, lane->user, first->priority, false))
+            return true;
+    }
+    return false;
+}
+
+/* Whether it has work ahead while another domain, for which there is no place (places.c), has less than it could run. */
+static bool hogs_places(struct domain *d)
+{
+    uint32_t n = 0;
+    int least = 0;
+
+    list_for_each(l, &d->handed)
+    {
+        const struct job *job = container_of(l, struct job, link);
+
+        if (!waits(d, job))
+            continue;
+        least = n ? MIN(least, (int)job->priority) : job->priority;
+        n += job_count(job);
+    }
+    if (n == 0 || d->n_handed <= domain_workers(d))
+        return false;
+    list_for_each(l, &d->jobs->waiting)
+    {
+        struct domain *other = container_of(l, struct domain, waiting);
+        const struct job *first = queue_first(&other->queue);
+
+        if (other != d && first && first->priority >= least && other->n_handed < domain_workers(other))
+            return true;
+    }
+    return false;
+}
+
+uint32_t recall_behind(struct domain *d, const struct list *behind)
+{
+    uint32_t n = 0;
+
+    for (struct list *l = d->handed.prev, *before; l != behind; l = before) {
+        struct job *job = container_of(l, struct job, link);
+
+        before = l->prev;
+        if (!waits(d, job) || job_by_descriptor(job) ||
+            !front_recall(&d->executor->front, job->slot))
+            continue;
+        n += job_count(job);
+        domain_take_back(job, true);
+    }
+    return n;
+}
+
+static void on_timer(evutil_socket_t fd, short what, void *userdata)
+{
+    struct domain *d = userdata;
+
+    if (!d->executor || d->finishing || d->distrusted || d->executor->killed || (!is_unfair(d) && !hogs_places(d)))
+        return;
+    log_debug("executor %u: %u jobs that had not begun make room for others", d->executor->number, recall_behind(d, &d->handed));
+    domain_pump(d);
+}
+
+int recall_init(struct domain *d)
+{
+    d->recall.timer = evtimer_new(d->jobs->options.base, on_timer, d);
+    return d->recall.timer ? 0 : -ENOMEM;
+}
+
+void recall_deinit(struct domain *d)
+{
+    if (d->recall.timer)
+        event_free(d->recall.timer);
+}
+
+static bool is_alike(const struct domain *d, const struct job *job)
+{
+    return d->recall.user == job->user && d->recall.priority == job->priority;
+}
+
+void recall_waits(struct domain *d, const struct domain *other)
+{
+    if (d != other && d->n_handed > domain_workers(d) && !d->successor && !evtimer_pending(d->recall.timer, NULL))
+        jobs_timer(d->jobs, d->recall.timer, RECALL_USEC);
+}
+
+void recall_came(struct domain *d, const struct job *job)
+{
+    if (d->n_handed > domain_workers(d) && (d->recall.mixed || !is_alike(d, job)) &&
+        !evtimer_pending(d->recall.timer, NULL))
+        jobs_timer(d->jobs, d->recall.timer, RECALL_USEC);
+}
+
+void recall_handed(struct domain *d, const struct job *job)
+{
+    if (d->n_handed == 0) {
+        d->recall.user = job->user;
+        d->recall.priority = job->priority;
+        d->recall.mixed = false;
+    } else if (!is_alike(d, job)) {
+        d->recall.mixed = true;
+    }
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * fields.h: protobuf's bytes <-> plain structs, by one table a message.
+ *
+ * Numbers and types of fields are those of protobuf-c's descriptors; a table beside each says where the field is in the plain struct, and
+ * what it may hold. Packing, unpacking, limits and sizes all go by these two. protobuf_c_message_unpack() looks for what can be in any
+ * message: required fields, oneofs, unknown fields to be kept; it takes three passes and a struct of its own, which had to be copied then.
+ * The bytes are those of protobuf-c, and so is what is understood: tests/fuzz/fuzz-fields.c holds one against the other. All of this is [any].
+ */
+#pragma once
+
+#include <protobuf-c/protobuf-c.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum field_kind {
+    FIELD_NUMBER,   /* uint32_t, uint64_t, bool: from least to most */
+    FIELD_SIGNED,   /* int32_t: from -most to most */
+    FIELD_FLAGS,    /* bits of most */
+    FIELD_ID,       /* 16 bytes, always there */
+    FIELD_MAYBE_ID, /* struct msg_id */
+    FIELD_LIST,     /* pointer and size_t: most elements */
+    FIELD_TEXT,     /* span without a NUL inside: least bytes, and room for most with the NUL behind it */
+    FIELD_TAGS,     /* span: most names with commas between */
+    FIELD_IDS,      /* span: ids one behind the other, most bytes */
+    FIELD_ARGS,     /* span: the arguments of a struct msg_submit. They are packed behind all other fields */
+    FIELD_ABSENT,   /* span, of no field: it is empty in what was unpacked */
+};
+#define FIELD_FIRST_SPAN FIELD_TEXT
+
+struct message;
+
+struct field {
+    const char *name;    /* of the member, and of the field */
+    const char *problem; /* what is said to be out of range */
+    uint64_t least, most;
+    const struct message *of; /* an element of a list */
+    uint16_t offset;
+    uint8_t size; /* of a number */
+    uint8_t kind; /* enum field_kind */
+};
+
+/* The fields are in the order of the descriptor; those that are FIELD_ABSENT come behind. */
+struct message {
+    const ProtobufCMessageDescriptor *descriptor;
+    const struct field *fields;
+    uint32_t n_fields;
+    uint32_t size; /* of the plain struct */
+};
+
+/* Where the bytes of unpacked messages go. */
+struct arena {
+    uint8_t *data;
+    size_t used, size;
+};
+
+/* Whether the table goes with its descriptor. */
+bool message_fits(const struct message *m);
+
+/* NULL, or the first field that is out of range. */
+const char *message_problem(const struct message *m, const void *plain);
+
+/* Reads the message into *ret, with a NUL behind each text. Unknown fields are left out. False: *ret_problem is out of range; or it is NULL, and
+ * the message cannot be read or the arena has no room. */
+bool message_unpack(const struct message *m, struct arena *arena, const uint8_t *data, size_t size, void *ret, const char **ret_problem);
+
+/* Where it ends; NULL: it does not fit, or message_problem() has something to say. */
+uint8_t *message_pack(const struct message *m, const void *plain, uint8_t *ret, const uint8_t *end);
+
+/* It takes no more than so many bytes. */
+size_t message_room(const struct message *m, const void *plain);
+
+/* The table of a frame type: codec.c. NULL: there is no such type. */
+const struct message *codec_message(uint16_t frame_type);

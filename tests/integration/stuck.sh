@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# stuck.sh: alice has a file system that answers her client and nobody else, not even a SIGKILL (support/never.py). She hands over files of
+# it, names them and works in it: bob is answered, and wsd looks at none of it where others would wait.
+. "$(dirname "$0")/../support/lib.sh"
+. "$(dirname "$0")/../support/users.sh"
+
+[ "$(id -u)" = 0 ] || { skip "a file system that never answers" "only root can mount one"; exit 0; }
+command -v setpriv >/dev/null || { skip "a file system that never answers" "no setpriv here"; exit 0; }
+
+STUCK=$WORK/stuck
+mkdir "$STUCK"
+background "$SRC/tests/support/never.py" "$STUCK" wsctl bash setpriv env python3 >"$WORK/mounted"
+fs=$BACKGROUND_PID
+wait_until test -s "$WORK/mounted"
+grep -q mounted "$WORK/mounted" || { skip "a file system that never answers" "$(cat "$WORK/mounted")"; exit 0; }
+on_exit umount -l "$STUCK"
+on_exit kill -KILL "$fs"
+
+answered() { # bob: his calls, his files; and wsd itself
+  timeout 60 setpriv --reuid=$BOB --regid=$BOB --clear-groups env LD_LIBRARY_PATH="$WORK/inst" WSD_SOCKET="$WSD_SOCKET" "$CTL" submit fib 20 >"$WORK/out" &&
+    [ "$(cat "$WORK/out")" = 6765 ] && expect_output x as $BOB timeout 60 "$CTL" submit echo x && timeout 60 "$CTL" --socket "$WSD_SOCKET" --json list >/dev/null
+}
+nobody_waits() { # COMMAND...: alice's, who may
+  background as $ALICE "$@" >"$WORK/hers" 2>&1
+  # shellcheck disable=SC2034 # eval's
+  local hers=$BACKGROUND_PID
+  wait_until -t 10 eval 'gone "$hers" || [ -s "$STUCK.taken" ] || grep -q running <("$WSCTL" --json list)'
+  cat "$WORK/hers" "$STUCK.taken"
+  answered && answered && answered || return 1
+  ! awk '{print $3}' "$STUCK.taken" | grep -qx "$WSD_PID"
+}
+within() { cd "$STUCK" && nobody_waits "$@"; }
+
+install_for_all echo
+printf '[daemon]\nsystem = yes\n' >"$WSD_CONFIG"
+start_wsd --workers 2 || exit 1
+chmod 755 "${WSD_SOCKET%/*}" && chmod 666 "$WSD_SOCKET"
+check "bob has an executor" answered
+check "as an input" nobody_waits "$CTL" submit --input "$STUCK/file" checksum
+check "as an input that is piped" nobody_waits "$CTL" submit --input - checksum <"$STUCK/file"
+check "as a durable job's input" nobody_waits "$CTL" submit --durable --detach --input "$STUCK/file" checksum
+check "as an argument that names a file" nobody_waits "$CTL" submit checksum "$STUCK/file"
+check "for which her executor waits" test -s "$STUCK.taken"
+# wsd closes what it has not asked for: the file system is told of that, and does not answer.
+flushed() { grep -q '^25 of ' "$STUCK.taken"; }
+unasked() {
+  as $ALICE python3 -c "import os, socket, sys
+s = socket.socket(socket.AF_UNIX)
+s.connect(os.environ['WSD_SOCKET'])
+socket.send_fds(s, [b'x'], [os.open(sys.argv[1], os.O_RDONLY)] * 20)" "$STUCK/file" && wait_until flushed && nobody_waits true
+}
+check "as descriptors that wsd closes" unasked
+check "as the place of an output" nobody_waits "$CTL" submit --output "$STUCK/other" echo x
+check "as the working directory" eval '(within "$CTL" submit checksum file)'
+check "as the working directory of a detached job" eval '(within "$CTL" submit --durable --detach checksum file)'
+kill -KILL "$fs" # what waits has an error now, else it could not end
+wait_until gone "$fs"
+stop_wsd

@@ -1,0 +1,644 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * neighbour.c: one user attacks, and another one calls a function every 2 ms. Run by root.
+ *
+ *     neighbour ATTACK N CALLS    WSD_SOCKET: where
+ *
+ * The attacker does as many whole rounds, each of size N (0: its own), as take place while the neighbour makes CALLS calls, and one at least.
+ * Prints what the calls took: `calls=N p50=USEC p99=USEC max=USEC`. Exits 1, and says why, where an answer is wrong or missing, or
+ * the attack was not answered as it should be. What the calls took is never a reason: see tests/bench/run neighbour. */
+#include <fcntl.h>
+#include <grp.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "conn.h"
+#include "linger.h"
+
+#include "base/foreign.h"
+#include "base/hash.h"
+
+#define ATTACKER  1001u
+#define NEIGHBOUR 1002u
+#define STRANGER  1003u /* whom the configuration lets in for nothing: see neighbour.sh */
+#define CALLS_MAX 1000000u
+#define GAP_NSEC  2000000u
+#define LONG_USEC (3600ull * 1000000)
+#define GAP_CALLS 10u /* in which what is done beside calls is done twice */
+#define ROOM      (64 * 1024u)
+
+/* --- requests --------------------------------------------------------------------------------------------------------- */
+
+static struct msg job_of(const char *plugin, const char *arg)
+{
+    return (struct msg){.type = FRAME_SUBMIT,
+                        .submit = {.plugin = {plugin, strlen(plugin)}, .args = {arg, strlen(arg) + 1}, .argc = 1}};
+}
+
+/* Many requests go in few writes. */
+struct pile {
+    struct conn *c;
+    size_t size;
+    uint8_t bytes[ROOM];
+};
+
+static void pile_flush(struct pile *p)
+{
+    conn_send_many(p->c, p->bytes, p->size);
+    p->size = 0;
+}
+
+static void pile_put(struct pile *p, const struct msg *m, uint32_t tag)
+{
+    size_t n = codec_encode(m, tag, 0, p->bytes + p->size, sizeof(p->bytes) - p->size);
+
+    if (n == 0) {
+        pile_flush(p);
+        n = codec_encode(m, tag, 0, p->bytes, sizeof(p->bytes));
+    }
+    if (n == 0)
+        fail("cannot encode a %s: %s", codec_type_name(m->type), codec_problem(m));
+    p->size += n;
+}
+
+/* Returns when wsd has answered all that was put before. */
+static void settle(struct conn *c)
+{
+    uint8_t bytes[64];
+
+    conn_send_many(c, bytes, codec_encode(&(struct msg){.type = FRAME_PING}, UINT32_MAX, 0, bytes, sizeof(bytes)));
+    do
+        next(c);
+    while (c->msg.type != FRAME_PONG);
+}
+
+/* Reads n ends; accepts any. */
+static void read_ends(struct conn *c, uint32_t n)
+{
+    for (uint32_t ended = 0; ended < n; ended += c->msg.type == FRAME_DONE || c->msg.type == FRAME_ERROR)
+        next(c);
+}
+
+/* The id of a job that is not due for an hour. */
+static struct msg_id later(struct conn *c, uint32_t tag)
+{
+    struct msg m = job_of("fib", "1");
+
+    m.submit.delay_usec = LONG_USEC;
+    put(c, &m, tag, NULL, 0);
+    do
+        next(c);
+    while (c->frame.tag != tag);
+    if (c->msg.type != FRAME_ACCEPTED)
+        fail("%s", c->msg.type == FRAME_ERROR ? c->msg.error.text.data : codec_type_name(c->msg.type));
+    return c->msg.id;
+}
+
+/* --- the attacks: one round each -------------------------------------------------------------------------------------- */
+
+static void nothing(uint32_t n)
+{
+    (void)n;
+    usleep(100000);
+}
+
+/* A connection with n descriptors, twice, whose last close waits for minutes. A process of its own closes them at once: where it is the
+ * later one nevertheless, it is what waits, until its alarm. */
+static void give_away(uint32_t n, bool stranger)
+{
+    int status;
+
+    lingering_room(2 * n);
+    pid_t pid = fork();
+    if (pid == 0) {
+        struct sockaddr_un a = {.sun_family = AF_UNIX};
+        int fd, fds[2 * 253];
+
+        for (uint32_t i = 0; i < 2 * n; i++)
+            fds[i] = with_lingering_inside();
+        if (stranger) {
+            snprintf(a.sun_path, sizeof(a.sun_path), "%s", getenv("WSD_SOCKET"));
+            fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+            if (fd < 0 || connect(fd, (struct sockaddr *)&a, sizeof(a)) < 0)
+                fail("connect: %s", strerror(errno));
+        } else {
+            fd = open_conn(0)->fd;
+        }
+        alarm(1);
+        if (send_descriptors(fd, "x", 1, n, fds))
+            send_descriptors(fd, "x", 1, n, fds + n);
+        for (uint32_t i = 0; i < 2 * n; i++) /* as wsd does, and begins earlier */
+            close(fds[i]);
+        _exit(0);
+    }
+    if (pid < 0 || waitpid(pid, &status, 0) != pid || (status != 0 && WTERMSIG(status) != SIGALRM))
+        fail("the process that gives descriptors away has failed");
+}
+
+/* Until wsd is in the last close of as many. */
+static void lingering_from(uint32_t n, bool stranger, unsigned blocked)
+{
+    do
+        give_away(n, stranger);
+    while (lingering_closes() < blocked);
+}
+
+static void lingering_descriptors(uint32_t n)
+{
+    lingering_from(n, false, 1);
+}
+
+/* The same by one whom nothing is allowed. */
+static void lingering_of_a_stranger(uint32_t n)
+{
+    lingering_from(n, true, 1);
+}
+
+/* Takes as many of the threads that close for wsd as one user can have; n times over, others wait behind them. */
+static void closers_taken(uint32_t n)
+{
+    static uint32_t given; /* by all rounds: they stay */
+
+    for (; given < n && lingering_closes() < FOREIGN_CLOSERS; given++)
+        give_away(30, false);
+    if (lingering_closes() < FOREIGN_CLOSERS_EACH)
+        fail("wsd is in the last close of %u only", lingering_closes());
+    usleep(1000);
+}
+
+/* What the neighbour brings is closed, too: a pipe that nobody asked for. */
+static void closes_for_the_neighbour(void)
+{
+    struct conn *c = open_conn(0);
+    int pipes[2];
+    char byte;
+
+    if (pipe2(pipes, O_CLOEXEC) < 0)
+        fail("pipe: %s", strerror(errno));
+    if (!send_descriptors(c->fd, "x", 1, 1, &pipes[1]))
+        fail("wsd closed the neighbour's connection");
+    close(pipes[1]);
+    if (poll(&(struct pollfd){.fd = pipes[0], .events = POLLIN}, 1, 60000) != 1)
+        fail("what the neighbour brought is not closed");
+    if (read(pipes[0], &byte, 1) != 0)
+        fail("the neighbour's pipe has a byte");
+    close(pipes[0]);
+    hang_up(c);
+}
+
+/* One connection that follows a job n times, and goes. */
+static void followers(uint32_t n)
+{
+    struct conn *c = open_conn(1 << 20);
+    struct pile p = {.c = c};
+    struct msg await = {.type = FRAME_AWAIT, .id = later(c, 1)};
+
+    for (uint32_t tag = 2; tag < n + 2; tag++)
+        pile_put(&p, &await, tag);
+    pile_flush(&p);
+    settle(c);
+    hang_up(c);
+}
+
+/* One with n jobs of its own that are not due, and that goes. */
+static void open_submits(uint32_t n)
+{
+    struct conn *c = open_conn(1 << 20);
+    struct pile p = {.c = c};
+    struct msg m = job_of("fib", "1");
+
+    m.submit.delay_usec = LONG_USEC;
+    m.submit.flags = SUBMIT_QUIET;
+    for (uint32_t tag = 1; tag < n + 1; tag++)
+        pile_put(&p, &m, tag);
+    pile_flush(&p);
+    settle(c);
+    hang_up(c);
+}
+
+static uint64_t unshift(uint64_t x, unsigned by) /* of x ^ x >> by */
+{
+    uint64_t r = x;
+
+    for (unsigned i = 0; i * by < 64; i++)
+        r = x ^ r >> by;
+    return r;
+}
+
+static uint64_t unmix(uint64_t x) /* of hash_mix() */
+{
+    x = unshift(x, 31) * 0x319642b2d24d8ec3u;
+    x = unshift(x, 27) * 0x96de1b173f119089u;
+    return unshift(x, 30);
+}
+
+/* n jobs, each with an idempotency key that has the same value under the hash without a secret that wsd once had. */
+static void colliding_keys(uint32_t n)
+{
+    struct conn *c = open_with(1 << 20, "/", FEATURE_STORE | FEATURE_BRIEF | FEATURE_WHERE);
+    struct pile p = {.c = c};
+    struct msg m = job_of("fib", "1");
+    uint64_t words[3] = {0}, seed = hash_mix(geteuid() ^ 0x100 ^ 16);
+
+    if (unmix(hash_mix(12345)) != 12345)
+        fail("the hash is not the one whose keys are made here");
+    m.submit.delay_usec = LONG_USEC;
+    m.submit.flags = SUBMIT_QUIET;
+    m.submit.key = (struct span){(char *)words, 16};
+    for (uint32_t tag = 1, salt = 1; tag < n + 1; salt++) {
+        uint64_t state = hash_mix(salt) | 0x0101010101010101u;
+
+        words[0] = state;
+        words[1] = unmix(0x1234567890abcdefu) ^ hash_mix(seed ^ state);
+        if (strlen((char *)words) == 16)
+            pile_put(&p, &m, tag++);
+    }
+    pile_flush(&p);
+    settle(c);
+    /* they would outlive the connection */
+    put(c, &(struct msg){.type = FRAME_CANCEL_WHERE, .filter = {.states = CODEC_STATES}}, UINT32_MAX - 1, NULL, 0);
+    do
+        next(c);
+    while (c->frame.tag != UINT32_MAX - 1);
+    if (c->msg.type != FRAME_COUNT)
+        fail("they are not cancelled: %s", c->msg.type == FRAME_ERROR ? c->msg.error.text.data : codec_type_name(c->msg.type));
+    settle(c);
+    hang_up(c);
+}
+
+/* n open requests whose tags share their low bits under that hash. */
+static void colliding_tags(uint32_t n)
+{
+    struct conn *c = open_with(1 << 20, "/", FEATURE_BRIEF);
+    struct pile p = {.c = c};
+    struct msg await = {.type = FRAME_AWAIT, .id = later(c, UINT32_MAX - 1)};
+
+    for (uint32_t tag = 1, done = 0; done < n && tag < UINT32_MAX - 1; tag++)
+        if ((hash_mix(tag) & 0xfff) == 0) {
+            pile_put(&p, &await, tag);
+            done++;
+        }
+    pile_flush(&p);
+    settle(c);
+    hang_up(c);
+}
+
+/* n connections, each full of such requests: all that wsd and its socket take of them. Nobody reads the answers. */
+static void crowded(uint32_t n, const struct msg *requests, size_t n_requests, size_t bytes_each)
+{
+    struct conn **flood = calloc(n, sizeof(*flood));
+    uint8_t bytes[ROOM];
+    size_t size = 0;
+
+    if (!flood)
+        fail("no memory");
+    for (uint32_t tag = 2; size + 256 < sizeof(bytes); tag++)
+        size += codec_encode(&requests[tag % n_requests], tag, 0, bytes + size, sizeof(bytes) - size);
+    for (uint32_t i = 0; i < n; i++)
+        flood[i] = open_conn(1 << 20);
+    for (uint32_t i = 0; i < n; i++) {
+        size_t sent = 0, at = 0;
+
+        while (sent < bytes_each) {
+            ssize_t r = send(flood[i]->fd, bytes + at, size - at, MSG_DONTWAIT | MSG_NOSIGNAL);
+
+            if (r < 0 && errno != EAGAIN)
+                fail("send: %s", strerror(errno));
+            if (r < 0)
+                break;
+            sent += (size_t)r;
+            at = (at + (size_t)r) % size;
+        }
+    }
+    for (uint32_t i = 0; i < n; i++)
+        hang_up(flood[i]);
+    free(flood);
+}
+
+static void crowded_credits(uint32_t n)
+{
+    crowded(n, &(struct msg){.type = FRAME_CREDIT}, 1, 200 * 1024);
+}
+
+static void crowded_questions(uint32_t n)
+{
+    crowded(n, &(struct msg){.type = FRAME_STATS}, 1, 200 * 1024);
+}
+
+static void crowded_lists(uint32_t n)
+{
+    const struct msg m[] = {{.type = FRAME_PLUGINS}, {.type = FRAME_WORKERS}, {.type = FRAME_LIMIT}};
+
+    crowded(n, m, sizeof(m) / sizeof(m[0]), 200 * 1024);
+}
+
+static void crowded_refusals(uint32_t n)
+{
+    const struct msg m[] = {job_of("no-such-plugin", "x"), job_of("no-such-plugin-either", "x")};
+
+    crowded(n, m, 2, 200 * 1024);
+}
+
+/* n durable jobs that do nothing, as fast as they are acknowledged. */
+static void durable_jobs(uint32_t n)
+{
+    struct conn *c = open_with(1 << 20, "/", FEATURE_STORE);
+    struct msg m = job_of("fib", "1");
+
+    m.submit.flags = SUBMIT_DURABLE;
+    for (uint32_t at = 0; at < n; at += 500) {
+        struct pile p = {.c = c};
+        uint32_t some = n - at < 500 ? n - at : 500;
+
+        for (uint32_t tag = 1; tag <= some; tag++)
+            pile_put(&p, &m, tag);
+        pile_flush(&p);
+        read_ends(c, some);
+    }
+    hang_up(c);
+}
+
+/* n results of 1 MiB at once, that are all read. */
+static void large_outputs(uint32_t n)
+{
+    struct conn *c = open_conn(64 << 20);
+    struct pile p = {.c = c};
+    struct msg m = job_of("bigoutput", "1048576");
+
+    for (uint32_t tag = 1; tag <= n; tag++)
+        pile_put(&p, &m, tag);
+    pile_flush(&p);
+    read_ends(c, n);
+    hang_up(c);
+}
+
+/* A job that is not due, n behind it, each behind the one before it; all are cancelled by the loss of the connection. */
+static void after_chain(uint32_t n)
+{
+    struct conn *c = open_with(1 << 20, "/", FEATURE_TIME | FEATURE_ORDER);
+    struct msg m = job_of("fib", "1");
+    struct msg_id before = later(c, 1);
+
+    m.submit.after = (struct span){(char *)before.id, sizeof(before.id)};
+    for (uint32_t tag = 2; tag < n + 2; tag++) {
+        put(c, &m, tag, NULL, 0);
+        expect(c, FRAME_ACCEPTED, tag);
+        memcpy(before.id, c->msg.id.id, sizeof(before.id));
+    }
+    put(c, &(struct msg){.type = FRAME_CANCEL}, 1, NULL, 0);
+    read_ends(c, n + 1);
+    hang_up(c);
+}
+
+/* n jobs that wait for the same one, which is cancelled. */
+static void after_fan(uint32_t n)
+{
+    struct conn *c = open_with(1 << 20, "/", FEATURE_TIME | FEATURE_ORDER);
+    struct pile p = {.c = c};
+    struct msg m = job_of("fib", "1");
+    struct msg_id before = later(c, 1);
+
+    m.submit.after = (struct span){(char *)before.id, sizeof(before.id)};
+    for (uint32_t tag = 2; tag < n + 2; tag++)
+        pile_put(&p, &m, tag);
+    pile_flush(&p);
+    settle(c);
+    put(c, &(struct msg){.type = FRAME_CANCEL}, 1, NULL, 0);
+    read_ends(c, n + 1);
+    hang_up(c);
+}
+
+/* n jobs that each wait for the same 1,024, which are not due; then the connection goes. */
+static void after_join(uint32_t n)
+{
+    enum { MANY = CODEC_AFTER_MAX };
+    struct conn *c = open_with(1 << 20, "/", FEATURE_TIME | FEATURE_ORDER);
+    struct msg m = job_of("fib", "1");
+    static char ids[MANY][16];
+
+    for (uint32_t i = 0; i < MANY; i++) {
+        struct msg_id one = later(c, i + 1);
+
+        memcpy(ids[i], one.id, sizeof(ids[i]));
+    }
+    m.submit.after = (struct span){ids[0], sizeof(ids)};
+    for (uint32_t tag = MANY + 1; tag <= MANY + n; tag++)
+        put(c, &m, tag, NULL, 0);
+    settle(c);
+    hang_up(c);
+}
+
+/* n connections with a direct lane each. */
+static void lanes(uint32_t n)
+{
+    struct conn **all = calloc(n, sizeof(*all));
+
+    for (uint32_t i = 0; all && i < n; i++) {
+        all[i] = open_with(1 << 20, "/", FEATURE_LANE);
+        put(all[i], &(struct msg){.type = FRAME_LANE_OPEN}, 1, NULL, 0);
+        next(all[i]); /* a lane, or that there are too many */
+    }
+    for (uint32_t i = 0; all && i < n; i++)
+        hang_up(all[i]);
+    free(all);
+}
+
+/* n arenas of 64 KiB, eight a connection. */
+static void arenas(uint32_t n)
+{
+    struct conn **all = calloc(n / 8 + 1, sizeof(*all));
+
+    for (uint32_t i = 0; all && i < n; i++) {
+        struct conn *c = all[i / 8];
+        uint8_t bytes[64];
+        int fd = arena_file();
+
+        if (!c)
+            c = all[i / 8] = open_with(1 << 20, "/", FEATURE_PAYLOAD);
+        if (!send_descriptors(c->fd, bytes, codec_encode(&(struct msg){.type = FRAME_ARENA_OPEN}, i + 1, 0, bytes, sizeof(bytes)), 1, &fd))
+            fail("wsd hung up");
+        close(fd);
+        next(c);
+    }
+    for (uint32_t i = 0; all && i <= n / 8; i++)
+        if (all[i])
+            hang_up(all[i]);
+    free(all);
+}
+
+#define ATTACK(function, few, full) {#function, function, few, full}
+static const struct {
+    const char *name;
+    void (*round)(uint32_t n);
+    uint32_t few, full; /* sizes: of a usual run, of one with WSD_THOROUGH */
+} attacks[] = {
+    ATTACK(nothing, 0, 0),
+    ATTACK(lingering_descriptors, 30, 120),
+    ATTACK(lingering_of_a_stranger, 30, 120),
+    ATTACK(closers_taken, 40, 60),
+    ATTACK(followers, 20000, 100000),
+    ATTACK(open_submits, 20000, 900000),
+    ATTACK(colliding_keys, 10000, 75000),
+    ATTACK(colliding_tags, 4000, 20000),
+    ATTACK(crowded_credits, 100, 500),
+    ATTACK(crowded_questions, 100, 3000),
+    ATTACK(crowded_lists, 4, 16),
+    ATTACK(crowded_refusals, 4, 16),
+    ATTACK(durable_jobs, 2000, 101000),
+    ATTACK(large_outputs, 60, 60),
+    ATTACK(after_chain, 2000, 10000),
+    ATTACK(after_fan, 2000, 10000),
+    ATTACK(after_join, 20, 1000),
+    ATTACK(lanes, 100, 1000),
+    ATTACK(arenas, 100, 1000),
+};
+
+/* --- the neighbour ------------------------------------------------------------------------------------------------------- */
+
+static uint64_t now_nsec(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* One call: its answer is the right one. */
+static void call(struct conn *c, uint32_t i)
+{
+    static const unsigned fib[] = {0, 1, 1, 2, 3, 5, 8, 13, 21, 34};
+    struct msg m;
+    char arg[16], wanted[16], got[16] = "";
+    size_t n = 0;
+
+    snprintf(arg, sizeof(arg), "%u", i % 10);
+    snprintf(wanted, sizeof(wanted), "%u\n", fib[i % 10]);
+    m = job_of("fib", arg);
+    put(c, &m, i + 1, NULL, 0);
+    for (next(c); c->msg.type != FRAME_DONE; next(c)) {
+        if (c->frame.tag != i + 1)
+            fail("the neighbour has an answer of another call");
+        if (c->msg.type == FRAME_ERROR)
+            fail("the neighbour is refused: %s", c->msg.error.text.data);
+        if (c->msg.type == FRAME_OUTPUT && c->frame.body_size < sizeof(got) - n) {
+            memcpy(got + n, c->frame.body, c->frame.body_size);
+            n += c->frame.body_size;
+        }
+    }
+    if (c->msg.job.state != CODEC_STATE_FINAL || strcmp(got, wanted) != 0)
+        fail("the neighbour's call ended in state %u with `%s' where `%s' was right", c->msg.job.state, got, wanted);
+}
+
+static int compare(const void *a, const void *b)
+{
+    const uint64_t *x = a, *y = b;
+
+    return (*x > *y) - (*x < *y);
+}
+
+/* Becomes a user, who may have as many descriptors as root. */
+static void become(uint32_t uid)
+{
+    struct rlimit l;
+
+    if (getrlimit(RLIMIT_NOFILE, &l) == 0) {
+        l.rlim_cur = l.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &l);
+    }
+    if (setgroups(0, NULL) < 0 || setresgid(uid, uid, uid) < 0 || setresuid(uid, uid, uid) < 0)
+        fail("cannot become user %u: %s", uid, strerror(errno));
+}
+
+struct progress {
+    atomic_bool stands; /* one round is over */
+    atomic_bool enough; /* the neighbour has made its calls; where something is done beside them, GAP_CALLS of them behind the first round */
+};
+
+/* A call is late from the time at which it was to begin: one that has to wait delays those behind it, and each is counted. */
+static void be_the_neighbour(pid_t attacker, uint32_t calls, void (*beside)(void), struct progress *progress)
+{
+    uint64_t *took = calloc(CALLS_MAX, sizeof(*took));
+    struct conn *c = open_conn(1 << 20);
+    uint64_t due = now_nsec();
+    uint32_t n = 0;
+    int status = 0;
+    bool done = false;
+
+    for (; took && !done && n < CALLS_MAX; n++) {
+        uint64_t now = now_nsec();
+
+        if (now < due) {
+            struct timespec t = {.tv_sec = (time_t)(due / 1000000000u), .tv_nsec = (long)(due % 1000000000u)};
+
+            clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL);
+            due = now_nsec(); /* how late this process was woken is not wsd's doing */
+        }
+        call(c, n);
+        took[n] = now_nsec() - due;
+        due += GAP_NSEC;
+        if (beside && n % (GAP_CALLS / 2) == 0)
+            beside();
+        if (beside && !atomic_load_explicit(&progress->stands, memory_order_relaxed)) /* set by the attacker */
+            calls = n + 1 + GAP_CALLS;
+        if (n + 1 >= calls)
+            atomic_store_explicit(&progress->enough, true, memory_order_relaxed); /* read by the attacker between its rounds */
+        done = waitpid(attacker, &status, WNOHANG) == attacker;
+    }
+    if (!done)
+        fail("the attack does not end");
+    if (status != 0)
+        exit(1); /* it has said why */
+    for (uint32_t i = 0; i < 20; i++)
+        call(c, n + i);
+    hang_up(c);
+    qsort(took, n, sizeof(*took), compare);
+    printf("calls=%u p50=%.0f p99=%.0f max=%.0f\n", n, (double)took[n / 2] / 1e3, (double)took[(uint64_t)n * 99 / 100] / 1e3,
+           (double)took[n - 1] / 1e3);
+    free(took);
+}
+
+int main(int argc, char **argv)
+{
+    const char *thorough = getenv("WSD_THOROUGH");
+    struct progress *progress = mmap(NULL, sizeof(*progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+    for (size_t i = 0; argc == 4 && i < sizeof(attacks) / sizeof(attacks[0]); i++) {
+        uint32_t n = (uint32_t)strtoul(argv[2], NULL, 10);
+
+        if (strcmp(attacks[i].name, argv[1]) != 0)
+            continue;
+        name = attacks[i].name;
+        if (n == 0)
+            n = thorough && *thorough ? attacks[i].full : attacks[i].few;
+        signal(SIGPIPE, SIG_IGN);
+        pid_t attacker = fork();
+        if (progress == MAP_FAILED || attacker < 0)
+            fail("no process: %s", strerror(errno));
+        if (attacker == 0) {
+            alarm(600);
+            become(attacks[i].round == lingering_of_a_stranger ? STRANGER : ATTACKER);
+            do {
+                attacks[i].round(n);
+                atomic_store_explicit(&progress->stands, true, memory_order_relaxed); /* read by the neighbour */
+            } while (!atomic_load_explicit(&progress->enough, memory_order_relaxed)); /* set by the neighbour */
+            return 0;
+        }
+        alarm(600);
+        become(NEIGHBOUR);
+        be_the_neighbour(attacker, (uint32_t)strtoul(argv[3], NULL, 10),
+                         attacks[i].round == closers_taken ? closes_for_the_neighbour : NULL, progress);
+        return 0;
+    }
+    if (argc == 2 && strcmp(argv[1], "--list") == 0) {
+        for (size_t i = 0; i < sizeof(attacks) / sizeof(attacks[0]); i++)
+            puts(attacks[i].name);
+        return 0;
+    }
+    fprintf(stderr, "usage: neighbour ATTACK N CALLS | neighbour --list\n");
+    return 64;
+}

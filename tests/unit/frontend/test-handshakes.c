@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test-handshakes.c: which handshake goes where there are as many as there may be. */
+#include <arpa/inet.h>
+#include <check.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "frontend/handshakes.h"
+
+#define LIMIT 64u
+
+static struct handshakes all;
+static struct handshake one[LIMIT + 1];
+
+static uint64_t origin_of(const char *address)
+{
+    struct sockaddr_storage a = {.ss_family = AF_INET};
+
+    if (inet_pton(AF_INET, address, &((struct sockaddr_in *)&a)->sin_addr) == 1)
+        return handshake_origin(&a);
+    a.ss_family = AF_INET6;
+    ck_assert_int_eq(inet_pton(AF_INET6, address, &((struct sockaddr_in6 *)&a)->sin6_addr), 1);
+    return handshake_origin(&a);
+}
+
+static void begin(unsigned from, unsigned to, uint64_t origin)
+{
+    for (unsigned i = from; i < to; i++)
+        ck_assert_int_eq(handshake_begin(&all, &one[i], NULL, origin), 0);
+}
+
+static void setup(void)
+{
+    handshakes_init(&all);
+}
+
+static void teardown(void)
+{
+    for (unsigned i = 0; i < ARRAY_SIZE(one); i++)
+        handshake_end(&all, &one[i]);
+    ck_assert_uint_eq(all.n, 0);
+    ck_assert(list_empty(&all.all));
+    ck_assert_uint_eq(all.origins.n, 0);
+    handshakes_deinit(&all);
+}
+
+START_TEST(one_origin_keeps_out_itself_only)
+{
+    begin(0, LIMIT, 1);
+    ck_assert_ptr_null(handshakes_give_way(&all, 1));
+    ck_assert_ptr_eq(handshakes_give_way(&all, 2), &one[0]);
+    handshake_end(&all, &one[0]);
+    begin(LIMIT, LIMIT + 1, 2);
+    ck_assert_uint_eq(all.n, LIMIT);
+    ck_assert_ptr_eq(handshakes_give_way(&all, 2), &one[1]);
+    ck_assert_ptr_eq(handshakes_give_way(&all, 3), &one[1]);
+}
+END_TEST
+
+START_TEST(many_origins_keep_out_nobody_while_one_has_two)
+{
+    for (unsigned i = 0; i < LIMIT; i++)
+        begin(i, i + 1, i == 40 ? 39 : i);
+    ck_assert_ptr_eq(handshakes_give_way(&all, LIMIT), &one[39]);
+    ck_assert_ptr_null(handshakes_give_way(&all, 0)); /* would have two then, too */
+    ck_assert_ptr_null(handshakes_give_way(&all, 39));
+    handshake_end(&all, &one[39]);
+    begin(39, 40, LIMIT);
+    ck_assert_ptr_null(handshakes_give_way(&all, LIMIT + 1));
+}
+END_TEST
+
+START_TEST(one_that_is_over_is_counted_no_more)
+{
+    begin(0, 3, 1);
+    begin(3, 5, 2);
+    handshake_end(&all, &one[0]);
+    handshake_end(&all, &one[0]);
+    handshake_end(&all, &one[1]);
+    ck_assert_uint_eq(all.n, 3);
+    ck_assert_ptr_eq(handshakes_give_way(&all, 3), &one[3]);
+}
+END_TEST
+
+START_TEST(addresses_of_one_machine_are_one_origin)
+{
+    ck_assert_uint_eq(origin_of("127.0.0.1"), origin_of("127.255.3.4"));
+    ck_assert_uint_ne(origin_of("127.0.0.1"), origin_of("128.0.0.1"));
+    ck_assert_uint_ne(origin_of("10.0.0.1"), origin_of("10.0.0.2"));
+    ck_assert_uint_eq(origin_of("2001:db8:1:2::1"), origin_of("2001:db8:1:2:ffff:ffff:ffff:ffff"));
+    ck_assert_uint_ne(origin_of("2001:db8:1:2::1"), origin_of("2001:db8:1:3::1"));
+    ck_assert_uint_ne(origin_of("::1"), origin_of("127.0.0.1"));
+    ck_assert_uint_ne(origin_of("2001:db8::"), origin_of("32.1.13.184"));
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tc = tcase_create("handshakes");
+    Suite *s = suite_create("frontend");
+    SRunner *r = srunner_create(s);
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, one_origin_keeps_out_itself_only);
+    tcase_add_test(tc, many_origins_keep_out_nobody_while_one_has_two);
+    tcase_add_test(tc, one_that_is_over_is_counted_no_more);
+    tcase_add_test(tc, addresses_of_one_machine_are_one_origin);
+    suite_add_tcase(s, tc);
+    srunner_run_all(r, CK_ENV);
+    int failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

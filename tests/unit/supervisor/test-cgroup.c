@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test-cgroup.c: what the kernel says when no more cgroups may be made, and what is told of it. */
+#include "supervisor/cgroup.h"
+
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "supervisor/child.h"
+
+static int error;
+
+/* Instead of libc's: a cgroup that is full is not to be had everywhere. */
+int mkdirat(int fd, const char *path, mode_t mode)
+{
+    errno = error;
+    return -1;
+}
+
+static int made(int wanted)
+{
+    const struct cgroup_limits limits = {0};
+    struct cgroups *g = cgroups_taken(open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    struct cgroup *c;
+
+    ck_assert_ptr_nonnull(g);
+    error = wanted;
+    int r = cgroup_new(g, 1, &limits, &c);
+    cgroups_unref(g);
+    return r;
+}
+
+START_TEST(a_limit_on_cgroups_does_not_pass_by_itself)
+{
+    ck_assert_int_eq(made(EAGAIN), -ENOSPC);
+    ck_assert_ptr_nonnull(strstr(child_lacks(-ENOSPC), "cgroup.max.descendants"));
+}
+END_TEST
+
+START_TEST(other_errors_are_passed_on)
+{
+    ck_assert_int_eq(made(EACCES), -EACCES);
+    ck_assert_int_eq(made(ENOMEM), -ENOMEM);
+    ck_assert_str_eq(child_lacks(-EACCES), "");
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("cgroup");
+    TCase *tcase = tcase_create("cgroup");
+    SRunner *runner = srunner_create(suite);
+    int n_failures;
+
+    suite_add_tcase(suite, tcase);
+    tcase_add_test(tcase, a_limit_on_cgroups_does_not_pass_by_itself);
+    tcase_add_test(tcase, other_errors_are_passed_on);
+    srunner_run_all(runner, CK_NORMAL);
+    n_failures = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return n_failures ? 1 : 0;
+}
