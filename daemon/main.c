@@ -558,7 +558,7 @@ static bool finished(struct daemon *d)
     jobs_counters(d->jobs, &n);
     if (n.n_open > 0 || n.direct_running > 0)
         return false;
-    if (n.n_unread == 0 && frontend_quiet(d->frontend))
+    if (jobs_have_told(d->jobs) && frontend_quiet(d->frontend))
         return true;
     /* somebody does not read his answer */
     return d->ending && clock_monotonic_usec() - d->ending_usec > FLUSH_MAX_USEC;

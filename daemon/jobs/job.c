@@ -46,6 +46,7 @@ struct job_more *job_more(struct job *job)
         m->input_fd = m->pipe_fd = -1;
         list_init(&m->held);
         list_init(&m->moved);
+        list_init(&m->ends_due);
         job->more = m;
     }
     return job->more;
@@ -83,6 +84,7 @@ static void more_free(struct job *job)
     input_free(job);
     output_free(job);
     list_remove(&m->moved);
+    list_remove(&m->ends_due);
     if (m->timer)
         event_free(m->timer);
     free(m->error);
@@ -571,15 +573,25 @@ static void watch_end(struct watch *w, const struct job_info *info)
     w->ops->done(w, info);
 }
 
-/* Tells the watches that have all of the output; true where all have been told. */
-static bool tell_end(struct job *job, const struct job_info *info)
+/* From W on, tells the watches that have all of the output; the others are late. Where it stopped: NULL behind the last one. */
+static struct watch *tell_end(struct watch *w, uint32_t *left, const struct job_info *info)
 {
-    for (struct watch **at = &job->watches; *at;)
-        if ((*at)->offset >= job_received(job))
-            watch_end(*at, info);
+    for (struct watch *next; w && *left > 0; w = next, --*left) {
+        next = w->next;
+        if (w->offset >= job_received(w->job))
+            watch_end(w, info);
         else
-            at = &(*at)->next;
-    return !job->watches;
+            watch_late(w, true);
+    }
+    return w;
+}
+
+/* ends_turn() goes on with it. */
+static void tell_later(struct job *job, struct watch *untold)
+{
+    job->more->untold = untold;
+    list_remove(&job->more->ends_due);
+    list_push_back(&job->domain->jobs->ends_due, &job->more->ends_due);
 }
 
 static void count_end(struct job *job)
@@ -676,14 +688,17 @@ void job_ended(struct job *job, const struct job_info *info)
         after_ended(job);
     if (job_promise(job))
         output_pump(job); /* it was held back until now */
-    bool told = tell_end(job, info);
-    if (told && !(job->flags & JOB_DETACHED)) {
+    uint32_t left = ENDS_A_TURN;
+    struct watch *untold = tell_end(job->watches, &left, info);
+    if (!job->watches && !(job->flags & JOB_DETACHED)) {
         job_free(job);
         return;
     }
-    for (struct watch *w = job->watches; w; w = w->next)
-        watch_late(w, true);
     job_keep_end(job, info);
+    if (untold && job_more(job))
+        tell_later(job, untold);
+    else if (untold)
+        tell_end(untold, &(uint32_t){UINT32_MAX}, info); /* there is no memory to do it piece by piece */
     if (job->flags & JOB_DETACHED)
         keep_result(job);
 }
@@ -700,13 +715,25 @@ static void settled(struct job *job)
 
 void job_settle(struct job *job)
 {
-    struct job_info info;
+    if (!durable_fetch(job) && !job_withheld(job))
+        tell_later(job, job->watches);
+}
 
-    if (durable_fetch(job) || job_withheld(job))
-        return;
-    job_describe(job, &info);
-    tell_end(job, &info);
-    settled(job);
+void ends_turn(struct jobs *jobs)
+{
+    for (uint32_t left = ENDS_A_TURN; left > 0 && !list_empty(&jobs->ends_due);) {
+        struct job_more *m = container_of(list_pop_front(&jobs->ends_due), struct job_more, ends_due);
+        struct job *job = m->job;
+        struct watch *untold = TAKE(m->untold);
+        struct job_info info;
+
+        job_describe(job, &info);
+        untold = tell_end(untold, &left, &info);
+        if (untold)
+            tell_later(job, untold);
+        else
+            settled(job);
+    }
 }
 
 void job_settle_one(struct job *job, struct watch *w)

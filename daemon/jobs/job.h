@@ -138,6 +138,8 @@ struct job_more {
     uint64_t input_at;    /* by_file: where it begins */
     struct list held;     /* pieces still in the executor's memory */
     struct list moved;    /* jobs->moved */
+    struct list ends_due; /* jobs->ends_due */
+    struct watch *untold; /* the first that does not know of the end yet; the next ones do not, either */
     uint32_t held_chunks;
     char *error, *status, *backtrace;
     struct awaiting *awaiting; /* it runs after others (after.h); NULL */
@@ -444,6 +446,7 @@ struct jobs {
     struct list progress; /* watches that want progress, */
     struct list progress_due; /* and those that are looked at in this round */
     struct list moved;    /* jobs whose slowest reader has read or gone: output_turn() */
+    struct list ends_due; /* jobs that have ended, and some of their watches do not know yet: ends_turn() */
     struct event *progress_timer;
     struct child_program program; /* what executors are started with */
     struct helper *helper;        /* NULL: they run under wsd's uid */
@@ -526,7 +529,9 @@ void jobs_timer(struct jobs *jobs, struct event *timer, uint64_t usec);
 void jobs_rearm(struct jobs *jobs); /* tries again the timers that there was no memory for, by what each is there for */
 #define PROGRESS_USEC  100000u /* between two looks at the progress of followed jobs */
 #define PROGRESS_LOOKS 4096u   /* at most, in one turn of the loop */
-void job_settle(struct job *job); /* final: tells the watches that have all output, frees what nobody wants */
+#define ENDS_A_TURN 128u /* watches that are told of an end before the loop looks at something else */
+void job_settle(struct job *job); /* final: tells the watches that have all output, in ends_turn(); frees what nobody wants */
+void ends_turn(struct jobs *jobs); /* once a turn of the loop */
 void job_settle_one(struct job *job, struct watch *w); /* the same, where only this watch may have got all of it; NULL: none has */
 void watch_late(struct watch *w, bool late); /* counted while its job has ended without it */
 void job_describe(const struct job *job, struct job_info *ret);

@@ -260,6 +260,7 @@ int jobs_new(struct jobs **ret_jobs, const struct jobs_options *options)
     list_init(&jobs->progress);
     list_init(&jobs->progress_due);
     list_init(&jobs->moved);
+    list_init(&jobs->ends_due);
     list_init(&jobs->user_gates);
     list_init(&jobs->after_due);
     list_init(&jobs->batches_due);
@@ -777,6 +778,8 @@ int jobs_watch(struct jobs *jobs, const uint8_t id[16], uint32_t uid, struct wat
 void job_remove_watch(struct watch *w)
 {
     watch_late(w, false);
+    if (w->job->more && w->job->more->untold == w)
+        w->job->more->untold = w->next;
     *w->link = w->next;
     if (w->next)
         w->next->link = w->link;
@@ -874,6 +877,7 @@ bool jobs_poll(struct jobs *jobs)
         jobs_rearm(jobs);
     after_turn(jobs);
     output_turn(jobs);
+    ends_turn(jobs);
     batches_turn(jobs);
     gates_turn(jobs);
     places_turn(jobs);
@@ -903,7 +907,7 @@ bool jobs_poll(struct jobs *jobs)
 bool jobs_asleep(struct jobs *jobs)
 {
     if (jobs->untimed || jobs->gates_due || jobs->places_due || !list_empty(&jobs->after_due) || !list_empty(&jobs->batches_due) || !list_empty(&jobs->moved) ||
-        (jobs->store && store_posted(jobs->store)))
+        !list_empty(&jobs->ends_due) || (jobs->store && store_posted(jobs->store)))
         return false;
     list_for_each(l, &jobs->domains)
     {
@@ -916,6 +920,11 @@ bool jobs_asleep(struct jobs *jobs)
             return false;
     }
     return true;
+}
+
+bool jobs_have_told(const struct jobs *jobs)
+{
+    return jobs->counters.n_unread == 0 && list_empty(&jobs->ends_due);
 }
 
 #define JOB_WEIGHT      192u /* bytes, with its place in the tables; the rest is charged to its user */

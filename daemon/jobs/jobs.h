@@ -686,6 +686,7 @@ void jobs_lane_close(struct lane_user *u);
 bool jobs_poll(struct jobs *jobs);
 /* Before the loop sleeps: false where it must not. */
 bool jobs_asleep(struct jobs *jobs);
+bool jobs_have_told(const struct jobs *jobs); /* whoever watches a job that has ended knows of it, and has the output */
 void jobs_awake(struct jobs *jobs);
 
 /* Refuses new jobs from now on; durable ones that have not begun leave, and stay in the store. */

@@ -454,6 +454,43 @@ static void followers(void)
     hang_up(innocent);
 }
 
+/* What is asked in the same breath as the end of a job is answered before all who wait for that end; then each is told, once. */
+static void an_end_for_many(void)
+{
+    enum { N = 100000, FIRST = 2 };
+    struct conn *innocent = open_conn(1 << 20), *c = open_conn(1 << 20);
+    struct msg m = job_of("echo", "x");
+    static bool told[N];
+
+    m.submit.delay_usec = 3600ull * 1000000;
+    put(innocent, &m, FIRST, NULL, 0);
+    expect(innocent, FRAME_ACCEPTED, FIRST);
+    struct msg await = {.type = FRAME_AWAIT, .id = innocent->msg.id}, cancel = {.type = FRAME_CANCEL, .id = innocent->msg.id};
+    for (uint32_t i = 0; i < N; i++)
+        put(c, &await, FIRST + i, NULL, 0);
+    (void)counter(c, "connections"); /* so they have been taken */
+    put(innocent, &cancel, FIRST + 1, NULL, 0);
+    put(innocent, &(struct msg){.type = FRAME_STATS}, 1, NULL, 0);
+    uint64_t unread = UINT64_MAX;
+    for (next(innocent); innocent->msg.type != FRAME_COUNTERS; next(innocent))
+        if (innocent->msg.type == FRAME_ERROR)
+            fail("a cancel: %s", innocent->msg.error.text.data);
+    for (size_t i = 0; i < innocent->msg.stats.n_counters; i++)
+        if (strcmp(innocent->msg.stats.counters[i].name.data, "bytes_unread") == 0)
+            unread = innocent->msg.stats.counters[i].value;
+    for (uint32_t n = 0; n < N; n++) {
+        next(c);
+        uint32_t i = c->frame.tag - FIRST;
+        if (c->msg.type != FRAME_DONE || i >= N || told[i])
+            fail("answer %u is of type %u, tag %u", n, c->msg.type, c->frame.tag);
+        told[i] = true;
+    }
+    if (unread > N)
+        fail("%llu bytes of ends were there before another request was answered", (unsigned long long)unread);
+    hang_up(c);
+    hang_up(innocent);
+}
+
 /* wsd closes what a stranger has opened where nobody waits for it, whichever way it came. */
 static void descriptors_that_linger(void)
 {
@@ -712,7 +749,7 @@ static const struct {
 } cases[] = {
     CASE(writers_of_single_bytes), CASE(readers_of_single_bytes), CASE(results_that_nobody_reads),
     CASE(outputs_that_nobody_reads), CASE(questions_that_pile_up), CASE(floods), CASE(comings_and_goings),
-    CASE(followers), CASE(descriptors_that_linger), CASE(what_cannot_be_closed_counts), CASE(beside_tiny_requests), CASE(beside_questions), CASE(beside_lists), CASE(beside_refusals), CASE(beside_selections),
+    CASE(followers), CASE(an_end_for_many), CASE(descriptors_that_linger), CASE(what_cannot_be_closed_counts), CASE(beside_tiny_requests), CASE(beside_questions), CASE(beside_lists), CASE(beside_refusals), CASE(beside_selections),
 };
 
 int main(int argc, char **argv)
