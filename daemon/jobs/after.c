@@ -18,7 +18,7 @@
 #include "base/cleanup.h"
 #include "jobs/promise.h"
 
-#define EDGES_A_TURN 1024u
+#define EDGES_A_TURN 128u
 
 /* --- edges --------------------------------------------------------------------------------------------------------- */
 

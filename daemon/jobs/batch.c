@@ -14,7 +14,7 @@
 #include "jobs/after.h"
 #include "jobs/job.h"
 
-#define STOPS_A_TURN 1024u
+#define STOPS_A_TURN 128u
 
 struct batch {
     struct hash_link by_id;

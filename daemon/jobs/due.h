@@ -14,7 +14,7 @@
 
 #include "base/heap.h"
 
-#define DUE_A_TURN 1024u /* before the loop looks at something else */
+#define DUE_A_TURN 128u /* before the loop looks at something else */
 
 struct due_clock {
     struct heap heap;

@@ -18,7 +18,7 @@
 #include "base/log.h"
 #include "jobs/job.h"
 
-#define MOVES_A_TURN 1024u /* jobs that go to a gate, or from one, before the loop looks at something else */
+#define MOVES_A_TURN 128u /* jobs that go to a gate, or from one, before the loop looks at something else */
 
 struct gate {
     struct hash_link by_name;
