@@ -762,12 +762,28 @@ static void do_schedule(struct peer *p, uint32_t tag, const struct msg_schedule 
     }
 }
 
+/* It may be one of those on disk, where these cannot be read. */
+static void no_such_job(struct peer *p, uint32_t tag, const uint8_t id[16])
+{
+    struct jobs *jobs = p->frontend->options.jobs;
+    const char *why = jobs_unreadable(jobs);
+    char text[256];
+    struct batch_info batch;
+
+    if (!why || jobs_batch_info(jobs, id, access_sees(p), &batch) == 0) {
+        peer_error(p, tag, 66, "no such job");
+        return;
+    }
+    snprintf(text, sizeof(text), "it is not one of those since wsd began, and the durable ones cannot be read: %.160s", why);
+    peer_error(p, tag, CODE_IO, text);
+}
+
 static void do_status(struct peer *p, uint32_t tag, const struct msg_id *m)
 {
     struct call c = {.peer = p, .tag = tag};
 
     if (jobs_info(p->frontend->options.jobs, m->id, access_sees(p), call_send_job, &c) < 0)
-        peer_error(p, tag, 66, "no such job");
+        no_such_job(p, tag, m->id);
 }
 
 static void cancel_watched(struct call *c)
@@ -800,7 +816,11 @@ static void do_cancel(struct peer *p, uint32_t tag, const struct msg_id *m)
             call_batch_cancel(c);
         return;
     }
-    call_cancelled(p, tag, jobs_cancel(p->frontend->options.jobs, m->id, access_cancels(p), p->uid), "no such job");
+    int r = jobs_cancel(p->frontend->options.jobs, m->id, access_cancels(p), p->uid);
+    if (r == -ENOENT)
+        no_such_job(p, tag, m->id);
+    else
+        call_cancelled(p, tag, r, "no such job");
 }
 
 static void do_forget(struct peer *p, uint32_t tag)
@@ -827,7 +847,10 @@ static void do_await(struct peer *p, uint32_t tag, const struct msg_id *m)
     if (r == -EAGAIN && on_parted(&c->watch, m->id))
         return; /* the next one looks whose it is */
     if (r < 0) {
-        peer_error(p, tag, r == -EAGAIN ? 75 : 66, r == -EAGAIN ? "wsd is ending: ask the next one" : "no such job");
+        if (r == -EAGAIN)
+            peer_error(p, tag, 75, "wsd is ending: ask the next one");
+        else
+            no_such_job(p, tag, m->id);
         call_free(c);
     }
 }

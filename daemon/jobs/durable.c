@@ -77,7 +77,7 @@ const char *durable_refuses(struct jobs *jobs, const struct job_request *r, int 
     if (!why)
         return NULL;
     *ret_code = CODE_IO;
-    snprintf(text, JOB_TEXT, "this wsd takes no durable jobs: %.220s", why);
+    snprintf(text, JOB_TEXT, "%s: %.180s", r->durable ? "this wsd takes no durable jobs" : "whether a job with that key is on disk cannot be read", why);
     return text;
 }
 

@@ -632,7 +632,7 @@ static int submit(struct jobs *jobs, const struct job_request *r, struct job_pla
     if (same)
         return join(same, r, owner);
     text = refusal(jobs, r, user, words, &code, &retry_usec);
-    if (!text && r->durable)
+    if (!text && (r->durable || (r->key && *r->key && jobs_unreadable(jobs))))
         text = durable_refuses(jobs, r, &code, words);
     if (!text && r->n_after + r->n_after_any && after_new(jobs, r, &awaiting, &text, &code, words) < 0)
         return -ENOMEM;

@@ -350,6 +350,8 @@ int jobs_input(struct watch *owner, const void *data, size_t size, bool last);
  * Follows a job. -ENOENT where this user has no such job; -EAGAIN where wsd is ending, and the next one may
  * have it. */
 int jobs_watch(struct jobs *jobs, const uint8_t id[16], uint32_t uid, struct watch *w);
+/* Why the jobs on disk are not known to this wsd. NULL: they are, or there can be none. */
+const char *jobs_unreadable(const struct jobs *jobs);
 /* Whether such a job has been accepted: one that waits for its plugin can be followed, but has not been. */
 bool jobs_accepted(struct jobs *jobs, const uint8_t id[16], uint32_t uid);
 /* The watcher goes: no more calls. An owner's job that is not detached is cancelled. */

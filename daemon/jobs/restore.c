@@ -287,6 +287,11 @@ int jobs_start(struct jobs *jobs)
     return 0;
 }
 
+const char *jobs_unreadable(const struct jobs *jobs)
+{
+    return jobs->options.state_dir && jobs->store ? store_problem(jobs->store) : NULL;
+}
+
 static void unanswered(struct store_request *r)
 {
     struct disk_request *q = container_of(r, struct disk_request, r);
