@@ -23,9 +23,11 @@ fails_to_be_read() { # WORDS: nothing durable is taken, and the log of the start
 is_not_denied() { # WORDS: of an id that may be on disk nobody says that there is no such job; one of a batch is as ever
   local unknown=0123456789abcdef0123456789abcdef verb batch
   for verb in status await cancel; do
-    expect_exit 74 wsctl "$verb" $unknown 2>"$WORK/err" && grep -q "the durable ones cannot be read: .*$1" "$WORK/err" || { cat "$WORK/err"; return 1; }
+    expect_exit 74 wsctl "$verb" $unknown >"$WORK/err" 2>&1 || return 1
+    grep "the durable ones cannot be read: .*$1" "$WORK/err" || return 1
   done
-  expect_exit 74 wsctl submit --key k fib 5 2>"$WORK/err" && grep -q "a job with that key is on disk cannot be read: .*$1" "$WORK/err" || return 1
+  expect_exit 74 wsctl submit --key k fib 5 >"$WORK/err" 2>&1 || return 1
+  grep "a job with that key is on disk cannot be read: .*$1" "$WORK/err" || return 1
   batch=$(printf '1\n' | wsctl map --detach fib) && wsctl await "$batch" >"$WORK/out" && wsctl status "$batch" >"$WORK/out"
 }
 clean() { rm -rf "$STATE"; }
