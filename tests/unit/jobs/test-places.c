@@ -352,7 +352,12 @@ START_TEST(nobody_sleeps_over_what_is_due)
     list_init(&jobs.after_due);
     list_init(&jobs.batches_due);
     list_init(&jobs.moved);
-    ck_assert(jobs_asleep(&jobs));
+    list_init(&jobs.ends_due);
+    ck_assert(jobs_asleep(&jobs) && jobs_have_told(&jobs));
+    struct list untold;
+    list_push_back(&jobs.ends_due, &untold);
+    ck_assert(!jobs_asleep(&jobs) && !jobs_have_told(&jobs));
+    list_remove(&untold);
     jobs.places_due = true;
     ck_assert(!jobs_asleep(&jobs));
     jobs.places_due = false;
