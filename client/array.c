@@ -110,7 +110,7 @@ static void array_free(struct array *a)
     list_remove(&a->unsent);
     client_request_close(client, &a->request);
     body_drop(a);
-    if (client->spare_array || SPARES_MAX == 0)
+    if (client->spare_array || FREELIST_MAX == 0)
         array_destroy(a);
     else
         client->spare_array = a;

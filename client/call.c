@@ -95,7 +95,7 @@ void call_destroy(struct wsd_call *call)
         free((char *)(uintptr_t)call->args);
     free(call->info_texts);
     free(call->text);
-    spares_give(&call->client->spare_calls, call);
+    freelist_give(&call->client->free_calls, call);
 }
 
 static void call_bury(struct wsd_call *call)
@@ -521,7 +521,7 @@ static int call_alloc(struct wsd_client *client, const struct wsd_callbacks *cal
 
     if (callbacks && callbacks->size == 0)
         return client_error(client, -EINVAL, 64, "the size of struct wsd_callbacks is not set");
-    *ret_call = call = spares_take(&client->spare_calls, sizeof(*call));
+    *ret_call = call = freelist_take(&client->free_calls, sizeof(*call));
     if (!call)
         return client_error(client, -ENOMEM, 74, "out of memory");
     memset(call, 0, offsetof(struct wsd_call, args_room));

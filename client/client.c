@@ -847,7 +847,7 @@ struct wsd_client *wsd_client_free(struct wsd_client *client)
     free(client->job_texts);
     arrays_forget(client);
     call_drop_spare(client);
-    spares_deinit(&client->spare_calls);
+    freelist_deinit(&client->free_calls);
     free(client);
     return NULL;
 }

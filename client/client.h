@@ -20,7 +20,7 @@
 #include "base/cleanup.h"
 #include "base/hash.h"
 #include "base/list.h"
-#include "base/spare.h"
+#include "base/freelist.h"
 #include "proto/codec.h"
 #include "tls/tls.h"
 #include "wsd/client.h"
@@ -98,7 +98,7 @@ struct wsd_client {
     struct list unsent;    /* struct array, as they began */
     struct gathering plain; /* of wsd_client_submit() */
     char *plain_texts;      /* that it points to */
-    struct spares spare_calls;
+    struct freelist free_calls;
     struct buffer spare_output; /* room of a large output, without bytes, until a call ends that had no use for it */
     struct array *spare_array; /* with its room; NULL */
     struct list graveyard; /* calls to be destroyed when nobody looks */

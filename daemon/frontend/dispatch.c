@@ -52,7 +52,7 @@ struct call *call_find(const struct peer *p, uint32_t tag)
 
 void calls_deinit(struct frontend *f)
 {
-    spares_deinit(&f->spare_calls);
+    freelist_deinit(&f->free_calls);
     hash_deinit(&f->calls);
 }
 
@@ -81,11 +81,11 @@ struct call *call_new(struct peer *p, uint32_t tag, enum call_kind kind)
         peer_error(p, tag, 75, refusal);
         return NULL;
     }
-    c = spares_take(&p->frontend->spare_calls, sizeof(*c));
+    c = freelist_take(&p->frontend->free_calls, sizeof(*c));
     if (c)
         memset(c, 0, sizeof(*c));
     if (!c || hash_insert(&p->frontend->calls, &c->by_tag, tag_key(p, tag)) < 0) {
-        spares_give(&p->frontend->spare_calls, c);
+        freelist_give(&p->frontend->free_calls, c);
         quota_request_ended(p);
         peer_error(p, tag, 75, "out of memory");
         return NULL;
@@ -122,7 +122,7 @@ void call_free(struct call *c)
     jobs_select_free(c->selection);
     free(c->names);
     free(c->owners);
-    spares_give(&c->peer->frontend->spare_calls, c);
+    freelist_give(&c->peer->frontend->free_calls, c);
 }
 
 void call_stall(struct call *c)

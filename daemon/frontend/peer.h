@@ -7,7 +7,7 @@
 #include "base/buffer.h"
 #include "base/hash.h"
 #include "base/list.h"
-#include "base/spare.h"
+#include "base/freelist.h"
 #include "frontend/frontend.h"
 #include "frontend/handshakes.h"
 #include "frontend/kept.h"
@@ -37,7 +37,7 @@ struct frontend {
     uint64_t n_unread;   /* bytes in the outputs of those */
     uint64_t next_peer;
     struct hash calls; /* by peer and tag */
-    struct spares spare_calls;
+    struct freelist free_calls;
     struct list paused;       /* peers that were refused too much of late, */
     struct event *pause_timer; /* and when they are looked after */
     struct event *accept_timer; /* no descriptors left: a pause before accepting again */

@@ -25,7 +25,7 @@
 
 struct disk_request *disk_request_alloc(struct jobs *jobs, enum store_op op, void (*answer)(struct store_request *r))
 {
-    struct disk_request *q = spares_take(&jobs->spare_requests, sizeof(*q));
+    struct disk_request *q = freelist_take(&jobs->free_requests, sizeof(*q));
 
     if (!q)
         return NULL;
@@ -40,7 +40,7 @@ struct disk_request *disk_request_alloc(struct jobs *jobs, enum store_op op, voi
 
 void disk_request_free(struct disk_request *q)
 {
-    spares_give(&q->jobs->spare_requests, q);
+    freelist_give(&q->jobs->free_requests, q);
 }
 
 struct disk_request *disk_request_new(struct job *job, enum store_op op, void (*answer)(struct store_request *r))

@@ -97,28 +97,28 @@ static void more_free(struct job *job)
 }
 
 /* Blocks as malloc() cuts them: a multiple of 16 bytes, of which 8 are its own. */
-static struct spares *spares_of(struct jobs *jobs, size_t *size)
+static struct freelist *freelist_of(struct jobs *jobs, size_t *size)
 {
     size_t class = (*size + 8 + 15) / 16;
 
     *size = class * 16 - 8;
-    return class < JOBS_SPARES ? &jobs->spares[class] : NULL;
+    return class < JOBS_FREELISTS ? &jobs->free_jobs[class] : NULL;
 }
 
 static struct job *block_new(struct jobs *jobs, size_t size)
 {
-    struct spares *spares = spares_of(jobs, &size);
+    struct freelist *list = freelist_of(jobs, &size);
 
-    return spares ? spares_take(spares, size) : malloc(size);
+    return list ? freelist_take(list, size) : malloc(size);
 }
 
 static void block_free(struct jobs *jobs, struct job *job)
 {
     size_t size = malloc_usable_size(job);
-    struct spares *spares = spares_of(jobs, &size);
+    struct freelist *list = freelist_of(jobs, &size);
 
-    if (spares)
-        spares_give(spares, job);
+    if (list)
+        freelist_give(list, job);
     else
         free(job);
 }

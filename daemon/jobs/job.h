@@ -17,7 +17,7 @@
 #include "base/hash.h"
 #include "base/list.h"
 #include "base/log.h"
-#include "base/spare.h"
+#include "base/freelist.h"
 #include "jobs/due.h"
 #include "jobs/health.h"
 #include "jobs/jobs.h"
@@ -414,7 +414,7 @@ struct domain {
     uint64_t direct_waited_usec; /* when a client said last that it waits */
 };
 
-#define JOBS_SPARES 25u
+#define JOBS_FREELISTS 25u
 
 /* names.c: names of plugins, each with its NUL. */
 struct names {
@@ -431,8 +431,8 @@ struct jobs {
     struct hash bundles; /* by the id of their first job */
     uint32_t n_bundled;  /* jobs in them */
     struct list user_gates;
-    struct spares spare_requests;      /* to the store */
-    struct spares spares[JOBS_SPARES]; /* of jobs, by their size in malloc()'s steps of 16 bytes */
+    struct freelist free_requests;      /* to the store */
+    struct freelist free_jobs[JOBS_FREELISTS]; /* of jobs, by their size in malloc()'s steps of 16 bytes */
     uint64_t rate_nsec; /* of all users: see rate_wait() */
     struct retry_after retry_after, bytes_retry_after; /* of limits.jobs, of limits.bytes */
     struct names names;

@@ -390,9 +390,9 @@ struct jobs *jobs_free(struct jobs *jobs)
     due_deinit(&jobs->wall);
     event_free(jobs->progress_timer);
     remains_wait();
-    spares_deinit(&jobs->spare_requests);
-    for (size_t i = 0; i < JOBS_SPARES; i++)
-        spares_deinit(&jobs->spares[i]);
+    freelist_deinit(&jobs->free_requests);
+    for (size_t i = 0; i < JOBS_FREELISTS; i++)
+        freelist_deinit(&jobs->free_jobs[i]);
     helper_free(jobs->helper);
     child_forget_remains();
     orphans_end_wait();
@@ -940,9 +940,9 @@ bool jobs_shrink(struct jobs *jobs)
 {
     if (jobs->n_selections) /* they walk over the table: next time */
         return false;
-    for (size_t i = 0; i < JOBS_SPARES; i++)
-        spares_deinit(&jobs->spares[i]);
-    spares_deinit(&jobs->spare_requests);
+    for (size_t i = 0; i < JOBS_FREELISTS; i++)
+        freelist_deinit(&jobs->free_jobs[i]);
+    freelist_deinit(&jobs->free_requests);
     return hash_shrink(&jobs->by_id, SHRINK_BUCKETS) || hash_shrink(&jobs->bundles, SHRINK_BUCKETS) ||
            hash_shrink(&jobs->keys, SHRINK_BUCKETS) || hash_shrink(&jobs->lanes, SHRINK_BUCKETS);
 }
