@@ -17,7 +17,7 @@
 
 #include <wsd/task.h>
 
-#include "base/foreign.h"
+#include "base/async-close.h"
 #include "base/cleanup.h"
 #include "base/descendants.h"
 #include "base/inherit.h"
@@ -211,7 +211,7 @@ static int control_loop(struct loader *loader, struct pool *pool)
     while (r == 0) {
         _cleanup_(close_fdp) int fd = -1;
 
-        r = control_receive(work.control_fd, FOREIGN_OWN, &c, &fd);
+        r = control_receive(work.control_fd, ASYNC_CLOSE_OWN, &c, &fd);
         if (r < 0)
             break;
         switch (c.kind) {

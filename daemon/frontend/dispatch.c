@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/foreign.h"
+#include "base/async-close.h"
 #include "base/log.h"
 #include "config.h"
 #include "frontend/call.h"
@@ -1175,7 +1175,7 @@ uint32_t dispatch_cost(uint16_t type)
 
 void dispatch(struct peer *p, const struct frame *frame)
 {
-    _cleanup_(close_foreignp) struct foreign file = {.fd = -1, .owner = p->uid};
+    _cleanup_(async_closep) struct async_close file = {.fd = -1, .owner = p->uid};
     const char *refusal;
     struct msg m;
     int r = codec_decode(p->frontend->codec, frame, &m);

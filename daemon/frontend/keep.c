@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/foreign.h"
+#include "base/async-close.h"
 #include "base/log.h"
 #include "frontend/call.h"
 
@@ -278,13 +278,13 @@ int frontend_take(struct frontend *f, int state, int *fds, size_t n, size_t *ret
         if (r == 0)
             found[i] = (struct found){.inode = inode_of(fds[i]), .fd = TAKE_FD(fds[i])};
         else
-            close_foreign(fds[i], FOREIGN_OWN);
+            async_close(fds[i], ASYNC_CLOSE_OWN);
     }
     if (r == 0) {
         qsort(found, n, sizeof(*found), by_inode);
         r = take_all(f, &(struct cursor){data, size}, found, n, &taken);
         for (size_t i = 0; i < n; i++)
-            close_foreign(found[i].fd, FOREIGN_OWN);
+            async_close(found[i].fd, ASYNC_CLOSE_OWN);
     }
     close_fd(state);
     free(found);

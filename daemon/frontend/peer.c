@@ -20,7 +20,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/foreign.h"
+#include "base/async-close.h"
 #include "base/log.h"
 
 #define READ_SIZE   (PEER_IN_MAX - FRAME_MAX) /* at most, each time; */
@@ -402,7 +402,7 @@ static void take_fds(struct peer *p, struct msghdr *h)
             if (p->n_fds < PEER_FDS && (p->n_fds < p->n_opens || p->features & FEATURE_PAYLOAD)) {
                 p->fds[p->n_fds++] = fd;
             } else {
-                close_foreign(fd, p->uid);
+                async_close(fd, p->uid);
                 peer_fail(p, "a descriptor that nobody asked for");
             }
         }
@@ -731,13 +731,13 @@ static void disconnect(struct peer *p)
     if (p->half_timer)
         event_free(p->half_timer);
     for (uint32_t i = 0; i < p->n_fds; i++)
-        close_foreign(p->fds[i], p->uid);
+        async_close(p->fds[i], p->uid);
     while (p->n_sending)
         drop_sending(p);
     bool remote = p->remote;
     remote_close(p);
     /* what was not read may hold descriptors, whose last reference goes with the socket */
-    p->fd = remote || p->drained ? close_fd(p->fd) : close_foreign(p->fd, p->uid);
+    p->fd = remote || p->drained ? close_fd(p->fd) : async_close(p->fd, p->uid);
     buffer_deinit(&p->in);
     buffer_deinit(&p->out);
     quota_output(p);

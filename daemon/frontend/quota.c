@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
-#include "base/foreign.h"
+#include "base/async-close.h"
 #include "frontend/peer.h"
 
 struct frontend_user {
@@ -35,7 +35,7 @@ static struct frontend_user *find(const struct frontend *f, uint32_t uid)
 /* Of the descriptors that connections may have a quarter is for other users. What a user has brought and cannot be closed yet, counts. */
 static bool takes_all_descriptors(const struct frontend *f, uint32_t uid, uint64_t n)
 {
-    return n + foreign_held(uid) >= (uint64_t)f->max_fd / 4 * 3;
+    return n + async_close_pending(uid) >= (uint64_t)f->max_fd / 4 * 3;
 }
 
 int quota_take(struct peer *p, const char **ret_refusal)

@@ -18,7 +18,7 @@
 #include <wsd/plugin.h>
 
 #include "base/cleanup.h"
-#include "base/foreign.h"
+#include "base/async-close.h"
 #include "jobs/job.h"
 
 #define ARENA_USES 1024u /* jobs at once that use one */
@@ -101,7 +101,7 @@ static struct arena *unref(struct arena *a)
         withdraw(container_of(a->shown.next, struct arena_shown, link));
     user_refund(a->jobs, a->user, a->size);
     a->user->n_fds--;
-    close_foreign(a->fd, a->user->uid);
+    async_close(a->fd, a->user->uid);
     free(a);
     return NULL;
 }
@@ -121,7 +121,7 @@ int jobs_arena_new(struct jobs *jobs, uint32_t uid, int *fd, struct arena **ret_
     if (*ret_refusal)
         return 0;
     *ret_code = CODE_BUSY;
-    if (user->n_fds + foreign_held(user->uid) >= jobs->max_fd / 2 || *fd > (int)jobs->max_fd)
+    if (user->n_fds + async_close_pending(user->uid) >= jobs->max_fd / 2 || *fd > (int)jobs->max_fd)
         *ret_refusal = "too many descriptors of this user: close some, or try again later";
     else if ((charged = user_admit(jobs, user, size, ret_retry_usec)) < 0)
         *ret_refusal = charged == -EDQUOT ? "the arena is too much beside what others have here (max-bytes in wsd.conf): try again later"

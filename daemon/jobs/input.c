@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/foreign.h"
+#include "base/async-close.h"
 #include "base/log.h"
 #include "jobs/promise.h"
 
@@ -38,7 +38,7 @@ static void pipe_close(struct job *job)
         m->pipe_event = NULL;
         m->input_fd = close_fd(m->input_fd);
     }
-    m->input_fd = close_foreign(m->input_fd, job->user->uid);
+    m->input_fd = async_close(m->input_fd, job->user->uid);
 }
 
 /* Moves what the pipe takes. */
@@ -93,7 +93,7 @@ static int pipe_begin(struct job *job)
 /* Inputs leave descriptors for connections and executors, and one user's some for another's. 0 or -EMFILE. */
 static int count_fds(struct job *job, uint8_t n)
 {
-    if (job->user->n_fds + n + foreign_held(job->user->uid) > job->domain->jobs->max_fd / 2)
+    if (job->user->n_fds + n + async_close_pending(job->user->uid) > job->domain->jobs->max_fd / 2)
         return -EMFILE;
     job->more->n_fds = n;
     job->user->n_fds += n;

@@ -14,7 +14,7 @@
 #include <sys/uio.h>
 
 #include "base/cleanup.h"
-#include "base/foreign.h"
+#include "base/async-close.h"
 
 #define FDS_MAX 253 /* SCM_MAX_FD: as many as come with a packet, since the kernel would close those beyond here and now */
 
@@ -58,7 +58,7 @@ static int take_descriptors(struct msghdr *m, uint64_t owner, bool *ret_more)
             if (first < 0) {
                 first = fd;
             } else {
-                close_foreign(fd, owner);
+                async_close(fd, owner);
                 *ret_more = true;
             }
         }
@@ -90,7 +90,7 @@ int control_receive(int socket, uint64_t owner, struct control *ret, int *ret_fd
     while (n < 0 && errno == EINTR);
     if (n < 0)
         return -errno;
-    _cleanup_(close_foreignp) struct foreign file = {.fd = take_descriptors(&m, owner, &more), .owner = owner};
+    _cleanup_(async_closep) struct async_close file = {.fd = take_descriptors(&m, owner, &more), .owner = owner};
     if (n == 0)
         return -ECONNRESET;
     if (more || m.msg_flags & (MSG_TRUNC | MSG_CTRUNC) || !is_whole(&c, (size_t)n))

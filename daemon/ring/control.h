@@ -118,6 +118,6 @@ struct control {
 int control_send(int socket, const struct control *c, int fd);
 
 /* Receives one packet into *ret, whose text is "" where it has none; *ret_fd is -1 or a descriptor (close-on-exec) that the caller owns. 0; -EAGAIN;
- * owner: of what is not handed out, as close_foreign() has it. -ECONNRESET at the end; -EBADMSG where the packet is malformed (text not ending in NUL, sizes, two descriptors). [any,
+ * owner: of what is not handed out, as async_close() has it. -ECONNRESET at the end; -EBADMSG where the packet is malformed (text not ending in NUL, sizes, two descriptors). [any,
  * one at a time] */
 int control_receive(int socket, uint64_t owner, struct control *ret, int *ret_fd);

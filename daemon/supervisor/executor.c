@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/foreign.h"
+#include "base/async-close.h"
 #include "base/log.h"
 #include "supervisor/child.h"
 #include "supervisor/orphans.h"
@@ -105,7 +105,7 @@ static bool control_take(struct executor *e)
     if (r == 0 && c.kind == CONTROL_REAPER && remains_take(&e->remains, fd))
         return true;
     if (r != 0 || c.kind != CONTROL_REAPER)
-        close_foreign(fd, e->owner); /* an executor has no other descriptor that wsd would want */
+        async_close(fd, e->owner); /* an executor has no other descriptor that wsd would want */
     if (r == -EAGAIN || r == -EINTR)
         return false;
     if (r < 0) { /* end of file, or nonsense: either way this life is over; pidfd will say how */
@@ -150,7 +150,7 @@ static void outbox_flush(struct executor *e)
             return;
         list_remove(&p->link);
         e->n_outbox--;
-        close_foreign(p->fd, e->owner);
+        async_close(p->fd, e->owner);
         free(p);
     }
     event_del(e->control_write_event);
@@ -274,7 +274,7 @@ struct executor *executor_free(struct executor *e)
     for (struct list *l; (l = list_pop_front(&e->outbox));) {
         struct packet *p = container_of(l, struct packet, link);
 
-        close_foreign(p->fd, e->owner);
+        async_close(p->fd, e->owner);
         free(p);
     }
     remains_deinit(&e->remains);
@@ -282,7 +282,7 @@ struct executor *executor_free(struct executor *e)
     event_free_null(e->bell_event);
     event_free_null(e->control_event);
     event_free_null(e->control_write_event);
-    close_foreign(e->control_fd, e->owner); /* what it has sent, and nobody received, goes with it */
+    async_close(e->control_fd, e->owner); /* what it has sent, and nobody received, goes with it */
     words_deinit(&e->words);
     if (e->front.up)
         front_deinit(&e->front);

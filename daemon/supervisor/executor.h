@@ -34,7 +34,7 @@ struct executor_options {
     const struct child_program *program;
     struct helper *helper; /* NULL: none is needed */
     uint32_t uid;          /* that it runs under; CHILD_OWN: wsd's own */
-    uint64_t owner;        /* whose it is, as close_foreign() has it */
+    uint64_t owner;        /* whose it is, as async_close() has it */
     uint32_t workers;
     uint64_t memory;  /* bytes that it may allocate; 0: without limit */
     struct cgroups *cgroups; /* NULL: none is made for it */

@@ -13,7 +13,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/foreign.h"
+#include "base/async-close.h"
 #include "base/log.h"
 
 #define LIVES_MAX 8u /* of one executor at a time: reapers that were killed, whose keepers go on */
@@ -38,7 +38,7 @@ static struct life *life_free(struct life *l)
     list_remove(&l->link);
     if (l->event)
         event_free(l->event);
-    close_foreign(l->fd, l->owner);
+    async_close(l->fd, l->owner);
     free(l);
     n_lives--;
     return NULL;
@@ -94,7 +94,7 @@ bool remains_take(struct remains *r, int fd)
     socklen_t size = sizeof(type);
 
     if (!l) {
-        close_foreign(fd, r->owner);
+        async_close(fd, r->owner);
         return false;
     }
     n_lives++;

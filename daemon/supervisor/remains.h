@@ -13,7 +13,7 @@
 
 struct remains {
     struct event_base *base;
-    uint64_t owner;    /* as close_foreign() has it */
+    uint64_t owner;    /* as async_close() has it */
     struct list lives; /* of struct life */
     unsigned n;
     struct event *deadline; /* armed from remains_end() on */

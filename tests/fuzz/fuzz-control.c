@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/foreign.h"
+#include "base/async-close.h"
 #include "ring/control.h"
 
 #define FDS 7
@@ -56,7 +56,7 @@ static void receive_packet(const uint8_t *data, size_t size, size_t n_fds)
     int fd = -1, r;
 
     memset(&c, 0xa5, sizeof(c));
-    r = control_receive(pair[1], FOREIGN_OWN, &c, &fd);
+    r = control_receive(pair[1], ASYNC_CLOSE_OWN, &c, &fd);
     if (size == 0) {
         FUZZ_CHECK(r == -ECONNRESET && fd == -1);
         return;
@@ -81,7 +81,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     int before;
 
     if (pair[0] < 0) {
-        null_fd = memfd_create("fuzz", MFD_CLOEXEC); /* what close_foreign() closes at once */
+        null_fd = memfd_create("fuzz", MFD_CLOEXEC); /* what async_close() closes at once */
         FUZZ_CHECK(null_fd >= 0 && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0);
         FUZZ_CHECK(fcntl(pair[1], F_SETFL, O_NONBLOCK) == 0);
     }

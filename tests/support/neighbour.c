@@ -20,7 +20,7 @@
 #include "conn.h"
 #include "linger.h"
 
-#include "base/foreign.h"
+#include "base/async-close.h"
 #include "base/hash.h"
 
 #define ATTACKER  1001u
@@ -164,9 +164,9 @@ static void closers_taken(uint32_t n)
 {
     static uint32_t given; /* by all rounds: they stay */
 
-    for (; given < n && lingering_closes() < FOREIGN_CLOSERS; given++)
+    for (; given < n && lingering_closes() < ASYNC_CLOSERS; given++)
         give_away(30, false);
-    if (lingering_closes() < FOREIGN_CLOSERS_EACH)
+    if (lingering_closes() < ASYNC_CLOSERS_EACH)
         fail("wsd is in the last close of %u only", lingering_closes());
     usleep(1000);
 }

@@ -27,7 +27,7 @@
 #include <unistd.h>
 
 #include "ring/control.h"
-#include "base/foreign.h"
+#include "base/async-close.h"
 #include "base/clock.h"
 #include "ring/ring.h"
 
@@ -438,7 +438,7 @@ static bool control(void)
 
     if (poll(&p, 1, 0) <= 0)
         return true;
-    if (control_receive(CONTROL_FD_CONTROL, FOREIGN_OWN, &c, &fd) < 0)
+    if (control_receive(CONTROL_FD_CONTROL, ASYNC_CLOSE_OWN, &c, &fd) < 0)
         return false;
     if (fd >= 0)
         close(fd);

@@ -18,7 +18,7 @@
 
 #include <wsd/plugin.h>
 
-#include "base/foreign.h"
+#include "base/async-close.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "ring/control.h"
@@ -66,7 +66,7 @@ static void receive(struct control *c)
     int fd;
 
     ck_assert_int_eq(poll(&p, 1, WAIT_USEC / 1000), 1);
-    ck_assert_int_eq(control_receive(control, FOREIGN_OWN, c, &fd), 0);
+    ck_assert_int_eq(control_receive(control, ASYNC_CLOSE_OWN, c, &fd), 0);
     ck_assert_int_eq(fd, -1);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * test-control.c: packets arrive whole with their descriptor; malformed ones are refused and leak nothing. */
-#include "base/foreign.h"
+#include "base/async-close.h"
 #include "ring/control.h"
 
 #include <check.h>
@@ -34,7 +34,7 @@ static int n_descriptors(void)
     return n;
 }
 
-/* Sends size bytes with n_fds copies of a memory file, which close_foreign() closes at once. */
+/* Sends size bytes with n_fds copies of a memory file, which async_close() closes at once. */
 static void send_raw(const void *data, size_t size, int n_fds)
 {
     char room[CMSG_SPACE(253 * sizeof(int))] __attribute__((aligned(8))) = {0};
@@ -59,7 +59,7 @@ static void send_raw(const void *data, size_t size, int n_fds)
 static int receive_bad(void)
 {
     struct control c = {.kind = 42};
-    int fd = -7, before = n_descriptors(), r = control_receive(ours, FOREIGN_OWN, &c, &fd);
+    int fd = -7, before = n_descriptors(), r = control_receive(ours, ASYNC_CLOSE_OWN, &c, &fd);
 
     ck_assert_int_lt(r, 0);
     ck_assert_uint_eq(c.kind, 42);
@@ -83,7 +83,7 @@ START_TEST(packet_arrives_as_it_was_sent)
     int fd;
 
     ck_assert_int_eq(control_send(theirs, &c, -1), 0);
-    ck_assert_int_eq(control_receive(ours, FOREIGN_OWN, &got, &fd), 0);
+    ck_assert_int_eq(control_receive(ours, ASYNC_CLOSE_OWN, &got, &fd), 0);
     ck_assert_int_eq(fd, -1);
     ck_assert_int_eq(memcmp(&c, &got, CONTROL_HEADER + 6), 0);
 }
@@ -95,12 +95,12 @@ START_TEST(texts_of_no_and_full_length_arrive)
     int fd;
 
     ck_assert_int_eq(control_send(theirs, &c, -1), 0);
-    ck_assert_int_eq(control_receive(ours, FOREIGN_OWN, &got, &fd), 0);
+    ck_assert_int_eq(control_receive(ours, ASYNC_CLOSE_OWN, &got, &fd), 0);
     ck_assert_uint_eq(got.text_size, 0);
     memset(c.text, 'x', CONTROL_TEXT - 1);
     c.text_size = CONTROL_TEXT;
     ck_assert_int_eq(control_send(theirs, &c, -1), 0);
-    ck_assert_int_eq(control_receive(ours, FOREIGN_OWN, &got, &fd), 0);
+    ck_assert_int_eq(control_receive(ours, ASYNC_CLOSE_OWN, &got, &fd), 0);
     ck_assert_uint_eq(strlen(got.text), CONTROL_TEXT - 1);
 }
 END_TEST
@@ -112,7 +112,7 @@ START_TEST(descriptor_arrives_closed_on_exec)
     int fd;
 
     ck_assert_int_eq(control_send(theirs, &(struct control){.kind = CONTROL_INPUT}, 0), 0);
-    ck_assert_int_eq(control_receive(ours, FOREIGN_OWN, &got, &fd), 0);
+    ck_assert_int_eq(control_receive(ours, ASYNC_CLOSE_OWN, &got, &fd), 0);
     ck_assert_int_gt(fd, 2);
     ck_assert_int_eq(fstat(0, &a), 0);
     ck_assert_int_eq(fstat(fd, &b), 0);

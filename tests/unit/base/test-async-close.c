@@ -10,10 +10,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/foreign.h"
+#include "base/async-close.h"
 
 #define NUMBERS 2048
-#define OTHER   (FOREIGN_CLOSERS / FOREIGN_CLOSERS_EACH + 1) /* owner: has none of those that all_block() gives */
+#define OTHER   (ASYNC_CLOSERS / ASYNC_CLOSERS_EACH + 1) /* owner: has none of those that all_block() gives */
 #define GREEDY  77u
 
 /* --- close() of this program: knows who closes what, and can hold up threads --- */
@@ -111,35 +111,35 @@ START_TEST(a_close_that_blocks_holds_up_nobody)
     int listener = listener_new(), pipes[2], slow;
 
     slow = lingering(listener);
-    ck_assert_int_eq(close_foreign(slow, OTHER), -1);
+    ck_assert_int_eq(async_close(slow, OTHER), -1);
     ck_assert_int_eq(pipe2(pipes, O_CLOEXEC), 0);
-    close_foreign(pipes[0], OTHER);
-    close_foreign(pipes[1], OTHER);
+    async_close(pipes[0], OTHER);
+    async_close(pipes[1], OTHER);
     until_closed(pipes[0]);
     until_closed(pipes[1]);
 }
 END_TEST
 
 /* As many closes that block as there may be threads for them. */
-static void all_block(int listener, int slow[static FOREIGN_CLOSERS], int peers[static FOREIGN_CLOSERS])
+static void all_block(int listener, int slow[static ASYNC_CLOSERS], int peers[static ASYNC_CLOSERS])
 {
-    for (unsigned i = 0; i < FOREIGN_CLOSERS; i++) {
+    for (unsigned i = 0; i < ASYNC_CLOSERS; i++) {
         slow[i] = lingering(listener);
         peers[i] = accept(listener, NULL, NULL);
-        close_foreign(slow[i], i / FOREIGN_CLOSERS_EACH);
+        async_close(slow[i], i / ASYNC_CLOSERS_EACH);
     }
-    while (atomic_load(&n_closing) < FOREIGN_CLOSERS)
+    while (atomic_load(&n_closing) < ASYNC_CLOSERS)
         usleep(1000);
 }
 
 START_TEST(more_than_there_may_be_threads_are_closed_when_one_is_free)
 {
-    int listener = listener_new(), pipes[2], slow[FOREIGN_CLOSERS], peers[FOREIGN_CLOSERS];
+    int listener = listener_new(), pipes[2], slow[ASYNC_CLOSERS], peers[ASYNC_CLOSERS];
 
     all_block(listener, slow, peers);
     ck_assert_int_eq(pipe2(pipes, O_CLOEXEC), 0);
-    close_foreign(pipes[0], OTHER);
-    for (unsigned i = 0; i < FOREIGN_CLOSERS; i++)
+    async_close(pipes[0], OTHER);
+    for (unsigned i = 0; i < ASYNC_CLOSERS; i++)
         close(peers[i]); /* resets: nothing is left to send */
     until_closed(pipes[0]);
     ck_assert_int_ge(fcntl(pipes[1], F_GETFD), 0);
@@ -150,30 +150,30 @@ END_TEST
 /* One owner's block as long as they like: as many as he may have threads for, one less, and one more. */
 START_TEST(one_owner_takes_no_more_than_his_threads)
 {
-    const unsigned n = FOREIGN_CLOSERS_EACH - 1 + (unsigned)_i;
-    int listener = listener_new(), slow[FOREIGN_CLOSERS_EACH + 1], peers[FOREIGN_CLOSERS_EACH + 1], pipes[2];
+    const unsigned n = ASYNC_CLOSERS_EACH - 1 + (unsigned)_i;
+    int listener = listener_new(), slow[ASYNC_CLOSERS_EACH + 1], peers[ASYNC_CLOSERS_EACH + 1], pipes[2];
 
     for (unsigned i = 0; i < n; i++) {
         slow[i] = lingering(listener);
         peers[i] = accept(listener, NULL, NULL);
-        close_foreign(slow[i], GREEDY);
+        async_close(slow[i], GREEDY);
     }
-    ck_assert_uint_eq(foreign_held(GREEDY), n);
-    while (atomic_load(&n_closing) < n && atomic_load(&n_closing) < FOREIGN_CLOSERS_EACH)
+    ck_assert_uint_eq(async_close_pending(GREEDY), n);
+    while (atomic_load(&n_closing) < n && atomic_load(&n_closing) < ASYNC_CLOSERS_EACH)
         usleep(1000);
     ck_assert_int_eq(pipe2(pipes, O_CLOEXEC), 0);
-    close_foreign(pipes[0], GREEDY); /* waits where all of his are taken */
-    close_foreign(pipes[1], OTHER);
+    async_close(pipes[0], GREEDY); /* waits where all of his are taken */
+    async_close(pipes[1], OTHER);
     until_closed(pipes[1]);
-    ck_assert_uint_le(atomic_load(&n_closing), FOREIGN_CLOSERS_EACH);
-    if (n >= FOREIGN_CLOSERS_EACH) {
+    ck_assert_uint_le(atomic_load(&n_closing), ASYNC_CLOSERS_EACH);
+    if (n >= ASYNC_CLOSERS_EACH) {
         ck_assert(is_open(pipes[0]));
-        ck_assert_uint_eq(foreign_held(GREEDY), n + 1);
+        ck_assert_uint_eq(async_close_pending(GREEDY), n + 1);
     }
     for (unsigned i = 0; i < n; i++)
         close(peers[i]); /* resets: nothing is left to send */
     until_closed(pipes[0]);
-    while (foreign_held(GREEDY) || foreign_held(OTHER))
+    while (async_close_pending(GREEDY) || async_close_pending(OTHER))
         usleep(1000);
 }
 END_TEST
@@ -183,17 +183,17 @@ START_TEST(a_flood_of_one_owner_holds_up_no_other)
 {
     int listener = listener_new(), pipes[2];
 
-    for (unsigned i = 0; i < FOREIGN_CLOSERS + 1; i++) {
+    for (unsigned i = 0; i < ASYNC_CLOSERS + 1; i++) {
         int fd = lingering(listener);
 
         (void)accept(listener, NULL, NULL);
-        close_foreign(fd, GREEDY);
+        async_close(fd, GREEDY);
     }
-    ck_assert_uint_eq(foreign_held(GREEDY), FOREIGN_CLOSERS + 1);
+    ck_assert_uint_eq(async_close_pending(GREEDY), ASYNC_CLOSERS + 1);
     ck_assert_int_eq(pipe2(pipes, O_CLOEXEC), 0);
-    close_foreign(pipes[0], OTHER);
+    async_close(pipes[0], OTHER);
     until_closed(pipes[0]);
-    ck_assert_uint_eq(foreign_held(GREEDY), FOREIGN_CLOSERS + 1);
+    ck_assert_uint_eq(async_close_pending(GREEDY), ASYNC_CLOSERS + 1);
 }
 END_TEST
 
@@ -201,23 +201,23 @@ END_TEST
 
 START_TEST(small_memory_files_are_closed_at_once)
 {
-    int empty = memory_file(0, 0), full = memory_file(FOREIGN_AT_ONCE, FOREIGN_AT_ONCE);
+    int empty = memory_file(0, 0), full = memory_file(ASYNC_CLOSE_AT_ONCE, ASYNC_CLOSE_AT_ONCE);
 
     atomic_store(&held, true);
-    ck_assert_int_eq(close_foreign(empty, OTHER), -1);
-    ck_assert_int_eq(close_foreign(full, OTHER), -1);
+    ck_assert_int_eq(async_close(empty, OTHER), -1);
+    ck_assert_int_eq(async_close(full, OTHER), -1);
     ck_assert(!is_open(empty) && !is_open(full));
     ck_assert_int_eq(closes[full], getpid());
-    ck_assert_int_eq(close_foreign(-1, OTHER), -1);
+    ck_assert_int_eq(async_close(-1, OTHER), -1);
 }
 END_TEST
 
 static const struct {
     off_t size, in_pages;
 } large[] = {
-    {FOREIGN_AT_ONCE + 1, 0},
-    {FOREIGN_AT_ONCE + 1, FOREIGN_AT_ONCE + 1},
-    {0, FOREIGN_AT_ONCE + 1}, /* all of it beyond its end */
+    {ASYNC_CLOSE_AT_ONCE + 1, 0},
+    {ASYNC_CLOSE_AT_ONCE + 1, ASYNC_CLOSE_AT_ONCE + 1},
+    {0, ASYNC_CLOSE_AT_ONCE + 1}, /* all of it beyond its end */
     {(off_t)1 << 40, 0},
 };
 
@@ -226,7 +226,7 @@ START_TEST(large_memory_files_are_closed_by_a_thread)
     int fd = memory_file(large[_i].size, large[_i].in_pages);
 
     atomic_store(&held, true);
-    ck_assert_int_eq(close_foreign(fd, OTHER), -1); /* and goes on, though the close does not */
+    ck_assert_int_eq(async_close(fd, OTHER), -1); /* and goes on, though the close does not */
     ck_assert_int_ne(until_begun(fd), getpid());
     ck_assert(is_open(fd));
     atomic_store(&held, false);
@@ -240,9 +240,9 @@ START_TEST(a_flood_of_memory_has_one_thread)
 
     atomic_store(&held, true);
     for (unsigned i = 0; i < 64; i++)
-        fds[i] = memory_file(FOREIGN_AT_ONCE + 1, 0);
+        fds[i] = memory_file(ASYNC_CLOSE_AT_ONCE + 1, 0);
     for (unsigned i = 0; i < 64; i++)
-        close_foreign(fds[i], OTHER);
+        async_close(fds[i], OTHER);
     for (unsigned i = 0; i < 64; i++)
         ck_assert(is_open(fds[i]));
     atomic_store(&held, false);
@@ -257,23 +257,23 @@ END_TEST
 
 START_TEST(memory_does_not_wait_for_what_blocks)
 {
-    int listener = listener_new(), slow[FOREIGN_CLOSERS], peers[FOREIGN_CLOSERS], fd;
+    int listener = listener_new(), slow[ASYNC_CLOSERS], peers[ASYNC_CLOSERS], fd;
 
     all_block(listener, slow, peers);
     for (int i = 0; i < 2; i++) { /* by a thread that ends, and by another one */
-        fd = memory_file(FOREIGN_AT_ONCE + 1, 0);
-        close_foreign(fd, OTHER);
+        fd = memory_file(ASYNC_CLOSE_AT_ONCE + 1, 0);
+        async_close(fd, OTHER);
         until_closed(fd);
         ck_assert_int_ne(closes[fd], getpid());
     }
-    ck_assert_uint_ge(n_closing, FOREIGN_CLOSERS); /* they still do */
+    ck_assert_uint_ge(n_closing, ASYNC_CLOSERS); /* they still do */
 }
 END_TEST
 
 int main(void)
 {
     TCase *tc = tcase_create("foreign");
-    Suite *s = suite_create("foreign");
+    Suite *s = suite_create("async-close");
     SRunner *r = srunner_create(s);
 
     tcase_add_test(tc, a_close_that_blocks_holds_up_nobody);

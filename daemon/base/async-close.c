@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * foreign.c: closing what may block, or takes long. [any thread]
+ * async-close.c: closing what may block, or takes long. [any thread]
  * Owns the descriptors that wait for their close(), and the threads that do it, of two kinds: for what may block, and for memory.
  * Keeps: each descriptor is closed once; whoever calls goes on at once, unless there is neither memory nor a thread; no memory waits
  * for a close that blocks; no owner waits for more than his share of the threads of another. */
-#include "base/foreign.h"
+#include "base/async-close.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -43,8 +43,8 @@ struct closers {
 
 static struct closers blocking = {.lock = PTHREAD_MUTEX_INITIALIZER,
                                   .ready = {&blocking.ready, &blocking.ready},
-                                  .max_threads = FOREIGN_CLOSERS,
-                                  .max_each = FOREIGN_CLOSERS_EACH};
+                                  .max_threads = ASYNC_CLOSERS,
+                                  .max_each = ASYNC_CLOSERS_EACH};
 static struct closers memory = {
     .lock = PTHREAD_MUTEX_INITIALIZER, .ready = {&memory.ready, &memory.ready}, .max_threads = 1, .max_each = 1};
 
@@ -181,7 +181,7 @@ static size_t held(struct closers *c, uint64_t number)
     return n;
 }
 
-size_t foreign_held(uint64_t owner)
+size_t async_close_pending(uint64_t owner)
 {
     return held(&blocking, owner) + held(&memory, owner);
 }
@@ -194,12 +194,12 @@ static struct closers *closers_for(int fd)
     if (fcntl(fd, F_GET_SEALS) < 0)
         return &blocking;
     /* its pages count, too, which may lie beyond its end */
-    if (fstat(fd, &st) < 0 || st.st_size > FOREIGN_AT_ONCE || st.st_blocks > FOREIGN_AT_ONCE / BLOCK)
+    if (fstat(fd, &st) < 0 || st.st_size > ASYNC_CLOSE_AT_ONCE || st.st_blocks > ASYNC_CLOSE_AT_ONCE / BLOCK)
         return &memory;
     return NULL;
 }
 
-int close_foreign(int fd, uint64_t owner)
+int async_close(int fd, uint64_t owner)
 {
     struct closers *c;
 
