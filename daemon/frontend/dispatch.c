@@ -376,7 +376,7 @@ static struct msg_function function_msg(const struct plugin_function_info *f)
                                  .help = line(f->help),
                                  .flags = f->flags,
                                  .crashes = f->crashes,
-                                 .quarantine = f->in_quarantine ? 1u + f->on_trial : 0,
+                                 .quarantine = f->in_quarantine ? 1u + f->on_probe : 0,
                                  .quarantine_usec = f->quarantine_usec,
                                  .why = line(f->why ? f->why : "")};
 }

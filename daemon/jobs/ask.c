@@ -339,7 +339,7 @@ static int trace_start(struct jobs *jobs, uint32_t uid, struct executor_question
     }
     list_for_each (l, &jobs->domains) {
         d = container_of(l, struct domain, link);
-        if (!is_own(d, uid) || d->successor || d->standby_of || d->trial)
+        if (!is_own(d, uid) || d->successor || d->standby_of || d->probe)
             continue; /* those are in no table, and do not last: a report must not outlive its domain */
         d->traced = number;
         d->traced_by = uid;

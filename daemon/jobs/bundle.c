@@ -42,7 +42,7 @@ static bool is_counted(const struct domain *d, const struct user *user)
 
 bool bundle_counts(const struct domain *d, const struct job *job)
 {
-    return is_counted(d, job->user) || poison_suspects(job) || job->plugin->state != PLUGIN_READY || job_function(job)->index == RING_NONE;
+    return is_counted(d, job->user) || job_breaker_suspects(job) || job->plugin->state != PLUGIN_READY || job_function(job)->index == RING_NONE;
 }
 
 /* Of this many that come; less than 2: each is a job of its own. */
@@ -55,7 +55,7 @@ static uint32_t most(const struct job_place *place, const struct job_request *r,
 
     if (!brief_is_known(&f->brief) || place->wants_more || r->detached || r->file || r->parts || jobs->draining || jobs->drained ||
         (r->batch && batch_refuses(r->batch)) || all->rate || own->rate_per_user || is_counted(d, place->user) ||
-        poison_knows(place->plugin, f) || place->user->n_bytes + BUNDLE_BYTES > own->bytes_per_user ||
+        job_breaker_knows(place->plugin, f) || place->user->n_bytes + BUNDLE_BYTES > own->bytes_per_user ||
         jobs->counters.n_bytes + BUNDLE_BYTES > all->bytes || place->plugin->state != PLUGIN_READY || jobs->n_bundled + RING_BUNDLE > BUNDLED_MAX ||
         jobs->counters.n_open + RING_BUNDLE > all->jobs || place->user->n_jobs + RING_BUNDLE > own->jobs_per_user)
         return 0;

@@ -265,7 +265,7 @@ static void settings_take(struct domain *d)
     if (!own || !o->plugin_share)
         return;
     char buffer[64];
-    snprintf(d->own_name, sizeof(d->own_name), "%s", poison_name(d->jobs, d->key, own, buffer));
+    snprintf(d->own_name, sizeof(d->own_name), "%s", job_breaker_name(d->jobs, d->key, own, buffer));
     o->plugin_share(d->own_name, &d->settings, o->context);
 }
 
@@ -469,8 +469,8 @@ void domain_rearm(struct domain *d)
     if (queue_first(&d->queue))
         recall_came(d, queue_first(&d->queue));
     plugin_rearm(d);
-    if (d->trial)
-        reload_rearm(d->trial);
+    if (d->probe)
+        reload_rearm(d->probe);
 }
 
 uint64_t domain_owner(const struct jobs *jobs, uint32_t uid)
@@ -517,7 +517,7 @@ static struct domain *unmake(struct domain *d)
     free(d->own);
     free(d->unsafe);
     free(d->failed);
-    reload_trial_free(d->trial);
+    reload_probe_free(d->probe);
     free(d);
     return NULL;
 }
@@ -732,13 +732,13 @@ void domain_take_back(struct job *job, bool recalled)
 }
 
 /* Whether it is ended for what its function has done, or moved elsewhere. */
-static bool is_poisoned(struct job *job)
+static bool is_broken(struct job *job)
 {
     char text[JOB_TEXT];
     uint64_t retry_usec;
 
-    if (!poison_refuses(job, text, &retry_usec))
-        return poison_move(job);
+    if (!job_breaker_refuses(job, text, &retry_usec))
+        return job_breaker_move(job);
     job_unqueue(job);
     job_finish(job, JOB_INTERRUPTED, CODE_INTERRUPTED, text, NULL);
     return true;
@@ -749,13 +749,13 @@ static bool plugin_is_there(struct domain *d, struct job *job)
 {
     struct plugin *p = job->plugin;
 
-    if (poison_suspects(job) && is_poisoned(job))
+    if (job_breaker_suspects(job) && is_broken(job))
         return false;
     if (p->state == PLUGIN_UNKNOWN)
         plugin_load(p);
     if (p->state == PLUGIN_READY && job_function(job)->index != RING_NONE) {
-        if (poison_suspects(job))
-            poison_try(job);
+        if (job_breaker_suspects(job))
+            job_breaker_try(job);
         return true;
     }
     if (job->state == JOB_QUEUED && (p->state == PLUGIN_FAILED || p->state == PLUGIN_READY)) {

@@ -303,7 +303,7 @@ int job_limit_run(struct job *job)
     const char *of = NULL;
     char name[64]; /* one that was restored belongs to a plugin that is not loaded yet, and has told none */
 
-    const char *plugin = job->plugin->name ? job->plugin->name : poison_name(job->domain->jobs, job->domain->key, job->plugin->request, name);
+    const char *plugin = job->plugin->name ? job->plugin->name : job_breaker_name(job->domain->jobs, job->domain->key, job->plugin->request, name);
     uint64_t limit = o->plugin_max_run ? o->plugin_max_run(plugin, &of, o->context) : o->limits.max_run_usec;
     struct job_more *m = job->more;
 
@@ -374,7 +374,7 @@ struct plugin_function *job_resolve(struct job *job, const char *function)
         job_refuse(job, CODE_BUSY, "out of memory");
         return NULL;
     }
-    if (poison_suspects(job) && poison_refuses(job, text, &retry_usec)) {
+    if (job_breaker_suspects(job) && job_breaker_refuses(job, text, &retry_usec)) {
         job_refuse_until(job, CODE_BUSY, text, retry_usec);
         return NULL;
     }
@@ -396,8 +396,8 @@ struct plugin_function *job_resolve(struct job *job, const char *function)
         job_refuse_until(job, CODE_BUSY, text, retry_usec);
         return NULL;
     }
-    if (poison_suspects(job))
-        poison_try(job);
+    if (job_breaker_suspects(job))
+        job_breaker_try(job);
     const struct jobs_options *o = &jobs->options;
     bool alike = !job->more, restricted = o->plugin_restricted && o->plugin_restricted(p->name, o->context);
     if (alike && !restricted)
@@ -656,8 +656,8 @@ void job_finish(struct job *job, enum job_state state, int exit, const char *err
     last_progress(job, c, &done, &total);
     job_move(job, state);
     count_end(job);
-    if (state != JOB_CRASHED && job_function(job) && poison_suspects(job))
-        poison_ended(job, c && (state == JOB_SUCCEEDED || state == JOB_FAILED));
+    if (state != JOB_CRASHED && job_function(job) && job_breaker_suspects(job))
+        job_breaker_ended(job, c && (state == JOB_SUCCEEDED || state == JOB_FAILED));
     if (job->more) {
         time_begun(job);
         durable_closing(job);
@@ -889,7 +889,7 @@ static void on_timer(evutil_socket_t fd, short what, void *userdata)
         log_event(LOG_KIND_JOB_DEAF, LOG_NOTICE, &about, "%s:%s does not heed its cancel flag: its executor %u is replaced",
                   plugin_title(job->plugin), job_function(job)->name, job->domain->executor->number);
         job->flags |= JOB_KILLED;
-        poison_deaf(job);
+        job_breaker_deaf(job);
         executor_kill(job->domain->executor);
     }
 }

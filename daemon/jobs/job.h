@@ -21,7 +21,7 @@
 #include "jobs/due.h"
 #include "jobs/health.h"
 #include "jobs/jobs.h"
-#include "jobs/quarantine.h"
+#include "jobs/breaker.h"
 #include "jobs/recall.h"
 #include "jobs/retry-after.h"
 #include "supervisor/executor.h"
@@ -80,7 +80,7 @@ struct plugin_function {
     char *name, *help;
     uint64_t flags;
     uint32_t index; /* in the plugin's table, or RING_NONE where a newer file has it no more */
-    uint64_t innocent; /* poison.c: not in quarantine while it has had so many */
+    uint64_t innocent; /* job-breaker.c: not in quarantine while it has had so many */
     uint64_t plain;    /* job_resolve(): jobs->n_configured, where a job of anybody's with nothing but arguments and input needs no more look */
     /* bundle.c: how long the last jobs took, and what they wrote at most (bytes, in 1/64) */
     struct brief brief;
@@ -396,7 +396,7 @@ struct domain {
     struct domain *standby;    /* where the next executor gets ready */
     struct domain *standby_of; /* it is that: of whom */
     uint32_t n_expected;       /* plugins that it still has to load */
-    struct trial *trial;       /* the executor only tries a file for a reload; NULL */
+    struct probe *probe;       /* the executor only tries a file for a reload; NULL */
     uint64_t n_ended, resident_first, looked_usec; /* of this executor: jobs, bytes, and when those were looked at */
     struct health health;
     struct list asks;  /* parts of questions that the executor has not answered, the oldest first */
@@ -452,7 +452,7 @@ struct jobs {
     struct helper *helper;        /* NULL: they run under wsd's uid */
     struct cgroups *cgroups;      /* NULL: they run in wsd's */
     struct jobs_counters counters;
-    struct quarantine quarantine;
+    struct breakers breakers;
     struct store *store;         /* NULL: not there yet */
     struct event *store_event;
     struct hash keys;            /* of promises */
@@ -747,9 +747,9 @@ void plugin_failed(struct plugin *p, int error, const char *text);
 
 /* reload.c */
 bool reload_tries(const struct plugin *p); /* its file is being tried by another executor: not to be loaded yet */
-bool reload_gone(struct domain *d);        /* the executor ended: true where the domain was for a trial only, and is freed */
-void reload_rearm(struct trial *t);        /* see jobs_rearm() */
-struct trial *reload_trial_free(struct trial *t);
+bool reload_gone(struct domain *d);        /* the executor ended: true where the domain was for a probe only, and is freed */
+void reload_rearm(struct probe *t);        /* see jobs_rearm() */
+struct probe *reload_probe_free(struct probe *t);
 bool reload_under_way(struct domain *d, const char *request);
 void reload_settled(struct plugin *p); /* its load has come to an end: it is in the place of the old one, or is forgotten */
 void reload_describe(const struct plugin *p, struct plugin_info *ret);
@@ -797,34 +797,34 @@ bool domain_wanted(struct domain *d); /* something waits for an executor */
 void domain_forget_opens(struct job *job);
 void liar(struct domain *d, const char *what); /* nothing more is believed of this executor */
 
-/* poison.c */
+/* job-breaker.c */
 enum plugin_apart { PLUGIN_TOGETHER = 0, PLUGIN_APART_CONFIGURED = 1, PLUGIN_APART_CRASHED = 2 };
 enum plugin_apart plugin_apart(const struct jobs *jobs, uint64_t owner, const char *request);
 /* The name by which wsd.conf knows a plugin: its own, or that of its file, in the buffer, as long as nothing else is known. */
-const char *poison_name(const struct jobs *jobs, uint64_t owner, const char *request, char buffer[static 64]);
+const char *job_breaker_name(const struct jobs *jobs, uint64_t owner, const char *request, char buffer[static 64]);
 /* Something may be known against a plugin, or its function. Where not, as mostly, nothing below need be asked. */
-static inline bool poison_knows(const struct plugin *p, const struct plugin_function *f)
+static inline bool job_breaker_knows(const struct plugin *p, const struct plugin_function *f)
 {
-    uint64_t n = p->domain->jobs->quarantine.n_added;
+    uint64_t n = p->domain->jobs->breakers.n_added;
 
     return p->innocent != n || f->innocent != n;
 }
-static inline bool poison_suspects(const struct job *job) /* the same of those of a job, whose function is known */
+static inline bool job_breaker_suspects(const struct job *job) /* the same of those of a job, whose function is known */
 {
-    return poison_knows(job->plugin, job_function(job));
+    return job_breaker_knows(job->plugin, job_function(job));
 }
-bool poison_refuses(struct job *job, char text[static JOB_TEXT], uint64_t *ret_retry_usec); /* its function is in quarantine */
-void poison_try(struct job *job); /* it goes on: perhaps on trial */
+bool job_breaker_refuses(struct job *job, char text[static JOB_TEXT], uint64_t *ret_retry_usec); /* its function is in quarantine */
+void job_breaker_try(struct job *job); /* it goes on: perhaps on probe */
 /* QUEUED, where its plugin has to run apart: moves it there. False: it stays. */
-bool poison_move(struct job *job);
-void poison_deaf(struct job *job); /* its executor is killed for its sake */
-void poison_crashed(struct job *job, const char *why);
+bool job_breaker_move(struct job *job);
+void job_breaker_deaf(struct job *job); /* its executor is killed for its sake */
+void job_breaker_crashed(struct job *job, const char *why);
 /* Its executor has died without a word while no other function ran; alone: or ever had, in that executor. */
-void poison_silent(struct job *job, bool alone, const char *why);
+void job_breaker_silent(struct job *job, bool alone, const char *why);
 /* The same for what is no job: `call` tells it from others. */
-void poison_function(const struct plugin *p, const struct plugin_function *f, const void *call, const char *why);
-void poison_ended(struct job *job, bool went_well); /* it is final, and has not crashed */
-void poison_describe(const struct plugin *p, const struct plugin_function *f, struct plugin_function_info *ret);
+void job_breaker_function(const struct plugin *p, const struct plugin_function *f, const void *call, const char *why);
+void job_breaker_ended(struct job *job, bool went_well); /* it is final, and has not crashed */
+void job_breaker_describe(const struct plugin *p, const struct plugin_function *f, struct plugin_function_info *ret);
 
 /* ask.c */
 void ask_init(struct domain *d);

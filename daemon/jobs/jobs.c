@@ -378,7 +378,7 @@ struct jobs *jobs_free(struct jobs *jobs)
             free(container_of(l, struct user, by_uid));
         }
     hash_deinit(&jobs->users);
-    quarantine_deinit(&jobs->quarantine);
+    breaker_deinit(&jobs->breakers);
     names_deinit(&jobs->names);
     hash_deinit(&jobs->by_id);
     hash_deinit(&jobs->bundles);
@@ -685,7 +685,7 @@ static int submit(struct jobs *jobs, const struct job_request *r, struct job_pla
         job->more->charged += after_charge(awaiting);
         job->more->awaiting = TAKE(awaiting);
     }
-    if (place->function && place->plugin->state == PLUGIN_READY && !poison_knows(place->plugin, place->function)) {
+    if (place->function && place->plugin->state == PLUGIN_READY && !job_breaker_knows(place->plugin, place->function)) {
         job_set_function(job, place->function);
         job_accept(job);
     } else {

@@ -511,7 +511,7 @@ struct plugin_info {
         uint64_t flags;
         const char *why; /* of the last crash; NULL: none of late */
         uint32_t crashes;
-        bool in_quarantine, on_trial;
+        bool in_quarantine, on_probe;
         uint64_t quarantine_usec; /* left */
     } *functions;
     size_t n_functions;

@@ -299,7 +299,7 @@ static uint32_t bind_take(struct direct *l, const struct plugin *p, const struct
 static const char *unfit(const struct jobs *jobs, const struct direct *l, const struct plugin *p,
                          const struct plugin_function *f, int *ret_code)
 {
-    const struct suspect *s;
+    const struct breaker *s;
 
     *ret_code = CODE_NOT_FOUND;
     if (!f)
@@ -315,8 +315,8 @@ static const char *unfit(const struct jobs *jobs, const struct direct *l, const 
         return "this function is called by the socket only";
     if (gate_known(jobs, p->request, f->name)) /* it counts and stops jobs */
         return "it is paused, or has a limit";
-    s = quarantine_find(&jobs->quarantine, l->domain->key, p->request, f->name);
-    return quarantine_ask(s, l, clock_monotonic_usec()) != QUARANTINE_FREE ? "in quarantine" : NULL;
+    s = breaker_find(&jobs->breakers, l->domain->key, p->request, f->name);
+    return breaker_ask(s, l, clock_monotonic_usec()) != BREAKER_CLOSED ? "in quarantine" : NULL;
 }
 
 static void bind_found(struct lane_bind *b, struct plugin *p)
@@ -713,7 +713,7 @@ static void blame(struct direct *l, const struct lanes_death *death)
 
         log_event(LOG_KIND_JOB_CRASHED, LOG_WARNING, &about, "%s:%s crashed in a direct call of uid %u: %s", about.plugin, about.function,
                   l->user->uid, death->crash);
-        poison_function(b->plugin, b->function, l, death->crash);
+        job_breaker_function(b->plugin, b->function, l, death->crash);
     }
 }
 

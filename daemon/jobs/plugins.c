@@ -120,7 +120,7 @@ static void answer(struct plugin *p, struct plugin_query *q)
         if (f->index != RING_NONE) {
             functions[info.n_functions] =
                 (struct plugin_function_info){.name = f->name, .help = f->help, .flags = f->flags};
-            poison_describe(p, f, &functions[info.n_functions++]);
+            job_breaker_describe(p, f, &functions[info.n_functions++]);
         }
     }
     list_remove(&q->link);
@@ -384,7 +384,7 @@ static struct plugin *get(struct domain *d, const char *request)
         if (newer) {
             p->stale = true;
             lanes_stale(p);
-            quarantine_release(&d->jobs->quarantine, false, d->key, request, ""); /* it may have been mended */
+            breaker_release(&d->jobs->breakers, false, d->key, request, ""); /* it may have been mended */
             return newer;
         }
     }
@@ -624,7 +624,7 @@ void plugin_executor_gone(struct domain *d, bool blame)
         suspect->n_load_deaths = 0;
         suspect->retry_usec = clock_monotonic_usec() + RETRY_USEC;
         plugin_failed(suspect, ELIBBAD,
-                      d->trial ? "crashed or hung while it was loaded"
+                      d->probe ? "crashed or hung while it was loaded"
                                : "crashed or hung while it was loaded; not tried again for 10 seconds");
     }
 }

@@ -110,7 +110,7 @@ bool retry_again(struct job *job, enum job_state state, int exit, const char *er
     if (job->domain->jobs->draining && !p->durable)
         return false;
     if (state != JOB_CRASHED)
-        poison_ended(job, c && state == JOB_FAILED);
+        job_breaker_ended(job, c && state == JOB_FAILED);
     pause = pause_of(p);
     output_absorb(job);
     output_discard(job);

@@ -188,7 +188,7 @@ static void crashed(struct job *job, const struct death *death)
             log_lines(job, n->backtrace);
         job->more->backtrace = strdup(n->backtrace);
     }
-    poison_crashed(job, text);
+    job_breaker_crashed(job, text);
     const struct front_completion c = cut_short(job, death, true);
     job_finish(job, JOB_CRASHED, CODE_CRASHED, text, &c);
 }
@@ -311,7 +311,7 @@ static void suspect(struct domain *d, const struct death *death)
         one = job;
     }
     if (one)
-        poison_silent(one, d->alone != DOMAIN_MIXED, death->how);
+        job_breaker_silent(one, d->alone != DOMAIN_MIXED, death->how);
 }
 
 /* True: the executor was killed for one of its direct calls. */

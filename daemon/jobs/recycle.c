@@ -101,7 +101,7 @@ static void spoilt(struct domain *d, const char *reason)
 bool recycle_starved(struct domain *d, const char *reason)
 {
     /* one that has done nothing has not spoilt it: another one would be no better */
-    if (!d->useful || d->standby_of || d->successor || d->trial)
+    if (!d->useful || d->standby_of || d->successor || d->probe)
         return false;
     spoilt(d, reason);
     d->started_usec = 0; /* there is something that waits for it */

@@ -20,10 +20,10 @@ struct plugin_reload {
     char *version, *build;
     uint64_t digest;
     enum plugin_reloaded outcome;
-    struct trial *trial; /* NULL: over */
+    struct probe *probe; /* NULL: over */
 };
 
-struct trial {
+struct probe {
     struct domain *domain;    /* its own */
     struct plugin *candidate; /* in the domain that runs jobs; NULL: gone */
     struct plugin_query query;
@@ -35,8 +35,8 @@ struct plugin_reload *reload_free(struct plugin_reload *r)
 {
     if (!r)
         return NULL;
-    if (r->trial)
-        r->trial->candidate = NULL;
+    if (r->probe)
+        r->probe->candidate = NULL;
     free(r->version);
     free(r->build);
     free(r);
@@ -44,19 +44,19 @@ struct plugin_reload *reload_free(struct plugin_reload *r)
 }
 DEFINE_CLEANUP(struct plugin_reload, reload_free)
 
-/* --- the trial -------------------------------------------------------------------------------------------------- */
+/* --- the probe -------------------------------------------------------------------------------------------------- */
 
 bool reload_tries(const struct plugin *p)
 {
-    return p->reload && p->reload->trial;
+    return p->reload && p->reload->probe;
 }
 
-struct trial *reload_trial_free(struct trial *t)
+struct probe *reload_probe_free(struct probe *t)
 {
     if (!t)
         return NULL;
     if (t->candidate)
-        t->candidate->reload->trial = NULL;
+        t->candidate->reload->probe = NULL;
     if (t->timer)
         event_free(t->timer);
     free(t);
@@ -65,7 +65,7 @@ struct trial *reload_trial_free(struct trial *t)
 
 bool reload_gone(struct domain *d)
 {
-    if (!d->trial || !d->trial->over)
+    if (!d->probe || !d->probe->over)
         return false;
     domain_free(d);
     return true;
@@ -73,7 +73,7 @@ bool reload_gone(struct domain *d)
 
 static void on_over(evutil_socket_t fd, short what, void *userdata)
 {
-    struct trial *t = userdata;
+    struct probe *t = userdata;
 
     if (t->domain->executor)
         domain_finish(t->domain); /* reload_gone() follows */
@@ -81,7 +81,7 @@ static void on_over(evutil_socket_t fd, short what, void *userdata)
         reload_gone(t->domain);
 }
 
-void reload_rearm(struct trial *t)
+void reload_rearm(struct probe *t)
 {
     if (t->over && !evtimer_pending(t->timer, NULL) && !(t->domain->executor && t->domain->finishing))
         jobs_timer(t->domain->jobs, t->timer, 0);
@@ -90,7 +90,7 @@ void reload_rearm(struct trial *t)
 /* An executor of no importance has loaded the file, or has not. Not the place to free anything: others look at it. */
 static void on_tried(struct plugin_query *q, const struct plugin_info *info, int error)
 {
-    struct trial *t = container_of(q, struct trial, query);
+    struct probe *t = container_of(q, struct probe, query);
     struct plugin *p = t->candidate;
 
     t->over = true;
@@ -98,7 +98,7 @@ static void on_tried(struct plugin_query *q, const struct plugin_info *info, int
     jobs_timer(t->domain->jobs, t->timer, 0);
     if (!p)
         return;
-    p->reload->trial = NULL;
+    p->reload->probe = NULL;
     if (error)
         plugin_failed(p, error, info->error);
     else
@@ -106,16 +106,16 @@ static void on_tried(struct plugin_query *q, const struct plugin_info *info, int
 }
 
 /* 0 or -ENOMEM. The answer may come at once. */
-static int trial_begin(struct plugin *candidate)
+static int probe_begin(struct plugin *candidate)
 {
     struct jobs *jobs = candidate->domain->jobs;
     struct domain *d = domain_new(jobs, candidate->domain->key);
     struct plugin *p = d ? plugin_make(d, candidate->request) : NULL;
-    struct trial *t = p ? calloc(1, sizeof(*t)) : NULL;
+    struct probe *t = p ? calloc(1, sizeof(*t)) : NULL;
 
     if (t) {
         d->traced = 0; /* see trace_start() */
-        d->trial = t;
+        d->probe = t;
         t->domain = d;
         t->timer = evtimer_new(jobs->options.base, on_over, t);
     }
@@ -125,7 +125,7 @@ static int trial_begin(struct plugin *candidate)
         return -ENOMEM;
     }
     t->candidate = candidate;
-    candidate->reload->trial = t;
+    candidate->reload->probe = t;
     t->query.answer = on_tried;
     list_push_back(&p->queries, &t->query.link);
     plugin_load(p);
@@ -196,7 +196,7 @@ void reload_settled(struct plugin *p)
         old->stale = true;
         lanes_stale(old);
     }
-    quarantine_release(&d->jobs->quarantine, false, d->key, p->request, ""); /* it may have been mended */
+    breaker_release(&d->jobs->breakers, false, d->key, p->request, ""); /* it may have been mended */
     log_event(LOG_KIND_RELOADED, LOG_NOTICE, &about, "plugin %s: reloaded: %s instead of %s", p->request, p->version,
               r->version ? r->version : "nothing");
 }
@@ -265,7 +265,7 @@ int jobs_plugin_reload(struct jobs *jobs, uint32_t uid, uint64_t owner, const ch
     if (!p)
         return -ENOMEM;
     list_push_back(&p->queries, &q->link);
-    r = trial_begin(p);
+    r = probe_begin(p);
     if (r < 0) {
         list_remove(&q->link);
         plugin_free(p);
@@ -293,7 +293,7 @@ int jobs_plugin_users(struct jobs *jobs, uint32_t uid, bool all, const char *plu
     list_for_each(l, &jobs->domains)
     {
         struct domain *d = container_of(l, struct domain, link);
-        struct plugin *p = d->successor || d->standby_of || d->trial || !(all || d->key == own) ? NULL : plugin_find(d, request);
+        struct plugin *p = d->successor || d->standby_of || d->probe || !(all || d->key == own) ? NULL : plugin_find(d, request);
         bool known = false;
 
         for (size_t i = 0; i < n; i++)

@@ -4,7 +4,7 @@
  * Owns the store, and the event of its answers. [loop]
  * Keeps: each job that was acknowledged is there under its id before the first client asks; one that may have begun, and must
  * not run twice, is interrupted. What cannot be made a job of now stays on disk.
- * The plugin is not loaded yet then: what was known of the function at the submit stands for it (as in poison_move()), and
+ * The plugin is not loaded yet then: what was known of the function at the submit stands for it (as in job_breaker_move()), and
  * the job ends where the plugin has it no more. */
 #include <errno.h>
 #include <stdio.h>

@@ -52,7 +52,7 @@ static void try_later(struct awake_policy *p, uint64_t now_usec)
 /* So many wake-ups have come in that time, close enough to each other. */
 static void row_ended(struct awake_policy *p, uint64_t now_usec, uint64_t took_usec)
 {
-    if (p->phase == AWAKE_TRIAL) {
+    if (p->phase == AWAKE_PROBE) {
         if (took_usec * 4 > p->before_usec * 3) {
             try_later(p, now_usec);
             return;
@@ -64,7 +64,7 @@ static void row_ended(struct awake_policy *p, uint64_t now_usec, uint64_t took_u
         hold(p, AWAKE_HELD, now_usec);
     } else if (now_usec >= p->retry_usec) {
         p->before_usec = took_usec;
-        hold(p, AWAKE_TRIAL, now_usec);
+        hold(p, AWAKE_PROBE, now_usec);
     } else {
         p->n = 0;
     }
@@ -90,7 +90,7 @@ bool awake_policy_woke(struct awake_policy *p, uint64_t now_usec)
     uint64_t took = now_usec - p->began_usec;
     if (took <= (uint64_t)row * AWAKE_GAP_USEC)
         row_ended(p, now_usec, took);
-    else if (p->phase == AWAKE_TRIAL)
+    else if (p->phase == AWAKE_PROBE)
         try_later(p, now_usec);
     else
         rest(p);
@@ -107,7 +107,7 @@ bool awake_policy_look(struct awake_policy *p, uint64_t now_usec)
     p->looked_usec = now_usec;
     if (n * AWAKE_GAP_USEC >= passed)
         return true;
-    if (p->phase == AWAKE_TRIAL) /* there was nothing to learn from */
+    if (p->phase == AWAKE_PROBE) /* there was nothing to learn from */
         p->retry_usec = now_usec + AWAKE_RETRY_USEC;
     rest(p);
     return false;
@@ -147,7 +147,7 @@ void awake_woke(struct awake *a)
     if (!a || a->fd < 0)
         return;
     ask(a, awake_policy_woke(&a->policy, clock_monotonic_usec()));
-    if (!a->held || a->told || a->policy.phase != AWAKE_HELD) /* a trial is not worth a word */
+    if (!a->held || a->told || a->policy.phase != AWAKE_HELD) /* a probe is not worth a word */
         return;
     a->told = true;
     log_info("idle CPUs are kept awake while jobs follow each other closely; see keep-awake in wsd.conf(5)");

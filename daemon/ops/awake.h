@@ -6,7 +6,7 @@
  * by socket is four such wake-ups one behind the other, and little else. The kernel takes requests for a latency (PM QoS,
  * /dev/cpu_dma_latency): with one of 0 a CPU without work looks for some in the kernel's own idle loop, gives way to whatever
  * becomes ready at once, and needs no interrupt to be woken. That is worth what it burns only while wake-ups come one behind the
- * other, and where they take long; so it is asked for only then, and only where a trial has shown that it pays.
+ * other, and where they take long; so it is asked for only then, and only where a probe has shown that it pays.
  */
 #pragma once
 
@@ -20,7 +20,7 @@
 #define AWAKE_AGAIN      16u      /* wake-ups, where it was worth it a moment ago */
 #define AWAKE_LOOK_USEC  2000u    /* while CPUs are kept awake: how often it is looked, at most, whether there is cause */
 #define AWAKE_HOLD_USEC  5000000u /* until it is tried anew */
-#define AWAKE_RETRY_USEC 1000000u /* after a trial without success; doubled up to */
+#define AWAKE_RETRY_USEC 1000000u /* after a probe without success; doubled up to */
 #define AWAKE_RETRY_MAX_USEC 64000000u
 #define AWAKE_CPUS       4u       /* more of them burn more than one caller gains: there it is done only where the configuration says so, as
                                    * where wsd has but one: what it has to wake is on that one, and who put it there wants the others left alone */
@@ -28,12 +28,12 @@
 /* [pool] keep-awake; in the order of KIND_AUTO. */
 enum awake_mode { AWAKE_AUTO, AWAKE_YES, AWAKE_NO };
 
-enum awake_phase { AWAKE_REST, AWAKE_TRIAL, AWAKE_HELD };
+enum awake_phase { AWAKE_REST, AWAKE_PROBE, AWAKE_HELD };
 
 /* When to ask for it; knows no clock and no device. Zeroed: nothing has happened. */
 struct awake_policy {
     enum awake_phase phase;
-    bool always;          /* without a trial */
+    bool always;          /* without a probe */
     uint32_t n;           /* wake-ups of this row */
     uint32_t n_looked;    /* since the last look, which was at */
     uint64_t looked_usec;

@@ -57,13 +57,13 @@ START_TEST(wakes_that_are_far_from_each_other_pay_for_nothing)
 }
 END_TEST
 
-START_TEST(a_row_of_close_ones_begins_a_trial)
+START_TEST(a_row_of_close_ones_begins_a_probe)
 {
     wake(AWAKE_WAKES, AWAKE_GAP_USEC);
     ck_assert(!held);
     wake(1, AWAKE_GAP_USEC);
     ck_assert(held);
-    ck_assert_int_eq(policy.phase, AWAKE_TRIAL);
+    ck_assert_int_eq(policy.phase, AWAKE_PROBE);
     ck_assert_uint_eq(policy.before_usec, (uint64_t)AWAKE_WAKES * AWAKE_GAP_USEC);
 }
 END_TEST
@@ -83,7 +83,7 @@ START_TEST(what_pays_is_held_and_tried_again)
 {
     wake(AWAKE_WAKES + 1, 100);
     wake(AWAKE_WAKES, 75);
-    ck_assert_int_eq(policy.phase, AWAKE_TRIAL);
+    ck_assert_int_eq(policy.phase, AWAKE_PROBE);
     wake(1, 75); /* exactly as little as it must be */
     ck_assert_int_eq(policy.phase, AWAKE_HELD);
     uint64_t from = now;
@@ -94,7 +94,7 @@ START_TEST(what_pays_is_held_and_tried_again)
     ck_assert_uint_ge(now - from, AWAKE_HOLD_USEC);
     wake(AWAKE_WAKES, 100);
     ck_assert(held);
-    ck_assert_int_eq(policy.phase, AWAKE_TRIAL);
+    ck_assert_int_eq(policy.phase, AWAKE_PROBE);
 }
 END_TEST
 
@@ -134,7 +134,7 @@ START_TEST(quiet_ends_it_soon)
 }
 END_TEST
 
-START_TEST(a_trial_that_was_cut_off_says_nothing)
+START_TEST(a_probe_that_was_cut_off_says_nothing)
 {
     wake(AWAKE_WAKES + 1, 100);
     wake(AWAKE_WAKES / 2, 10);
@@ -147,10 +147,10 @@ START_TEST(a_trial_that_was_cut_off_says_nothing)
 }
 END_TEST
 
-START_TEST(a_trial_that_became_too_slow_is_one_without_success)
+START_TEST(a_probe_that_became_too_slow_is_one_without_success)
 {
     wake(AWAKE_WAKES + 1, AWAKE_GAP_USEC);
-    ck_assert_int_eq(policy.phase, AWAKE_TRIAL);
+    ck_assert_int_eq(policy.phase, AWAKE_PROBE);
     for (uint32_t i = 0; i <= AWAKE_WAKES; i++) { /* without looks, which would end it before */
         now += AWAKE_GAP_USEC + 1;
         held = awake_policy_woke(&policy, now);
@@ -169,7 +169,7 @@ START_TEST(a_look_too_early_decides_nothing)
 }
 END_TEST
 
-START_TEST(always_needs_no_trial)
+START_TEST(always_needs_no_probe)
 {
     policy.always = true;
     wake(AWAKE_AGAIN, 100);
@@ -244,15 +244,15 @@ int main(void)
 
     tcase_add_checked_fixture(rule, setup, NULL);
     tcase_add_test(rule, wakes_that_are_far_from_each_other_pay_for_nothing);
-    tcase_add_test(rule, a_row_of_close_ones_begins_a_trial);
+    tcase_add_test(rule, a_row_of_close_ones_begins_a_probe);
     tcase_add_test(rule, a_break_begins_a_new_row);
     tcase_add_test(rule, what_pays_is_held_and_tried_again);
     tcase_add_test(rule, what_does_not_pay_is_tried_ever_more_seldom);
     tcase_add_test(rule, quiet_ends_it_soon);
-    tcase_add_test(rule, a_trial_that_was_cut_off_says_nothing);
-    tcase_add_test(rule, a_trial_that_became_too_slow_is_one_without_success);
+    tcase_add_test(rule, a_probe_that_was_cut_off_says_nothing);
+    tcase_add_test(rule, a_probe_that_became_too_slow_is_one_without_success);
     tcase_add_test(rule, a_look_too_early_decides_nothing);
-    tcase_add_test(rule, always_needs_no_trial);
+    tcase_add_test(rule, always_needs_no_probe);
     tcase_set_timeout(kernel, 60);
     tcase_add_test(kernel, the_kernel_is_asked_and_asked_no_more);
     suite_add_tcase(suite, rule);

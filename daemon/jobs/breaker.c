@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * quarantine.c: functions that crash again and again, and plugins that have to prove themselves.
+ * breaker.c: functions that crash again and again, and plugins that have to prove themselves.
  * Owns one entry for each that has crashed of late. [loop]
  * Keeps: in quarantine at most one job of a function is under way; a pause is never shorter than the one before until it
  * has been quiet for a while; the table has a limit, and forgets the one that crashed longest ago.
  * Does not know jobs, executors or clocks: it is told. */
-#include "jobs/quarantine.h"
+#include "jobs/breaker.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,12 +20,12 @@ static uint64_t key_of(uint64_t owner, const char *request, const char *function
     return hash_text(hash_text(owner, request, strlen(request)), function, strlen(function));
 }
 
-struct suspect *quarantine_find(const struct quarantine *q, uint64_t owner, const char *request, const char *function)
+struct breaker *breaker_find(const struct breakers *q, uint64_t owner, const char *request, const char *function)
 {
-    if (quarantine_is_empty(q))
+    if (breaker_is_empty(q))
         return NULL;
-    for (struct hash_link *l = hash_first(&q->suspects, key_of(owner, request, function)); l; l = hash_next(l)) {
-        struct suspect *s = container_of(l, struct suspect, link);
+    for (struct hash_link *l = hash_first(&q->all, key_of(owner, request, function)); l; l = hash_next(l)) {
+        struct breaker *s = container_of(l, struct breaker, link);
 
         if (s->owner == owner && strcmp(s->request, request) == 0 && strcmp(s->function, function) == 0)
             return s;
@@ -33,9 +33,9 @@ struct suspect *quarantine_find(const struct quarantine *q, uint64_t owner, cons
     return NULL;
 }
 
-static void suspect_free(struct quarantine *q, struct suspect *s)
+static void breaker_free(struct breakers *q, struct breaker *s)
 {
-    hash_remove(&q->suspects, &s->link);
+    hash_remove(&q->all, &s->link);
     free(s->request);
     free(s->function);
     free(s->told);
@@ -43,63 +43,63 @@ static void suspect_free(struct quarantine *q, struct suspect *s)
 }
 
 /* Calls each() for every entry, which may free it. */
-static void walk(struct quarantine *q, void (*each)(struct quarantine *q, struct suspect *s, void *userdata),
+static void walk(struct breakers *q, void (*each)(struct breakers *q, struct breaker *s, void *userdata),
                  void *userdata)
 {
-    for (size_t i = 0; i < q->suspects.n_buckets; i++)
-        for (struct hash_link *l = q->suspects.buckets[i], *next; l; l = next) {
+    for (size_t i = 0; i < q->all.n_buckets; i++)
+        for (struct hash_link *l = q->all.buckets[i], *next; l; l = next) {
             next = l->next;
-            each(q, container_of(l, struct suspect, link), userdata);
+            each(q, container_of(l, struct breaker, link), userdata);
         }
 }
 
-static void free_each(struct quarantine *q, struct suspect *s, void *userdata)
+static void free_each(struct breakers *q, struct breaker *s, void *userdata)
 {
-    suspect_free(q, s);
+    breaker_free(q, s);
 }
 
-void quarantine_deinit(struct quarantine *q)
+void breaker_deinit(struct breakers *q)
 {
     walk(q, free_each, NULL);
-    hash_deinit(&q->suspects);
+    hash_deinit(&q->all);
 }
 
 struct holdings {
     uint64_t owner;
     uint32_t n;
-    struct suspect *oldest; /* NULL: none that could go */
+    struct breaker *oldest; /* NULL: none that could go */
 };
 
-static void add_up(struct quarantine *q, struct suspect *s, void *userdata)
+static void add_up(struct breakers *q, struct breaker *s, void *userdata)
 {
     struct holdings *h = userdata;
 
     if (s->owner != h->owner)
         return;
     h->n++;
-    if (!s->trial && (!h->oldest || s->last_usec < h->oldest->last_usec))
+    if (!s->probe && (!h->oldest || s->last_usec < h->oldest->last_usec))
         h->oldest = s;
 }
 
 /* Only what is his own gives way. */
-static bool make_room(struct quarantine *q, uint64_t owner)
+static bool make_room(struct breakers *q, uint64_t owner)
 {
     struct holdings h = {.owner = owner};
 
-    if (q->suspects.n < QUARANTINE_OWN)
+    if (q->all.n < BREAKER_OWN)
         return true;
     walk(q, add_up, &h);
-    if (h.n < QUARANTINE_OWN && q->suspects.n < QUARANTINE_ENTRIES)
+    if (h.n < BREAKER_OWN && q->all.n < BREAKER_ENTRIES)
         return true;
     if (h.oldest)
-        suspect_free(q, h.oldest);
+        breaker_free(q, h.oldest);
     return h.oldest;
 }
 
 /* NULL: no memory, or no room: then it goes uncounted. */
-static struct suspect *suspect_get(struct quarantine *q, uint64_t owner, const char *request, const char *function)
+static struct breaker *breaker_get(struct breakers *q, uint64_t owner, const char *request, const char *function)
 {
-    struct suspect *s = quarantine_find(q, owner, request, function);
+    struct breaker *s = breaker_find(q, owner, request, function);
 
     if (s)
         return s;
@@ -109,7 +109,7 @@ static struct suspect *suspect_get(struct quarantine *q, uint64_t owner, const c
     s->owner = owner;
     s->request = strdup(request);
     s->function = strdup(function);
-    if (!s->request || !s->function || hash_insert(&q->suspects, &s->link, key_of(owner, request, function)) < 0) {
+    if (!s->request || !s->function || hash_insert(&q->all, &s->link, key_of(owner, request, function)) < 0) {
         free(s->request);
         free(s->function);
         free(s);
@@ -120,23 +120,23 @@ static struct suspect *suspect_get(struct quarantine *q, uint64_t owner, const c
 }
 
 /* What was told of it is not true any more. */
-static void changed(struct suspect *s)
+static void changed(struct breaker *s)
 {
     free(TAKE(s->told));
 }
 
-static uint64_t pause_of(const struct quarantine_rules *rules, uint32_t n_pauses)
+static uint64_t pause_of(const struct breaker_rules *rules, uint32_t n_pauses)
 {
-    uint64_t usec = QUARANTINE_FIRST_USEC;
+    uint64_t usec = BREAKER_FIRST_USEC;
 
     while (n_pauses-- > 1 && usec < rules->max_usec)
         usec *= 2;
     return MIN(usec, rules->max_usec);
 }
 
-void quarantine_mark(struct quarantine *q, uint64_t owner, const char *request, uint64_t now_usec)
+void breaker_mark(struct breakers *q, uint64_t owner, const char *request, uint64_t now_usec)
 {
-    struct suspect *plugin = suspect_get(q, owner, request, "");
+    struct breaker *plugin = breaker_get(q, owner, request, "");
 
     if (!plugin)
         return;
@@ -145,21 +145,21 @@ void quarantine_mark(struct quarantine *q, uint64_t owner, const char *request, 
 }
 
 /* A death after a long quiet begins anew. */
-static void forget_old(struct suspect *s, const struct quarantine_rules *rules, uint64_t now_usec)
+static void forget_old(struct breaker *s, const struct breaker_rules *rules, uint64_t now_usec)
 {
     uint64_t quiet = now_usec - s->last_usec, pause = s->n_pauses ? pause_of(rules, s->n_pauses) : 0;
 
-    if (quiet <= QUARANTINE_WINDOW_USEC + pause)
+    if (quiet <= BREAKER_WINDOW_USEC + pause)
         return;
     s->n_crashes = s->n_silent = s->n_all = s->n_pauses = 0;
     s->until_usec = 0;
 }
 
-bool quarantine_crashed(struct quarantine *q, const struct quarantine_rules *rules, uint64_t owner,
+bool breaker_crashed(struct breakers *q, const struct breaker_rules *rules, uint64_t owner,
                         const char *request, const char *function, const void *job, const char *why, uint64_t now_usec)
 {
-    quarantine_mark(q, owner, request, now_usec);
-    struct suspect *s = suspect_get(q, owner, request, function);
+    breaker_mark(q, owner, request, now_usec);
+    struct breaker *s = breaker_get(q, owner, request, function);
     if (!s)
         return false;
     forget_old(s, rules, now_usec);
@@ -168,10 +168,10 @@ bool quarantine_crashed(struct quarantine *q, const struct quarantine_rules *rul
     s->last_usec = now_usec;
     snprintf(s->why, sizeof(s->why), "%s", why);
     changed(s);
-    bool trial_failed = s->trial == job && job, over = !s->until_usec && s->n_crashes >= rules->after;
-    if (trial_failed)
-        s->trial = NULL;
-    if (!trial_failed && !over) /* one that was under way when the pause began makes it no longer */
+    bool probe_failed = s->probe == job && job, over = !s->until_usec && s->n_crashes >= rules->after;
+    if (probe_failed)
+        s->probe = NULL;
+    if (!probe_failed && !over) /* one that was under way when the pause began makes it no longer */
         return false;
     s->n_crashes = 0;
     s->n_pauses++;
@@ -179,55 +179,55 @@ bool quarantine_crashed(struct quarantine *q, const struct quarantine_rules *rul
     return true;
 }
 
-bool quarantine_silent(struct quarantine *q, const struct quarantine_rules *rules, uint64_t owner, const char *request,
+bool breaker_silent(struct breakers *q, const struct breaker_rules *rules, uint64_t owner, const char *request,
                        const char *function, const void *job, bool alone, const char *why, uint64_t now_usec)
 {
-    struct suspect *s = suspect_get(q, owner, request, function);
+    struct breaker *s = breaker_get(q, owner, request, function);
 
     if (!s)
         return false;
     forget_old(s, rules, now_usec);
-    bool enough = s->n_silent + 1 >= MAX(rules->after, (uint64_t)SILENT_MIN) || (job && s->trial == job);
+    bool enough = s->n_silent + 1 >= MAX(rules->after, (uint64_t)SILENT_MIN) || (job && s->probe == job);
     if (!alone || !enough) {
         s->n_silent++;
         s->n_all++;
         s->last_usec = now_usec;
         if (s->n_silent >= SILENT_MIN)
-            quarantine_mark(q, owner, request, now_usec);
+            breaker_mark(q, owner, request, now_usec);
         snprintf(s->why, sizeof(s->why), "%s", why);
         changed(s);
         return false;
     }
     s->n_silent = 0;
     s->n_crashes = (uint32_t)MAX(rules->after, (uint64_t)1) - 1; /* and this one */
-    return quarantine_crashed(q, rules, owner, request, function, job, why, now_usec);
+    return breaker_crashed(q, rules, owner, request, function, job, why, now_usec);
 }
 
-enum quarantine_answer quarantine_ask(const struct suspect *s, const void *job, uint64_t now_usec)
+enum breaker_answer breaker_ask(const struct breaker *s, const void *job, uint64_t now_usec)
 {
     if (!s || !s->until_usec)
-        return QUARANTINE_FREE;
-    if (s->trial)
-        return s->trial == job ? QUARANTINE_FREE : QUARANTINE_REFUSED;
-    return now_usec >= s->until_usec ? QUARANTINE_TRIAL : QUARANTINE_REFUSED;
+        return BREAKER_CLOSED;
+    if (s->probe)
+        return s->probe == job ? BREAKER_CLOSED : BREAKER_OPEN;
+    return now_usec >= s->until_usec ? BREAKER_PROBE : BREAKER_OPEN;
 }
 
-void quarantine_try(struct suspect *s, const void *job)
+void breaker_try(struct breaker *s, const void *job)
 {
-    s->trial = job;
+    s->probe = job;
 }
 
-bool quarantine_ended(struct quarantine *q, uint64_t owner, const char *request, const char *function, const void *job,
+bool breaker_ended(struct breakers *q, uint64_t owner, const char *request, const char *function, const void *job,
                       bool went_well)
 {
-    if (quarantine_is_empty(q))
+    if (breaker_is_empty(q))
         return false;
-    struct suspect *s = quarantine_find(q, owner, request, function);
-    struct suspect *plugin = went_well ? quarantine_find(q, owner, request, "") : NULL;
-    bool tried = s && s->trial == job;
+    struct breaker *s = breaker_find(q, owner, request, function);
+    struct breaker *plugin = went_well ? breaker_find(q, owner, request, "") : NULL;
+    bool tried = s && s->probe == job;
 
     if (tried)
-        s->trial = NULL; /* where it did not go well, nothing is known, and the next one is let through */
+        s->probe = NULL; /* where it did not go well, nothing is known, and the next one is let through */
     if (tried && went_well) {
         s->until_usec = 0;
         changed(s);
@@ -238,14 +238,14 @@ bool quarantine_ended(struct quarantine *q, uint64_t owner, const char *request,
         s->n_silent = 0;
         changed(s);
     }
-    if (plugin && ++plugin->n_good >= QUARANTINE_PROOF)
-        suspect_free(q, plugin);
+    if (plugin && ++plugin->n_good >= BREAKER_PROOF)
+        breaker_free(q, plugin);
     return tried && went_well;
 }
 
-bool quarantine_apart(const struct quarantine *q, uint64_t owner, const char *request)
+bool breaker_apart(const struct breakers *q, uint64_t owner, const char *request)
 {
-    return quarantine_find(q, owner, request, "") != NULL;
+    return breaker_find(q, owner, request, "") != NULL;
 }
 
 struct release {
@@ -255,7 +255,7 @@ struct release {
     size_t n;
 };
 
-static void release_each(struct quarantine *q, struct suspect *s, void *userdata)
+static void release_each(struct breakers *q, struct breaker *s, void *userdata)
 {
     struct release *r = userdata;
     bool is_plugin = !*s->function;
@@ -264,10 +264,10 @@ static void release_each(struct quarantine *q, struct suspect *s, void *userdata
         (*r->function && strcmp(s->function, r->function) != 0))
         return;
     r->n += !is_plugin;
-    suspect_free(q, s);
+    breaker_free(q, s);
 }
 
-size_t quarantine_release(struct quarantine *q, bool any_owner, uint64_t owner, const char *request,
+size_t breaker_release(struct breakers *q, bool any_owner, uint64_t owner, const char *request,
                           const char *function)
 {
     struct release r = {any_owner, owner, request, function, 0};

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * poison.c: what the job table makes of quarantine.c: refusals, trials, and whose executor a plugin's jobs go to.
+ * job-breaker.c: what the job table makes of breaker.c: refusals, probes, and whose executor a plugin's jobs go to.
  * Owns nothing. [loop]
- * Keeps: a job of a function in quarantine never reaches an executor, but for the one on trial; an accepted one ends as
+ * Keeps: a job of a function in quarantine never reaches an executor, but for the one on probe; an accepted one ends as
  * failed with the words of the refusal, so that nobody waits for a pause to pass, and no drain does.
- * Does not judge: quarantine.c counts. */
+ * Does not judge: breaker.c counts. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,17 +16,17 @@
 
 /* NULL: nothing is known against it. Each job asks for that several times, also where only others have crashed: who is not among
  * them is looked up once, and again when there is a new one. */
-static struct suspect *find(struct plugin *p, const char *function, uint64_t *innocent)
+static struct breaker *find(struct plugin *p, const char *function, uint64_t *innocent)
 {
-    const struct quarantine *q = &p->domain->jobs->quarantine;
-    struct suspect *s = *innocent == q->n_added ? NULL : quarantine_find(q, p->domain->key, p->request, function);
+    const struct breakers *q = &p->domain->jobs->breakers;
+    struct breaker *s = *innocent == q->n_added ? NULL : breaker_find(q, p->domain->key, p->request, function);
 
     if (!s)
         *innocent = q->n_added;
     return s;
 }
 
-static struct suspect *suspect_of(const struct job *job)
+static struct breaker *breaker_of_job(const struct job *job)
 {
     struct plugin_function *f = job_function(job);
 
@@ -39,17 +39,17 @@ static bool crashed_of_late(struct plugin *p)
 }
 
 /* A flood of refusals has the same words for a second. */
-static void words(const struct job *job, struct suspect *s, uint64_t now, char text[static JOB_TEXT])
+static void words(const struct job *job, struct breaker *s, uint64_t now, char text[static JOB_TEXT])
 {
     const char *name = job->plugin->request, *function = job_function(job)->name;
     uint64_t sec = s->until_usec > now ? (s->until_usec - now + 999999) / 1000000 : 0;
     char when[48];
 
-    if (s->told && s->told_sec == sec && s->told_of_trial == !!s->trial) {
+    if (s->told && s->told_sec == sec && s->told_of_probe == !!s->probe) {
         memcpy(text, s->told, strlen(s->told) + 1);
         return;
     }
-    if (s->trial)
+    if (s->probe)
         snprintf(when, sizeof(when), "a job of it runs on trial now");
     else
         snprintf(when, sizeof(when), "it is tried again in %llu s", (unsigned long long)sec);
@@ -58,33 +58,33 @@ static void words(const struct job *job, struct suspect *s, uint64_t now, char t
     free(s->told);
     s->told = strdup(text);
     s->told_sec = sec;
-    s->told_of_trial = s->trial;
+    s->told_of_probe = s->probe;
 }
 
-bool poison_refuses(struct job *job, char text[static JOB_TEXT], uint64_t *ret_retry_usec)
+bool job_breaker_refuses(struct job *job, char text[static JOB_TEXT], uint64_t *ret_retry_usec)
 {
-    struct suspect *s = suspect_of(job);
+    struct breaker *s = breaker_of_job(job);
     uint64_t now = s ? clock_monotonic_usec() : 0;
 
-    if (quarantine_ask(s, job, now) != QUARANTINE_REFUSED)
+    if (breaker_ask(s, job, now) != BREAKER_OPEN)
         return false;
     words(job, s, now, text);
     /* whole milliseconds: what the jobs of an array are told is the same, and is said once */
-    *ret_retry_usec = !s->trial && s->until_usec > now ? (s->until_usec - now + 999) / 1000 * 1000 : 0;
+    *ret_retry_usec = !s->probe && s->until_usec > now ? (s->until_usec - now + 999) / 1000 * 1000 : 0;
     return true;
 }
 
-void poison_try(struct job *job)
+void job_breaker_try(struct job *job)
 {
-    struct suspect *s = suspect_of(job);
+    struct breaker *s = breaker_of_job(job);
 
-    if (s && quarantine_ask(s, job, clock_monotonic_usec()) == QUARANTINE_TRIAL) {
+    if (s && breaker_ask(s, job, clock_monotonic_usec()) == BREAKER_PROBE) {
         log_notice("%s:%s: a job on trial", plugin_title(job->plugin), job_function(job)->name);
-        quarantine_try(s, job);
+        breaker_try(s, job);
     }
 }
 
-bool poison_move(struct job *job)
+bool job_breaker_move(struct job *job)
 {
     struct domain *d = job->domain, *own;
     struct plugin *p = job->plugin, *there;
@@ -108,9 +108,9 @@ bool poison_move(struct job *job)
     return true;
 }
 
-void poison_deaf(struct job *job)
+void job_breaker_deaf(struct job *job)
 {
-    quarantine_mark(&job->domain->jobs->quarantine, job->domain->key, job->plugin->request, clock_monotonic_usec());
+    breaker_mark(&job->domain->jobs->breakers, job->domain->key, job->plugin->request, clock_monotonic_usec());
 }
 
 /* silent: its executor has died without a word while nothing else ran; alone: or ever had, in that executor. */
@@ -118,41 +118,41 @@ static void count(const struct plugin *p, const struct plugin_function *f, const
                   bool alone)
 {
     const struct jobs_limits *l = &p->domain->jobs->options.limits;
-    const struct quarantine_rules rules = {.after = l->quarantine_after, .max_usec = l->quarantine_max_usec};
-    struct quarantine *q = &p->domain->jobs->quarantine;
+    const struct breaker_rules rules = {.after = l->quarantine_after, .max_usec = l->quarantine_max_usec};
+    struct breakers *q = &p->domain->jobs->breakers;
     uint64_t now = clock_monotonic_usec(), owner = p->domain->key;
 
-    if (!(silent ? quarantine_silent(q, &rules, owner, p->request, f->name, call, alone, why, now)
-                 : quarantine_crashed(q, &rules, owner, p->request, f->name, call, why, now)))
+    if (!(silent ? breaker_silent(q, &rules, owner, p->request, f->name, call, alone, why, now)
+                 : breaker_crashed(q, &rules, owner, p->request, f->name, call, why, now)))
         return;
-    const struct suspect *s = quarantine_find(q, owner, p->request, f->name);
+    const struct breaker *s = breaker_find(q, owner, p->request, f->name);
     const struct log_about about = {.plugin = plugin_title(p), .function = f->name};
     log_event(LOG_KIND_QUARANTINE, LOG_WARNING, &about, "%s:%s crashed %u times: in quarantine for %llu s", plugin_title(p),
               f->name, s->n_all, (unsigned long long)((s->until_usec - now + 999999) / 1000000));
 }
 
-void poison_function(const struct plugin *p, const struct plugin_function *f, const void *call, const char *why)
+void job_breaker_function(const struct plugin *p, const struct plugin_function *f, const void *call, const char *why)
 {
     count(p, f, call, why, false, false);
 }
 
-void poison_crashed(struct job *job, const char *why)
+void job_breaker_crashed(struct job *job, const char *why)
 {
     count(job->plugin, job_function(job), job, why, false, false);
 }
 
-void poison_silent(struct job *job, bool alone, const char *why)
+void job_breaker_silent(struct job *job, bool alone, const char *why)
 {
     count(job->plugin, job_function(job), job, why, true, alone);
 }
 
-void poison_ended(struct job *job, bool went_well)
+void job_breaker_ended(struct job *job, bool went_well)
 {
-    struct quarantine *q = &job->domain->jobs->quarantine;
+    struct breakers *q = &job->domain->jobs->breakers;
 
-    if (!job_function(job) || (!suspect_of(job) && !(went_well && crashed_of_late(job->plugin))))
+    if (!job_function(job) || (!breaker_of_job(job) && !(went_well && crashed_of_late(job->plugin))))
         return;
-    if (quarantine_ended(q, job->domain->key, job->plugin->request, job_function(job)->name, job, went_well))
+    if (breaker_ended(q, job->domain->key, job->plugin->request, job_function(job)->name, job, went_well))
         log_notice("%s:%s went well: out of quarantine", plugin_title(job->plugin), job_function(job)->name);
 }
 
@@ -165,7 +165,7 @@ static const char *name_loaded(const struct jobs *jobs, uint64_t owner, const ch
     return p ? p->name : NULL;
 }
 
-const char *poison_name(const struct jobs *jobs, uint64_t owner, const char *request, char buffer[static 64])
+const char *job_breaker_name(const struct jobs *jobs, uint64_t owner, const char *request, char buffer[static 64])
 {
     const char *loaded = name_loaded(jobs, owner, NULL, request);
 
@@ -189,14 +189,14 @@ enum plugin_apart plugin_apart(const struct jobs *jobs, uint64_t owner, const ch
     char buffer[64];
 
     if (jobs->options.plugin_own &&
-        jobs->options.plugin_own(poison_name(jobs, owner, request, buffer), jobs->options.context))
+        jobs->options.plugin_own(job_breaker_name(jobs, owner, request, buffer), jobs->options.context))
         return PLUGIN_APART_CONFIGURED;
-    return quarantine_apart(&jobs->quarantine, owner, request) ? PLUGIN_APART_CRASHED : PLUGIN_TOGETHER;
+    return breaker_apart(&jobs->breakers, owner, request) ? PLUGIN_APART_CRASHED : PLUGIN_TOGETHER;
 }
 
-void poison_describe(const struct plugin *p, const struct plugin_function *f, struct plugin_function_info *ret)
+void job_breaker_describe(const struct plugin *p, const struct plugin_function *f, struct plugin_function_info *ret)
 {
-    const struct suspect *s = quarantine_find(&p->domain->jobs->quarantine, p->domain->key, p->request, f->name);
+    const struct breaker *s = breaker_find(&p->domain->jobs->breakers, p->domain->key, p->request, f->name);
     uint64_t now = clock_monotonic_usec();
 
     if (!s)
@@ -204,7 +204,7 @@ void poison_describe(const struct plugin *p, const struct plugin_function *f, st
     ret->crashes = s->n_all;
     ret->why = s->why;
     ret->in_quarantine = s->until_usec != 0;
-    ret->on_trial = s->trial != NULL;
+    ret->on_probe = s->probe != NULL;
     ret->quarantine_usec = s->until_usec > now ? s->until_usec - now : 0;
 }
 
@@ -216,7 +216,7 @@ int jobs_plugin_release(struct jobs *jobs, uint32_t uid, bool all, const char *p
 
     if (r < 0)
         return r;
-    if (quarantine_release(&jobs->quarantine, all, domain_owner(jobs, uid), request, function) == 0)
+    if (breaker_release(&jobs->breakers, all, domain_owner(jobs, uid), request, function) == 0)
         return -ENOENT;
     const struct log_about about = {.plugin = plugin, .function = function, .uid = &uid};
     log_event(all ? LOG_KIND_ADMINISTRATOR : LOG_KIND_NONE, LOG_NOTICE, &about, "%s%s%s: released by uid %u", plugin,

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# poison.sh: a function that crashes again and again is in quarantine a while, and runs apart; others do not notice.
+# breaker.sh: a function that crashes again and again is in quarantine a while, and runs apart; others do not notice.
 . "$(dirname "$0")/../support/lib.sh"
 
 exits() { # CODE COMMAND...
