@@ -687,7 +687,7 @@ static int hand_over(struct domain *d, struct job *job)
     job_unqueue(job);
     recall_handed(d, job);
     job_move(job, JOB_RUNNING);
-    places_taken(d, job->user);
+    run_slots_taken(d, job->user);
     job->aged = aged;
     d->n_aged += n * aged;
     job->attempts++;
@@ -811,7 +811,7 @@ void domain_pump(struct domain *d)
                 continue;
             break; /* the turn of gates goes on with it */
         }
-        if (!places_let(d))
+        if (!run_slots_let(d))
             break;
         enum disk_step step = job->more ? durable_before(d, job) : STEP_ON;
         if (step == STEP_ASIDE)

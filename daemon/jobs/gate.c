@@ -242,7 +242,7 @@ void gate_left(struct job *job)
 {
     job->user->n_running -= job_count(job);
     job->domain->jobs->n_running -= job_count(job);
-    places_left(job->domain->jobs);
+    run_slots_left(job->domain->jobs);
     if (has_gates(job))
         count_inside(job, -(int)job_count(job));
 }

@@ -373,7 +373,7 @@ struct domain {
     struct list handed; /* in order */
     struct list waiting; /* jobs->waiting */
     uint64_t placed;     /* see jobs.n_placed: of the last job that was handed over */
-    bool has_turn;       /* one of its jobs may be handed over, before what else waits for a place */
+    bool has_turn;       /* one of its jobs may be handed over, before what else waits for a run slot */
     struct job *slots[RING_SLOTS];
     uint32_t n_handed;
     uint32_t n_aside; /* jobs that are asked for at the store before they are handed over */
@@ -438,10 +438,10 @@ struct jobs {
     struct names names;
     struct list domains; /* the one that is polled first is the first */
     uint32_t n_taken;    /* completions in this turn of the loop, of DOMAINS_TAKE */
-    struct list waiting;  /* domains, for a place (places.c) */
+    struct list waiting;  /* domains, for a run slot (run-slots.c) */
     uint64_t n_running;   /* jobs that are handed over */
     uint64_t n_placed;    /* so many were, while there was a limit; and modulo AGEING_TURNS */
-    uint32_t place_turns;
+    uint32_t run_slot_turns;
     struct list after_due; /* struct awaited: have ended, and those that wait do not know yet */
     struct list progress; /* watches that want progress, */
     struct list progress_due; /* and those that are looked at in this round */
@@ -479,7 +479,7 @@ struct jobs {
     bool drained, paused; /* by an administrator: no new jobs; none is handed over */
     bool gates_due;       /* something may go on from a gate */
     bool arriving;        /* many at once: they are handed over when they are all there */
-    bool places_due;      /* there may be a place for who waits for one */
+    bool run_slots_due;      /* there may be a run slot for one that waits */
     bool has_parted;      /* some job is on disk only, for the next wsd */
     bool untimed;     /* something has no timer that should have one: there was no memory */
     bool was_untimed; /* that was said */
@@ -612,14 +612,14 @@ bool gate_known(const struct jobs *jobs, const char *plugin, const char *functio
 void gates_turn(struct jobs *jobs); /* once a turn of the loop */
 void gates_free(struct jobs *jobs);
 
-/* places.c */
+/* run-slots.c */
 /* Whether the first of its queue, which could go on, may be handed over; false: the domain waits for its turn. */
-bool places_let(struct domain *d);
-void places_taken(struct domain *d, struct user *user); /* a job of his was handed over */
-void places_left(struct jobs *jobs); /* one is no longer */
+bool run_slots_let(struct domain *d);
+void run_slots_taken(struct domain *d, struct user *user); /* a job of his was handed over */
+void run_slots_left(struct jobs *jobs); /* one is no longer */
 /* Whose turn it is, of those that wait; it does no longer. before_usec: who was accepted then has waited for long. NULL: nobody's. */
-struct domain *places_next(struct jobs *jobs, uint64_t before_usec);
-void places_turn(struct jobs *jobs); /* once a turn of the loop */
+struct domain *run_slots_next(struct jobs *jobs, uint64_t before_usec);
+void run_slots_turn(struct jobs *jobs); /* once a turn of the loop */
 
 /* bundle.c: brief jobs of an array that are one entry of queue, table and slots */
 int bundle_init(struct domain *d);

@@ -880,7 +880,7 @@ bool jobs_poll(struct jobs *jobs)
     ends_turn(jobs);
     batches_turn(jobs);
     gates_turn(jobs);
-    places_turn(jobs);
+    run_slots_turn(jobs);
     list_for_each(l, &jobs->domains)
     {
         struct domain *d = container_of(l, struct domain, link);
@@ -906,7 +906,7 @@ bool jobs_poll(struct jobs *jobs)
 
 bool jobs_asleep(struct jobs *jobs)
 {
-    if (jobs->untimed || jobs->gates_due || jobs->places_due || !list_empty(&jobs->after_due) || !list_empty(&jobs->batches_due) || !list_empty(&jobs->moved) ||
+    if (jobs->untimed || jobs->gates_due || jobs->run_slots_due || !list_empty(&jobs->after_due) || !list_empty(&jobs->batches_due) || !list_empty(&jobs->moved) ||
         !list_empty(&jobs->ends_due) || (jobs->store && store_posted(jobs->store)))
         return false;
     list_for_each(l, &jobs->domains)
@@ -990,7 +990,7 @@ void jobs_set_limits(struct jobs *jobs, const struct jobs_limits *limits)
     jobs->options.limits = *limits;
     jobs->n_configured++;
     jobs->gates_due = true; /* all domains look at their queues */
-    jobs->places_due = true;
+    jobs->run_slots_due = true;
     lanes_review(jobs);
 }
 

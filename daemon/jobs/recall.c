@@ -104,7 +104,7 @@ static bool is_unfair(struct domain *d)
     return false;
 }
 
-/* Whether it has work ahead while another domain, for which there is no place (places.c), has less than it could run. */
+/* Whether it has work ahead while another domain, for which there is no run slot (run-slots.c), has less than it could run. */
 static bool hogs_places(struct domain *d)
 {
     uint32_t n = 0;

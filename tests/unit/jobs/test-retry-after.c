@@ -19,7 +19,7 @@ START_TEST(each_is_told_a_time_of_its_own)
 }
 END_TEST
 
-START_TEST(the_times_follow_the_places)
+START_TEST(the_times_follow_the_run_slots)
 {
     struct retry_after r = {0};
     uint64_t now = NOW;
@@ -96,7 +96,7 @@ int main(void)
     SRunner *r = srunner_create(s);
 
     tcase_add_test(tc, each_is_told_a_time_of_its_own);
-    tcase_add_test(tc, the_times_follow_the_places);
+    tcase_add_test(tc, the_times_follow_the_run_slots);
     tcase_add_test(tc, where_no_place_becomes_free_the_pauses_grow);
     tcase_add_test(tc, never_more_often_than_a_thousand_times_a_second);
     tcase_add_test(tc, when_nobody_waits_no_more_it_is_as_new);

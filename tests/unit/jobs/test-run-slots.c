@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test-places.c: so many jobs of all domains at once, whose turn it is, and who does not hold a place; and bytes of all
+ * test-run-slots.c: so many jobs of all domains at once, whose turn it is, and what does not hold a run slot; and bytes of all
  * users. */
 #include <check.h>
 #include <errno.h>
@@ -72,12 +72,12 @@ static struct job *pump_one(struct domain *d)
 {
     struct job *job = queue_first(&d->queue);
 
-    if (!job || !places_let(d))
+    if (!job || !run_slots_let(d))
         return NULL;
     queue_turn(&d->queue, job);
     job_unqueue(job);
     job_move(job, JOB_RUNNING);
-    places_taken(d, job->user);
+    run_slots_taken(d, job->user);
     list_push_back(&d->handed, &job->link);
     d->n_handed++;
     return job;
@@ -89,10 +89,10 @@ static void pump(struct domain *d)
         ;
 }
 
-/* One turn of places; the domain whose it was, or NULL. */
+/* One turn of run slots; the domain whose it was, or NULL. */
 static struct domain *turn(uint64_t before_usec)
 {
-    struct domain *d = jobs.n_running < jobs.options.limits.running ? places_next(&jobs, before_usec) : NULL;
+    struct domain *d = jobs.n_running < jobs.options.limits.running ? run_slots_next(&jobs, before_usec) : NULL;
 
     if (d) {
         d->has_turn = true;
@@ -121,13 +121,13 @@ START_TEST(as_many_as_the_limit_and_the_next_when_one_ends)
         queued(domains[i % 2], &users[i % 2], 0);
     pump(domains[0]);
     ck_assert_uint_eq(jobs.n_running, 3);
-    ck_assert(!jobs.places_due);
+    ck_assert(!jobs.run_slots_due);
     pump(domains[1]);
     ck_assert_uint_eq(jobs.n_running, 3);
     ck_assert_uint_eq(jobs.counters.n_queued, 2);
     ck_assert(!list_empty(&domains[1]->waiting));
     end(&all[0]);
-    ck_assert(jobs.places_due);
+    ck_assert(jobs.run_slots_due);
     ck_assert_ptr_eq(turn(0), domains[1]);
     ck_assert_uint_eq(jobs.n_running, 3);
     jobs.options.limits.running = 0; /* no limit any more: he waits for nothing */
@@ -210,7 +210,7 @@ START_TEST(a_higher_priority_first_and_one_that_has_waited_in_between)
 END_TEST
 
 /* A domain that had its turn and could do nothing with it (no executor yet, paused meanwhile, the disk) leaves the
- * place to others. */
+ * run slot to others. */
 START_TEST(who_cannot_go_on_holds_no_place)
 {
     jobs.options.limits.running = 1;
@@ -234,7 +234,7 @@ START_TEST(who_cannot_go_on_holds_no_place)
     pump(domains[3]);
     pump(domains[2]);
     end(first);
-    ck_assert_ptr_eq(places_next(&jobs, 0), domains[3]); /* and it is not pumped: it cannot */
+    ck_assert_ptr_eq(run_slots_next(&jobs, 0), domains[3]); /* and it is not pumped: it cannot */
     ck_assert_ptr_eq(turn(0), domains[2]);
     ck_assert_uint_eq(jobs.n_running, 1);
 }
@@ -358,9 +358,9 @@ START_TEST(nobody_sleeps_over_what_is_due)
     list_push_back(&jobs.ends_due, &untold);
     ck_assert(!jobs_asleep(&jobs) && !jobs_have_told(&jobs));
     list_remove(&untold);
-    jobs.places_due = true;
+    jobs.run_slots_due = true;
     ck_assert(!jobs_asleep(&jobs));
-    jobs.places_due = false;
+    jobs.run_slots_due = false;
     jobs.gates_due = true;
     ck_assert(!jobs_asleep(&jobs));
     jobs.gates_due = false;
@@ -374,8 +374,8 @@ END_TEST
 int main(void)
 {
     log_set_level(3); /* no notices */
-    Suite *s = suite_create("places");
-    TCase *t = tcase_create("places");
+    Suite *s = suite_create("run-slots");
+    TCase *t = tcase_create("run-slots");
 
     tcase_add_checked_fixture(t, set_up, tear_down);
     tcase_add_test(t, as_many_as_the_limit_and_the_next_when_one_ends);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * places.c: how many jobs of all domains are handed over at once (max-running), and whose turn it is when one has ended.
+ * run-slots.c: how many jobs of all domains are handed over at once (max-running), and whose turn it is when one has ended.
  * Owns the list of domains that wait. [loop]
  * It is like an executor that is full: the jobs stay where they are, in the queues of their domains, and a domain that
- * has one which could go on waits for its turn. So no place is held by what is paused, or at another gate, or waits for
- * its executor or the disk: a place is taken when a job is handed over, and by nothing else.
+ * has one which could go on waits for its turn. So no run slot is held by what is paused, or at another gate, or waits for
+ * its executor or the disk: one is taken when a job is handed over, and by nothing else.
  * Keeps: nobody goes past those that wait. The highest priority goes first, then the user, then the domain, whose last
  * turn was the longest ago; and each AGEING_TURNS-th turn is for a lower priority that has waited for `ageing`.
  * Does not order the jobs of one domain (queue.c). */
@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "jobs/job.h"
 
-#define PLACES_A_TURN 1024u /* of the loop */
+#define RUN_SLOTS_A_TURN 1024u /* of the loop */
 
 static bool is_free(const struct jobs *jobs)
 {
@@ -23,7 +23,7 @@ static void wait(struct domain *d)
 {
     struct jobs *jobs = d->jobs;
 
-    jobs->places_due |= is_free(jobs);
+    jobs->run_slots_due |= is_free(jobs);
     if (!list_empty(&d->waiting))
         return;
     list_push_back(&jobs->waiting, &d->waiting);
@@ -32,7 +32,7 @@ static void wait(struct domain *d)
             recall_waits(container_of(l, struct domain, link), d);
 }
 
-bool places_let(struct domain *d)
+bool run_slots_let(struct domain *d)
 {
     bool turn = d->has_turn;
 
@@ -43,19 +43,19 @@ bool places_let(struct domain *d)
     return false;
 }
 
-void places_taken(struct domain *d, struct user *user)
+void run_slots_taken(struct domain *d, struct user *user)
 {
     struct jobs *jobs = d->jobs;
 
     if (!jobs->options.limits.running)
         return;
     d->placed = user->placed = ++jobs->n_placed;
-    jobs->place_turns = (jobs->place_turns + 1) % AGEING_TURNS;
+    jobs->run_slot_turns = (jobs->run_slot_turns + 1) % AGEING_TURNS;
 }
 
-void places_left(struct jobs *jobs)
+void run_slots_left(struct jobs *jobs)
 {
-    jobs->places_due |= !list_empty(&jobs->waiting);
+    jobs->run_slots_due |= !list_empty(&jobs->waiting);
 }
 
 /* Whether it is a's turn, and not b's, of the same priority. */
@@ -66,7 +66,7 @@ static bool was_earlier(struct domain *a, struct domain *b)
     return of_a != of_b && of_a->placed != of_b->placed ? of_a->placed < of_b->placed : a->placed < b->placed;
 }
 
-struct domain *places_next(struct jobs *jobs, uint64_t before_usec)
+struct domain *run_slots_next(struct jobs *jobs, uint64_t before_usec)
 {
     struct domain *best = NULL, *aged = NULL;
 
@@ -83,7 +83,7 @@ struct domain *places_next(struct jobs *jobs, uint64_t before_usec)
         if (priority > top || (priority == top && was_earlier(d, best)))
             best = d;
     }
-    if (best && jobs->place_turns == AGEING_TURNS - 1)
+    if (best && jobs->run_slot_turns == AGEING_TURNS - 1)
         list_for_each(l, &jobs->waiting) {
             struct domain *d = container_of(l, struct domain, waiting);
             const struct job *first = queue_first(&d->queue);
@@ -98,19 +98,19 @@ struct domain *places_next(struct jobs *jobs, uint64_t before_usec)
     return best;
 }
 
-void places_turn(struct jobs *jobs)
+void run_slots_turn(struct jobs *jobs)
 {
     uint64_t now, ageing = jobs->options.limits.ageing_usec;
     struct domain *d;
 
-    if (!jobs->places_due)
+    if (!jobs->run_slots_due)
         return;
     now = clock_monotonic_usec();
-    for (uint32_t i = 0; i < PLACES_A_TURN && is_free(jobs) && (d = places_next(jobs, now > ageing ? now - ageing : 0));
+    for (uint32_t i = 0; i < RUN_SLOTS_A_TURN && is_free(jobs) && (d = run_slots_next(jobs, now > ageing ? now - ageing : 0));
          i++) {
         d->has_turn = true;
         domain_pump(d);
         d->has_turn = false;
     }
-    jobs->places_due = is_free(jobs) && !list_empty(&jobs->waiting);
+    jobs->run_slots_due = is_free(jobs) && !list_empty(&jobs->waiting);
 }
