@@ -16,7 +16,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "jobs/promise.h"
+#include "jobs/policy.h"
 
 #define EDGES_A_TURN 128u
 
@@ -87,7 +87,7 @@ static void add_edge(struct awaiting *a, uint32_t i, struct awaited *d)
 /* 0 or -ENOMEM. */
 static int wait_for(struct awaiting *a, uint32_t i, struct job *on)
 {
-    const struct promise *p = job_promise(on);
+    const struct policy *p = job_policy(on);
     struct job_more *m;
 
     if (job_final(on) && !(p && p->ending)) {
@@ -144,7 +144,7 @@ static const char *check_batch(const struct batch *on, const struct job_request 
 static const char *check(struct job *on, const struct batch *batch, const struct job_request *r, const uint8_t id[16], int *ret_code,
                          char words[static JOB_TEXT])
 {
-    const struct promise *p = on ? job_promise(on) : NULL;
+    const struct policy *p = on ? job_policy(on) : NULL;
 
     if (batch)
         return check_batch(batch, r, id, ret_code, words);
@@ -193,7 +193,7 @@ int after_new(struct jobs *jobs, const struct job_request *r, struct awaiting **
 /* Whether it ended, and was queued again, when that one had come: then it has met that end. */
 static bool had_met(const struct store_row *row, const struct job *on)
 {
-    const struct promise *p = job_promise(on);
+    const struct policy *p = job_policy(on);
 
     return p && p->requeued >= row->number;
 }

@@ -14,7 +14,7 @@
 #include "base/escape.h"
 #include "base/inherit.h"
 #include "base/log.h"
-#include "jobs/promise.h"
+#include "jobs/policy.h"
 
 #define BATCH          256u     /* completions a domain and turn of the loop; */
 #define BATCH_BYTES    1024u    /* so many bytes of output count as another one */

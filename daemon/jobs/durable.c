@@ -17,7 +17,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "jobs/after.h"
-#include "jobs/promise.h"
+#include "jobs/policy.h"
 
 #define PARTED "wsd is ending: the job stays in its store, and goes on after the next start; see `wsctl await`"
 
@@ -46,7 +46,7 @@ void disk_request_free(struct disk_request *q)
 struct disk_request *disk_request_new(struct job *job, enum store_op op, void (*answer)(struct store_request *r))
 {
     struct disk_request *q = disk_request_alloc(job->domain->jobs, op, answer);
-    struct promise *p = job_promise(job);
+    struct policy *p = job_policy(job);
 
     if (!q)
         return NULL;
@@ -83,14 +83,14 @@ const char *durable_refuses(struct jobs *jobs, const struct job_request *r, int 
 
 bool durable_unacknowledged(const struct job *job)
 {
-    const struct promise *p = job_promise(job);
+    const struct policy *p = job_policy(job);
 
     return p && p->durable && !p->acknowledged;
 }
 
 void durable_count(struct job *job, uint64_t bytes)
 {
-    struct promise *p = job_promise(job);
+    struct policy *p = job_policy(job);
 
     job->domain->jobs->counters.store_bytes += bytes - p->bytes;
     job->user->store_bytes += bytes - p->bytes;
@@ -101,7 +101,7 @@ static void added(struct store_request *r)
 {
     struct disk_request *q = container_of(r, struct disk_request, r);
     struct job *job = disk_request_done(q);
-    struct promise *p = job_promise(job);
+    struct policy *p = job_policy(job);
     char text[JOB_TEXT];
 
     if (r->result < 0) {
@@ -137,7 +137,7 @@ static void added(struct store_request *r)
 bool durable_add(struct job *job)
 {
     struct jobs *jobs = job->domain->jobs;
-    struct promise *p = job_promise(job);
+    struct policy *p = job_policy(job);
     uint64_t bytes = job->args_size + job_input_size(job) + STORE_OVERHEAD;
     bool by_descriptor = job->more && job->more->input_fd >= 0;
     struct disk_request *q;
@@ -196,7 +196,7 @@ bool durable_add(struct job *job)
 
 bool durable_stop(struct job *job, enum job_stop why)
 {
-    struct promise *p = job_promise(job);
+    struct policy *p = job_policy(job);
 
     if (!p || !p->durable || job_final(job) || (p->acknowledged && !p->aside))
         return false;
@@ -221,7 +221,7 @@ static void started(struct store_request *r)
 {
     struct disk_request *q = container_of(r, struct disk_request, r);
     struct job *job = disk_request_done(q);
-    struct promise *p = job ? job_promise(job) : NULL;
+    struct policy *p = job ? job_policy(job) : NULL;
     int result = r->result, fd = result == 0 && r->want_input ? r->reply_fd : -1;
     bool marks = r->row.started;
     char why[STORE_WHY];
@@ -260,7 +260,7 @@ static void started(struct store_request *r)
 
 enum disk_step durable_before(struct domain *d, struct job *job)
 {
-    struct promise *p = job_promise(job);
+    struct policy *p = job_policy(job);
     struct disk_request *q;
 
     if (!p || !p->durable)
@@ -302,7 +302,7 @@ static void retried(struct store_request *r)
 
 void durable_retry(struct job *job)
 {
-    struct promise *p = job_promise(job);
+    struct policy *p = job_policy(job);
     struct disk_request *q = disk_request_new(job, STORE_RETRY, retried);
 
     p->marked = false;
@@ -322,7 +322,7 @@ void durable_retry(struct job *job)
 
 void durable_closing(struct job *job)
 {
-    struct promise *p = job_promise(job);
+    struct policy *p = job_policy(job);
 
     if (!p || !p->durable)
         return;
@@ -334,7 +334,7 @@ static void ended(struct store_request *r)
 {
     struct disk_request *q = container_of(r, struct disk_request, r);
     struct job *job = disk_request_done(q);
-    struct promise *p = job_promise(job);
+    struct policy *p = job_policy(job);
     struct job_info info;
 
     p->ending = false;
@@ -350,7 +350,7 @@ static void ended(struct store_request *r)
 /* 0 or -ENOMEM. */
 static int post_end(struct job *job, void (*answer)(struct store_request *r))
 {
-    struct promise *p = job_promise(job);
+    struct policy *p = job_policy(job);
     struct job_more *m = job->more;
     struct disk_request *q = disk_request_new(job, STORE_END, answer);
 
@@ -380,7 +380,7 @@ static int post_end(struct job *job, void (*answer)(struct store_request *r))
 
 bool durable_end(struct job *job, const struct job_info *info)
 {
-    struct promise *p = job_promise(job);
+    struct policy *p = job_policy(job);
     uint64_t bytes;
 
     if (!p || !p->durable)
@@ -401,7 +401,7 @@ static void saved(struct store_request *r)
 {
     struct disk_request *q = container_of(r, struct disk_request, r);
     struct job *job = disk_request_done(q);
-    struct promise *p = job ? job_promise(job) : NULL;
+    struct policy *p = job ? job_policy(job) : NULL;
     int result = r->result;
 
     disk_request_free(q);
@@ -416,7 +416,7 @@ static void saved(struct store_request *r)
 
 void durable_save(struct job *job)
 {
-    if (list_empty(&job_promise(job)->requests) && post_end(job, saved) < 0)
+    if (list_empty(&job_policy(job)->requests) && post_end(job, saved) < 0)
         durable_unsaved(job);
 }
 
@@ -428,7 +428,7 @@ static void unmarked(struct store_request *r)
 /* Handed over, but not begun: it is taken back, and its mark from the disk. */
 static bool take_back(struct job *job)
 {
-    struct promise *p = job_promise(job);
+    struct policy *p = job_policy(job);
     struct disk_request *q;
 
     if (job_received(job) || job->more->held_chunks || job->more->stop != STOP_NONE)
@@ -453,7 +453,7 @@ static bool take_back(struct job *job)
 
 bool durable_part(struct job *job, bool running)
 {
-    struct promise *p = job_promise(job);
+    struct policy *p = job_policy(job);
     struct domain *d = job->domain;
 
     if (!p || !p->durable || !p->acknowledged || job_final(job) || p->aside)

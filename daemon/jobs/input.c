@@ -18,7 +18,7 @@
 #include "base/cleanup.h"
 #include "base/async-close.h"
 #include "base/log.h"
-#include "jobs/promise.h"
+#include "jobs/policy.h"
 
 #define PIPE_SIZE (1 << 20)
 
@@ -284,7 +284,7 @@ int input_admit(struct job *job, bool streaming, uint64_t *ret_retry_usec)
 int input_prepare(struct job *job, bool streaming)
 {
     if (!streaming) /* what is to be on the disk goes there by its descriptor */
-        return job_promise(job) ? memfd_begin(job) : 0;
+        return job_policy(job) ? memfd_begin(job) : 0;
     int r = count_fds(job, 2);
     if (r == 0)
         r = pipe_begin(job);

@@ -17,7 +17,7 @@
 #include <wsd/plugin.h>
 #include "jobs/after.h"
 #include "jobs/job.h"
-#include "jobs/promise.h"
+#include "jobs/policy.h"
 
 static void on_timer(evutil_socket_t fd, short what, void *userdata);
 
@@ -79,7 +79,7 @@ static void more_free(struct job *job)
     if (!m)
         return;
     after_forget(job);
-    promise_free(job);
+    policy_free(job);
     time_free(job);
     input_free(job);
     output_free(job);
@@ -380,7 +380,7 @@ struct plugin_function *job_resolve(struct job *job, const char *function)
     }
     if (job->flags & JOB_MORE_INPUT) {
         /* one that waits takes all of its input first: a pipe would hold up its client for as long */
-        bool streams = f->flags & WSD_FN_STREAMING && !job_promise(job) && !(job->more && job->more->awaiting);
+        bool streams = f->flags & WSD_FN_STREAMING && !job_policy(job) && !(job->more && job->more->awaiting);
         int r = job_more(job) ? input_prepare(job, streams) : -ENOMEM;
 
         if (r < 0) {
@@ -408,7 +408,7 @@ struct plugin_function *job_resolve(struct job *job, const char *function)
 
 enum job_state job_told_state(const struct job *job)
 {
-    const struct promise *p = job_promise(job);
+    const struct policy *p = job_policy(job);
     uint64_t started;
 
     if (p && p->ending)
@@ -422,7 +422,7 @@ enum job_state job_told_state(const struct job *job)
 
 static void describe_more(const struct job *job, const struct job_more *m, struct job_info *ret)
 {
-    const struct promise *p = m->promise;
+    const struct policy *p = m->policy;
 
     if (p) {
         ret->attempts += p->attempts_before;
@@ -686,7 +686,7 @@ void job_ended(struct job *job, const struct job_info *info)
     batch_left(job, info->exit);
     if (job->more)
         after_ended(job);
-    if (job_promise(job))
+    if (job_policy(job))
         output_pump(job); /* it was held back until now */
     uint32_t left = ENDS_A_TURN;
     struct watch *untold = tell_end(job->watches, &left, info);

@@ -56,7 +56,7 @@ struct user {
     uint32_t n_fds;      /* descriptors of inputs */
     uint32_t n_schedules; /* but for those of the configuration */
     uint32_t n_batches;   /* that are known by their id */
-    struct list stored;   /* struct promise: durable jobs that have ended and expire, the next one first */
+    struct list stored;   /* struct policy: durable jobs that have ended and expire, the next one first */
     uint32_t n_stored;
     uint64_t store_bytes; /* of all his durable jobs, on disk */
     uint32_t n_direct;   /* calls that his direct lanes may have under way */
@@ -146,7 +146,7 @@ struct job_more {
     struct awaited *awaited;   /* others run after it; NULL */
     char *tags;                /* with commas between; NULL: none */
     struct arena_use *arena; /* its input or output lies in one; NULL */
-    struct promise *promise; /* durable, with a key, or with retries (promise.h); NULL */
+    struct policy *policy; /* durable, with a key, or with retries (policy.h); NULL */
     struct job_time *time;   /* it is not to go on at once, or may not wait for long; NULL */
     char *limit; /* timeout_usec is not the submitter's: whose */
     uint64_t timeout_usec, queued_usec, run_usec, cpu_usec;
@@ -455,7 +455,7 @@ struct jobs {
     struct breakers breakers;
     struct store *store;         /* NULL: not there yet */
     struct event *store_event;
-    struct hash keys;            /* of promises */
+    struct hash keys;            /* struct policy by_key */
     struct due_clock boot, wall; /* what waits for a span, and for a time of day */
     struct hash schedules;
     uint32_t n_selections; /* select.c: that walk over by_id */
@@ -464,7 +464,7 @@ struct jobs {
     struct list batches_kept;    /* have ended, the oldest end first */
     struct list batch_progress;  /* batch watches that want progress */
     uint64_t last_schedule;      /* number on disk */
-    struct list stored, dead;    /* promises of durable jobs that have ended; the first one goes first */
+    struct list stored, dead;    /* policies of durable jobs that have ended; the first one goes first */
     struct event *expiry_timer, *save_timer;
     uint64_t n_configured;       /* how often the configuration was read */
     uint64_t last_number;        /* of a job on disk */

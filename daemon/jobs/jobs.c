@@ -18,7 +18,7 @@
 #include "base/id.h"
 #include "base/log.h"
 #include "jobs/after.h"
-#include "jobs/promise.h"
+#include "jobs/policy.h"
 #include "supervisor/predecessor.h"
 
 static uint64_t id_key(const uint8_t id[16])
@@ -312,7 +312,7 @@ static void interrupt(struct job *job)
 
     if (durable_part(job, true))
         return;
-    if (job_promise(job) && !list_empty(&job_promise(job)->requests))
+    if (job_policy(job) && !list_empty(&job_policy(job)->requests))
         return; /* the store's answer brings it to its end */
     switch ((enum job_state)job->state) {
     case JOB_NEW:
@@ -516,9 +516,9 @@ static int refuse(struct jobs *jobs, uint32_t uid, struct watch *owner, int code
 
 static int more_init(struct job *job, const struct job_request *r)
 {
-    bool promised = r->durable || r->retries || (r->key && *r->key);
+    bool has_policy = r->durable || r->retries || (r->key && *r->key);
 
-    if (time_wanted(job, r) < 0 || (promised && promise_make(job, r) < 0))
+    if (time_wanted(job, r) < 0 || (has_policy && policy_make(job, r) < 0))
         return -ENOMEM;
     if (r->tags && *r->tags && (!job_more(job) || !(job->more->tags = strdup(r->tags))))
         return -ENOMEM;
@@ -555,11 +555,11 @@ static int join(struct job *job, const struct job_request *r, struct watch *w)
 
 static struct job_place place_of(struct jobs *jobs, const struct job_request *r)
 {
-    bool promised = r->durable || r->retries || (r->key && *r->key), timed = r->delay_usec || r->at_usec || r->queue_usec || r->timeout_usec;
+    bool has_policy = r->durable || r->retries || (r->key && *r->key), timed = r->delay_usec || r->at_usec || r->queue_usec || r->timeout_usec;
 
     return (struct job_place){.user = user_get(jobs, r->uid),
                           .now_usec = clock_monotonic_usec(),
-                          .wants_more = promised || timed || r->more_input || (r->tags && *r->tags)};
+                          .wants_more = has_policy || timed || r->more_input || (r->tags && *r->tags)};
 }
 
 /* 0: it is there. NOT_TAKEN, with code and words; -ENOMEM. */

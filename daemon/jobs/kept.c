@@ -14,16 +14,16 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "jobs/after.h"
-#include "jobs/promise.h"
+#include "jobs/policy.h"
 
 static struct job *job_at(struct list *l)
 {
-    return container_of(l, struct promise, stored)->job;
+    return container_of(l, struct policy, stored)->job;
 }
 
 static bool in_use(const struct job *job)
 {
-    return job->watches || !list_empty(&job_promise(job)->requests) || after_pending(job);
+    return job->watches || !list_empty(&job_policy(job)->requests) || after_pending(job);
 }
 
 /* --- expiry -------------------------------------------------------------------------------------------------------- */
@@ -39,7 +39,7 @@ static void dropped(struct store_request *r)
 
 static void uncount(struct job *job)
 {
-    struct promise *p = job_promise(job);
+    struct policy *p = job_policy(job);
     struct jobs_counters *n = &job->domain->jobs->counters;
 
     durable_count(job, 0);
@@ -68,7 +68,7 @@ static bool expire_oldest(struct user *user)
 {
     list_for_each(l, &user->stored)
     {
-        struct job *job = container_of(l, struct promise, by_user)->job;
+        struct job *job = container_of(l, struct policy, by_user)->job;
 
         if (in_use(job))
             continue;
@@ -107,7 +107,7 @@ bool durable_room(struct jobs *jobs, struct user *user, uint64_t bytes)
 static void expiry_arm(struct jobs *jobs)
 {
     uint64_t now = clock_monotonic_usec();
-    struct promise *p = container_of(jobs->stored.next, struct promise, stored);
+    struct policy *p = container_of(jobs->stored.next, struct policy, stored);
 
     if (!list_empty(&jobs->stored) && !evtimer_pending(jobs->expiry_timer, NULL))
         jobs_timer(jobs, jobs->expiry_timer, p->expires_usec > now ? p->expires_usec - now : 0);
@@ -122,10 +122,10 @@ static void on_expiry(evutil_socket_t fd, short what, void *userdata)
     {
         struct job *job = job_at(l);
 
-        if (job_promise(job)->expires_usec > now)
+        if (job_policy(job)->expires_usec > now)
             break;
         if (in_use(job)) { /* somebody reads it: not before it is read, and those behind it are looked at then, too */
-            job_promise(job)->expires_usec = now + STORE_AGAIN_USEC;
+            job_policy(job)->expires_usec = now + STORE_AGAIN_USEC;
             break;
         }
         expire(job);
@@ -136,7 +136,7 @@ static void on_expiry(evutil_socket_t fd, short what, void *userdata)
 void kept_insert(struct job *job, uint64_t left_usec)
 {
     struct jobs *jobs = job->domain->jobs;
-    struct promise *p = job_promise(job);
+    struct policy *p = job_policy(job);
     struct user *user = job->user;
     struct list *at = &jobs->stored;
 
@@ -146,11 +146,11 @@ void kept_insert(struct job *job, uint64_t left_usec)
         return;
     }
     p->expires_usec = clock_monotonic_usec() + left_usec;
-    while (at->prev != &jobs->stored && container_of(at->prev, struct promise, stored)->expires_usec > p->expires_usec)
+    while (at->prev != &jobs->stored && container_of(at->prev, struct policy, stored)->expires_usec > p->expires_usec)
         at = at->prev;
     list_insert_before(at, &p->stored);
     at = &user->stored;
-    while (at->prev != &user->stored && container_of(at->prev, struct promise, by_user)->expires_usec > p->expires_usec)
+    while (at->prev != &user->stored && container_of(at->prev, struct policy, by_user)->expires_usec > p->expires_usec)
         at = at->prev;
     list_insert_before(at, &p->by_user);
     jobs->counters.n_stored++;
@@ -164,7 +164,7 @@ void kept_insert(struct job *job, uint64_t left_usec)
 
 bool durable_keep(struct job *job)
 {
-    struct promise *p = job_promise(job);
+    struct policy *p = job_policy(job);
 
     if (!p || !p->durable)
         return false;
@@ -192,7 +192,7 @@ static void save_all(struct list *jobs)
     {
         struct job *job = job_at(l);
 
-        if (job_promise(job)->unsaved)
+        if (job_policy(job)->unsaved)
             durable_save(job);
     }
 }
@@ -216,7 +216,7 @@ void kept_rearm(struct jobs *jobs)
 
 void durable_rest(struct job *job)
 {
-    struct promise *p = job_promise(job);
+    struct policy *p = job_policy(job);
 
     if (!p || !p->durable || !job_final(job) || p->ending || p->unsaved || job->watches || list_empty(&p->stored))
         return;
@@ -239,7 +239,7 @@ static void read_back(struct store_request *r)
     disk_request_free(q);
     if (!job)
         return;
-    struct promise *p = job_promise(job);
+    struct policy *p = job_policy(job);
     p->reading = false;
     if (!job->watches)
         return;
@@ -265,7 +265,7 @@ static void read_back(struct store_request *r)
 
 bool durable_fetch(struct job *job)
 {
-    struct promise *p = job_promise(job);
+    struct policy *p = job_policy(job);
     struct disk_request *q;
 
     if (!p || !p->away)
@@ -296,7 +296,7 @@ static void decided(struct store_request *r)
 
     snprintf(text, sizeof(text), "%s", r->why);
     if (r->result == 0 && job) {
-        struct promise *p = job_promise(job);
+        struct policy *p = job_policy(job);
         struct store_row row = {
             .number = p->number, .uid = job->user->uid, .plugin = job->plugin->request, .title = plugin_title(job->plugin), .function = job_function(job)->name,
             .function_flags = job_function(job)->flags, .directory = job->directory ? job->directory->path : NULL,
@@ -333,10 +333,10 @@ static void decided(struct store_request *r)
 int jobs_dead(struct jobs *jobs, const uint8_t id[16], uint32_t uid, uint32_t by, bool requeue, struct dead_query *query)
 {
     struct job *job = job_find(jobs, id, uid);
-    struct promise *p = job ? job_promise(job) : NULL;
+    struct policy *p = job ? job_policy(job) : NULL;
     struct disk_request *q;
 
-    if (!p || !promise_dead(p))
+    if (!p || !policy_dead(p))
         return -ENOENT;
     if (requeue && jobs->draining)
         return -EAGAIN;

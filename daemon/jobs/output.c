@@ -11,7 +11,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "jobs/promise.h"
+#include "jobs/policy.h"
 
 struct held {
     struct list link;

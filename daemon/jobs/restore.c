@@ -15,7 +15,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "jobs/after.h"
-#include "jobs/promise.h"
+#include "jobs/policy.h"
 #include "supervisor/predecessor.h"
 
 static const char *or_empty(const char *text)
@@ -34,7 +34,7 @@ static bool copy(const char *text, char **ret)
 static int fill_more(struct job *job, const struct store_row *row)
 {
     struct job_more *m = job->more;
-    struct promise *p = job_promise(job);
+    struct policy *p = job_policy(job);
 
     m->timeout_usec = row->timeout_usec;
     snprintf(m->worker, sizeof(m->worker), "%s", or_empty(row->worker));
@@ -73,7 +73,7 @@ static void fill_given(struct job *job, const struct store_row *row, const void 
         if (row->input && job->input_size)
             memcpy(job_given(job) + job->args_size, row->input, job->input_size);
     }
-    job_promise(job)->input_away = row->input_size > STORE_INLINE;
+    job_policy(job)->input_away = row->input_size > STORE_INLINE;
     job->more->input_size = row->input_size - job->input_size;
 }
 
@@ -112,7 +112,7 @@ static struct job *make(struct jobs *jobs, const struct store_row *row, bool fin
     /* it was admitted once: no quota is asked again */
     user->n_bytes += job->args_size + job->input_size;
     jobs->counters.n_bytes += job->args_size + job->input_size;
-    if (time_wanted(job, &r) < 0 || promise_make(job, &r) < 0 || !time_make(job) ||
+    if (time_wanted(job, &r) < 0 || policy_make(job, &r) < 0 || !time_make(job) ||
         (row->directory && !(job->directory = directory_new(row->directory)))) {
         job_free(job);
         return NULL;
@@ -128,14 +128,14 @@ static void restore_ended(struct job *job, const struct store_row *row)
 
     job->state = row->state & 15u;
     job->more->received = row->output_size;
-    job_promise(job)->away = row->output_size > 0;
+    job_policy(job)->away = row->output_size > 0;
     kept_insert(job, keep > since ? keep - since : 0);
 }
 
 static void restore_open(struct job *job, const struct store_row *row)
 {
     struct jobs *jobs = job->domain->jobs;
-    struct promise *p = job_promise(job);
+    struct policy *p = job_policy(job);
     uint64_t now = clock_realtime_usec(), since = MAX(row->submitted_usec, row->due_usec);
 
     uint64_t charge = after_charge(job->more->awaiting);
@@ -226,7 +226,7 @@ static void look_again(struct jobs *jobs)
     for (size_t i = 0; i < jobs->by_id.n_buckets; i++)
         for (struct hash_link *l = jobs->by_id.buckets[i]; l; l = l->next) {
             struct job *job = container_of(l, struct job, by_id);
-            struct promise *p = job_promise(job);
+            struct policy *p = job_policy(job);
 
             if (p && p->marked && job->state == JOB_QUEUED)
                 job_finish(job, JOB_INTERRUPTED, CODE_INTERRUPTED, "wsd was ended while it may have been running", NULL);

@@ -16,7 +16,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "jobs/job.h"
-#include "jobs/promise.h"
+#include "jobs/policy.h"
 
 #define SET_BACK_USEC 600000000u /* a clock that is set back by less does not bring the same run again */
 

@@ -15,7 +15,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "jobs/promise.h"
+#include "jobs/policy.h"
 
 #define RUN 1024u /* ids that are sorted at once */
 
@@ -120,14 +120,14 @@ static bool plugin_matches(const struct plugin *p, const char *wanted)
 static bool matches(const struct selection *s, const struct job *job)
 {
     const struct jobs_filter *f = &s->filter;
-    const struct promise *p = job_promise(job);
+    const struct policy *p = job_policy(job);
 
     if (f->batch && (!job->batched || memcmp(batch_id(job), f->batch, sizeof(s->batch)) != 0))
         return false;
     return job_shown_to(job, s->reach) && (!f->by_uid || f->uid == job->user->uid) &&
            (!s->after_usec || job_submitted_usec(job) >= s->after_usec) &&
            (!s->before_usec || job_submitted_usec(job) <= s->before_usec) &&
-           (!f->dead || (p && promise_dead(p))) && (!*f->plugin || plugin_matches(job->plugin, f->plugin)) &&
+           (!f->dead || (p && policy_dead(p))) && (!*f->plugin || plugin_matches(job->plugin, f->plugin)) &&
            (!*f->function || (job_function(job) && strcmp(job_function(job)->name, f->function) == 0)) &&
            (!f->states || f->states & 1u << job_told_state(job));
 }

@@ -11,7 +11,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "jobs/job.h"
-#include "jobs/promise.h"
+#include "jobs/policy.h"
 
 #define START_USEC 1000000u /* that an executor may take to start, whatever the --timeout */
 
@@ -168,7 +168,7 @@ void time_hold(struct job *job, uint64_t due_usec, bool at)
 void time_resume(struct job *job, uint64_t due_usec, bool at)
 {
     struct job_time *t = job_time(job);
-    struct promise *p = job_promise(job);
+    struct policy *p = job_policy(job);
 
     t->delayed = true;
     if (at) {

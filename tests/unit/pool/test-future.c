@@ -232,7 +232,7 @@ END_TEST
 static struct wsd_future promise, on_top;
 static _Atomic uint32_t begun, gate;
 
-WSD_VOID_TASK_1(keep_promise, struct wsd_future *, f)
+WSD_VOID_TASK_1(keep_policy, struct wsd_future *, f)
 {
     wsd_future_set(f, NULL, 3);
 }
@@ -254,11 +254,11 @@ static void do_bury(struct wsd_worker *self, void *arg)
     wsd_future_begin(self, &promise);
     wsd_future_begin(self, &on_top);
     come();
-    WSD_SPAWN(keep_promise, &promise);
+    WSD_SPAWN(keep_policy, &promise);
     wsd_future_start(self, &on_top, wait_on_top, NULL);
     atomic_store(&gate, 2);
     ck_assert_int_eq(wsd_future_wait(self, &on_top, NULL), 3);
-    WSD_SYNC(keep_promise);
+    WSD_SYNC(keep_policy);
 }
 
 static void do_watch(struct wsd_worker *self, void *arg)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * promise.h: what only those jobs have that were promised more than one run: durable ones (durable.c, restore.c), those with a
- * key or with retries (promise.c). [loop]
+ * policy.h: the persistence and retry policy of jobs that have one: durable ones (durable.c, restore.c), those with a
+ * key or with retries (policy.c). [loop]
  */
 #pragma once
 
@@ -17,7 +17,7 @@
 #define STORE_AGAIN_USEC 1000000u /* between tries, where the disk does not take what must be written */
 #define STORE_READS      64u     /* inputs that are being read back, a domain */
 
-struct promise {
+struct policy {
     struct hash_link by_key; /* jobs->keys, where there is one */
     char *key;
     uint64_t timeout_usec; /* the submitter's own */
@@ -48,7 +48,7 @@ struct promise {
 };
 
 struct disk_request {
-    struct list link; /* promise->requests */
+    struct list link; /* policy->requests */
     struct jobs *jobs;
     struct job *job;           /* NULL: it has gone */
     struct dead_query *query;  /* NULL: none, or gone */
@@ -57,20 +57,20 @@ struct disk_request {
     char error[JOB_TEXT];
 };
 
-static inline struct promise *job_promise(const struct job *job)
+static inline struct policy *job_policy(const struct job *job)
 {
-    return job->more ? job->more->promise : NULL;
+    return job->more ? job->more->policy : NULL;
 }
 
 /* Out of retries, on disk, and kept: what is listed so can be decided on. */
-static inline bool promise_dead(const struct promise *p)
+static inline bool policy_dead(const struct policy *p)
 {
     return p->dead && !list_empty(&p->stored);
 }
 
-/* promise.c */
-int promise_make(struct job *job, const struct job_request *r); /* 0 or -ENOMEM */
-void promise_free(struct job *job);
+/* policy.c */
+int policy_make(struct job *job, const struct job_request *r); /* 0 or -ENOMEM */
+void policy_free(struct job *job);
 struct job *key_find(struct jobs *jobs, uint32_t uid, const char *key);
 /* It comes to this end: true where it will be tried again instead. */
 bool retry_again(struct job *job, enum job_state state, int exit, const char *error, const struct front_completion *c);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * promise.c: keys and retries: a job that comes twice is the same one; one that ends badly is tried again.
- * Owns struct promise and the table of keys. [loop]
+ * policy.c: keys and retries: a job that comes twice is the same one; one that ends badly is tried again.
+ * Owns struct policy and the table of keys. [loop]
  * Keeps: a user's key names one job as long as that is known; a job that will be tried again tells nobody of this end, nor any
  * of its output.
  * Does not write to the disk (durable.c). */
-#include "jobs/promise.h"
+#include "jobs/policy.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@ static uint64_t key_of(uint32_t uid, const char *key)
 struct job *key_find(struct jobs *jobs, uint32_t uid, const char *key)
 {
     for (struct hash_link *l = hash_first(&jobs->keys, key_of(uid, key)); l; l = hash_next(l)) {
-        struct promise *p = container_of(l, struct promise, by_key);
+        struct policy *p = container_of(l, struct policy, by_key);
 
         if (p->job->user->uid == uid && strcmp(p->key, key) == 0)
             return p->job;
@@ -32,10 +32,10 @@ struct job *key_find(struct jobs *jobs, uint32_t uid, const char *key)
     return NULL;
 }
 
-int promise_make(struct job *job, const struct job_request *r)
+int policy_make(struct job *job, const struct job_request *r)
 {
     struct job_more *m = job_more(job);
-    struct promise *p = m ? calloc(1, sizeof(*p)) : NULL;
+    struct policy *p = m ? calloc(1, sizeof(*p)) : NULL;
 
     if (!p || (r->retries && !time_make(job))) { /* there will be pauses */
         free(p);
@@ -50,7 +50,7 @@ int promise_make(struct job *job, const struct job_request *r)
     p->retries = r->retries;
     p->retry_on = r->retry_on ? r->retry_on : RETRY_ON;
     p->retry_usec = r->retry_usec ? r->retry_usec : RETRY_FIRST_USEC;
-    m->promise = p;
+    m->policy = p;
     if (!r->key || !*r->key)
         return 0;
     p->key = strdup(r->key);
@@ -60,9 +60,9 @@ int promise_make(struct job *job, const struct job_request *r)
     return -ENOMEM;
 }
 
-void promise_free(struct job *job)
+void policy_free(struct job *job)
 {
-    struct promise *p = job_promise(job);
+    struct policy *p = job_policy(job);
 
     if (!p)
         return;
@@ -77,18 +77,18 @@ void promise_free(struct job *job)
     }
     free(p->key);
     free(p);
-    job->more->promise = NULL;
+    job->more->policy = NULL;
 }
 
 bool job_withheld(const struct job *job)
 {
-    const struct promise *p = job_promise(job);
+    const struct policy *p = job_policy(job);
 
     return p && (p->durable || p->retries) && (!job_final(job) || p->ending || p->away);
 }
 
 /* Doubles with each try; up to half of it less, at random, so that what failed together does not come again together. */
-static uint64_t pause_of(const struct promise *p)
+static uint64_t pause_of(const struct policy *p)
 {
     uint64_t pause = MIN(p->retry_usec << MIN(p->retried, 20u), MAX(RETRY_MAX_USEC, p->retry_usec)), chance = 0;
 
@@ -99,7 +99,7 @@ static uint64_t pause_of(const struct promise *p)
 
 bool retry_again(struct job *job, enum job_state state, int exit, const char *error, const struct front_completion *c)
 {
-    struct promise *p = job_promise(job);
+    struct policy *p = job_policy(job);
     struct job_more *m = job->more;
     uint64_t pause;
 
@@ -139,7 +139,7 @@ bool retry_again(struct job *job, enum job_state state, int exit, const char *er
 
 void retry_drain(struct job *job)
 {
-    struct promise *p = job_promise(job);
+    struct policy *p = job_policy(job);
 
     if (!p || !p->retried) {
         job_finish(job, JOB_INTERRUPTED, CODE_INTERRUPTED, "wsd was ended before it was due", NULL);
