@@ -41,9 +41,9 @@ struct call {
     struct arena *arena;               /* ARENA */
     struct call_array *array;          /* ARRAY */
     struct call_batch *batch;          /* BATCH */
-    uint8_t id[16];                    /* parted */
-    bool parted;                       /* it waits for a durable job that only the next wsd has */
-    bool cancel;                       /* parted: and it is to be cancelled there */
+    uint8_t id[16];                    /* deferred */
+    bool deferred;                       /* it waits for a durable job that only the next wsd has */
+    bool cancel;                       /* deferred: and it is to be cancelled there */
 };
 
 /* What only few calls need. */

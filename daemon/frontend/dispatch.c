@@ -186,14 +186,14 @@ static void on_refused(struct watch *w, int code, const char *text, uint64_t ret
 }
 
 /* Its connection will be the next wsd's, which has the job. */
-static bool on_parted(struct watch *w, const uint8_t id[16])
+static bool on_deferred(struct watch *w, const uint8_t id[16])
 {
     struct call *c = call_of(w);
 
     if (c->over || c->peer->remote || !c->peer->frontend->options.keeps)
         return false;
     memcpy(c->id, id, sizeof(c->id));
-    c->parted = true;
+    c->deferred = true;
     return true;
 }
 
@@ -358,7 +358,7 @@ static const struct watch_ops watch_ops = {
     .may_use = on_may_use,
     .accepted = on_accepted,
     .refused = on_refused,
-    .parted = on_parted,
+    .deferred = on_deferred,
     .output = on_output,
     .takes_rest = on_takes_rest,
     .input_taken = on_input_taken,
@@ -788,7 +788,7 @@ static void do_status(struct peer *p, uint32_t tag, const struct msg_id *m)
 
 static void cancel_watched(struct call *c)
 {
-    c->cancel = c->parted;
+    c->cancel = c->deferred;
     jobs_cancel_watched(&c->watch, access_cancels(c->peer), c->peer->uid); /* who may see a job may not cancel it yet */
 }
 
@@ -844,7 +844,7 @@ static void do_await(struct peer *p, uint32_t tag, const struct msg_id *m)
     c->accepted = jobs_accepted(p->frontend->options.jobs, m->id, access_sees(p));
     c->quiet = true; /* where it is accepted only then */
     int r = jobs_watch(p->frontend->options.jobs, m->id, access_sees(p), &c->watch);
-    if (r == -EAGAIN && on_parted(&c->watch, m->id))
+    if (r == -EAGAIN && on_deferred(&c->watch, m->id))
         return; /* the next one looks whose it is */
     if (r < 0) {
         if (r == -EAGAIN)
@@ -1081,11 +1081,11 @@ static void do_hello(struct peer *p, const struct msg_hello *m)
     peer_send(p, &answer, 0, NULL, 0);
 }
 
-bool dispatch_take(struct peer *p, const struct kept_peer *k, const char *directory)
+bool dispatch_take(struct peer *p, const struct handover_peer *k, const char *directory)
 {
     _cleanup_(freep) char *path = NULL;
 
-    if (!(k->flags & KEPT_GREETED))
+    if (!(k->flags & HANDOVER_GREETED))
         return true;
     if (k->features & ~own_features(p) || k->n_opens > PEER_OPENS || k->directory_size >= CODEC_PATH_MAX)
         return p->failed = true, false;
@@ -1100,16 +1100,16 @@ bool dispatch_take(struct peer *p, const struct kept_peer *k, const char *direct
     return true;
 }
 
-void dispatch_take_call(struct peer *p, const struct kept_call *k)
+void dispatch_take_call(struct peer *p, const struct handover_call *k)
 {
-    bool submit = k->flags & KEPT_SUBMIT;
+    bool submit = k->flags & HANDOVER_SUBMIT;
     struct call *c = p->greeted ? call_new(p, k->tag, submit ? CALL_SUBMIT : CALL_AWAIT) : NULL;
 
     if (!c)
         return;
     c->out_allowed = k->out_allowed;
     c->watch.ops = &watch_ops;
-    c->watch.wants_progress = k->flags & KEPT_PROGRESS;
+    c->watch.wants_progress = k->flags & HANDOVER_PROGRESS;
     c->accepted = true;
     c->watch.owner = submit; /* the job asks this client for its files */
     int r = jobs_watch(p->frontend->options.jobs, k->id, submit ? p->uid : access_sees(p), &c->watch);
@@ -1124,7 +1124,7 @@ void dispatch_take_call(struct peer *p, const struct kept_call *k)
         return;
     }
     c = call_find(p, k->tag); /* NULL: it had ended */
-    if (c && k->flags & KEPT_CANCEL)
+    if (c && k->flags & HANDOVER_CANCEL)
         cancel_watched(c);
 }
 

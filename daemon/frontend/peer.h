@@ -10,7 +10,7 @@
 #include "base/freelist.h"
 #include "frontend/frontend.h"
 #include "frontend/handshakes.h"
-#include "frontend/kept.h"
+#include "frontend/handover.h"
 #include "frontend/share.h"
 #include "proto/codec.h"
 #include "proto/frame.h"
@@ -149,5 +149,5 @@ void calls_deinit(struct frontend *f); /* none is open */
 bool dispatch_closed(struct peer *p, uint32_t *budget);
 void dispatch_later(struct peer *p); /* a piece of a call that has much to do, if there is one */
 /* A connection that another wsd has greeted, and a request of it that is open. False: it cannot go on, and is closed. */
-bool dispatch_take(struct peer *p, const struct kept_peer *k, const char *directory);
-void dispatch_take_call(struct peer *p, const struct kept_call *k);
+bool dispatch_take(struct peer *p, const struct handover_peer *k, const char *directory);
+void dispatch_take_call(struct peer *p, const struct handover_call *k);

@@ -5,7 +5,7 @@
  * Keeps: a job is acknowledged when it is on disk, and its end is told when that is; one that may not run twice is on disk as
  * begun before an executor gets it. What the disk refuses is refused before the job is acknowledged, and waits after that.
  * The store answers in order, so a step need not wait for the one before it.
- * Does not keep what has ended (kept.c) or read what was there at the start (restore.c). */
+ * Does not keep what has ended (results.c) or read what was there at the start (restore.c). */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@
 #include "jobs/after.h"
 #include "jobs/policy.h"
 
-#define PARTED "wsd is ending: the job stays in its store, and goes on after the next start; see `wsctl await`"
+#define DEFERRED "wsd is ending: the job stays in its store, and goes on after the next start; see `wsctl await`"
 
 /* --- requests ----------------------------------------------------------------------------------------------------- */
 
@@ -131,7 +131,7 @@ static void added(struct store_request *r)
     }
     if (job->state == JOB_NEW)
         job_move(job, JOB_HELD);
-    durable_part(job, false);
+    durable_defer(job, false);
 }
 
 bool durable_add(struct job *job)
@@ -297,7 +297,7 @@ static void retried(struct store_request *r)
         log_warning("a durable job's next try is not on disk: %s", r->why);
     disk_request_free(q);
     if (job && job->domain->jobs->draining)
-        durable_part(job, false);
+        durable_defer(job, false);
 }
 
 void durable_retry(struct job *job)
@@ -451,7 +451,7 @@ static bool take_back(struct job *job)
     return true;
 }
 
-bool durable_part(struct job *job, bool running)
+bool durable_defer(struct job *job, bool running)
 {
     struct policy *p = job_policy(job);
     struct domain *d = job->domain;
@@ -475,8 +475,8 @@ bool durable_part(struct job *job, bool running)
     default:
         return false;
     }
-    d->jobs->has_parted = true;
-    watches_part(job, CODE_BUSY, PARTED);
-    job_leave(job, CODE_BUSY, PARTED);
+    d->jobs->has_deferred = true;
+    watches_defer(job, CODE_BUSY, DEFERRED);
+    job_leave(job, CODE_BUSY, DEFERRED);
     return true;
 }

@@ -225,10 +225,10 @@ void watches_refuse(struct job *job, int code, const char *text, uint64_t retry_
         w->ops->refused(w, code, text, retry_usec);
 }
 
-void watches_part(struct job *job, int code, const char *text)
+void watches_defer(struct job *job, int code, const char *text)
 {
     for (struct watch *w; (w = watch_first(job));)
-        if (!w->ops->parted || !w->ops->parted(w, job->id))
+        if (!w->ops->deferred || !w->ops->deferred(w, job->id))
             w->ops->refused(w, code, text, 0);
 }
 

@@ -480,7 +480,7 @@ struct jobs {
     bool gates_due;       /* something may go on from a gate */
     bool arriving;        /* many at once: they are handed over when they are all there */
     bool run_slots_due;      /* there may be a run slot for one that waits */
-    bool has_parted;      /* some job is on disk only, for the next wsd */
+    bool has_deferred;      /* some job is on disk only, for the next wsd */
     bool untimed;     /* something has no timer that should have one: there was no memory */
     bool was_untimed; /* that was said */
 };
@@ -498,7 +498,7 @@ void job_refuse(struct job *job, int code, const char *text); /* not accepted ye
 void job_refuse_until(struct job *job, int code, const char *text, uint64_t retry_usec); /* worth another try after this */
 void job_leave(struct job *job, int code, const char *text);  /* in no list: those who follow are told this, and it is freed */
 void watches_refuse(struct job *job, int code, const char *text, uint64_t retry_usec); /* in the place of an end */
-void watches_part(struct job *job, int code, const char *text); /* the same for those that do not ask the next wsd */
+void watches_defer(struct job *job, int code, const char *text); /* the same for those that do not ask the next wsd */
 void job_ended(struct job *job, const struct job_info *info); /* final: tells it, and keeps it where it is to be kept */
 void job_keep_end(struct job *job, const struct job_info *info); /* what was told, in job->more */
 void job_timer(struct job *job, uint64_t usec);

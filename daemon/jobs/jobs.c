@@ -310,7 +310,7 @@ static void interrupt(struct job *job)
 {
     struct domain *d = job->domain;
 
-    if (durable_part(job, true))
+    if (durable_defer(job, true))
         return;
     if (job_policy(job) && !list_empty(&job_policy(job)->requests))
         return; /* the store's answer brings it to its end */
@@ -770,7 +770,7 @@ int jobs_watch(struct jobs *jobs, const uint8_t id[16], uint32_t uid, struct wat
     struct job *job = job_find_shown(jobs, id, uid);
 
     if (!job)
-        return jobs->has_parted ? -EAGAIN : -ENOENT;
+        return jobs->has_deferred ? -EAGAIN : -ENOENT;
     follow(job, w);
     return 0;
 }
@@ -960,7 +960,7 @@ void jobs_awake(struct jobs *jobs)
 
 static void drain(struct job *job)
 {
-    if (!durable_part(job, false) && job->state == JOB_DELAYED)
+    if (!durable_defer(job, false) && job->state == JOB_DELAYED)
         retry_drain(job);
 }
 

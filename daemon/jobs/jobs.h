@@ -225,7 +225,7 @@ struct watch_ops {
     void (*refused)(struct watch *w, int code, const char *text, uint64_t retry_usec);
     /* wsd ends, and the job, a durable one, goes on in the next: true where the watcher asks that one for it; the watch is no
      * longer the jobs'. Else, or where this is NULL, refused is called. */
-    bool (*parted)(struct watch *w, const uint8_t id[16]);
+    bool (*deferred)(struct watch *w, const uint8_t id[16]);
     /* Takes as much of the output as it can now; returns how much. When it can take more: jobs_output_ready(). */
     size_t (*output)(struct watch *w, const void *data, size_t size);
     /* Whether it takes so many last bytes together with done, as w->rest. */

@@ -100,10 +100,10 @@ void durable_closing(struct job *job); /* it has its final state */
 /* Its end is known: true where it is told when that is on disk, by job_ended(). */
 bool durable_end(struct job *job, const struct job_info *info);
 /* Leaves the memory and stays on disk; its watches are told so. False: not now, or it is none of those. */
-bool durable_part(struct job *job, bool running);
+bool durable_defer(struct job *job, bool running);
 void durable_save(struct job *job); /* its end, which could not be written */
 
-/* kept.c */
+/* results.c */
 bool durable_keep(struct job *job); /* ended and told: true where the store keeps it */
 void durable_rest(struct job *job); /* nobody follows it any more: what is on disk goes from memory */
 bool durable_fetch(struct job *job); /* true where its output is read back first */

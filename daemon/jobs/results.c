@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * kept.c: durable jobs that have ended: on disk until they expire, or, out of retries, until somebody decides.
+ * results.c: durable jobs that have ended: on disk until they expire, or, out of retries, until somebody decides.
  * Owns the lists of both and the two timers. [loop]
  * Keeps: the oldest end goes first, by time, and by size among those of its user only; nothing goes while somebody reads it; an output is in
  * memory only while somebody reads it.

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * keep.c: connections outlive wsd: the last one leaves them with its service manager, the next one takes them from there.
+ * handover.c: connections outlive wsd: the last one leaves them with its service manager, the next one takes them from there.
  * Owns nothing that lasts. [loop]
  * Keeps: a connection is left only between two frames to its client, with nothing unsaid; each open request is one for a durable
  * job, or was answered before. Who the client is, the kernel says again. What the memory says is checked as if anybody
  * had written it: a connection that does not fit is closed, no other.
  * Does not know who keeps the descriptors meanwhile. */
-#include "frontend/kept.h"
+#include "frontend/handover.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -39,7 +39,7 @@ static void answer(struct peer *p)
     {
         struct call *c = container_of(l, struct call, link);
 
-        if (c->parted)
+        if (c->deferred)
             continue;
         if (c->over) { /* it has had its last frame */
             jobs_unwatch(&c->watch);
@@ -59,16 +59,16 @@ static bool can_stay(const struct peer *p)
 {
     if (p->failed || p->remote || buffer_size(&p->out) || p->n_fds || p->n_sending)
         return false; /* what TLS knows of a connection stays in this process */
-    list_for_each(l, &p->calls) if (!container_of(l, struct call, link)->parted) return false;
+    list_for_each(l, &p->calls) if (!container_of(l, struct call, link)->deferred) return false;
     return true;
 }
 
 static int put_peer(struct buffer *b, const struct peer *p)
 {
     size_t directory = p->directory ? strlen(directory_path(p->directory)) : 0;
-    struct kept_peer k = {.inode = inode_of(p->fd),
+    struct handover_peer k = {.inode = inode_of(p->fd),
                           .features = p->features,
-                          .flags = p->greeted ? KEPT_GREETED : 0,
+                          .flags = p->greeted ? HANDOVER_GREETED : 0,
                           .window = p->window,
                           .n_opens = p->n_opens,
                           .directory_size = (uint32_t)directory,
@@ -82,10 +82,10 @@ static int put_peer(struct buffer *b, const struct peer *p)
     list_for_each(l, &p->calls)
     {
         const struct call *c = container_of(l, struct call, link);
-        struct kept_call kc = {.tag = c->tag,
+        struct handover_call kc = {.tag = c->tag,
                                .out_allowed = c->out_allowed,
-                               .flags = (c->kind == CALL_SUBMIT ? KEPT_SUBMIT : 0u) |
-                                        (c->watch.wants_progress ? KEPT_PROGRESS : 0u) | (c->cancel ? KEPT_CANCEL : 0u)};
+                               .flags = (c->kind == CALL_SUBMIT ? HANDOVER_SUBMIT : 0u) |
+                                        (c->watch.wants_progress ? HANDOVER_PROGRESS : 0u) | (c->cancel ? HANDOVER_CANCEL : 0u)};
 
         memcpy(kc.id, c->id, sizeof(kc.id));
         r |= buffer_put(b, &kc, sizeof(kc));
@@ -114,7 +114,7 @@ static int seal(const struct buffer *b)
 
 int frontend_leave(struct frontend *f, int *ret_state, int **ret_fds, size_t *ret_n)
 {
-    struct kept_head head = {.magic = KEPT_MAGIC, .version = KEPT_VERSION};
+    struct handover_head head = {.magic = HANDOVER_MAGIC, .version = HANDOVER_VERSION};
     struct buffer b = {0};
     int *fds, r;
 
@@ -190,8 +190,8 @@ static int by_inode(const void *a, const void *b)
 /* One connection and its requests. False: nothing behind it can be read. */
 static bool take_peer(struct frontend *f, struct cursor *c, struct found *found, size_t n_found, size_t *taken)
 {
-    struct kept_peer k;
-    struct kept_call kc;
+    struct handover_peer k;
+    struct handover_call kc;
     struct found *at;
     struct peer *p = NULL;
     const char *directory;
@@ -230,11 +230,11 @@ static bool take_peer(struct frontend *f, struct cursor *c, struct found *found,
 /* 0 or a negative errno. */
 static int take_all(struct frontend *f, struct cursor *c, struct found *found, size_t n_found, size_t *taken)
 {
-    struct kept_head head;
+    struct handover_head head;
 
-    if (!take_copy(c, &head, sizeof(head)) || head.magic != KEPT_MAGIC || head.size != c->left + sizeof(head))
+    if (!take_copy(c, &head, sizeof(head)) || head.magic != HANDOVER_MAGIC || head.size != c->left + sizeof(head))
         return -EBADMSG;
-    if (head.version != KEPT_VERSION)
+    if (head.version != HANDOVER_VERSION)
         return -EPROTONOSUPPORT;
     for (uint32_t i = 0; i < head.n_peers; i++)
         if (!take_peer(f, c, found, n_found, taken))
@@ -249,7 +249,7 @@ static int read_all(int fd, uint8_t **ret_data, size_t *ret_size)
     struct stat st;
     size_t size, done = 0;
 
-    if (fcntl(fd, F_GET_SEALS) != SEALS || fstat(fd, &st) < 0 || st.st_size <= 0 || st.st_size > KEPT_MAX)
+    if (fcntl(fd, F_GET_SEALS) != SEALS || fstat(fd, &st) < 0 || st.st_size <= 0 || st.st_size > HANDOVER_MAX)
         return -EBADMSG;
     size = (size_t)st.st_size;
     data = malloc(size);
