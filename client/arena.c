@@ -5,6 +5,7 @@
  * Keeps: the memory stays until wsd_arena_free(), whatever becomes of wsd and of the handle; all of it is there from the
  * beginning, and ours: no page of it is charged to whoever touches it first.
  * Does not know which parts are in use: wsd refuses what overlaps. */
+#include "base/code.h"
 #include "client.h"
 
 #include <errno.h>
@@ -80,19 +81,19 @@ int wsd_arena_new(struct wsd_client *client, size_t size, struct wsd_arena **ret
     if (client->broken)
         return client_error(client, client->broken, client->broken_exit, "%s", client->reason);
     if (size == 0 || size > INT64_MAX)
-        return client_error(client, -EINVAL, 64, "an arena has 1 byte to 2^63 - 1");
+        return client_error(client, -EINVAL, CODE_USAGE, "an arena has 1 byte to 2^63 - 1");
     if (!wsd_client_takes_files(client))
-        return client_error(client, -EOPNOTSUPP, 76, "%s has no arenas for this connection", client->daemon_version);
+        return client_error(client, -EOPNOTSUPP, CODE_PROTOCOL, "%s has no arenas for this connection", client->daemon_version);
     a = calloc(1, sizeof(*a));
     if (!a)
-        return client_error(client, -ENOMEM, 74, "out of memory");
+        return client_error(client, -ENOMEM, CODE_IO, "out of memory");
     a->size = size;
     list_init(&a->request.open);
     a->request.frame = arena_frame;
     a->request.broken = arena_broken;
     r = make_memory(a);
     if (r < 0)
-        client_error(client, r, 74, "memory for an arena: %s", strerror(-r));
+        client_error(client, r, CODE_IO, "memory for an arena: %s", strerror(-r));
     else
         r = set_up(client, a, r);
     if (r < 0) {

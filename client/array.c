@@ -4,6 +4,7 @@
  * Owns the arrays, one for each frame, until the last of its items has ended. One thread a handle.
  * Keeps: what was gathered leaves before anything that is sent after it was submitted; each item is told its end once.
  * An item of wsd_map() is a struct wsd_call only when there is more to be said of it than that it went well. */
+#include "base/code.h"
 #include "client.h"
 
 #include <errno.h>
@@ -268,7 +269,7 @@ static struct wsd_call *call_at(struct array *a, uint32_t i)
     if (i >= a->n || !is_bare(a, i))
         return i < a->n ? a->calls[i] : NULL;
     if (map_call(a->map, a->places[i], &call) < 0) {
-        client_break(a->client, -ECONNRESET, 74, "out of memory");
+        client_break(a->client, -ECONNRESET, CODE_IO, "out of memory");
         return NULL;
     }
     a->places[i] = NOWHERE;
@@ -725,7 +726,7 @@ static int describe_plain(struct wsd_client *client, const struct wsd_submit *su
         return r;
     texts = malloc(m->plugin.size + m->function.size + 1);
     if (!texts)
-        return client_error(client, -ENOMEM, 74, "out of memory");
+        return client_error(client, -ENOMEM, CODE_IO, "out of memory");
     memcpy(texts, m->plugin.data, m->plugin.size);
     if (m->function.size)
         memcpy(texts + m->plugin.size, m->function.data, m->function.size);

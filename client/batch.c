@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/code.h"
 #include "query.h"
 
 struct wsd_batch {
@@ -84,7 +85,7 @@ static bool is_over(const struct wsd_batch *b)
 
 static int say_gone(const struct wsd_batch *b)
 {
-    return client_error(b->client, -ECONNRESET, 69, "the batch went with the connection that it was opened on: open another one");
+    return client_error(b->client, -ECONNRESET, CODE_NO_DAEMON, "the batch went with the connection that it was opened on: open another one");
 }
 
 static void batch_settle(struct wsd_batch *b)
@@ -141,7 +142,7 @@ static void batch_frame(struct wsd_client *client, struct request *request, cons
         b->retry_usec = client->retry_usec;
         b->text = strdup(client->error);
         if (!b->text)
-            client_break(client, -ECONNRESET, 74, "out of memory");
+            client_break(client, -ECONNRESET, CODE_IO, "out of memory");
     } else {
         client_break_protocol(client, "unexpected for a batch:", msg->type);
     }
@@ -244,13 +245,13 @@ static int batch_prepare(struct wsd_batch *b)
 
     if (b->common.flags & (WSD_SUBMIT_STREAM | WSD_SUBMIT_PROGRESS | WSD_SUBMIT_FILE) || (b->common.key && b->common.key[0]) ||
         b->common.arena)
-        return client_error(client, -EINVAL, 64, "jobs of a batch have neither key, arena, streamed input, files as input nor progress");
+        return client_error(client, -EINVAL, CODE_USAGE, "jobs of a batch have neither key, arena, streamed input, files as input nor progress");
     if (b->flags & ~(uint32_t)(WSD_BATCH_KEEP_GOING | WSD_BATCH_DETACH | WSD_BATCH_WAIT))
-        return client_error(client, -EINVAL, 64, "unknown flags");
+        return client_error(client, -EINVAL, CODE_USAGE, "unknown flags");
     if (b->flags & WSD_BATCH_DETACH && !(b->common.flags & WSD_SUBMIT_DETACH))
-        return client_error(client, -EINVAL, 64, "WSD_BATCH_DETACH goes with WSD_SUBMIT_DETACH");
+        return client_error(client, -EINVAL, CODE_USAGE, "WSD_BATCH_DETACH goes with WSD_SUBMIT_DETACH");
     if (copy_common(b) < 0)
-        return client_error(client, -ENOMEM, 74, "out of memory");
+        return client_error(client, -ENOMEM, CODE_IO, "out of memory");
     b->gathering.batch = b;
     r = gathering_describe(&b->gathering, client, &b->common, b->tags);
     b->native = client->features & FEATURE_ARRAY && !(b->common.flags & WSD_SUBMIT_DURABLE);
@@ -271,7 +272,7 @@ int wsd_batch_open(struct wsd_client *client, const struct wsd_submit *common, u
     int r;
 
     if (!b)
-        return client_error(client, -ENOMEM, 74, "out of memory");
+        return client_error(client, -ENOMEM, CODE_IO, "out of memory");
     memcpy(&b->common, common, MIN(common->size, sizeof(b->common)));
     b->common.args = NULL;
     b->common.input = NULL;
@@ -301,7 +302,7 @@ static int batch_takes(const struct wsd_batch *b)
     if (is_gone(b))
         return say_gone(b);
     if (b->closed || b->stopped)
-        return client_error(b->client, b->closed ? -EPIPE : -ECANCELED, b->closed ? 74 : 130,
+        return client_error(b->client, b->closed ? -EPIPE : -ECANCELED, b->closed ? CODE_IO : CODE_CANCELLED,
                             b->closed ? "the batch was closed" : "the batch was stopped");
     return b->client->broken ? client_failed(b->client, b->client->broken) : 0;
 }

@@ -8,6 +8,7 @@
  * hold up a detached job.
  * The room of a large output that is over stays with the handle for the next one: malloc has it from the kernel each time, and
  * the kernel clears each page (64 MiB: a third of the call). It goes as soon as a call ends that needed none. */
+#include "base/code.h"
 #include "client.h"
 
 #include <errno.h>
@@ -140,11 +141,11 @@ static void call_finish(struct wsd_call *call, int error)
 int call_say_lost(struct wsd_client *client, bool accepted, bool durable)
 {
     /* A job that wsd had accepted may be lost half-way: that is not the same as no daemon there. A durable one is not lost. */
-    if (accepted && durable && client->leaving && client->broken_exit == 69)
-        client_error(client, client->broken, 125,
+    if (accepted && durable && client->leaving && client->broken_exit == CODE_NO_DAEMON)
+        client_error(client, client->broken, CODE_INTERRUPTED,
                      "wsd has ended: the job stays in its store, and goes on after the next start; see `wsctl await`");
     else
-        client_error(client, client->broken, accepted && client->broken_exit == 69 ? 125 : client->broken_exit, "%s", client->reason);
+        client_error(client, client->broken, accepted && client->broken_exit == CODE_NO_DAEMON ? CODE_INTERRUPTED : client->broken_exit, "%s", client->reason);
     return -ECONNRESET;
 }
 
@@ -272,7 +273,7 @@ void call_has_output(struct wsd_client *client, struct wsd_call *call, const voi
     } else if (call->callbacks.output && !call->held && !call->delivering && waiting_size(call) == 0) {
         call_deliver(call, data, size);
     } else if (waiting_put(call, data, size) < 0) {
-        client_break(client, -ECONNRESET, 74, "out of memory for output");
+        client_break(client, -ECONNRESET, CODE_IO, "out of memory for output");
         return;
     } else if (!call->callbacks.output) {
         call->output_taken += size;
@@ -335,7 +336,7 @@ void call_is_accepted(struct wsd_client *client, struct wsd_call *call, const st
 void call_has_ended(struct wsd_client *client, struct wsd_call *call, const struct msg_job *job)
 {
     if (job_info_copy(job, &call->info, call->texts_room, sizeof(call->texts_room), &call->info_texts) < 0) {
-        client_error(client, -ENOMEM, 74, "out of memory");
+        client_error(client, -ENOMEM, CODE_IO, "out of memory");
         call_finish(call, -ENOMEM);
         return;
     }
@@ -402,8 +403,8 @@ void call_is_refused(struct wsd_client *client, struct wsd_call *call, const str
     int r = client_remote_error(client, error);
 
     /* the job goes on, or is lost: it is not to be submitted again */
-    if (error->accepted && error->code == 125)
-        r = client_error(client, -ECONNRESET, 125, "%s", error->text.size ? error->text.data : "wsd has lost sight of it");
+    if (error->accepted && error->code == CODE_INTERRUPTED)
+        r = client_error(client, -ECONNRESET, CODE_INTERRUPTED, "%s", error->text.size ? error->text.data : "wsd has lost sight of it");
     call_finish(call, r);
 }
 
@@ -500,9 +501,9 @@ int64_t wsd_call_feed(struct wsd_call *call, const void *data, size_t size, bool
     int64_t taken;
 
     if (!call->stream || call->attached)
-        return client_error(client, -EINVAL, 64, "the call was not submitted with WSD_SUBMIT_STREAM");
+        return client_error(client, -EINVAL, CODE_USAGE, "the call was not submitted with WSD_SUBMIT_STREAM");
     if (call->done || call->has_job || call->input_ended)
-        return client_error(client, -EPIPE, 74, "the input of the call has ended");
+        return client_error(client, -EPIPE, CODE_IO, "the input of the call has ended");
     if (call->input_size > 0)
         return 0; /* what was given with the submit goes first */
     taken = send_input(call, data, size, last);
@@ -520,10 +521,10 @@ static int call_alloc(struct wsd_client *client, const struct wsd_callbacks *cal
     struct wsd_call *call;
 
     if (callbacks && callbacks->size == 0)
-        return client_error(client, -EINVAL, 64, "the size of struct wsd_callbacks is not set");
+        return client_error(client, -EINVAL, CODE_USAGE, "the size of struct wsd_callbacks is not set");
     *ret_call = call = freelist_take(&client->free_calls, sizeof(*call));
     if (!call)
-        return client_error(client, -ENOMEM, 74, "out of memory");
+        return client_error(client, -ENOMEM, CODE_IO, "out of memory");
     memset(call, 0, offsetof(struct wsd_call, args_room));
     call->client = client;
     list_init(&call->link);
@@ -597,22 +598,22 @@ int call_make_submit(const struct wsd_submit *submit, const struct wsd_call *cal
     int r = 0;
 
     if (pack_tags(submit, tags) < 0)
-        return client_error(call->client, -EINVAL, 64, "tags: at most %u, each of 1 to %u letters, digits, dots, underscores, hyphens",
+        return client_error(call->client, -EINVAL, CODE_USAGE, "tags: at most %u, each of 1 to %u letters, digits, dots, underscores, hyphens",
                             CODEC_TAGS, CODEC_TAG_MAX - 1);
     if (!submit->plugin || !submit->plugin[0])
-        return client_error(call->client, -EINVAL, 64, "no plugin is named");
+        return client_error(call->client, -EINVAL, CODE_USAGE, "no plugin is named");
     if (submit->flags & ~flags)
-        return client_error(call->client, -EINVAL, 64, "unknown flags");
+        return client_error(call->client, -EINVAL, CODE_USAGE, "unknown flags");
     if (call->leaves && (!call->detached || call->stream))
-        return client_error(call->client, -EINVAL, 64, "WSD_SUBMIT_LEAVE goes with WSD_SUBMIT_DETACH, and not with STREAM");
+        return client_error(call->client, -EINVAL, CODE_USAGE, "WSD_SUBMIT_LEAVE goes with WSD_SUBMIT_DETACH, and not with STREAM");
     if (part && (submit->input || submit->flags & (WSD_SUBMIT_STREAM | WSD_SUBMIT_DURABLE)))
-        return client_error(call->client, -EINVAL, 64, "WSD_SUBMIT_FILE and ARENA go without input, STREAM and DURABLE");
+        return client_error(call->client, -EINVAL, CODE_USAGE, "WSD_SUBMIT_FILE and ARENA go without input, STREAM and DURABLE");
     if ((in_arena && !submit->arena) || (by_file && submit->arena) || (submit->output_size && !submit->arena))
-        return client_error(call->client, -EINVAL, 64, "WSD_SUBMIT_ARENA and output_size go with an arena, WSD_SUBMIT_FILE does not");
+        return client_error(call->client, -EINVAL, CODE_USAGE, "WSD_SUBMIT_ARENA and output_size go with an arena, WSD_SUBMIT_FILE does not");
     if (submit->arena && submit->arena->client != call->client)
-        return client_error(call->client, -EAGAIN, 75, "wsd has this arena no more, or had it from another connection: make a new one");
+        return client_error(call->client, -EAGAIN, CODE_BUSY, "wsd has this arena no more, or had it from another connection: make a new one");
     if (by_file && !wsd_client_takes_files(call->client))
-        return client_error(call->client, -EOPNOTSUPP, 76, "%s takes no files as input over this connection: send the bytes",
+        return client_error(call->client, -EOPNOTSUPP, CODE_PROTOCOL, "%s takes no files as input over this connection: send the bytes",
                             call->client->daemon_version);
     *ret = (struct msg){
         .type = FRAME_SUBMIT,
@@ -733,7 +734,7 @@ int call_new(struct wsd_client *client, const struct wsd_submit *submit, const s
         return r;
     if (pack_args(submit, call) < 0) {
         call_destroy(call);
-        return client_error(client, -ENOMEM, 74, "out of memory");
+        return client_error(client, -ENOMEM, CODE_IO, "out of memory");
     }
     call->durable = submit->flags & WSD_SUBMIT_DURABLE;
     call->detached = submit->flags & WSD_SUBMIT_DETACH; /* a durable one is cancelled by wsd_call_free() as any other */
@@ -827,7 +828,7 @@ int wsd_call_wait(struct wsd_call *call, uint64_t timeout_usec, const struct wsd
     int r = 0;
 
     if (call->delivering)
-        return client_error(client, -EDEADLK, 64, "a call cannot be waited for in its own output callback");
+        return client_error(client, -EDEADLK, CODE_USAGE, "a call cannot be waited for in its own output callback");
     client->depth++; /* the call stays where it is, even if a callback frees it */
     while (r == 0 && !call->done && !call->freed)
         r = client_step(client, deadline);

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/code.h"
 #include "lane.h"
 
 #define AHEAD_MAX       256u    /* calls under way */
@@ -111,7 +112,7 @@ static void set_error(struct calls *c, size_t i, int error)
 
 static void set_too_large(struct calls *c, size_t i)
 {
-    set_error(c, i, client_error(c->client, -EMSGSIZE, 74, "the output is larger than the room that was given"));
+    set_error(c, i, client_error(c->client, -EMSGSIZE, CODE_IO, "the output is larger than the room that was given"));
 }
 
 /* With what has ended since, one more may be under way. */
@@ -216,7 +217,7 @@ static void send_call(struct calls *c, size_t i)
     const struct wsd_callbacks callbacks = {.size = sizeof(callbacks), .output = on_output, .done = on_done, .userdata = s};
 
     if (!s) {
-        set_error(c, i, client_error(c->client, -ENOMEM, 74, "out of memory"));
+        set_error(c, i, client_error(c->client, -ENOMEM, CODE_IO, "out of memory"));
         return;
     }
     *s = (struct sent){.calls = c, .index = i};
@@ -251,10 +252,10 @@ static const struct {
     enum wsd_job_state state;
     int exit;
 } ends[] = {
-    [LANE_CANCELLED] = {WSD_JOB_CANCELLED, 130},
-    [LANE_TIMED_OUT] = {WSD_JOB_TIMED_OUT, 124},
-    [LANE_CRASHED] = {WSD_JOB_CRASHED, 70},
-    [LANE_INTERRUPTED] = {WSD_JOB_INTERRUPTED, 125},
+    [LANE_CANCELLED] = {WSD_JOB_CANCELLED, CODE_CANCELLED},
+    [LANE_TIMED_OUT] = {WSD_JOB_TIMED_OUT, CODE_TIMED_OUT},
+    [LANE_CRASHED] = {WSD_JOB_CRASHED, CODE_CRASHED},
+    [LANE_INTERRUPTED] = {WSD_JOB_INTERRUPTED, CODE_INTERRUPTED},
 };
 
 /* Of the call that had its turn last. Returns how long it ran. */
@@ -427,7 +428,7 @@ static uint32_t begin_some(struct calls *c, struct part part)
     uint32_t n = 0;
 
     if (!is_sound(q)) {
-        set_error(c, part.first, client_error(c->client, -EINVAL, 64, "no plugin is named, or unknown flags"));
+        set_error(c, part.first, client_error(c->client, -EINVAL, CODE_USAGE, "no plugin is named, or unknown flags"));
         return 1;
     }
     if (!(q->flags & (WSD_CALL_FILES | WSD_CALL_SOCKET)) && !c->client->broken)
@@ -548,8 +549,8 @@ static void lose_all(struct calls *c)
 
     collect(c);
     if (!client->broken)
-        client_break(client, -ECONNRESET, 125, "waiting for wsd failed");
-    client_error(client, -ECONNRESET, client->broken_exit == 69 ? 125 : client->broken_exit, "%s", client->reason);
+        client_break(client, -ECONNRESET, CODE_INTERRUPTED, "waiting for wsd failed");
+    client_error(client, -ECONNRESET, client->broken_exit == CODE_NO_DAEMON ? CODE_INTERRUPTED : client->broken_exit, "%s", client->reason);
     for (; c->n_flights; flight_free(c, 0))
         for (uint32_t i = 0; i < c->flights[0].n; i++)
             set_error(c, c->flights[0].first + i, -ECONNRESET);
@@ -579,11 +580,11 @@ int wsd_calls(struct wsd_client *client, const struct wsd_call_request *requests
     struct lane *l = lane_of(client);
 
     if (!l)
-        return client_error(client, -ENOMEM, 74, "out of memory");
+        return client_error(client, -ENOMEM, CODE_IO, "out of memory");
     if (n == 0)
         return 0;
     if (requests->size == 0 || results->size == 0)
-        return client_error(client, -EINVAL, 64, "no size of the requests, or of the results");
+        return client_error(client, -EINVAL, CODE_USAGE, "no size of the requests, or of the results");
     c.client = client;
     c.lane = l;
     c.requests = (const char *)requests;

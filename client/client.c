@@ -16,6 +16,7 @@
 #include <sys/un.h>
 
 #include "base/clock.h"
+#include "base/code.h"
 #include "base/escape.h"
 #include "base/socket.h"
 #include "config.h"
@@ -32,9 +33,9 @@
 int client_problem(struct wsd_client *client, const char *problem)
 {
     if (strstr(problem, "of arguments") || strstr(problem, "of the arguments"))
-        return client_error(client, -EINVAL, 64, "arguments: at most %u for one job, and %u KiB of them together, each with its NUL",
+        return client_error(client, -EINVAL, CODE_USAGE, "arguments: at most %u for one job, and %u KiB of them together, each with its NUL",
                             CODEC_ARGS_MAX, CODEC_ARGS_SIZE >> 10);
-    return client_error(client, -EINVAL, 64, "%s: above the limit, or missing", problem);
+    return client_error(client, -EINVAL, CODE_USAGE, "%s: above the limit, or missing", problem);
 }
 
 int client_error(struct wsd_client *client, int error, int exit, const char *format, ...)
@@ -55,35 +56,35 @@ int client_wants_store(struct wsd_client *client)
 {
     if (client->features & FEATURE_STORE)
         return 0;
-    return client_error(client, -EOPNOTSUPP, 76, "%s has no durable jobs, keys and retries", client->daemon_version);
+    return client_error(client, -EOPNOTSUPP, CODE_PROTOCOL, "%s has no durable jobs, keys and retries", client->daemon_version);
 }
 
 int client_wants_where(struct wsd_client *client)
 {
     if (client->features & FEATURE_WHERE)
         return 0;
-    return client_error(client, -EOPNOTSUPP, 76, "%s knows no filters: list all, and choose from that", client->daemon_version);
+    return client_error(client, -EOPNOTSUPP, CODE_PROTOCOL, "%s knows no filters: list all, and choose from that", client->daemon_version);
 }
 
 int client_wants_batches(struct wsd_client *client)
 {
     if (client->features & FEATURE_ARRAY)
         return 0;
-    return client_error(client, -EOPNOTSUPP, 76, "%s knows no batches", client->daemon_version);
+    return client_error(client, -EOPNOTSUPP, CODE_PROTOCOL, "%s knows no batches", client->daemon_version);
 }
 
 int client_wants_time(struct wsd_client *client)
 {
     if (client->features & FEATURE_TIME)
         return 0;
-    return client_error(client, -EOPNOTSUPP, 76, "%s has no delays, times in the queue and schedules", client->daemon_version);
+    return client_error(client, -EOPNOTSUPP, CODE_PROTOCOL, "%s has no delays, times in the queue and schedules", client->daemon_version);
 }
 
 int client_wants_order(struct wsd_client *client)
 {
     if (client->features & FEATURE_ORDER)
         return 0;
-    return client_error(client, -EOPNOTSUPP, 76, "%s knows neither jobs that run after others nor tags",
+    return client_error(client, -EOPNOTSUPP, CODE_PROTOCOL, "%s knows neither jobs that run after others nor tags",
                         client->daemon_version);
 }
 
@@ -91,7 +92,7 @@ int client_wants_limits(struct wsd_client *client)
 {
     if (client->features & FEATURE_LIMITS)
         return 0;
-    return client_error(client, -EOPNOTSUPP, 76, "%s has no limits that can be shown or moved", client->daemon_version);
+    return client_error(client, -EOPNOTSUPP, CODE_PROTOCOL, "%s has no limits that can be shown or moved", client->daemon_version);
 }
 
 int client_remote_error(struct wsd_client *client, const struct msg_error *error)
@@ -115,7 +116,7 @@ const char *wsd_client_error(const struct wsd_client *client)
 
 int wsd_client_exit(const struct wsd_client *client)
 {
-    return client ? client->exit : 74;
+    return client ? client->exit : CODE_IO;
 }
 
 static int broken_error(struct wsd_client *client)
@@ -148,7 +149,7 @@ void client_break(struct wsd_client *client, int error, int exit, const char *fo
 
 void client_break_protocol(struct wsd_client *client, const char *what, uint16_t type)
 {
-    client_break(client, client->welcomed ? -ECONNRESET : -EPROTO, 76, "wsd does not keep to the protocol: %s %s", what,
+    client_break(client, client->welcomed ? -ECONNRESET : -EPROTO, CODE_PROTOCOL, "wsd does not keep to the protocol: %s %s", what,
                  codec_type_name(type));
 }
 
@@ -193,7 +194,7 @@ void client_request_close(struct wsd_client *client, struct request *request)
 static void handle_welcome(struct wsd_client *client, const struct msg_welcome *welcome)
 {
     if (welcome->version < PROTOCOL_VERSION_MIN || welcome->version > PROTOCOL_VERSION_MAX) {
-        client_break(client, -EPROTONOSUPPORT, 76, "wsd speaks protocol version %u, this library %u to %u",
+        client_break(client, -EPROTONOSUPPORT, CODE_PROTOCOL, "wsd speaks protocol version %u, this library %u to %u",
                      welcome->version, PROTOCOL_VERSION_MIN, PROTOCOL_VERSION_MAX);
         return;
     }
@@ -228,7 +229,7 @@ static void handle_frame(struct wsd_client *client, const struct frame *frame)
     struct msg msg;
 
     if (codec_decode(client->codec, frame, &msg) != 0) {
-        client_break(client, client->welcomed ? -ECONNRESET : -EPROTO, 76, "wsd does not keep to the protocol: %s",
+        client_break(client, client->welcomed ? -ECONNRESET : -EPROTO, CODE_PROTOCOL, "wsd does not keep to the protocol: %s",
                      codec_strerror(client->codec));
         return;
     }
@@ -255,7 +256,7 @@ static int pin_storage(struct wsd_client *client)
         free(pin);
         codec_free(codec);
         buffer_deinit(&rest);
-        client_break(client, -ECONNRESET, 74, "out of memory");
+        client_break(client, -ECONNRESET, CODE_IO, "out of memory");
         return client->broken;
     }
     *pin = (struct pin){.next = client->pins, .in = client->in, .codec = client->codec};
@@ -299,9 +300,9 @@ static void client_process_frames(struct wsd_client *client)
             client->busy = false;
             unpin(client, mark);
         } else if (r == FRAME_E_VERSION) {
-            client_break(client, client->welcomed ? -ECONNRESET : -EPROTONOSUPPORT, 76, "wsd: %s", frame_strerror(r));
+            client_break(client, client->welcomed ? -ECONNRESET : -EPROTONOSUPPORT, CODE_PROTOCOL, "wsd: %s", frame_strerror(r));
         } else {
-            client_break(client, client->welcomed ? -ECONNRESET : -EPROTO, 76, "wsd: %s", frame_strerror(r));
+            client_break(client, client->welcomed ? -ECONNRESET : -EPROTO, CODE_PROTOCOL, "wsd: %s", frame_strerror(r));
         }
     }
 }
@@ -358,7 +359,7 @@ static size_t receive_once(struct wsd_client *client)
     ssize_t n;
 
     if (!room) {
-        client_break(client, -ECONNRESET, 74, "out of memory");
+        client_break(client, -ECONNRESET, CODE_IO, "out of memory");
         return 0;
     }
     n = receive_bytes(client, room);
@@ -369,12 +370,12 @@ static size_t receive_once(struct wsd_client *client)
     if (n < 0 && (errno == EAGAIN || errno == EINTR) && !client->send_failed)
         return 0;
     if (n < 0 && client->tls && (errno == EACCES || errno == EPROTO))
-        client_break(client, client->welcomed ? -ECONNRESET : -errno, errno == EACCES ? 77 : 76, "connection to wsd: %s",
+        client_break(client, client->welcomed ? -ECONNRESET : -errno, errno == EACCES ? CODE_DENIED : CODE_PROTOCOL, "connection to wsd: %s",
                      client->tls_ops->error(client->tls));
     else if (n < 0 && errno != EAGAIN && errno != ECONNRESET && errno != EINTR)
-        client_break(client, -ECONNRESET, 69, "connection to wsd: %s", strerror(errno));
+        client_break(client, -ECONNRESET, CODE_NO_DAEMON, "connection to wsd: %s", strerror(errno));
     else
-        client_break(client, -ECONNRESET, 69, "wsd closed the connection");
+        client_break(client, -ECONNRESET, CODE_NO_DAEMON, "wsd closed the connection");
     return 0;
 }
 
@@ -615,7 +616,7 @@ int client_step(struct wsd_client *client, uint64_t deadline_usec)
     }
     r = ppoll(&poll_fd, 1, deadline_usec == UINT64_MAX ? NULL : &timeout, NULL);
     if (r < 0)
-        return errno == EINTR ? 0 : client_error(client, -errno, 74, "poll: %s", strerror(errno));
+        return errno == EINTR ? 0 : client_error(client, -errno, CODE_IO, "poll: %s", strerror(errno));
     if (r == 0)
         return client_error(client, -ETIMEDOUT, exit_of_error(-ETIMEDOUT), "no answer from wsd in time");
     if (poll_fd.revents & ~POLLOUT || (client->tls && client->tls_ops->recv_waits_to_write(client->tls)))
@@ -673,7 +674,7 @@ static int connect_socket(struct wsd_client *client, uint64_t deadline_usec)
 
     client->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (client->fd < 0)
-        return client_error(client, -errno, 74, "socket: %s", strerror(errno));
+        return client_error(client, -errno, CODE_IO, "socket: %s", strerror(errno));
     /* Blocking, for a full backlog: poll cannot wait for that. The timeout of sending is also that of connecting. */
     setsockopt(client->fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout));
     do
@@ -681,12 +682,12 @@ static int connect_socket(struct wsd_client *client, uint64_t deadline_usec)
     while (r < 0 && errno == EINTR);
     if (r < 0) {
         error = errno == EAGAIN ? ETIMEDOUT : errno;
-        return client_error(client, -error, error == EACCES || error == EPERM ? 77 : 69, "%s: %s", client->address.sun_path,
+        return client_error(client, -error, error == EACCES || error == EPERM ? CODE_DENIED : CODE_NO_DAEMON, "%s: %s", client->address.sun_path,
                             strerror(error));
     }
     flags = fcntl(client->fd, F_GETFL);
     if (flags < 0 || fcntl(client->fd, F_SETFL, flags | O_NONBLOCK) < 0)
-        return client_error(client, -errno, 74, "socket: %s", strerror(errno));
+        return client_error(client, -errno, CODE_IO, "socket: %s", strerror(errno));
     return 0;
 }
 
@@ -738,11 +739,11 @@ static int connect_client(struct wsd_client *client, uint64_t deadline)
     int r = client->remote ? remote_connect(client, deadline) : connect_socket(client, deadline);
 
     if (r == 0 && (r = send_hello(client)) < 0)
-        client_error(client, r, 74, "%s", strerror(-r));
+        client_error(client, r, CODE_IO, "%s", strerror(-r));
     while (r == 0 && !client->welcomed)
         r = client_step(client, deadline);
     if (r == -ETIMEDOUT)
-        client->exit = 69;
+        client->exit = CODE_NO_DAEMON;
     if (r < 0 && !client->broken) { /* no half-open handle is ever used */
         client->broken = r;
         client->broken_exit = client->exit;
@@ -781,9 +782,9 @@ static int open_client(struct wsd_client **ret_client, bool remote, const struct
     client->remote = remote;
     r = remote ? remote_keep(client, tls) : socket_path(socket, &client->address);
     if (r == -ENAMETOOLONG)
-        client_error(client, r, 64, "%s: " SOCKET_PATH_LONG, socket ? socket : "WSD_SOCKET", SOCKET_PATH_MAX);
+        client_error(client, r, CODE_USAGE, "%s: " SOCKET_PATH_LONG, socket ? socket : "WSD_SOCKET", SOCKET_PATH_MAX);
     else if (r < 0)
-        client_error(client, r, 74, "%s", strerror(-r));
+        client_error(client, r, CODE_IO, "%s", strerror(-r));
     if (r == 0)
         return connect_client(client, deadline);
     client->broken = r; /* no half-open handle is ever used */
@@ -800,7 +801,7 @@ int wsd_client_reconnect(struct wsd_client *client, uint64_t timeout_usec)
     if (!client->broken)
         return 0;
     if (client->depth > 0 || client->busy)
-        return client_error(client, -EDEADLK, 64, "a callback of this handle is under way: reconnect when it has returned");
+        return client_error(client, -EDEADLK, CODE_USAGE, "a callback of this handle is under way: reconnect when it has returned");
     for (;;) {
         disconnect(client);
         client->n_lost++;
@@ -835,7 +836,7 @@ struct wsd_client *wsd_client_free(struct wsd_client *client)
         arrays_send(client);
         flush(client);
     }
-    client_break(client, -ECONNRESET, 69, "the connection was closed");
+    client_break(client, -ECONNRESET, CODE_NO_DAEMON, "the connection was closed");
     while (!list_empty(&client->calls))
         wsd_call_free(container_of(client->calls.next, struct wsd_call, link));
     batches_free(client);

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/code.h"
 
 #define AHEAD_MAX  8192u    /* items under way */
 #define PAUSE_USEC 10000u   /* the first one where wsd does not say how long; they double */
@@ -192,7 +193,7 @@ static int begin(struct map *m, size_t index)
         struct map_call *item = call_of(m, index, &callbacks);
 
         r = item ? wsd_batch_submit(m->batch, item_at(m, index), &callbacks, NULL)
-                 : client_error(m->client, -ENOMEM, 74, "out of memory");
+                 : client_error(m->client, -ENOMEM, CODE_IO, "out of memory");
         if (r < 0)
             free(item);
     }
@@ -286,7 +287,7 @@ int wsd_map(struct wsd_client *client, const struct wsd_submit *common, uint32_t
     int r;
 
     m.refused = calloc(n_items + 1, sizeof(*m.refused));
-    r = m.refused ? wsd_batch_open(client, common, flags, &m.batch) : client_error(client, -ENOMEM, 74, "out of memory");
+    r = m.refused ? wsd_batch_open(client, common, flags, &m.batch) : client_error(client, -ENOMEM, CODE_IO, "out of memory");
     if (r == 0) {
         batch_set_map(m.batch, &m);
         r = run(&m);

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/code.h"
 #include "query.h"
 
 static void query_end(struct wsd_client *client, struct query *query, int result)
@@ -103,7 +104,7 @@ static int show_job(struct wsd_client *client, struct query *query, const struct
     char *texts;
 
     if (job_info_copy(&msg->job, &info, NULL, 0, &texts) < 0)
-        return client_error(client, -ENOMEM, 74, "out of memory");
+        return client_error(client, -ENOMEM, CODE_IO, "out of memory");
     free(client->job_texts);
     client->job_texts = texts;
     info.size = size;
@@ -174,7 +175,7 @@ static int filter_message(struct wsd_client *client, const struct wsd_filter *gi
     if (f.batch && (r = client_wants_batches(client)) < 0)
         return r;
     problem = codec_problem(ret);
-    return problem ? client_error(client, -EINVAL, 64, "%s: out of range", problem) : 0;
+    return problem ? client_error(client, -EINVAL, CODE_USAGE, "%s: out of range", problem) : 0;
 }
 
 int wsd_client_list_where(struct wsd_client *client, const struct wsd_filter *filter,
@@ -532,7 +533,7 @@ int wsd_client_set_workers(struct wsd_client *client, uint32_t n,
     struct msg msg = {.type = FRAME_WORKERS, .workers = {.set = n}};
 
     if (n < 1 || n > CODEC_WORKERS_MAX)
-        return client_error(client, -EINVAL, 64, "a number of workers is 1 to %u", CODEC_WORKERS_MAX);
+        return client_error(client, -EINVAL, CODE_USAGE, "a number of workers is 1 to %u", CODEC_WORKERS_MAX);
     return ask_executors(client, &msg, &(struct each_worker){.executor = executor, .userdata = userdata});
 }
 

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/code.h"
 #include "query.h"
 
 static struct span span_of(const char *text)
@@ -53,13 +54,13 @@ int wsd_client_schedule_add(struct wsd_client *client, const struct wsd_schedule
 
     memcpy(&schedule, given, MIN(given->size, sizeof(schedule)));
     if (!schedule.job || !schedule.job->plugin || !schedule.job->plugin[0])
-        return client_error(client, -EINVAL, 64, "no plugin is named");
+        return client_error(client, -EINVAL, CODE_USAGE, "no plugin is named");
     memcpy(&job, schedule.job, MIN(schedule.job->size, sizeof(job)));
     if (job.flags & ~(uint32_t)WSD_SUBMIT_DURABLE || job.key || job.input_size || job.delay_usec || job.at_usec)
-        return client_error(client, -EINVAL, 64, "a schedule's job has no key, input, delay, time, or flags but DURABLE");
+        return client_error(client, -EINVAL, CODE_USAGE, "a schedule's job has no key, input, delay, time, or flags but DURABLE");
     _cleanup_(freep) char *args = pack_args(&job, &size);
     if (!args)
-        return client_error(client, -ENOMEM, 74, "out of memory");
+        return client_error(client, -ENOMEM, CODE_IO, "out of memory");
     struct msg msg = {.type = FRAME_SCHEDULE,
                       .schedule = {.action = SCHEDULE_ADD,
                                    .name = span_of(schedule.name),

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/code.h"
 #include "config.h"
 
 static const char *const state_names[] = {
@@ -161,5 +162,5 @@ int exit_of_error(int error)
     for (size_t i = 0; i < ARRAY_SIZE(errors); i++)
         if (errors[i].error == -error)
             return errors[i].exit;
-    return 74;
+    return CODE_IO;
 }

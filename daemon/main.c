@@ -140,7 +140,7 @@ __attribute__((format(printf, 1, 2))) static void tell(const char *format, ...)
 static int usage_error(const char *what, const char *why)
 {
     tell("%s: %s; see `wsd --help`", what, why);
-    return 64;
+    return CODE_USAGE;
 }
 
 /* What getopt did not like: a long option as it stands there, or the letter of a short one. */
@@ -191,11 +191,11 @@ static int apply_flags(struct config *c, int argc, char **argv, const char **ret
 
             if (strcmp(f->name, "plugin-dir") == 0 && !first_dir &&
                 asprintf(&joined, "%s:%s", c->plugin_dirs, optarg) < 0)
-                return 70;
+                return CODE_SOFTWARE;
             first_dir = first_dir && strcmp(f->name, "plugin-dir") != 0;
             if (config_set(c, f->section, f->key, joined ? joined : optarg, error) < 0) {
                 tell("--%s: %s", f->name, error);
-                return 64;
+                return CODE_USAGE;
             }
         }
     }
@@ -210,19 +210,19 @@ static int load_config(struct config *c, int argc, char **argv, const char **ret
 
     /* once for --config, whose file comes below the other options */
     if (config_init(&scratch) < 0)
-        return 70;
+        return CODE_SOFTWARE;
     int r = apply_flags(&scratch, argc, argv, ret_file, ret_mode);
     config_deinit(&scratch);
     if (r != 0)
         return r;
     if (config_init(c) < 0)
-        return 70;
+        return CODE_SOFTWARE;
     r = *ret_file ? config_read(c, *ret_file, error) : config_read_standard(c, WSD_SYSCONFDIR "/wsd", error);
     if (r == 0)
         r = config_check(c, error);
     if (r < 0) {
         tell("%s", *error ? error : strerror(-r));
-        return r == -ENOENT ? 66 : r == -EAGAIN ? 75 : r == -ENOMEM ? 70 : 64;
+        return r == -ENOENT ? CODE_NOT_FOUND : r == -EAGAIN ? CODE_BUSY : r == -ENOMEM ? CODE_SOFTWARE : CODE_USAGE;
     }
     return apply_flags(c, argc, argv, ret_file, ret_mode);
 }
@@ -954,14 +954,14 @@ static int check(const struct daemon *d)
 
     if (r < 0) {
         tell("cannot look as user " SERVICE_USER ": %s", strerror(-r));
-        return r == -EPERM ? 74 : 75;
+        return r == -EPERM ? CODE_IO : CODE_BUSY;
     }
     r = config_examine(&d->config, print_fault, NULL);
     int of_remote = load_remote(&d->config, &remote, error);
     if (of_remote < 0)
         tell("%s", error);
     remote_free(remote);
-    return r == 0 && of_remote == 0 ? 0 : (r == 0 || r == -EAGAIN) && (of_remote == 0 || of_remote == -EAGAIN) ? 75 : 64;
+    return r == 0 && of_remote == 0 ? 0 : (r == 0 || r == -EAGAIN) && (of_remote == 0 || of_remote == -EAGAIN) ? CODE_BUSY : CODE_USAGE;
 }
 
 static __attribute__((noinline)) int run(int argc, char **argv)
@@ -978,7 +978,7 @@ static __attribute__((noinline)) int run(int argc, char **argv)
         if (r == 0 && mode == MODE_CHECK)
             r = check(&d);
         config_deinit(&d.config);
-        return r > 0 ? r : fflush(stdout) == 0 ? 0 : 74;
+        return r > 0 ? r : fflush(stdout) == 0 ? 0 : CODE_IO;
     }
     log_init("wsd");
     journal_init();
@@ -997,7 +997,7 @@ static __attribute__((noinline)) int run(int argc, char **argv)
         log_error("cannot start: out of memory"); /* of what else it was, has been told */
     }
     tear_down(&d);
-    return r == -EADDRINUSE ? 69 : r == -EAGAIN ? 75 : r < 0 ? 74 : 0;
+    return r == -EADDRINUSE ? CODE_NO_DAEMON : r == -EAGAIN ? CODE_BUSY : r < 0 ? CODE_IO : 0;
 }
 
 /* A frame of its own, since run() has a large one. */
@@ -1007,7 +1007,7 @@ int main(int argc, char **argv)
 
     if (inherit_begin(INHERIT_DAEMON, error) < 0) {
         tell("cannot start: %s", error);
-        return 74;
+        return CODE_IO;
     }
     return run(argc, argv);
 }

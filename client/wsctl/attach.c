@@ -43,7 +43,7 @@ static int end(struct attach *a, struct json *json)
     int r = json_end(json);
 
     if (r == 0 && fflush(stdout) != 0)
-        r = EXIT_IO;
+        r = CODE_IO;
     a->exit = a->exit ? a->exit : r;
     return r;
 }
@@ -155,11 +155,11 @@ static int follow_all(struct attach *a)
         };
 
         if (poll(fds, 2, -1) < 0 && errno != EINTR)
-            return ctl_error(EXIT_IO, "poll", "%s", strerror(errno));
+            return ctl_error(CODE_IO, "poll", "%s", strerror(errno));
         if (fds[1].revents && signals_take()) {
             if (!a->ctl->quiet)
                 print_message("wsctl", a->n > 1 ? "detached: the jobs go on" : "detached: the job goes on");
-            return EXIT_CANCELLED;
+            return CODE_CANCELLED;
         }
         wsd_client_process(a->client);
     }
@@ -183,7 +183,7 @@ int verb_attach(struct ctl *ctl, int argc, char **argv)
     attach.n = (size_t)(argc - optind);
     attach.jobs = calloc(attach.n, sizeof(*attach.jobs));
     if (!attach.jobs)
-        return ctl_error(EXIT_IO, "attach", "out of memory");
+        return ctl_error(CODE_IO, "attach", "out of memory");
     for (size_t i = 0; i < attach.n; i++)
         attach.jobs[i] = (struct followed){.attach = &attach, .id = argv[optind + (int)i]};
     if ((r = ctl_connect(ctl, &attach.client)) == 0) {

@@ -18,7 +18,7 @@ static int attach(struct batch *batch, const char *text, uint64_t index)
     struct wsd_id id;
 
     if (!item)
-        return EXIT_IO;
+        return CODE_IO;
     callbacks = batch_callbacks(item);
     if (wsd_id_parse(text, &id) < 0 || wsd_client_attach(batch->client, &id, &callbacks, &item->call) < 0)
         return ctl_client_error(batch->client, text, NULL);
@@ -35,20 +35,20 @@ static int wait_all(struct batch *batch)
         };
 
         if (poll(fds, 2, -1) < 0 && errno != EINTR)
-            return ctl_error(EXIT_IO, "poll", "%s", strerror(errno));
+            return ctl_error(CODE_IO, "poll", "%s", strerror(errno));
         if (fds[1].revents && signals_take())
-            return EXIT_CANCELLED; /* the jobs go on: they are not ours alone */
+            return CODE_CANCELLED; /* the jobs go on: they are not ours alone */
         wsd_client_process(batch->client);
         list_for_each (l, &batch->items) {
             struct batch_item *item = container_of(l, struct batch_item, link);
 
             if (item->refused) /* nothing is tried again here */
-                batch_item_fail(item, EXIT_REFUSED, item->error);
+                batch_item_fail(item, CODE_BUSY, item->error);
             item->refused = false;
         }
         batch_settle(batch);
     }
-    return batch->output.failed ? EXIT_IO : batch->exit;
+    return batch->output.failed ? CODE_IO : batch->exit;
 }
 
 static void on_batch(const struct wsd_batch_info *info, void *userdata)
@@ -70,7 +70,7 @@ static int await_batch(const struct ctl *ctl, struct wsd_client *client, const c
         if ((r = wsd_client_batch_await(client, &id, 500000, on_batch, NULL, &info)) == -ETIMEDOUT)
             r = 0; /* so that a signal is seen */
     progress_clear();
-    *ret_exit = r < 0 ? ctl_client_error(client, text, NULL) : !info.ended ? EXIT_CANCELLED : info.exit;
+    *ret_exit = r < 0 ? ctl_client_error(client, text, NULL) : !info.ended ? CODE_CANCELLED : info.exit;
     if (r == 0 && info.ended && ctl->json) {
         json_batch(&json, &info);
         r = json_end(&json);

@@ -48,7 +48,7 @@ struct batch_item *batch_add(struct batch *batch, const char *name, uint64_t ind
         item->name = strdup(name);
     if (!item || !item->name) {
         free(item);
-        ctl_error(EXIT_IO, name, "out of memory");
+        ctl_error(CODE_IO, name, "out of memory");
         return NULL;
     }
     item->batch = batch;
@@ -82,7 +82,7 @@ static int on_output(struct wsd_call *call, const void *data, size_t size, void 
     }
     if (buffer_put(&item->output, data, size) < 0) {
         batch->output.failed = true;
-        return ctl_error(EXIT_IO, item->name, "out of memory for the output");
+        return ctl_error(CODE_IO, item->name, "out of memory for the output");
     }
     item->held = !batch->ctl->json && !batch->unheld && buffer_size(&item->output) > GATHER_MAX;
     return item->held;
@@ -105,7 +105,7 @@ void batch_item_fail(struct batch_item *item, int exit, const char *text)
     item->exit = exit;
     snprintf(words, sizeof(words), "%s", text); /* which may be the item's own */
     snprintf(item->error, sizeof(item->error), "%.300s%s", words,
-             exit == EXIT_NOT_FOUND ? plugin_hint(batch->plugin, hint, sizeof(hint)) : "");
+             exit == CODE_NOT_FOUND ? plugin_hint(batch->plugin, hint, sizeof(hint)) : "");
     if (item->ignored)
         return;
     batch->n_done++;
@@ -256,7 +256,7 @@ void batch_settle(struct batch *batch)
         settle_ordered(batch);
     if (fflush(stdout) != 0 && !batch->output.failed) {
         batch->output.failed = true;
-        ctl_error(EXIT_IO, "stdout", "write error");
+        ctl_error(CODE_IO, "stdout", "write error");
     }
 }
 

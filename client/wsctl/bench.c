@@ -150,7 +150,7 @@ static int turn_until_done(struct bench *b)
                                      .events = wsd_client_events(b->connections[i].client)};
         fds[b->n_connections] = (struct pollfd){.fd = signals_fd(), .events = POLLIN};
         if (poll(fds, b->n_connections + 1, TICK_MSEC) < 0 && errno != EINTR)
-            return ctl_error(EXIT_IO, "poll", "%s", strerror(errno));
+            return ctl_error(CODE_IO, "poll", "%s", strerror(errno));
         if (signals_take())
             b->stopping = true;
         for (size_t i = 0; i < b->n_connections; i++)
@@ -192,7 +192,7 @@ static int run(struct bench *b)
     int r = 0;
 
     if (!shots)
-        return ctl_error(EXIT_IO, "bench", "out of memory");
+        return ctl_error(CODE_IO, "bench", "out of memory");
     for (size_t i = 0; i < b->n_connections && r == 0; i++) {
         b->connections[i].bench = b;
         r = ctl_connect(b->ctl, &b->connections[i].client);
@@ -200,7 +200,7 @@ static int run(struct bench *b)
     for (size_t i = 0; i < n; i++)
         shots[i].connection = &b->connections[i % b->n_connections];
     if (r == 0)
-        r = signals_init() < 0 ? ctl_error(EXIT_IO, "bench", "%s", strerror(errno)) : 0;
+        r = signals_init() < 0 ? ctl_error(CODE_IO, "bench", "%s", strerror(errno)) : 0;
     if (r == 0)
         r = warm_up(b, shots);
     if (r == 0 && !b->stopping)
@@ -223,7 +223,7 @@ static int report(const struct bench *b)
     struct json json = {0};
 
     if (b->n_done == 0)
-        return ctl_error(EXIT_CANCELLED, "bench", "ended before a job had");
+        return ctl_error(CODE_CANCELLED, "bench", "ended before a job had");
     if (b->ctl->json) {
         json_string(&json, "function", b->name);
         json_number(&json, "connections", b->n_connections);
@@ -267,14 +267,14 @@ static int set_option(struct bench *b, int c)
     if (c == 's')
         return parse_duration(optarg, &b->usec) == 0
                    ? 0
-                   : ctl_error(EXIT_USAGE, optarg, "not a duration; write 30, 1.5s, 500ms, 2min or 1h");
+                   : ctl_error(CODE_USAGE, optarg, "not a duration; write 30, 1.5s, 500ms, 2min or 1h");
 
     long long min = c == OPT_SIZE ? 0 : 1, max = c == 'c' ? CONNECTIONS_MAX : c == 'f' ? IN_FLIGHT_MAX
                                                : c == 'n' ? COUNT_MAX
                                                           : SIZE_MAX_;
 
     if (parse_number(optarg, min, max, &number) < 0)
-        return ctl_error(EXIT_USAGE, optarg, "not a number from %lld to %lld", min, max);
+        return ctl_error(CODE_USAGE, optarg, "not a number from %lld to %lld", min, max);
     switch (c) {
     case 'c':
         b->n_connections = (size_t)number;
@@ -309,9 +309,9 @@ static int parse(struct bench *b, int argc, char **argv, int *ret_exit)
     b->fds = calloc(b->n_connections + 1, sizeof(*b->fds));
     b->input = b->size ? calloc(1, b->size) : NULL;
     if (!b->plugin || !b->connections || !b->fds || (b->size && !b->input))
-        *ret_exit = ctl_error(EXIT_IO, "bench", "out of memory");
+        *ret_exit = ctl_error(CODE_IO, "bench", "out of memory");
     else if (parse_plugin(b->plugin, &b->function) < 0)
-        *ret_exit = ctl_error(EXIT_USAGE, b->name, "not the name of a plugin; write PLUGIN or PLUGIN:FUNCTION");
+        *ret_exit = ctl_error(CODE_USAGE, b->name, "not the name of a plugin; write PLUGIN or PLUGIN:FUNCTION");
     else
         return CTL_END;
     return CTL_EXIT;

@@ -46,7 +46,7 @@ static int cancel_id(struct wsd_client *client, const char *text)
     if (r == -ENOENT || r == -EOPNOTSUPP) { /* of batches */
         r = find_ended(client, &id);
         if (r == 0 || r == -ENOENT)
-            return ctl_error(EXIT_NOT_FOUND, text, r == 0 ? "it has ended: there is nothing to cancel" : "no such job or batch");
+            return ctl_error(CODE_NOT_FOUND, text, r == 0 ? "it has ended: there is nothing to cancel" : "no such job or batch");
     }
     return r < 0 ? ctl_client_error(client, text, NULL) : 0;
 }
@@ -122,7 +122,7 @@ int verb_cancel(struct ctl *ctl, int argc, char **argv)
             return r;
     }
     if (chosen ? optind < argc : optind == argc || dry_run)
-        return ctl_error(EXIT_USAGE, "cancel",
+        return ctl_error(CODE_USAGE, "cancel",
                          chosen ? "either ids, or what the jobs are"
                                 : "which ones? name their ids, or what they are (--state, --user, --plugin, --since, "
                                   "--older-than), or --all");

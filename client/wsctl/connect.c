@@ -41,7 +41,7 @@ int ctl_connect(const struct ctl *ctl, struct wsd_client **ret_client)
                   "%s: no daemon there; start one (systemctl start wsd, or wsd --socket PATH) or say where it is "
                   "with --socket PATH or WSD_SOCKET",
                   why);
-    else if (exit == EXIT_NO_DAEMON)
+    else if (exit == CODE_NO_DAEMON)
         ctl_error(exit, what, "%s; is it wsd that listens there?", why);
     else
         ctl_error(exit, what, "%s", why);
@@ -75,12 +75,12 @@ int ctl_client_error(const struct wsd_client *client, const char *what, const ch
     char hint[640] = "";
 
     return ctl_error(exit, what, "%s%s", wsd_client_error(client),
-                     exit == EXIT_NOT_FOUND ? plugin_hint(plugin, hint, sizeof(hint)) : "");
+                     exit == CODE_NOT_FOUND ? plugin_hint(plugin, hint, sizeof(hint)) : "");
 }
 
 int ctl_id(const char *text, struct wsd_id *ret_id)
 {
     if (wsd_id_parse(text, ret_id) == 0)
         return 0;
-    return ctl_error(EXIT_USAGE, text, "not the id of a job (32 hexadecimal digits); see wsctl list");
+    return ctl_error(CODE_USAGE, text, "not the id of a job (32 hexadecimal digits); see wsctl list");
 }

@@ -9,20 +9,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "base/code.h"
 #include "wsd/client.h"
-
-/* Exit codes, as wsctl(1) has them. */
-enum {
-    EXIT_USAGE = 64,
-    EXIT_NOT_FOUND = 66,
-    EXIT_NO_DAEMON = 69,
-    EXIT_CRASHED = 70,
-    EXIT_IO = 74,
-    EXIT_REFUSED = 75,
-    EXIT_NOT_PERMITTED = 77,
-    EXIT_INTERRUPTED = 125,
-    EXIT_CANCELLED = 130,
-};
 
 struct ctl;
 
@@ -121,7 +109,7 @@ const char *duration_text(uint64_t usec, char *buffer, size_t size);
 const char *gate_text(const struct wsd_gate_info *info, char *buffer, size_t size);
 /* What is wrong with a job that did not succeed: its error or its state. */
 const char *job_error_text(const struct wsd_job_info *info, char *buffer, size_t size);
-/* Flushes stdout. 0 or EXIT_IO, said. */
+/* Flushes stdout. 0 or CODE_IO, said. */
 int print_end(void);
 
 /* --- connect.c -------------------------------------------------------------------------------------------------- */
@@ -135,7 +123,7 @@ int ctl_connect(const struct ctl *ctl, struct wsd_client **ret_client);
 int ctl_client_error(const struct wsd_client *client, const char *what, const char *plugin);
 /* The hint for a plugin that was not found: "" or how to name the one that is here. */
 const char *plugin_hint(const char *plugin, char *buffer, size_t size);
-/* Parses an id or says so. 0 or EXIT_USAGE. */
+/* Parses an id or says so. 0 or CODE_USAGE. */
 int ctl_id(const char *text, struct wsd_id *ret_id);
 
 /* --- workers.c -------------------------------------------------------------------------------------------------- */

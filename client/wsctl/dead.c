@@ -37,7 +37,7 @@ int verb_dead(struct ctl *ctl, int argc, char **argv)
     bool list = strcmp(argv[optind], "list") == 0, requeue = strcmp(argv[optind], "requeue") == 0;
     bool ids = argc - optind > 1;
     if (list ? ids : !ids || !(requeue || strcmp(argv[optind], "drop") == 0))
-        return ctl_error(EXIT_USAGE, "dead", "usage: wsctl dead %s", ctl->verb->usage);
+        return ctl_error(CODE_USAGE, "dead", "usage: wsctl dead %s", ctl->verb->usage);
     for (int i = optind + 1; i < argc; i++)
         if ((r = ctl_id(argv[i], &id)) != 0)
             return r; /* nothing is done where one is mistyped */

@@ -21,7 +21,7 @@ static int add_states(struct wsd_filter *filter, const char *text)
                 bit = 1u << state;
         }
         if (!bit)
-            return ctl_error(EXIT_USAGE, text,
+            return ctl_error(CODE_USAGE, text,
                              "not states; write some of held,delayed,queued,running,succeeded,failed,cancelled,timed-out,"
                              "crashed,interrupted");
         filter->states |= bit;
@@ -43,9 +43,9 @@ static int set_user(struct wsd_filter *filter, const char *text)
     errno = 0;
     user = getpwnam(text);
     if (!user && errno && errno != ENOENT && errno != ESRCH)
-        return ctl_error(EXIT_REFUSED, text, "the user database could not be asked (%s): try again when it answers", strerror(errno));
+        return ctl_error(CODE_BUSY, text, "the user database could not be asked (%s): try again when it answers", strerror(errno));
     if (!user)
-        return ctl_error(EXIT_NOT_FOUND, text, "there is no such user");
+        return ctl_error(CODE_NOT_FOUND, text, "there is no such user");
     filter->uid = user->pw_uid;
     return 0;
 }
@@ -61,13 +61,13 @@ int filter_option(struct wsd_filter *filter, int option)
         filter->plugin = optarg;
         return parse_plugin(optarg, &filter->function) == 0
                    ? 0
-                   : ctl_error(EXIT_USAGE, optarg, "not the name of a plugin; write PLUGIN or PLUGIN:FUNCTION");
+                   : ctl_error(CODE_USAGE, optarg, "not the name of a plugin; write PLUGIN or PLUGIN:FUNCTION");
     case OPT_BATCH:
         filter->batch = &batch;
         return ctl_id(optarg, &batch);
     default:
         return parse_duration(optarg, option == OPT_SINCE ? &filter->newer_usec : &filter->older_usec) == 0
                    ? 0
-                   : ctl_error(EXIT_USAGE, optarg, "not a duration; write 30, 1.5s, 2min, 1h or 7d");
+                   : ctl_error(CODE_USAGE, optarg, "not a duration; write 30, 1.5s, 2min, 1h or 7d");
     }
 }

@@ -26,10 +26,10 @@ static int act(struct ctl *ctl, struct wsd_client *client, enum wsd_gate_action 
     if (is_tag) {
         int r = wsd_client_gate_tag(client, action, what, limit);
 
-        return r == -EINVAL ? ctl_error(EXIT_USAGE, what, "not the name of a tag") : r < 0 ? ctl_client_error(client, what, NULL) : 0;
+        return r == -EINVAL ? ctl_error(CODE_USAGE, what, "not the name of a tag") : r < 0 ? ctl_client_error(client, what, NULL) : 0;
     }
     if (what && (!plugin || parse_plugin(plugin, &function) < 0))
-        return ctl_error(EXIT_USAGE, what, "PLUGIN[:FUNCTION] is wanted");
+        return ctl_error(CODE_USAGE, what, "PLUGIN[:FUNCTION] is wanted");
     int r = wsd_client_gate(client, action, plugin, function, limit);
     return r < 0 ? ctl_client_error(client, what ? what : ctl->verb->name, NULL) : 0;
 }
@@ -47,7 +47,7 @@ static int parse(struct ctl *ctl, int argc, char **argv, int max, const char **r
         *ret_tag = optarg;
     }
     if (argc - optind > max - !!*ret_tag)
-        return ctl_error(EXIT_USAGE, ctl->verb->name, "too many arguments; usage: wsctl %s %s", ctl->verb->name,
+        return ctl_error(CODE_USAGE, ctl->verb->name, "too many arguments; usage: wsctl %s %s", ctl->verb->name,
                          ctl->verb->usage);
     return 0;
 }
@@ -103,7 +103,7 @@ static int wait_until_empty(struct ctl *ctl, struct wsd_client *client)
         if (r < 0)
             return ctl_client_error(client, "drain", NULL);
         if (!look.drained)
-            return ctl_error(EXIT_INTERRUPTED, "drain", "somebody has resumed: wsd takes jobs again");
+            return ctl_error(CODE_INTERRUPTED, "drain", "somebody has resumed: wsd takes jobs again");
         if (look.left == 0)
             break;
         total = MAX(total, look.left);
@@ -136,7 +136,7 @@ int verb_drain(struct ctl *ctl, int argc, char **argv)
         wait = false;
     }
     if (optind < argc)
-        return ctl_error(EXIT_USAGE, "drain", "too many arguments; usage: wsctl drain %s", ctl->verb->usage);
+        return ctl_error(CODE_USAGE, "drain", "too many arguments; usage: wsctl drain %s", ctl->verb->usage);
     if ((r = ctl_connect(ctl, &client)) != 0)
         return r;
     progress_init(!ctl->quiet && !ctl->no_progress && !ctl->json);
@@ -177,10 +177,10 @@ int verb_limit(struct ctl *ctl, int argc, char **argv)
     if (r != 0)
         return MAX(r, 0);
     if (argc - optind == 1 - !!tag)
-        return ctl_error(EXIT_USAGE, "limit", "usage: wsctl limit %s", ctl->verb->usage);
+        return ctl_error(CODE_USAGE, "limit", "usage: wsctl limit %s", ctl->verb->usage);
     number = argc > optind ? argv[argc - 1] : NULL;
     if (number && strcmp(number, "none") != 0 && parse_number(number, 1, UINT32_MAX, &n) < 0)
-        return ctl_error(EXIT_USAGE, number, "a number of jobs from 1 on, or none, is wanted");
+        return ctl_error(CODE_USAGE, number, "a number of jobs from 1 on, or none, is wanted");
     if ((r = ctl_connect(ctl, &client)) != 0)
         return r;
     if (number) {

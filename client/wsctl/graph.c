@@ -21,7 +21,7 @@ static int refuse(const char *path, const struct value *v, const char *what)
     char where[400];
 
     snprintf(where, sizeof(where), "%.300s:%u:%u", path, v->line, v->column);
-    return ctl_error(EXIT_USAGE, where, "%s", what);
+    return ctl_error(CODE_USAGE, where, "%s", what);
 }
 
 static const struct value *member(const struct value *object, const char *name)
@@ -75,7 +75,7 @@ static int set_args(const struct reading *r, struct graph_node *node, const stru
         return error;
     node->args = calloc(count(v) + 1, sizeof(*node->args));
     if (!node->args)
-        return ctl_error(EXIT_IO, r->path, "out of memory");
+        return ctl_error(CODE_IO, r->path, "out of memory");
     for (const struct value *s = v->first; s; s = s->next)
         node->args[node->options.n_args++] = s->text;
     node->options.args = node->args;
@@ -105,7 +105,7 @@ static int set_edges(const struct reading *r, struct graph_node *node, const str
         return error;
     more = realloc(node->edges, (node->n_edges + count(v) + 1) * sizeof(*more));
     if (!more)
-        return ctl_error(EXIT_IO, r->path, "out of memory");
+        return ctl_error(CODE_IO, r->path, "out of memory");
     node->edges = more;
     for (const struct value *s = v->first; s; s = s->next) {
         const struct value *name = find_name(r, s);
@@ -159,7 +159,7 @@ static int set_plugin(const struct reading *r, struct graph_node *node, const st
         return error;
     node->plugin = strdup(v->text);
     if (!node->plugin)
-        return ctl_error(EXIT_IO, r->path, "out of memory");
+        return ctl_error(CODE_IO, r->path, "out of memory");
     if (parse_plugin(node->plugin, &function) < 0)
         return refuse(r->path, v, "not the name of a plugin; write PLUGIN or PLUGIN:FUNCTION");
     node->options.plugin = node->plugin;
@@ -264,7 +264,7 @@ static int check_order(const char *path, const struct graph *graph)
     char text[200];
 
     if (!left || !done)
-        return ctl_error(EXIT_IO, path, "out of memory");
+        return ctl_error(CODE_IO, path, "out of memory");
     while (moved) { /* in most files each node comes behind those that it runs after: then this is one round, and one more */
         moved = false;
         for (size_t i = 0; i < graph->n_nodes; i++) {
@@ -312,7 +312,7 @@ static int read_nodes(const char *path, struct graph *graph)
     names = calloc(n, sizeof(*names));
     r.by_name = by_name = calloc(n, sizeof(*by_name));
     if (!graph->nodes || !names || !by_name)
-        return ctl_error(EXIT_IO, path, "out of memory");
+        return ctl_error(CODE_IO, path, "out of memory");
     graph->n_nodes = n;
     error = index_names(&r, names, nodes);
     for (v = nodes->first; v && error == 0; v = v->next)
@@ -331,10 +331,10 @@ int graph_parse(const char *path, const char *data, size_t size, struct graph *r
         char *what = strstr(error, ": ");
 
         if (r == -ENOMEM || !what)
-            return ctl_error(EXIT_IO, path, "%s", error);
+            return ctl_error(CODE_IO, path, "%s", error);
         *what = 0;
         snprintf(where, sizeof(where), "%.300s:%s", path, error);
-        return ctl_error(EXIT_USAGE, where, "%s", what + 2);
+        return ctl_error(CODE_USAGE, where, "%s", what + 2);
     }
     r = read_nodes(path, ret);
     if (r != 0)
@@ -357,9 +357,9 @@ int graph_read(const char *path, struct graph *ret)
             buffer_commit(&file, (size_t)n);
     }
     if (n < 0)
-        r = ctl_error(fd < 0 ? EXIT_NOT_FOUND : EXIT_IO, path, "%s", strerror(errno));
+        r = ctl_error(fd < 0 ? CODE_NOT_FOUND : CODE_IO, path, "%s", strerror(errno));
     else if (buffer_size(&file) > GRAPH_FILE_MAX)
-        r = ctl_error(EXIT_USAGE, path, "larger than %u MiB", GRAPH_FILE_MAX >> 20);
+        r = ctl_error(CODE_USAGE, path, "larger than %u MiB", GRAPH_FILE_MAX >> 20);
     if (r == 0)
         r = graph_parse(is_stdin ? "stdin" : path, file.data ? (const char *)buffer_data(&file) : "", buffer_size(&file), ret);
     if (!is_stdin)

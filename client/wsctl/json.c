@@ -233,9 +233,9 @@ int json_end(struct json *json)
     put(json, "}\n", 2);
     size = buffer_size(&json->out);
     if (json->failed)
-        r = ctl_error(EXIT_IO, "json", "out of memory");
+        r = ctl_error(CODE_IO, "json", "out of memory");
     else if (fwrite(buffer_data(&json->out), 1, size, stdout) != size)
-        r = ctl_error(EXIT_IO, "stdout", "%s", strerror(errno));
+        r = ctl_error(CODE_IO, "stdout", "%s", strerror(errno));
     buffer_deinit(&json->out);
     *json = (struct json){.n = 0};
     return r;

@@ -78,7 +78,7 @@ int verb_limits(struct ctl *ctl, int argc, char **argv)
     }
     for (int i = optind; i < argc; i++)
         if (!strchr(argv[i], '=') || *argv[i] == '=')
-            return ctl_error(EXIT_USAGE, argv[i], "KEY=VALUE is wanted, or KEY= to take it back");
+            return ctl_error(CODE_USAGE, argv[i], "KEY=VALUE is wanted, or KEY= to take it back");
     if ((r = ctl_connect(ctl, &client)) != 0)
         return r;
     for (int i = optind; i < argc && r == 0; i++)

@@ -116,7 +116,7 @@ static int on_look(const struct wsd_job_info *info, void *userdata)
         j = calloc(1, sizeof(*j));
         if (!j || hash_insert(&w->jobs, &j->by_id, key_of(&info->id)) < 0) {
             free(j);
-            return ctl_error(EXIT_IO, "list", "out of memory");
+            return ctl_error(CODE_IO, "list", "out of memory");
         }
         j->id = info->id;
     }
@@ -192,7 +192,7 @@ static int watch(struct ctl *ctl, struct wsd_client *client, const struct wsd_fi
         if (r == 0)
             r = print_end();
         if (r == 0 && poll(&fd, 1, (int)(delay_usec / 1000)) > 0 && signals_take())
-            r = EXIT_CANCELLED;
+            r = CODE_CANCELLED;
     }
     tell_gone(&w, true);
     hash_deinit(&w.jobs);
@@ -220,9 +220,9 @@ int verb_list(struct ctl *ctl, int argc, char **argv)
         if (c == 'w')
             again = true;
         else if (c == 'd' && (parse_duration(optarg, &delay_usec) < 0 || delay_usec < 100000 || delay_usec > 86400000000u))
-            return ctl_error(EXIT_USAGE, optarg, "not a delay; write 100ms to a day");
+            return ctl_error(CODE_USAGE, optarg, "not a delay; write 100ms to a day");
         else if (c == 'n' && parse_number(optarg, 1, UINT32_MAX, &number) < 0)
-            return ctl_error(EXIT_USAGE, optarg, "not a number of jobs from 1 on");
+            return ctl_error(CODE_USAGE, optarg, "not a number of jobs from 1 on");
         else if (c == 'n')
             filter.limit = (uint32_t)number;
         else if (c != 'd' && (r = filter_option(&filter, c)) != 0)
@@ -230,7 +230,7 @@ int verb_list(struct ctl *ctl, int argc, char **argv)
         chosen |= c != 'd';
     }
     if (optind < argc)
-        return ctl_error(EXIT_USAGE, "list", "too many arguments; usage: wsctl list %s", ctl->verb->usage);
+        return ctl_error(CODE_USAGE, "list", "too many arguments; usage: wsctl list %s", ctl->verb->usage);
     if ((r = ctl_connect(ctl, &client)) != 0)
         return r;
     if (again) {

@@ -35,7 +35,7 @@ static int on_output(const void *data, size_t size, void *userdata)
     if (!local->ctl->json || local->output.fd != STDOUT_FILENO)
         local->unwritten = output_write(&local->output, data, size);
     else if (buffer_put(&local->gathered, data, size) < 0)
-        local->unwritten = ctl_error(EXIT_IO, local->label, "out of memory for the output");
+        local->unwritten = ctl_error(CODE_IO, local->label, "out of memory for the output");
     return local->unwritten;
 }
 
@@ -79,7 +79,7 @@ static int check_arguments(const struct submit_options *o)
         size += strlen(o->args[i]) + 1;
     if (o->n_args <= CODEC_ARGS_MAX && size <= CODEC_ARGS_SIZE)
         return 0;
-    return ctl_error(EXIT_USAGE, o->name, "arguments: at most %u for one job, and %u KiB of them together, each with its NUL",
+    return ctl_error(CODE_USAGE, o->name, "arguments: at most %u for one job, and %u KiB of them together, each with its NUL",
                      CODEC_ARGS_MAX, CODEC_ARGS_SIZE >> 10);
 }
 
@@ -98,18 +98,18 @@ static int error_exit(int error)
     case ENOENT:
     case ENOEXEC:
     case ELIBBAD:
-        return EXIT_NOT_FOUND;
+        return CODE_NOT_FOUND;
     case EACCES:
     case EPERM:
-        return EXIT_NOT_PERMITTED;
+        return CODE_DENIED;
     case EINVAL:
-        return EXIT_USAGE;
+        return CODE_USAGE;
     case EIO:
     case EBADF: /* the input's descriptor was closed */
     case EISDIR:
-        return EXIT_IO;
+        return CODE_IO;
     default:
-        return EXIT_CRASHED;
+        return CODE_CRASHED;
     }
 }
 
@@ -142,7 +142,7 @@ static int report(struct local *local, const struct submit_options *options, con
         json_job(&json, &info);
         if (!options->output)
             json_base64(&json, "output", local->gathered.data, buffer_size(&local->gathered));
-        r = json_end(&json) || print_end() || r ? EXIT_IO : 0;
+        r = json_end(&json) || print_end() || r ? CODE_IO : 0;
     }
     if (local->unwritten)
         return local->unwritten;
@@ -195,7 +195,7 @@ int submit_local(const struct ctl *ctl, const struct submit_options *options)
     r = run ? run(&request, &result) : 0;
     progress_clear();
     if (!run)
-        r = EXIT_NOT_FOUND;
+        r = CODE_NOT_FOUND;
     else if (r < 0)
         r = ctl_error(error_exit(r), options->name, "%s%s", result.error[0] ? result.error : strerror(-r),
                       r == -ENOENT ? plugin_hint(options->plugin, hint, sizeof(hint)) : "");

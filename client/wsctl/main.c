@@ -203,7 +203,7 @@ int main(int argc, char **argv)
     int c, r;
 
     if (inherit_begin(INHERIT_TOOL, error) < 0)
-        return ctl_error(EXIT_IO, "cannot start", "%s", error);
+        return ctl_error(CODE_IO, "cannot start", "%s", error);
     while ((c = ctl_getopt(&ctl, argc, argv, "V", own, &r)) != CTL_END) {
         if (c == CTL_EXIT)
             return r;
@@ -213,7 +213,7 @@ int main(int argc, char **argv)
         return print_end();
     }
     if (optind == argc)
-        return ctl_error(EXIT_USAGE, "no verb", "see wsctl --help");
+        return ctl_error(CODE_USAGE, "no verb", "see wsctl --help");
     if (strcmp(argv[optind], "help") == 0 && optind + 1 == argc)
         return help();
     if (strcmp(argv[optind], "help") == 0 && (ctl.verb = ctl_verb(argv[optind + 1]))) {
@@ -222,7 +222,7 @@ int main(int argc, char **argv)
     }
     ctl.verb = ctl_verb(argv[optind]);
     if (!ctl.verb)
-        return ctl_error(EXIT_USAGE, argv[optind], "no such verb; see wsctl --help");
+        return ctl_error(CODE_USAGE, argv[optind], "no such verb; see wsctl --help");
     argc -= optind;
     argv += optind;
     optind = 0; /* glibc: begin anew */

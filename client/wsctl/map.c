@@ -62,14 +62,14 @@ static int next_of_stdin(struct map *map, const char **ret)
         if (!map->stdin_eof)
             return 0;
         if (buffer_put(&map->lines, &ends_with, 1) < 0)
-            return ctl_error(EXIT_IO, "stdin", "out of memory");
+            return ctl_error(CODE_IO, "stdin", "out of memory");
         data = (char *)map->lines.data + map->lines.start;
         end = data + size;
     }
     *end = 0;
     if (strlen(data) != (size_t)(end - data)) {
         snprintf(where, sizeof(where), "stdin:%" PRIu64, map->n_begun + 1);
-        return ctl_error(EXIT_USAGE, where, "a NUL in the line; where items end in NUL, write --null");
+        return ctl_error(CODE_USAGE, where, "a NUL in the line; where items end in NUL, write --null");
     }
     map->lines.start += (size_t)(end - data) + 1; /* not dropped: the bytes stay in place */
     *ret = data;
@@ -104,9 +104,9 @@ static int read_stdin(struct map *map)
     ssize_t n = p ? read(STDIN_FILENO, p, room) : -1;
 
     if (!p)
-        return ctl_error(EXIT_IO, "stdin", "out of memory");
+        return ctl_error(CODE_IO, "stdin", "out of memory");
     if (n < 0 && errno != EINTR && errno != EAGAIN)
-        return ctl_error(EXIT_IO, "stdin", "%s", strerror(errno));
+        return ctl_error(CODE_IO, "stdin", "%s", strerror(errno));
     if (n == 0)
         map->stdin_eof = true;
     if (n > 0)
@@ -169,7 +169,7 @@ static int submit_item(struct map *map, struct batch_item *item)
     if (args && r == 0)
         r = submit_args(map, item, (const char *const *)args, n);
     else
-        r = ctl_error(EXIT_IO, item->name, "out of memory");
+        r = ctl_error(CODE_IO, item->name, "out of memory");
     for (size_t i = 0; args && i < n; i++)
         free(args[i]);
     free(args);
@@ -189,7 +189,7 @@ static int retry(struct map *map)
             continue;
         if (map->batch.n_running == 0 && !again) {
             item->refused = false;
-            batch_item_fail(item, EXIT_REFUSED, item->error);
+            batch_item_fail(item, CODE_BUSY, item->error);
         } else if (again && map->batch.n_running < map->jobs) {
             item->refused = false;
             r = submit_item(map, item);
@@ -227,7 +227,7 @@ static int begin_jobs(struct map *map, size_t max)
         struct batch_item *item = batch_add(&map->batch, name, map->n_begun);
 
         map->n_begun++;
-        r = item ? submit_item(map, item) : EXIT_IO;
+        r = item ? submit_item(map, item) : CODE_IO;
     }
     return r;
 }
@@ -263,7 +263,7 @@ static void note_refused(struct map *map)
         if (waits_on(map, item))
             continue;
         item->refused = false;
-        batch_item_fail(item, EXIT_REFUSED, item->error);
+        batch_item_fail(item, CODE_BUSY, item->error);
     }
 }
 
@@ -343,7 +343,7 @@ static int turn(struct map *map)
 
     if (map->batch.n_running > 0 || fds[2].fd >= 0 || map->room.due_usec) {
         if (poll(fds, 3, progress_timeout(map->room.due_usec && !map->stopping ? room_timeout(&map->room) : -1)) < 0)
-            return errno == EINTR ? 0 : ctl_error(EXIT_IO, "poll", "%s", strerror(errno));
+            return errno == EINTR ? 0 : ctl_error(CODE_IO, "poll", "%s", strerror(errno));
         if (fds[1].revents && signals_take()) {
             map->stopping = map->interrupted = true;
             batch_cancel(&map->batch, 0);
@@ -378,7 +378,7 @@ static int run(struct map *map)
     }
     progress_clear();
     if (r == 0)
-        r = map->interrupted ? EXIT_CANCELLED : map->batch.output.failed ? EXIT_IO : map->batch.exit;
+        r = map->interrupted ? CODE_CANCELLED : map->batch.output.failed ? CODE_IO : map->batch.exit;
     return r;
 }
 
@@ -402,7 +402,7 @@ static int set_option(struct map *map, int c)
     switch (c) {
     case 'j':
         if (parse_number(optarg, 1, 100000, &number) < 0)
-            return ctl_error(EXIT_USAGE, optarg, "not a number of jobs; write 1 to 100000");
+            return ctl_error(CODE_USAGE, optarg, "not a number of jobs; write 1 to 100000");
         map->jobs = (size_t)number;
         return 0;
     case 'u':
@@ -414,7 +414,7 @@ static int set_option(struct map *map, int c)
     case 't':
         return parse_duration(optarg, &map->timeout_usec) == 0
                    ? 0
-                   : ctl_error(EXIT_USAGE, optarg, "not a duration; write 30, 1.5s, 500ms, 2min or 1h");
+                   : ctl_error(CODE_USAGE, optarg, "not a duration; write 30, 1.5s, 500ms, 2min or 1h");
     case OPT_DURABLE:
         map->durable = true;
         return 0;
@@ -428,7 +428,7 @@ static int set_option(struct map *map, int c)
         return room_option(&map->room, optarg);
     default:
         if (parse_number(optarg, -100, 100, &number) < 0)
-            return ctl_error(EXIT_USAGE, optarg, "not a priority; write -100 to 100");
+            return ctl_error(CODE_USAGE, optarg, "not a priority; write -100 to 100");
         map->priority = (int)number;
         return 0;
     }
@@ -444,7 +444,7 @@ static int parse(struct map *map, int argc, char **argv, int *ret_exit)
         if (c == CTL_EXIT || (*ret_exit = set_option(map, c)) != 0)
             return CTL_EXIT;
     if (optind == argc || strcmp(argv[optind], ":::") == 0) {
-        *ret_exit = ctl_error(EXIT_USAGE, "map", "no plugin is named; usage: wsctl map %s", map->ctl->verb->usage);
+        *ret_exit = ctl_error(CODE_USAGE, "map", "no plugin is named; usage: wsctl map %s", map->ctl->verb->usage);
         return CTL_EXIT;
     }
     ended = strcmp(argv[optind - 1], "--") == 0;
@@ -453,11 +453,11 @@ static int parse(struct map *map, int argc, char **argv, int *ret_exit)
         if (c == CTL_EXIT || (*ret_exit = set_option(map, c)) != 0)
             return CTL_EXIT;
     if (map->durable && map->detach) {
-        *ret_exit = ctl_error(EXIT_USAGE, "map", "--detach gives the id of a batch, and durable jobs have none: wsctl submit --durable --detach");
+        *ret_exit = ctl_error(CODE_USAGE, "map", "--detach gives the id of a batch, and durable jobs have none: wsctl submit --durable --detach");
         return CTL_EXIT;
     }
     if (parse_plugin(map->plugin, &map->function) < 0) {
-        *ret_exit = ctl_error(EXIT_USAGE, map->plugin, "not the name of a plugin; write PLUGIN or PLUGIN:FUNCTION");
+        *ret_exit = ctl_error(CODE_USAGE, map->plugin, "not the name of a plugin; write PLUGIN or PLUGIN:FUNCTION");
         return CTL_EXIT;
     }
     map->args = argv + optind;
@@ -469,7 +469,7 @@ static int parse(struct map *map, int argc, char **argv, int *ret_exit)
         map->n_items = (size_t)(argc - at - 1);
     }
     if (map->items && map->null) {
-        *ret_exit = ctl_error(EXIT_USAGE, "--null", "only for items of stdin, and these stand behind :::");
+        *ret_exit = ctl_error(CODE_USAGE, "--null", "only for items of stdin, and these stand behind :::");
         return CTL_EXIT;
     }
     return CTL_END;
@@ -505,14 +505,14 @@ static int print_id(struct map *map)
     wsd_batch_look(map->group, &info);
     if (memcmp(&info.id, &none, sizeof(none)) == 0)
         return wsd_batch_wait(map->group, 0, NULL) < 0 ? ctl_client_error(map->batch.client, "map", NULL)
-                                                       : ctl_error(76, "map", "this wsd gives no ids to batches");
+                                                       : ctl_error(CODE_PROTOCOL, "map", "this wsd gives no ids to batches");
     wsd_id_text(&info.id, map->id);
     if (!map->ctl->json) {
         print_line("%s", map->id);
         return print_end();
     }
     json_string(&json, "batch", map->id);
-    return json_end(&json) || print_end() ? EXIT_IO : 0;
+    return json_end(&json) || print_end() ? CODE_IO : 0;
 }
 
 /* Not all of what was to be left to wsd was accepted: who tries again finds none of it twice. */

@@ -38,6 +38,6 @@ void *module_symbol(const char *what, const char *directory, const char *name, c
     void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL), *found = handle ? dlsym(handle, symbol) : NULL;
 
     if (!found)
-        ctl_error(EXIT_NOT_FOUND, what, "%s", dlerror());
+        ctl_error(CODE_NOT_FOUND, what, "%s", dlerror());
     return found;
 }

@@ -53,10 +53,10 @@ static int bad_option(const struct ctl *ctl, int c, char **argv, const char *let
     const char *verb = ctl->verb ? ctl->verb->name : "";
 
     if (c == ':')
-        return ctl_error(EXIT_USAGE, what, "needs a value; see wsctl %s%s--help", verb, *verb ? " " : "");
+        return ctl_error(CODE_USAGE, what, "needs a value; see wsctl %s%s--help", verb, *verb ? " " : "");
     if (optopt != 0 && what != letter)
-        return ctl_error(EXIT_USAGE, what, "takes no value; see wsctl %s%s--help", verb, *verb ? " " : "");
-    return ctl_error(EXIT_USAGE, what, "no such option; see wsctl %s%s--help", verb, *verb ? " " : "");
+        return ctl_error(CODE_USAGE, what, "takes no value; see wsctl %s%s--help", verb, *verb ? " " : "");
+    return ctl_error(CODE_USAGE, what, "no such option; see wsctl %s%s--help", verb, *verb ? " " : "");
 }
 
 int ctl_getopt(struct ctl *ctl, int argc, char **argv, const char *letters, const struct option *own, int *ret_exit)
@@ -146,7 +146,7 @@ int ctl_arguments(struct ctl *ctl, int argc, char **argv, int min, int max, int 
     if (r == CTL_EXIT)
         return r;
     if (argc - optind < min || (max >= 0 && argc - optind > max)) {
-        *ret_exit = ctl_error(EXIT_USAGE, ctl->verb->name, "%s; usage: wsctl %s %s",
+        *ret_exit = ctl_error(CODE_USAGE, ctl->verb->name, "%s; usage: wsctl %s %s",
                               argc - optind < min ? "something is missing" : "too many arguments", ctl->verb->name,
                               ctl->verb->usage);
         return CTL_EXIT;

@@ -114,7 +114,7 @@ static int release(struct ctl *ctl, const char *what)
     char *slash = plugin ? strrchr(plugin, '/') : NULL, *colon = plugin ? strchr(slash ? slash : plugin, ':') : NULL;
 
     if (!plugin)
-        return ctl_error(EXIT_IO, "plugin", "out of memory");
+        return ctl_error(CODE_IO, "plugin", "out of memory");
     if (colon)
         *colon++ = 0;
     int r = ctl_connect(ctl, &client);
@@ -211,7 +211,7 @@ int verb_plugin(struct ctl *ctl, int argc, char **argv)
         return reload(ctl, argv[optind + 1]);
     list = strcmp(argv[optind], "list") == 0 && argc - optind == 1;
     if (!list && (strcmp(argv[optind], "show") != 0 || argc - optind != 2))
-        return ctl_error(EXIT_USAGE, "plugin", "usage: wsctl plugin %s", ctl->verb->usage);
+        return ctl_error(CODE_USAGE, "plugin", "usage: wsctl plugin %s", ctl->verb->usage);
     shown = name = list ? NULL : argv[optind + 1];
     if ((r = ctl_connect(ctl, &client)) != 0)
         return r;

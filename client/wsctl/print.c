@@ -147,5 +147,5 @@ int print_end(void)
 {
     if (fflush(stdout) == 0 && !ferror(stdout))
         return 0;
-    return ctl_error(EXIT_IO, "stdout", "%s", strerror(errno));
+    return ctl_error(CODE_IO, "stdout", "%s", strerror(errno));
 }

@@ -127,11 +127,11 @@ static int map_input(const char *path, void **ret, size_t *ret_size)
     *ret = NULL;
     *ret_size = 0;
     if (fd < 0 || fstat(fd, &st) < 0)
-        r = ctl_error(EXIT_NOT_FOUND, path, "%s", strerror(errno));
+        r = ctl_error(CODE_NOT_FOUND, path, "%s", strerror(errno));
     else if (!S_ISREG(st.st_mode))
-        r = ctl_error(EXIT_NOT_FOUND, path, "the input of a node is a regular file");
+        r = ctl_error(CODE_NOT_FOUND, path, "the input of a node is a regular file");
     else if (st.st_size > 0 && (*ret = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0)) == MAP_FAILED)
-        r = ctl_error(EXIT_IO, path, "%s", strerror(errno));
+        r = ctl_error(CODE_IO, path, "%s", strerror(errno));
     else
         *ret_size = (size_t)st.st_size;
     close_fd(fd);
@@ -154,9 +154,9 @@ static int submit_node(struct run *run, struct graph_node *node)
     struct batch_item *item = node->item;
 
     if (!ids)
-        return ctl_error(EXIT_IO, node->name, "out of memory");
+        return ctl_error(CODE_IO, node->name, "out of memory");
     if (o->input && !item->input && map_input(o->input, &item->input, &item->input_size) != 0)
-        return EXIT_NOT_FOUND;
+        return CODE_NOT_FOUND;
     node->n_known = 0;
     for (size_t i = 0; i < node->n_edges; i++) {
         const struct graph_node *on = &run->graph.nodes[node->edges[i].node];
@@ -194,7 +194,7 @@ static void not_run(struct graph_node *node, const struct graph_node *bad)
     node->submitted = true;
     node->state = WSD_JOB_CANCELLED;
     node->item->follows = true;
-    batch_item_fail(node->item, EXIT_CANCELLED, text);
+    batch_item_fail(node->item, CODE_CANCELLED, text);
 }
 
 /* Those that wsd refused for now go again when another one has ended, or their predecessors have. */
@@ -215,7 +215,7 @@ static int submit_all(struct run *run)
         if (again && !now && run->batch.n_running == 0) {
             node->item->refused = false;
             node->state = WSD_JOB_INTERRUPTED;
-            batch_item_fail(node->item, EXIT_REFUSED, node->item->error);
+            batch_item_fail(node->item, CODE_BUSY, node->item->error);
             continue;
         }
         bool may = may_go(run, node, &bad);
@@ -255,7 +255,7 @@ static int turn(struct run *run)
 
     if (run->batch.n_running > 0) {
         if (poll(fds, 2, progress_timeout(-1)) < 0)
-            return errno == EINTR ? 0 : ctl_error(EXIT_IO, "poll", "%s", strerror(errno));
+            return errno == EINTR ? 0 : ctl_error(CODE_IO, "poll", "%s", strerror(errno));
         if (fds[1].revents && signals_take()) {
             run->stopping = run->interrupted = true;
             batch_cancel(&run->batch, 0);
@@ -296,7 +296,7 @@ static int run_nodes(struct run *run)
     }
     progress_clear();
     if (r == 0)
-        r = run->interrupted ? EXIT_CANCELLED : run->batch.output.failed ? EXIT_IO : run->batch.exit;
+        r = run->interrupted ? CODE_CANCELLED : run->batch.output.failed ? CODE_IO : run->batch.exit;
     return r;
 }
 
@@ -310,13 +310,13 @@ static int add_items(struct run *run)
 
         node->item = batch_add(&run->batch, node->name, i);
         if (!node->item)
-            return EXIT_IO;
+            return CODE_IO;
         if (!run->output_dir)
             continue;
         snprintf(path, sizeof(path), "%s/%s", run->output_dir, node->name);
         node->options.output = strdup(path);
         r = node->options.output ? output_open_job(&node->item->to, &node->options, -1)
-                                 : ctl_error(EXIT_IO, path, "out of memory");
+                                 : ctl_error(CODE_IO, path, "out of memory");
         node->item->has_to = r == 0;
     }
     return r;
@@ -331,12 +331,12 @@ static int write_dot(const struct run *run)
         return r;
     FILE *to = output_stream(&output);
     if (!to)
-        r = EXIT_IO;
+        r = CODE_IO;
     else
         graph_dot(&run->graph, to);
     if (to && output_stream_end(&output, to) != 0)
-        r = EXIT_IO;
-    return output_close(&output, r == 0) ? EXIT_IO : r;
+        r = CODE_IO;
+    return output_close(&output, r == 0) ? CODE_IO : r;
 }
 
 /* --- options ---------------------------------------------------------------------------------------------------------- */
@@ -365,7 +365,7 @@ static int parse(struct run *run, struct ctl *ctl, int argc, char **argv, int *r
     }
     if (optind + 1 == argc)
         return CTL_END;
-    *ret_exit = ctl_error(EXIT_USAGE, "run", "%s; usage: wsctl run %s", optind == argc ? "no file is named" : "too many arguments",
+    *ret_exit = ctl_error(CODE_USAGE, "run", "%s; usage: wsctl run %s", optind == argc ? "no file is named" : "too many arguments",
                           ctl->verb->usage);
     return CTL_EXIT;
 }
@@ -386,7 +386,7 @@ int verb_run(struct ctl *ctl, int argc, char **argv)
     run.batch.named = run.batch.item_key = run.batch.unheld = true;
     run.batch.again = is_too_late;
     if (run.output_dir && mkdir(run.output_dir, 0777) < 0 && errno != EEXIST)
-        r = ctl_error(EXIT_IO, run.output_dir, "%s", strerror(errno));
+        r = ctl_error(CODE_IO, run.output_dir, "%s", strerror(errno));
     if (r == 0)
         r = ctl_connect(ctl, &run.batch.client);
     if (r == 0) {

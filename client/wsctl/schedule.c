@@ -61,13 +61,13 @@ static int add(struct ctl *ctl, int argc, char **argv, const char *name, const s
     int r;
 
     if (!schedule.calendar)
-        return ctl_error(EXIT_USAGE, "schedule add", "no time is given: --on, such as --on 'Mon..Fri 08:00'");
+        return ctl_error(CODE_USAGE, "schedule add", "no time is given: --on, such as --on 'Mon..Fri 08:00'");
     if (optind == argc)
-        return ctl_error(EXIT_USAGE, "schedule add", "no plugin is named; usage: wsctl schedule %s", ctl->verb->usage);
+        return ctl_error(CODE_USAGE, "schedule add", "no plugin is named; usage: wsctl schedule %s", ctl->verb->usage);
     if ((o.retry_usec || o.retry_on) && !o.retries)
-        return ctl_error(EXIT_USAGE, o.retry_on ? "--retry-on" : "--retry-delay", "only with --retries");
+        return ctl_error(CODE_USAGE, o.retry_on ? "--retry-on" : "--retry-delay", "only with --retries");
     if (parse_plugin(argv[optind], &function) < 0)
-        return ctl_error(EXIT_USAGE, argv[optind], "not the name of a plugin; write PLUGIN or PLUGIN:FUNCTION");
+        return ctl_error(CODE_USAGE, argv[optind], "not the name of a plugin; write PLUGIN or PLUGIN:FUNCTION");
     struct wsd_submit job = {.size = sizeof(job), .plugin = argv[optind], .function = function,
                              .args = (const char *const *)argv + optind + 1, .n_args = (size_t)(argc - optind - 1),
                              .timeout_usec = o.timeout_usec, .priority = o.priority, .retries = o.retries, .retry_on = o.retry_on,
@@ -202,5 +202,5 @@ int verb_schedule(struct ctl *ctl, int argc, char **argv)
         return list(ctl);
     if (name && o.n == 0 && optind == argc && (strcmp(action, "run") == 0 || strcmp(action, "remove") == 0))
         return change(ctl, name, strcmp(action, "run") == 0);
-    return ctl_error(EXIT_USAGE, "schedule", "usage: wsctl schedule %s", ctl->verb->usage);
+    return ctl_error(CODE_USAGE, "schedule", "usage: wsctl schedule %s", ctl->verb->usage);
 }

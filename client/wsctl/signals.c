@@ -24,11 +24,11 @@ static void on_signal(int signal)
         if (before_quitting && seen == 2) /* it may block, too: then the next one quits */
             before_quitting();
         outfile_remove_all();
-        _exit(EXIT_CANCELLED);
+        _exit(CODE_CANCELLED);
     }
     if (write(pipe_fds[1], "", 1) < 0) {
         outfile_remove_all();
-        _exit(EXIT_CANCELLED);
+        _exit(CODE_CANCELLED);
     }
     errno = saved;
 }

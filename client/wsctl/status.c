@@ -95,7 +95,7 @@ int verb_status(struct ctl *ctl, int argc, char **argv)
     if (found == -ENOENT && wsd_client_batch(client, &id, &batch) == 0) {
         r = show_batch(ctl, &batch);
     } else if (found < 0) {
-        r = found == -ENOENT ? ctl_error(EXIT_NOT_FOUND, argv[optind], "no such job or batch") : ctl_client_error(client, argv[optind], NULL);
+        r = found == -ENOENT ? ctl_error(CODE_NOT_FOUND, argv[optind], "no such job or batch") : ctl_client_error(client, argv[optind], NULL);
     } else if (ctl->json) {
         json_job(&json, &info);
         r = json_end(&json);

@@ -19,9 +19,9 @@
 
 static int open_exit(int error)
 {
-    return error == ENOENT || error == ENOTDIR ? EXIT_NOT_FOUND
-           : error == EACCES || error == EPERM ? EXIT_NOT_PERMITTED
-                                               : EXIT_IO;
+    return error == ENOENT || error == ENOTDIR ? CODE_NOT_FOUND
+           : error == EACCES || error == EPERM ? CODE_DENIED
+                                               : CODE_IO;
 }
 
 int output_open(struct output *output, const char *path, const struct outfile_reads *reads)
@@ -35,16 +35,16 @@ int output_open(struct output *output, const char *path, const struct outfile_re
     r = outfile_open(&output->file, path, reads);
     output->fd = output->file.fd;
     output->failed = r < 0;
-    return r == 0 ? 0 : ctl_error(r == -EACCES || r == -EPERM ? EXIT_NOT_PERMITTED : EXIT_IO, path, "%s", strerror(-r));
+    return r == 0 ? 0 : ctl_error(r == -EACCES || r == -EPERM ? CODE_DENIED : CODE_IO, path, "%s", strerror(-r));
 }
 
 static int output_failed(struct output *output)
 {
     if (!output->failed)
-        ctl_error(EXIT_IO, output->name, "%s%s", strerror(errno),
+        ctl_error(CODE_IO, output->name, "%s%s", strerror(errno),
                   errno == ENOSPC ? "; the output is not complete" : "");
     output->failed = true;
-    return EXIT_IO;
+    return CODE_IO;
 }
 
 FILE *output_stream(struct output *output)
@@ -68,13 +68,13 @@ int output_stream_end(struct output *output, FILE *stream)
         output_failed(output);
     if (stream != stdout && fclose(stream) != 0 && !failed)
         failed = output_failed(output);
-    return failed ? EXIT_IO : 0;
+    return failed ? CODE_IO : 0;
 }
 
 int output_write(struct output *output, const void *data, size_t size)
 {
     if (output->failed)
-        return EXIT_IO;
+        return CODE_IO;
     for (size_t at = 0; at < size;) {
         ssize_t n = write(output->fd, (const char *)data + at, size - at);
 
@@ -101,7 +101,7 @@ int output_close(struct output *output, bool complete)
     else if (fd > STDOUT_FILENO)
         outfile_abandon(&output->file);
     errno = -r;
-    return r < 0 ? output_failed(output) : output->failed ? EXIT_IO : 0;
+    return r < 0 ? output_failed(output) : output->failed ? CODE_IO : 0;
 }
 
 int input_open_fd(struct input *input, const char *path)
@@ -127,7 +127,7 @@ int input_open(struct input *input, const char *path)
         return r;
     input->data = malloc(READ_SIZE);
     if (!input->data)
-        return ctl_error(EXIT_IO, input->name, "%s", strerror(errno));
+        return ctl_error(CODE_IO, input->name, "%s", strerror(errno));
     off_t at = lseek(input->fd, 0, SEEK_CUR); /* stdin may have been read from before */
     if (at < 0 || fstat(input->fd, &st) < 0 || !S_ISREG(st.st_mode))
         return 0;
@@ -141,7 +141,7 @@ int input_open(struct input *input, const char *path)
         ssize_t n = read(input->fd, input->data + input->end, INLINE_MAX + 1 - input->end);
 
         if (n < 0)
-            return ctl_error(EXIT_IO, input->name, "%s", strerror(errno));
+            return ctl_error(CODE_IO, input->name, "%s", strerror(errno));
         input->eof = n == 0;
         input->end += (size_t)n;
     }
@@ -159,7 +159,7 @@ int input_read(struct input *input)
     ssize_t n = read(input->fd, input->data, READ_SIZE);
 
     if (n < 0 && errno != EINTR && errno != EAGAIN)
-        return ctl_error(EXIT_IO, input->name, "%s", strerror(errno));
+        return ctl_error(CODE_IO, input->name, "%s", strerror(errno));
     if (n == 0)
         input->eof = true;
     input->at = 0;

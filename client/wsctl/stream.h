@@ -30,12 +30,12 @@ struct output {
 int output_open(struct output *output, const char *path, const struct outfile_reads *reads);
 /* For what is written by stdio, instead of output_write(). NULL: said. */
 FILE *output_stream(struct output *output);
-/* Before output_close(). 0 or EXIT_IO, said. */
+/* Before output_close(). 0 or CODE_IO, said. */
 int output_stream_end(struct output *output, FILE *stream);
-/* Blocks. 0 or EXIT_IO, said once. */
+/* Blocks. 0 or CODE_IO, said once. */
 int output_write(struct output *output, const void *data, size_t size);
 /* complete: a file has the output from now on, else what it had before (see outfile.h). Again: nothing happens.
- * 0 or EXIT_IO, said. */
+ * 0 or CODE_IO, said. */
 int output_close(struct output *output, bool complete);
 
 /* --- in ------------------------------------------------------------------------------------------------------------
@@ -58,7 +58,7 @@ int input_open(struct input *input, const char *path);
 int input_open_fd(struct input *input, const char *path);
 /* Whether it should be polled for POLLIN. */
 bool input_wants(const struct input *input);
-/* Reads once, where it is readable. 0 or EXIT_IO, said. */
+/* Reads once, where it is readable. 0 or CODE_IO, said. */
 int input_read(struct input *input);
 /* wsd has been given the file: nothing is left to be read, as for whoever has stdin after us. */
 void input_given(struct input *input);

@@ -69,7 +69,7 @@ static int on_output(struct wsd_call *call, const void *data, size_t size, void 
     if (submit->ctl->json && !submit->options->output) {
         if (buffer_put(&submit->gathered, data, size) == 0)
             return 0;
-        submit->exit = ctl_error(EXIT_IO, submit->options->name, "out of memory for the output");
+        submit->exit = ctl_error(CODE_IO, submit->options->name, "out of memory for the output");
     } else {
         submit->exit = output_write(&submit->output, data, size);
     }
@@ -125,7 +125,7 @@ static void on_done(struct wsd_call *call, int error, const struct wsd_job_info 
             json_base64(&json, "output", submit->gathered.data ? buffer_data(&submit->gathered) : NULL,
                         buffer_size(&submit->gathered));
         if (json_end(&json) != 0)
-            submit->exit = EXIT_IO;
+            submit->exit = CODE_IO;
     }
     if (!submit->succeeded)
         ctl_error(info->exit, submit->options->name, "%s", job_error_text(info, words, sizeof(words)));
@@ -162,7 +162,7 @@ static void interrupted(struct submit *submit)
         print_message("wsctl", "cancelling; once more to detach at once");
     submit->interrupted = true;
     if (submit->refused)
-        submit->exit = EXIT_CANCELLED;
+        submit->exit = CODE_CANCELLED;
     wsd_call_cancel(submit->call);
     submit->input.ended = submit->input.eof = true;
 }
@@ -190,7 +190,7 @@ static int turn(struct submit *submit)
     if (r != 0)
         return r;
     if (poll(fds, 3, progress_timeout(submit->refused ? room_timeout(&submit->room) : -1)) < 0)
-        return errno == EINTR ? 0 : ctl_error(EXIT_IO, "poll", "%s", strerror(errno));
+        return errno == EINTR ? 0 : ctl_error(CODE_IO, "poll", "%s", strerror(errno));
     if (fds[1].revents && signals_take())
         interrupted(submit);
     if (fds[2].revents && input_wants(&submit->input))
@@ -282,13 +282,13 @@ static int print_id(const struct submit *submit)
     json_string(&json, "id", id);
     json_string(&json, "plugin", submit->options->plugin);
     json_string(&json, "function", submit->options->function ? submit->options->function : "");
-    return json_end(&json) || print_end() ? EXIT_IO : 0;
+    return json_end(&json) || print_end() ? CODE_IO : 0;
 }
 
 static int leave(struct submit *submit)
 {
     if (submit->interrupted)
-        return ctl_error(EXIT_CANCELLED, submit->options->name, "cancelled");
+        return ctl_error(CODE_CANCELLED, submit->options->name, "cancelled");
     /* What is in the socket is not yet with wsd, which may see that we are gone first. Frames are taken in order, so an
      * answer to one behind the input says that wsd has it all. */
     if (submit->input.fd >= 0 && !submit->input.whole && !submit->done && wsd_client_ping(submit->client, NULL) < 0)
@@ -312,7 +312,7 @@ static int follow_again(struct submit *submit)
 
         submit->client = wsd_client_free(submit->client);
         if (clock_monotonic_usec() - submit->lost_usec > BACK_MAX_USEC || (poll(&fd, 1, BACK_MSEC) > 0 && signals_take()))
-            return ctl_error(EXIT_INTERRUPTED, submit->options->name, "wsd is not back; later: wsctl await %s", id);
+            return ctl_error(CODE_INTERRUPTED, submit->options->name, "wsd is not back; later: wsctl await %s", id);
     } while (ctl_open(submit->ctl, &submit->client, 0) < 0);
     submit->attached_usec = clock_monotonic_usec();
     submit->lost = submit->done = false;
@@ -404,7 +404,7 @@ static int retry_on(const char *text, uint32_t *ret)
                 bit = 1u << state & CODEC_RETRY_ON;
         }
         if (!bit)
-            return ctl_error(EXIT_USAGE, text, "not ends of jobs; write some of failed,timed-out,crashed,interrupted");
+            return ctl_error(CODE_USAGE, text, "not ends of jobs; write some of failed,timed-out,crashed,interrupted");
         *ret |= bit;
         at += n;
     }
@@ -415,7 +415,7 @@ static int span(const char *text, uint64_t *ret)
 {
     return parse_duration(text, ret) == 0 && *ret <= CODEC_SPAN_MAX
                ? 0
-               : ctl_error(EXIT_USAGE, text, "not a duration of at most ten years; write 30, 1.5s, 500ms, 2min, 1h or 7d");
+               : ctl_error(CODE_USAGE, text, "not a duration of at most ten years; write 30, 1.5s, 500ms, 2min, 1h or 7d");
 }
 
 /* `ID,ID`, behind those that are there. Returns 0 or the exit code, said. */
@@ -429,11 +429,11 @@ static int add_ids(const char *text, struct wsd_id **ids, size_t *n)
         struct wsd_id *more = realloc(*ids, (*n + 1) * sizeof(*more));
 
         if (!more)
-            return ctl_error(EXIT_IO, "submit", "out of memory");
+            return ctl_error(CODE_IO, "submit", "out of memory");
         *ids = more;
         snprintf(one, sizeof(one), "%.*s", (int)MIN(size, sizeof(one)), at);
         if (size != WSD_ID_TEXT - 1 || wsd_id_parse(one, &more[*n]) < 0)
-            r = ctl_error(EXIT_USAGE, text, "not the ids of jobs: 32 hexadecimal digits each, with commas between");
+            r = ctl_error(CODE_USAGE, text, "not the ids of jobs: 32 hexadecimal digits each, with commas between");
         ++*n;
         at += size;
     }
@@ -476,10 +476,10 @@ int submit_option(struct submit_options *o, int c)
     case 't':
         return parse_duration(optarg, &o->timeout_usec) == 0
                    ? 0
-                   : ctl_error(EXIT_USAGE, optarg, "not a duration; write 30, 1.5s, 500ms, 2min or 1h");
+                   : ctl_error(CODE_USAGE, optarg, "not a duration; write 30, 1.5s, 500ms, 2min or 1h");
     case 'p':
         if (parse_number(optarg, -100, 100, &number) < 0)
-            return ctl_error(EXIT_USAGE, optarg, "not a priority; write -100 to 100");
+            return ctl_error(CODE_USAGE, optarg, "not a priority; write -100 to 100");
         o->priority = (int)number;
         return 0;
     case OPT_DURABLE:
@@ -487,18 +487,18 @@ int submit_option(struct submit_options *o, int c)
         return 0;
     case OPT_KEY:
         if (!*optarg || strlen(optarg) >= CODEC_KEY_MAX)
-            return ctl_error(EXIT_USAGE, "--key", "1 to %u bytes", CODEC_KEY_MAX - 1);
+            return ctl_error(CODE_USAGE, "--key", "1 to %u bytes", CODEC_KEY_MAX - 1);
         o->key = optarg;
         return 0;
     case OPT_RETRIES:
         if (parse_number(optarg, 0, CODEC_RETRIES_MAX, &number) < 0)
-            return ctl_error(EXIT_USAGE, optarg, "not a number of retries; write 0 to %u", CODEC_RETRIES_MAX);
+            return ctl_error(CODE_USAGE, optarg, "not a number of retries; write 0 to %u", CODEC_RETRIES_MAX);
         o->retries = (uint32_t)number;
         return 0;
     case OPT_RETRY_DELAY:
         return parse_duration(optarg, &o->retry_usec) == 0 && o->retry_usec <= CODEC_RETRY_MAX
                    ? 0
-                   : ctl_error(EXIT_USAGE, optarg, "not a duration of at most a day; write 30, 1.5s, 500ms, 2min or 1h");
+                   : ctl_error(CODE_USAGE, optarg, "not a duration of at most a day; write 30, 1.5s, 500ms, 2min or 1h");
     case OPT_RETRY_ON:
         return retry_on(optarg, &o->retry_on);
     case OPT_WAIT_FOR_ROOM:
@@ -510,7 +510,7 @@ int submit_option(struct submit_options *o, int c)
     case OPT_AT:
         return parse_when(optarg, clock_realtime_usec(), &o->at_usec) == 0
                    ? 0
-                   : ctl_error(EXIT_USAGE, optarg,
+                   : ctl_error(CODE_USAGE, optarg,
                                "not a time; write now, +5min, 18:30, noon, tomorrow 08:00, 2031-05-17 08:00 [Europe/Berlin] or "
                                "@1937001600");
     case OPT_AFTER:
@@ -519,7 +519,7 @@ int submit_option(struct submit_options *o, int c)
         return add_ids(optarg, &o->after_any, &o->n_after_any);
     case OPT_TAG:
         if (o->n_tags == CODEC_TAGS || !codec_is_tag(optarg, strlen(optarg)))
-            return ctl_error(EXIT_USAGE, "--tag", "at most %u, each of 1 to %u letters, digits, dots, underscores, hyphens",
+            return ctl_error(CODE_USAGE, "--tag", "at most %u, each of 1 to %u letters, digits, dots, underscores, hyphens",
                              CODEC_TAGS, CODEC_TAG_MAX - 1);
         o->tags[o->n_tags++] = optarg;
         return 0;
@@ -528,16 +528,16 @@ int submit_option(struct submit_options *o, int c)
         return 0;
     case OPT_WORKERS:
         if (parse_number(optarg, 1, 1024, &number) < 0)
-            return ctl_error(EXIT_USAGE, optarg, "not a number of workers; write 1 to 1024");
+            return ctl_error(CODE_USAGE, optarg, "not a number of workers; write 1 to 1024");
         o->workers = (unsigned)number;
         return 0;
     case OPT_STACK:
         return stack_size(optarg, &o->stack_size) == 0
                    ? 0
-                   : ctl_error(EXIT_USAGE, optarg, "not the size of a stack; write 256K to 1G, such as 64M");
+                   : ctl_error(CODE_USAGE, optarg, "not the size of a stack; write 256K to 1G, such as 64M");
     default:
         if (o->n_plugin_dirs == sizeof(o->plugin_dirs) / sizeof(*o->plugin_dirs))
-            return ctl_error(EXIT_USAGE, "--plugin-dir", "too many");
+            return ctl_error(CODE_USAGE, "--plugin-dir", "too many");
         o->plugin_dirs[o->n_plugin_dirs++] = optarg;
         return 0;
     }
@@ -550,7 +550,7 @@ int submit_option_named(struct submit_options *options, const char *name, const 
             optarg = (char *)(uintptr_t)value;
             return submit_option(options, o->val);
         }
-    return ctl_error(EXIT_USAGE, name, "no such option");
+    return ctl_error(CODE_USAGE, name, "no such option");
 }
 
 static int parse(struct ctl *ctl, int argc, char **argv, struct submit_options *o)
@@ -562,7 +562,7 @@ static int parse(struct ctl *ctl, int argc, char **argv, struct submit_options *
         if (c == CTL_EXIT || (r = submit_option(o, c)) != 0)
             return c == CTL_EXIT && r == 0 ? -1 : r;
     if (optind == argc)
-        return ctl_error(EXIT_USAGE, "submit", "no plugin is named; usage: wsctl submit %s", ctl->verb->usage);
+        return ctl_error(CODE_USAGE, "submit", "no plugin is named; usage: wsctl submit %s", ctl->verb->usage);
     ended = strcmp(argv[optind - 1], "--") == 0;
     o->name = argv[optind++];
     while (!ended && (c = ctl_getopt_behind(ctl, argc, argv, "i:o:dt:p:", long_options, &r)) != CTL_END)
@@ -571,31 +571,31 @@ static int parse(struct ctl *ctl, int argc, char **argv, struct submit_options *
     o->args = argv + optind;
     o->n_args = (size_t)(argc - optind);
     if (!o->local && (o->workers || o->stack_size || o->n_plugin_dirs))
-        return ctl_error(EXIT_USAGE, o->workers ? "--workers" : o->stack_size ? "--stack" : "--plugin-dir",
+        return ctl_error(CODE_USAGE, o->workers ? "--workers" : o->stack_size ? "--stack" : "--plugin-dir",
                          "only with --local; else it is wsd's to say");
     if (o->local && o->room.wanted)
-        return ctl_error(EXIT_USAGE, "--wait-for-room", "not with --local");
+        return ctl_error(CODE_USAGE, "--wait-for-room", "not with --local");
     if (o->local && (o->delay_usec || o->at_usec || o->queue_usec))
-        return ctl_error(EXIT_USAGE, o->delay_usec ? "--delay" : o->at_usec ? "--at" : "--max-wait", "not with --local");
+        return ctl_error(CODE_USAGE, o->delay_usec ? "--delay" : o->at_usec ? "--at" : "--max-wait", "not with --local");
     if (o->delay_usec && o->at_usec)
-        return ctl_error(EXIT_USAGE, "--at", "not with --delay");
+        return ctl_error(CODE_USAGE, "--at", "not with --delay");
     if (o->local && (o->durable || o->key || o->retries))
-        return ctl_error(EXIT_USAGE, o->durable ? "--durable" : o->key ? "--key" : "--retries", "not with --local");
+        return ctl_error(CODE_USAGE, o->durable ? "--durable" : o->key ? "--key" : "--retries", "not with --local");
     if (o->local && (o->n_after || o->n_after_any || o->n_tags))
-        return ctl_error(EXIT_USAGE, o->n_tags ? "--tag" : o->n_after ? "--after" : "--after-any", "not with --local");
+        return ctl_error(CODE_USAGE, o->n_tags ? "--tag" : o->n_after ? "--after" : "--after-any", "not with --local");
     if (o->n_after + o->n_after_any > CODEC_AFTER_MAX)
-        return ctl_error(EXIT_USAGE, "--after", "at most %u jobs in all", CODEC_AFTER_MAX);
+        return ctl_error(CODE_USAGE, "--after", "at most %u jobs in all", CODEC_AFTER_MAX);
     if ((o->retry_usec || o->retry_on) && !o->retries)
-        return ctl_error(EXIT_USAGE, o->retry_on ? "--retry-on" : "--retry-delay", "only with --retries");
+        return ctl_error(CODE_USAGE, o->retry_on ? "--retry-on" : "--retry-delay", "only with --retries");
     if (o->local && o->detach)
-        return ctl_error(EXIT_USAGE, "--detach", "not with --local");
+        return ctl_error(CODE_USAGE, "--detach", "not with --local");
     if (o->output && o->detach)
-        return ctl_error(EXIT_USAGE, "--output", "not with --detach: the output is for wsctl await");
+        return ctl_error(CODE_USAGE, "--output", "not with --detach: the output is for wsctl await");
     o->plugin = strdup(o->name);
     if (!o->plugin)
-        return ctl_error(EXIT_IO, "submit", "out of memory");
+        return ctl_error(CODE_IO, "submit", "out of memory");
     if (parse_plugin((char *)(uintptr_t)o->plugin, &o->function) < 0)
-        return ctl_error(EXIT_USAGE, o->name, "not the name of a plugin; write PLUGIN or PLUGIN:FUNCTION");
+        return ctl_error(CODE_USAGE, o->name, "not the name of a plugin; write PLUGIN or PLUGIN:FUNCTION");
     return 0;
 }
 

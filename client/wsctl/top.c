@@ -133,13 +133,13 @@ static int wait_a_while(struct top *t)
                              {.fd = t->screen ? STDIN_FILENO : -1, .events = POLLIN}};
 
         if (poll(p, ARRAY_SIZE(p), t->view.paused ? -1 : (int)MIN(left, (uint64_t)60000)) < 0 && errno != EINTR)
-            return ctl_error(EXIT_IO, "poll", "%s", strerror(errno));
+            return ctl_error(CODE_IO, "poll", "%s", strerror(errno));
         if (signals_take())
-            return EXIT_CANCELLED;
+            return CODE_CANCELLED;
         if (p[1].revents && wsd_client_process(t->client) < 0)
             return say_lost(t);
         if (p[2].revents & (POLLHUP | POLLERR))
-            return EXIT_CANCELLED; /* the terminal is gone */
+            return CODE_CANCELLED; /* the terminal is gone */
         if (t->screen)
             keys(t); /* a resize comes as one, behind a signal */
     }
@@ -173,11 +173,11 @@ static int open_screen(struct top *t)
 
     screen = module_symbol("top", "", "wsctl-top.so", "wsctl_screen");
     if (!screen)
-        return EXIT_NOT_FOUND;
+        return CODE_NOT_FOUND;
     if (screen->size != sizeof(*screen))
-        return ctl_error(EXIT_NOT_FOUND, "top", "wsctl-top.so is of another version than wsctl");
+        return ctl_error(CODE_NOT_FOUND, "top", "wsctl-top.so is of another version than wsctl");
     if (screen->open() < 0)
-        return ctl_error(EXIT_USAGE, "top", "cannot draw on a terminal of type %s (TERM); use --batch",
+        return ctl_error(CODE_USAGE, "top", "cannot draw on a terminal of type %s (TERM); use --batch",
                          term && *term ? term : "none");
     t->screen = screen;
     signals_before_quitting(screen->abandon);
@@ -199,10 +199,10 @@ static int set_option(struct top *t, int c)
     case 'd':
         return parse_duration(optarg, &t->view.delay_usec) == 0
                    ? 0
-                   : ctl_error(EXIT_USAGE, optarg, "not a duration; write 30, 1.5s, 500ms, 2min or 1h");
+                   : ctl_error(CODE_USAGE, optarg, "not a duration; write 30, 1.5s, 500ms, 2min or 1h");
     case 'n':
         if (parse_number(optarg, 1, INT64_MAX, &number) < 0)
-            return ctl_error(EXIT_USAGE, optarg, "not a number of iterations; write 1 or more");
+            return ctl_error(CODE_USAGE, optarg, "not a number of iterations; write 1 or more");
         t->iterations = (uint64_t)number;
         return 0;
     case 'b':
@@ -210,7 +210,7 @@ static int set_option(struct top *t, int c)
         return 0;
     case 'r':
         if (parse_number(optarg, 0, ROWS_MAX, &number) < 0)
-            return ctl_error(EXIT_USAGE, optarg, "not a number of rows; write 0 to %d", ROWS_MAX);
+            return ctl_error(CODE_USAGE, optarg, "not a number of rows; write 0 to %d", ROWS_MAX);
         t->view.jobs = (size_t)number;
         return 0;
     default:
@@ -219,7 +219,7 @@ static int set_option(struct top *t, int c)
                 t->view.sort = (enum look_sort)i;
                 return 0;
             }
-        return ctl_error(EXIT_USAGE, optarg, "not what jobs are sorted by; write run, cpu or new");
+        return ctl_error(CODE_USAGE, optarg, "not what jobs are sorted by; write run, cpu or new");
     }
 }
 
@@ -232,9 +232,9 @@ static int parse(struct top *t, int argc, char **argv, int *ret_exit)
             return CTL_EXIT;
     t->batch |= t->ctl->json;
     if (optind < argc)
-        *ret_exit = ctl_error(EXIT_USAGE, argv[optind], "top takes options only; see wsctl top --help");
+        *ret_exit = ctl_error(CODE_USAGE, argv[optind], "top takes options only; see wsctl top --help");
     else if (!t->batch && (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)))
-        *ret_exit = ctl_error(EXIT_USAGE, "top", "there is no terminal; use --batch or --json");
+        *ret_exit = ctl_error(CODE_USAGE, "top", "there is no terminal; use --batch or --json");
     else
         return CTL_END;
     return CTL_EXIT;

@@ -46,19 +46,19 @@ static int open_file(struct trace *t)
 
     if (r == 0)
         t->stream = output_stream(&t->file);
-    return r ? r : t->stream ? 0 : EXIT_IO;
+    return r ? r : t->stream ? 0 : CODE_IO;
 }
 
 static int begin_file(struct trace *t)
 {
     return fputs("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n", t->stream) < 0
-               ? ctl_error(EXIT_IO, t->path, "%s", strerror(errno))
+               ? ctl_error(CODE_IO, t->path, "%s", strerror(errno))
                : 0;
 }
 
 static int write_failed(struct trace *t)
 {
-    return ctl_error(EXIT_IO, t->path, "%s", strerror(errno));
+    return ctl_error(CODE_IO, t->path, "%s", strerror(errno));
 }
 
 static int put_line(struct trace *t, const char *line, size_t size)
@@ -79,7 +79,7 @@ static int on_events(const void *data, size_t size, void *userdata)
     int r = 0;
 
     if (buffer_put(&t->rest, data, size) < 0)
-        return ctl_error(EXIT_IO, "trace", "out of memory");
+        return ctl_error(CODE_IO, "trace", "out of memory");
     while (r == 0 && (end = memchr(buffer_data(&t->rest), '\n', buffer_size(&t->rest)))) {
         const char *line = (const char *)buffer_data(&t->rest);
 
@@ -168,7 +168,7 @@ static int wait_a_while(struct trace *t)
 
         progress_draw("trace", (now - begin) / 1000, t->usec / 1000, 0);
         if (poll(p, 2, left < TICK_MSEC ? (int)left : TICK_MSEC) < 0 && errno != EINTR)
-            return ctl_error(EXIT_IO, "trace", "%s", strerror(errno));
+            return ctl_error(CODE_IO, "trace", "%s", strerror(errno));
         if (signals_take())
             break;
         if (wsd_client_process(t->client) < 0)
@@ -205,14 +205,14 @@ static int parse(struct trace *t, int argc, char **argv, int *ret_exit)
         if (c == 'o')
             t->path = optarg;
         if (c == 's' && parse_duration(optarg, &t->usec) < 0) {
-            *ret_exit = ctl_error(EXIT_USAGE, optarg, "not a duration; write 30, 1.5s, 500ms, 2min or 1h");
+            *ret_exit = ctl_error(CODE_USAGE, optarg, "not a duration; write 30, 1.5s, 500ms, 2min or 1h");
             return CTL_EXIT;
         }
     }
     if (optind < argc || t->start + t->stop + t->seconds > 1 || (t->start && t->output)) {
         *ret_exit = optind < argc
-                        ? ctl_error(EXIT_USAGE, argv[optind], "trace takes options only; see wsctl trace --help")
-                        : ctl_error(EXIT_USAGE, "trace",
+                        ? ctl_error(CODE_USAGE, argv[optind], "trace takes options only; see wsctl trace --help")
+                        : ctl_error(CODE_USAGE, "trace",
                                     "--start, --stop and --seconds exclude each other, "
                                     "and --start writes nothing");
         return CTL_EXIT;
@@ -254,5 +254,5 @@ int verb_trace(struct ctl *ctl, int argc, char **argv)
     buffer_deinit(&t.rest);
     wsd_client_free(t.client);
     r = r ? r : print_end();
-    return r == 0 && t.failed ? EXIT_IO : r;
+    return r == 0 && t.failed ? CODE_IO : r;
 }

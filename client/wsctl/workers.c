@@ -114,7 +114,7 @@ static void show_error(struct table *t, const struct wsd_executor_info *info)
     char what[32];
 
     snprintf(what, sizeof(what), "executor %u", info->executor);
-    ctl_error(EXIT_REFUSED, what, "%s", executor_error_text(info->error));
+    ctl_error(CODE_BUSY, what, "%s", executor_error_text(info->error));
     t->n_failed++;
 }
 
@@ -171,7 +171,7 @@ static int list_workers(struct ctl *ctl, struct wsd_client *client)
         print_totals(&t);
     if (!ctl->json && !ctl->quiet && t.n_executors == 0)
         print_line("no executor runs: there is no work");
-    return t.n_failed ? EXIT_REFUSED : 0;
+    return t.n_failed ? CODE_BUSY : 0;
 }
 
 static int set_workers(struct ctl *ctl, struct wsd_client *client, uint32_t n)
@@ -185,7 +185,7 @@ static int set_workers(struct ctl *ctl, struct wsd_client *client, uint32_t n)
         return r;
     if (!ctl->json && !ctl->quiet)
         print_line("new executors: %u worker%s", n, n == 1 ? "" : "s");
-    return t.n_failed ? EXIT_REFUSED : 0;
+    return t.n_failed ? CODE_BUSY : 0;
 }
 
 int verb_workers(struct ctl *ctl, int argc, char **argv)
@@ -197,9 +197,9 @@ int verb_workers(struct ctl *ctl, int argc, char **argv)
     if (ctl_arguments(ctl, argc, argv, 0, 2, &r) == CTL_EXIT)
         return r;
     if (argc > optind && (strcmp(argv[optind], "set") != 0 || argc - optind != 2))
-        return ctl_error(EXIT_USAGE, "workers", "usage: wsctl workers %s", ctl->verb->usage);
+        return ctl_error(CODE_USAGE, "workers", "usage: wsctl workers %s", ctl->verb->usage);
     if (argc > optind && parse_number(argv[optind + 1], 1, WORKERS_MAX, &n) < 0)
-        return ctl_error(EXIT_USAGE, argv[optind + 1], "not a number of workers; write 1 to %d", WORKERS_MAX);
+        return ctl_error(CODE_USAGE, argv[optind + 1], "not a number of workers; write 1 to %d", WORKERS_MAX);
     if ((r = ctl_connect(ctl, &client)) != 0)
         return r;
     r = n ? set_workers(ctl, client, (uint32_t)n) : list_workers(ctl, client);

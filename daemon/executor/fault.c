@@ -18,11 +18,11 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/code.h"
 #include "host/backtrace.h"
 #include "executor/work.h"
 #include "host/stack.h"
 
-#define EXIT_CODE    70
 #define TRACE_SECONDS 2 /* for a backtrace: who walks a destroyed stack may walk for ever */
 
 static const int signals[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTRAP, SIGSYS};
@@ -96,7 +96,7 @@ static void on_exit_of_plugin(void)
         return;
     leave_note(0, FAULT_EXIT, NULL, NULL);
     /* Not a step further: other workers run on what the rest of exit() would take down. */
-    fault_leave(EXIT_CODE);
+    fault_leave(CODE_CRASHED);
 }
 
 _Noreturn void fault_leave(int status)
@@ -111,7 +111,7 @@ __attribute__((visibility("default"))) void _exit(int status)
     if (!noted_in || getpid() != owner)
         fault_leave(status);
     leave_note(0, FAULT_EXIT, NULL, NULL);
-    fault_leave(EXIT_CODE);
+    fault_leave(CODE_CRASHED);
 }
 
 __attribute__((visibility("default"))) void _Exit(int status)
@@ -122,14 +122,14 @@ __attribute__((visibility("default"))) void _Exit(int status)
 _Noreturn void fault_thread_left(void)
 {
     leave_note(0, FAULT_THREAD, NULL, NULL);
-    fault_leave(EXIT_CODE);
+    fault_leave(CODE_CRASHED);
 }
 
 _Noreturn void fault_thread_gone(const struct host_job *job, uint32_t worker)
 {
     if (leave_note_of(job, job ? host_job_cpu_usec(job) : 0, worker, 0, FAULT_GONE, NULL))
         back_fault_told(noted_in);
-    fault_leave(EXIT_CODE);
+    fault_leave(CODE_CRASHED);
 }
 
 /* A fault that comes while another one is told of waits for it. */

@@ -19,6 +19,7 @@
 
 #include "base/async-close.h"
 #include "base/cleanup.h"
+#include "base/code.h"
 #include "base/descendants.h"
 #include "base/inherit.h"
 #include "base/log.h"
@@ -36,7 +37,6 @@
 #include "host/reaper.h"
 #include "ring/control.h"
 
-#define EXIT_USAGE 64
 #define SLEEPER_STACK ((size_t)512 * 1024) /* address space: above what [executor] static-tls takes of it */
 
 struct arguments {
@@ -363,7 +363,7 @@ int main(int argc, char **argv)
     if (parse_arguments(argc, argv, &a) < 0) {
         log_error("started by wsd only: wsd-executor "
                   "WORKERS PLUGIN_DIR[:PLUGIN_DIR...] any|dirs LOG_LEVEL pin|free STACK SANDBOX");
-        return EXIT_USAGE;
+        return CODE_USAGE;
     }
     log_set_level(a.log_level);
     int r = prepare(&a, &loader);

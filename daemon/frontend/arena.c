@@ -5,6 +5,7 @@
  * Keeps: an arena ends with its connection, for new jobs.
  * Does not know what lies in one. */
 #include "base/cleanup.h"
+#include "base/code.h"
 #include "frontend/call.h"
 
 void arena_open(struct peer *p, uint32_t tag, int *fd)
@@ -12,7 +13,7 @@ void arena_open(struct peer *p, uint32_t tag, int *fd)
     struct call *c = call_new(p, tag, CALL_ARENA);
     const char *refusal = NULL;
     uint64_t retry_usec = 0;
-    int code = 75;
+    int code = CODE_BUSY;
 
     if (!c)
         return;

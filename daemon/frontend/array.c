@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/code.h"
 #include "frontend/call.h"
 
 #define ENDS_BODY_MAX (56u * 1024u) /* of one frame: beside the longest header */
@@ -605,7 +606,7 @@ static struct call *batch_call(struct peer *p, uint32_t tag)
         return NULL;
     c->batch = calloc(1, sizeof(*c->batch));
     if (!c->batch) {
-        peer_error(p, tag, 75, "out of memory");
+        peer_error(p, tag, CODE_BUSY, "out of memory");
         call_free(c);
         return NULL;
     }
@@ -624,13 +625,13 @@ static void batch_open(struct peer *p, uint32_t tag, uint32_t flags)
     struct batch_info info;
 
     if (refusal)
-        peer_error(p, tag, 77, refusal);
+        peer_error(p, tag, CODE_DENIED, refusal);
     if (!c)
         return;
     int r = jobs_batch_open(p->frontend->options.jobs, p->uid, flags & BATCH_KEEP_GOING, flags & BATCH_DETACH, flags & BATCH_PROGRESS,
                             &c->batch->watch);
     if (r < 0) {
-        peer_error(p, tag, 75, r == -EDQUOT ? "too many batches of this user are open: try again later" : strerror(-r));
+        peer_error(p, tag, CODE_BUSY, r == -EDQUOT ? "too many batches of this user are open: try again later" : strerror(-r));
         call_free(c);
         return;
     }
@@ -646,7 +647,7 @@ static void batch_await(struct peer *p, uint32_t tag, const struct msg_batch *m)
         return;
     if (jobs_batch_watch(p->frontend->options.jobs, m->id.id, access_sees(p), m->flags & BATCH_PROGRESS, &c->batch->watch) == 0)
         return;
-    peer_error(p, tag, 66, "no such batch");
+    peer_error(p, tag, CODE_NOT_FOUND, "no such batch");
     call_free(c);
 }
 
@@ -667,7 +668,7 @@ void call_batch(struct peer *p, uint32_t tag, const struct msg_batch *m)
         if (jobs_batch_info(jobs, m->id.id, access_sees(p), &info) == 0)
             send_state(p, tag, &info);
         else
-            peer_error(p, tag, 66, "no such batch");
+            peer_error(p, tag, CODE_NOT_FOUND, "no such batch");
         break;
     default:
         call_cancelled(p, tag, jobs_batch_cancel(jobs, m->id.id, access_cancels(p), p->uid), "no such batch");

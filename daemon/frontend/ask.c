@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/code.h"
 #include "frontend/call.h"
 
 /* What one executor said of its trace. */
@@ -73,16 +74,16 @@ static int ask(struct call *c, enum jobs_ask what, uint32_t argument)
     call_free(c);
     switch (r) {
     case -EACCES:
-        peer_error(p, tag, 77, refusal ? refusal : "others' jobs run in this executor too ([access] see in wsd.conf)");
+        peer_error(p, tag, CODE_DENIED, refusal ? refusal : "others' jobs run in this executor too ([access] see in wsd.conf)");
         return r;
     case -EBUSY:
-        peer_error(p, tag, 75, "a trace is under way already, or somebody still reads it");
+        peer_error(p, tag, CODE_BUSY, "a trace is under way already, or somebody still reads it");
         return r;
     case -ENOENT:
-        peer_error(p, tag, 66, "no trace is under way that you have started");
+        peer_error(p, tag, CODE_NOT_FOUND, "no trace is under way that you have started");
         return r;
     default:
-        peer_error(p, tag, r == -EINVAL ? 64 : 75, strerror(-r));
+        peer_error(p, tag, r == -EINVAL ? CODE_USAGE : CODE_BUSY, strerror(-r));
         return r;
     }
 }

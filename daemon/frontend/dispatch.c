@@ -78,7 +78,7 @@ struct call *call_new(struct peer *p, uint32_t tag, enum call_kind kind)
     }
     refusal = quota_request(p);
     if (refusal) {
-        peer_error(p, tag, 75, refusal);
+        peer_error(p, tag, CODE_BUSY, refusal);
         return NULL;
     }
     c = freelist_take(&p->frontend->free_calls, sizeof(*c));
@@ -87,7 +87,7 @@ struct call *call_new(struct peer *p, uint32_t tag, enum call_kind kind)
     if (!c || hash_insert(&p->frontend->calls, &c->by_tag, tag_key(p, tag)) < 0) {
         freelist_give(&p->frontend->free_calls, c);
         quota_request_ended(p);
-        peer_error(p, tag, 75, "out of memory");
+        peer_error(p, tag, CODE_BUSY, "out of memory");
         return NULL;
     }
     c->peer = p;
@@ -403,7 +403,7 @@ static void on_plugin(struct plugin_query *q, const struct plugin_info *info, in
     for (size_t i = 0; i < m.plugin.n_functions; i++)
         functions[i] = function_msg(&info->functions[i]);
     if (error && c->one) {
-        peer_error(c->peer, c->tag, error == EACCES ? 77 : error == EAGAIN ? 75 : 66, info->error);
+        peer_error(c->peer, c->tag, error == EACCES ? CODE_DENIED : error == EAGAIN ? CODE_BUSY : CODE_NOT_FOUND, info->error);
         call_free(c);
         return;
     }
@@ -424,7 +424,7 @@ static void plugin_ask(struct call *c, const char *name)
     int r = jobs_plugin(f->options.jobs, c->peer->uid, name, c->peer->directory, &c->query);
     if (r == 0)
         return;
-    peer_error(c->peer, c->tag, r == -EACCES ? 77 : r == -ENAMETOOLONG ? 66 : 75,
+    peer_error(c->peer, c->tag, r == -EACCES ? CODE_DENIED : r == -ENAMETOOLONG ? CODE_NOT_FOUND : CODE_BUSY,
                r == -EACCES ? "plugins by path are for a user's own wsd" : strerror(-r));
     call_free(c);
 }
@@ -454,7 +454,7 @@ static void do_plugins(struct peer *p, uint32_t tag, const struct msg_plugins *m
         c->n = m->name.size + 1;
     }
     if (c->one ? !c->names : jobs_plugin_names(p->frontend->options.jobs, &c->names, &c->n) < 0) {
-        peer_error(p, tag, 75, "out of memory");
+        peer_error(p, tag, CODE_BUSY, "out of memory");
         call_free(c);
         return;
     }
@@ -469,7 +469,7 @@ static void on_reloaded(struct plugin_query *q, const struct plugin_info *info, 
     struct peer *p = c->peer;
     bool kept = info->reloaded == RELOADED_KEPT;
     uint64_t owner = c->owners[c->at - 1];
-    uint32_t code = error == EACCES ? 77 : error == EAGAIN ? 75 : error ? 66 : 0;
+    uint32_t code = error == EACCES ? CODE_DENIED : error == EAGAIN ? CODE_BUSY : error ? CODE_NOT_FOUND : 0;
     struct msg m = {.type = FRAME_RELOADED,
                     .reloaded = {.outcome = (uint32_t)info->reloaded,
                                  .uid = jobs_owner_uid(p->frontend->options.jobs, owner),
@@ -504,7 +504,7 @@ static void reload_next(struct call *c)
     int r = jobs_plugin_reload(p->frontend->options.jobs, p->uid, c->owners[c->at++], c->names, p->directory, &c->query);
     if (r == 0)
         return;
-    peer_error(p, c->tag, 75, r == -EBUSY ? "it is being reloaded, or too many others are: try again" : strerror(-r));
+    peer_error(p, c->tag, CODE_BUSY, r == -EBUSY ? "it is being reloaded, or too many others are: try again" : strerror(-r));
     call_free(c);
 }
 
@@ -522,7 +522,7 @@ static void do_reload(struct peer *p, uint32_t tag, const struct msg_reload *m)
         reload_next(c);
         return;
     }
-    peer_error(p, tag, r == -EACCES ? 77 : r == -ENAMETOOLONG ? 66 : 75,
+    peer_error(p, tag, r == -EACCES ? CODE_DENIED : r == -ENAMETOOLONG ? CODE_NOT_FOUND : CODE_BUSY,
                r == -EACCES ? "plugins by path are for a user's own wsd" : strerror(-r));
     call_free(c);
 }
@@ -533,11 +533,11 @@ static void do_release(struct peer *p, uint32_t tag, const struct msg_release *m
                                 p->directory);
 
     if (r == -ENOENT || r == -ENAMETOOLONG)
-        peer_error(p, tag, 66, "nothing is known against it: see `wsctl plugin show`");
+        peer_error(p, tag, CODE_NOT_FOUND, "nothing is known against it: see `wsctl plugin show`");
     else if (r == -EACCES)
-        peer_error(p, tag, 77, "plugins by path are for a user's own wsd");
+        peer_error(p, tag, CODE_DENIED, "plugins by path are for a user's own wsd");
     else if (r < 0)
-        peer_error(p, tag, 75, strerror(-r));
+        peer_error(p, tag, CODE_BUSY, strerror(-r));
     else
         peer_send(p, &(struct msg){.type = FRAME_END}, tag, NULL, 0);
 }
@@ -577,7 +577,7 @@ static void do_gate(struct peer *p, uint32_t tag, const struct msg_gate *m)
     int r = 0;
 
     if (refusal) {
-        peer_error(p, tag, 77, refusal);
+        peer_error(p, tag, CODE_DENIED, refusal);
         return;
     }
     if (m->action == GATE_LIST)
@@ -587,9 +587,9 @@ static void do_gate(struct peer *p, uint32_t tag, const struct msg_gate *m)
     if (r == 0)
         peer_send(p, &(struct msg){.type = FRAME_END}, tag, NULL, 0);
     else if (r == -ENOENT)
-        peer_error(p, tag, 66, "it is neither paused nor limited: see `wsctl limit`");
+        peer_error(p, tag, CODE_NOT_FOUND, "it is neither paused nor limited: see `wsctl limit`");
     else
-        peer_error(p, tag, r == -EINVAL ? 64 : 75,
+        peer_error(p, tag, r == -EINVAL ? CODE_USAGE : CODE_BUSY,
                    r == -EINVAL   ? "a limit is for a plugin, a function of it, or a tag; a drain is for all"
                    : r == -ENOSPC ? "too many are paused or limited: see `wsctl limit`"
                                   : strerror(-r));
@@ -618,7 +618,7 @@ static void do_limit(struct peer *p, uint32_t tag, const struct msg_limit *m)
     int r = 0;
 
     if (refusal) {
-        peer_error(p, tag, 77, refusal);
+        peer_error(p, tag, CODE_DENIED, refusal);
         return;
     }
     if (moves)
@@ -626,7 +626,7 @@ static void do_limit(struct peer *p, uint32_t tag, const struct msg_limit *m)
     else
         r = o->limits_ops->each(o->limits_userdata, sees == ACCESS_ALL, sees, send_limit, &(struct gate_answer){p, tag});
     if (r < 0)
-        peer_error(p, tag, r == -EINVAL ? 64 : 75, error);
+        peer_error(p, tag, r == -EINVAL ? CODE_USAGE : CODE_BUSY, error);
     else
         peer_send(p, &(struct msg){.type = FRAME_END}, tag, NULL, 0);
 }
@@ -669,9 +669,9 @@ static void do_dead(struct peer *p, uint32_t tag, const struct msg_dead *m)
         return;
     call_free(c);
     if (r == -ENOENT)
-        peer_error(p, tag, 66, "no such job is out of retries: see `wsctl dead list`");
+        peer_error(p, tag, CODE_NOT_FOUND, "no such job is out of retries: see `wsctl dead list`");
     else
-        peer_error(p, tag, 75, r == -EAGAIN ? "wsd is draining" : r == -EBUSY ? "it is being read or changed: try again" : strerror(-r));
+        peer_error(p, tag, CODE_BUSY, r == -EAGAIN ? "wsd is draining" : r == -EBUSY ? "it is being read or changed: try again" : strerror(-r));
 }
 
 static void on_scheduled(struct schedule_query *q, int code, const char *text, const uint8_t *id)
@@ -738,7 +738,7 @@ static void schedule_add(struct call *c, const struct msg_schedule *m)
     if (m->job.plugin.size)
         jobs_schedule_add(c->peer->frontend->options.jobs, &r, &c->schedule);
     else
-        on_scheduled(&c->schedule, 64, "no plugin named", NULL);
+        on_scheduled(&c->schedule, CODE_USAGE, "no plugin named", NULL);
 }
 
 static void do_schedule(struct peer *p, uint32_t tag, const struct msg_schedule *m)
@@ -758,7 +758,7 @@ static void do_schedule(struct peer *p, uint32_t tag, const struct msg_schedule 
         if (jobs_schedules(jobs, access_sees(p), send_schedule, c) == 0)
             call_end(c);
         else
-            on_scheduled(&c->schedule, 75, "out of memory", NULL);
+            on_scheduled(&c->schedule, CODE_BUSY, "out of memory", NULL);
     }
 }
 
@@ -771,7 +771,7 @@ static void no_such_job(struct peer *p, uint32_t tag, const uint8_t id[16])
     struct batch_info batch;
 
     if (!why || jobs_batch_info(jobs, id, access_sees(p), &batch) == 0) {
-        peer_error(p, tag, 66, "no such job");
+        peer_error(p, tag, CODE_NOT_FOUND, "no such job");
         return;
     }
     snprintf(text, sizeof(text), "it is not one of those since wsd began, and the durable ones cannot be read: %.160s", why);
@@ -795,9 +795,9 @@ static void cancel_watched(struct call *c)
 void call_cancelled(struct peer *p, uint32_t tag, int r, const char *none)
 {
     if (r == -EALREADY && p->features & FEATURE_ENDS)
-        peer_error(p, tag, 66, "it has ended: there is nothing to cancel");
+        peer_error(p, tag, CODE_NOT_FOUND, "it has ended: there is nothing to cancel");
     else if (r < 0 && r != -EALREADY)
-        peer_error(p, tag, 66, none);
+        peer_error(p, tag, CODE_NOT_FOUND, none);
     else
         peer_send(p, &(struct msg){.type = FRAME_END}, tag, NULL, 0);
 }
@@ -848,7 +848,7 @@ static void do_await(struct peer *p, uint32_t tag, const struct msg_id *m)
         return; /* the next one looks whose it is */
     if (r < 0) {
         if (r == -EAGAIN)
-            peer_error(p, tag, 75, "wsd is ending: ask the next one");
+            peer_error(p, tag, CODE_BUSY, "wsd is ending: ask the next one");
         else
             no_such_job(p, tag, m->id);
         call_free(c);
@@ -943,7 +943,7 @@ static void do_submit(struct peer *p, uint32_t tag, const struct msg_submit *m, 
     c->quiet = m->flags & SUBMIT_QUIET;
     c->left = m->flags & SUBMIT_LEFT;
     if (jobs_submit(p->frontend->options.jobs, &r, &c->watch) < 0) {
-        peer_error(p, tag, 75, "out of memory");
+        peer_error(p, tag, CODE_BUSY, "out of memory");
         call_free(c);
     }
 }
@@ -1205,7 +1205,7 @@ void dispatch(struct peer *p, const struct frame *frame)
     if (!refusal)
         refusal = access_path(p, plugin_of(&m));
     if (refusal) {
-        peer_error(p, frame->tag, 77, refusal);
+        peer_error(p, frame->tag, CODE_DENIED, refusal);
         return;
     }
     switch (frame->type) {

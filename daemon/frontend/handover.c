@@ -18,6 +18,7 @@
 
 #include "base/cleanup.h"
 #include "base/async-close.h"
+#include "base/code.h"
 #include "base/log.h"
 #include "frontend/call.h"
 
@@ -50,7 +51,7 @@ static void answer(struct peer *p)
             p->failed = true;
             return;
         }
-        peer_error(p, c->tag, 75, "wsd is being restarted: ask again");
+        peer_error(p, c->tag, CODE_BUSY, "wsd is being restarted: ask again");
         call_free(c);
     }
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/code.h"
 #include "frontend/call.h"
 
 static void on_opened(struct lane_user *u, int memory_fd, int grant_fd)
@@ -18,7 +19,7 @@ static void on_opened(struct lane_user *u, int memory_fd, int grant_fd)
 
     if (peer_send_fds(c->peer, &(struct msg){.type = FRAME_LANE}, c->tag, fds))
         return;
-    peer_error(c->peer, c->tag, 75, "no descriptors left");
+    peer_error(c->peer, c->tag, CODE_BUSY, "no descriptors left");
     call_free(c);
 }
 
@@ -50,7 +51,7 @@ static struct call *make(struct peer *p, uint32_t tag, enum call_kind kind)
         return NULL;
     c->lane = calloc(1, sizeof(*c->lane));
     if (!c->lane) {
-        peer_error(p, tag, 75, "out of memory");
+        peer_error(p, tag, CODE_BUSY, "out of memory");
         call_free(c);
         return NULL;
     }
@@ -72,7 +73,7 @@ void lane_open(struct peer *p, uint32_t tag)
                                "direct lanes were not agreed upon";
     if (!why)
         return;
-    peer_error(p, tag, agreed ? 75 : 64, why);
+    peer_error(p, tag, agreed ? CODE_BUSY : CODE_USAGE, why);
     call_free(c);
 }
 
@@ -106,7 +107,7 @@ void lane_bind(struct peer *p, uint32_t tag, const struct msg_lane_bind *m)
     int r = lane ? jobs_lane_bind(&lane->lane->user, m->plugin.data, m->function.data, &c->lane->bind) : -ENOENT;
     if (r == 0)
         return;
-    peer_error(p, tag, r == -EACCES ? 77 : r == -ENAMETOOLONG ? 66 : 75, "no such lane, or not now");
+    peer_error(p, tag, r == -EACCES ? CODE_DENIED : r == -ENAMETOOLONG ? CODE_NOT_FOUND : CODE_BUSY, "no such lane, or not now");
     call_free(c);
 }
 

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/code.h"
 #include "frontend/access.h"
 #include "frontend/call.h"
 
@@ -46,7 +47,7 @@ void list_pump(struct call *c)
         looks = share_spent(p) ? 0 : looks;
     }
     if (r < 0)
-        peer_error(p, c->tag, 75, r == -EDQUOT ? "too many listings of this user are under way: try again later" : strerror(-r));
+        peer_error(p, c->tag, CODE_BUSY, r == -EDQUOT ? "too many listings of this user are under way: try again later" : strerror(-r));
     else if (c->kind == CALL_CANCEL)
         peer_send(p, &(struct msg){.type = FRAME_COUNT, .count = {.n = c->n_cancelled}}, c->tag, NULL, 0);
     else
@@ -63,7 +64,7 @@ static void begin(struct peer *p, uint32_t tag, enum call_kind kind, const struc
     bool cancels = kind == CALL_CANCEL;
     uint32_t reach = cancels ? access_cancels(p) : access_sees(p);
     if (p->listing || jobs_select(p->frontend->options.jobs, p->uid, reach, filter, cancels, &c->selection) < 0) {
-        peer_error(p, tag, 75, p->listing ? "another LIST of this connection is under way" : "out of memory");
+        peer_error(p, tag, CODE_BUSY, p->listing ? "another LIST of this connection is under way" : "out of memory");
         call_free(c);
         return;
     }
@@ -101,7 +102,7 @@ void list_cancel(struct peer *p, uint32_t tag, const struct msg_filter *m)
     struct jobs_filter filter = filter_of(m);
 
     if (!m->states && !m->by_uid && !m->plugin.size && !m->function.size && !m->newer_usec && !m->older_usec && !m->batch.size) {
-        peer_error(p, tag, 64, "a cancel that names nothing would mean everything: name states, a user, a plugin or an age");
+        peer_error(p, tag, CODE_USAGE, "a cancel that names nothing would mean everything: name states, a user, a plugin or an age");
         return;
     }
     if (!filter.states)

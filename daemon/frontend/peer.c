@@ -205,7 +205,7 @@ void peer_fail(struct peer *p, const char *format, ...)
     const struct log_about who = about(p);
     log_event(LOG_KIND_CONNECTION, LOG_INFO, &who, "connection of uid %u %s%s is closed: %s", p->uid,
               p->remote ? p->remote->address : "pid ", pid, text);
-    peer_error(p, 0, 76, text);
+    peer_error(p, 0, CODE_PROTOCOL, text);
     p->failed = true;
 }
 
@@ -640,7 +640,7 @@ static int admit(struct peer *p)
 
         log_event(LOG_KIND_CONNECTION, LOG_INFO, &who, "connection of %s%suid %u pid %d is refused: %s", p->remote ? p->remote->name : "",
                   p->remote ? ", " : "", p->uid, p->pid, refusal);
-        peer_error(p, 0, 77, refusal);
+        peer_error(p, 0, CODE_DENIED, refusal);
         p->failed = true;
         return 0;
     }
@@ -649,7 +649,7 @@ static int admit(struct peer *p)
         return r;
     if (refusal) {
         log_debug("uid %u pid %d: %s", p->uid, p->pid, refusal);
-        peer_error(p, 0, 75, refusal);
+        peer_error(p, 0, CODE_BUSY, refusal);
         p->failed = true;
     }
     return 0;
@@ -894,7 +894,7 @@ bool frontend_read_on(struct frontend *f)
 void frontend_goodbye(struct frontend *f)
 {
     static const char text[] = "wsd is draining: open calls will end, new ones are refused";
-    struct msg m = {.type = FRAME_GOODBYE, .error = {.code = 75, .text = {text, sizeof(text) - 1}}};
+    struct msg m = {.type = FRAME_GOODBYE, .error = {.code = CODE_BUSY, .text = {text, sizeof(text) - 1}}};
 
     list_for_each(l, &f->peers)
     {

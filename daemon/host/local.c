@@ -20,6 +20,7 @@
 #include <wsd/client.h>
 
 #include "base/clock.h"
+#include "base/code.h"
 #include "base/inherit.h"
 #include "base/cpus.h"
 #include "host/command.h"
@@ -35,7 +36,6 @@
 #define LONGEST_MSEC 1000                 /* of one wait: then it looks whether the workers are there still */
 #define LOOK_MSEC    20                   /* how often a wait for streamed input looks at the cancel flag */
 
-enum { EXIT_TIMED_OUT = 124, EXIT_CANCELLED = 130 };
 
 struct local {
     struct host_job job;
@@ -395,11 +395,11 @@ static void fill_result(const struct local *l, bool finished, struct local_resul
     }
     if (l->cancelled_usec || l->unread) {
         ret->state = WSD_JOB_CANCELLED;
-        ret->exit = EXIT_CANCELLED;
+        ret->exit = CODE_CANCELLED;
         *ret->error = 0;
     } else if (!finished || (deadline && job->ended_usec >= deadline)) {
         ret->state = WSD_JOB_TIMED_OUT;
-        ret->exit = EXIT_TIMED_OUT;
+        ret->exit = CODE_TIMED_OUT;
         snprintf(ret->error, sizeof(ret->error), "its time was up%s", finished ? "" : ", and it did not heed its cancel flag");
     } else {
         ret->exit = job->exit;

@@ -13,6 +13,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/code.h"
 #include "base/inherit.h"
 #include "base/list.h"
 
@@ -33,19 +34,6 @@ enum job_state {
     JOB_TIMED_OUT = 8,
     JOB_CRASHED = 9,
     JOB_INTERRUPTED = 10,
-};
-
-/* The exit codes of wsctl(1) that the daemon gives. */
-enum {
-    CODE_USAGE = 64,
-    CODE_NOT_FOUND = 66,
-    CODE_CRASHED = 70,
-    CODE_IO = 74,
-    CODE_BUSY = 75,
-    CODE_DENIED = 77,
-    CODE_TIMED_OUT = 124,
-    CODE_INTERRUPTED = 125,
-    CODE_CANCELLED = 130,
 };
 
 /* Every limit of the job table, with its default; the configuration may change them. */

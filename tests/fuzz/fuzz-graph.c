@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/code.h"
 #include "client/wsctl/graph.h"
 
 ssize_t __wrap_write(int fd, const void *data, size_t size);
@@ -69,7 +70,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     int r = graph_parse("file", (const char *)data, size, &graph);
     listening = false;
     if (r != 0) {
-        FUZZ_CHECK(r == EXIT_USAGE && strncmp(said, "wsctl: file:", 12) == 0);
+        FUZZ_CHECK(r == CODE_USAGE && strncmp(said, "wsctl: file:", 12) == 0);
         FUZZ_CHECK(memchr(said, '\n', n_said) == said + n_said - 1);
         return 0;
     }

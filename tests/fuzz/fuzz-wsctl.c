@@ -14,6 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/code.h"
 #include "client/wsctl/stream.h"
 #include "client/wsctl/submit.h"
 
@@ -45,7 +46,7 @@ ssize_t __wrap_write(int fd, const void *data, size_t size)
 int __wrap_ctl_connect(const struct ctl *ctl, struct wsd_client **ret_client)
 {
     *ret_client = NULL;
-    return ctl_error(EXIT_NO_DAEMON, ctl->socket ? ctl->socket : "wsd", "nobody is there");
+    return ctl_error(CODE_NO_DAEMON, ctl->socket ? ctl->socket : "wsd", "nobody is there");
 }
 
 int __wrap_wsd_client_open(struct wsd_client **ret_client, const char *socket, uint64_t timeout_usec)
