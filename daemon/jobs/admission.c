@@ -4,13 +4,14 @@
  * Owns the table of users. [loop]
  * Keeps: what was charged is refunded once, by the same amount.
  * Does not decide who may connect; that is the frontend's. */
+#include "jobs/admission.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "jobs/job.h"
 
 #define NSEC     1000000000ull
 #define RATE_MAX NSEC /* a second, and so a burst: beyond it a clock says nothing */

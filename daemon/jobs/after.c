@@ -16,7 +16,9 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "jobs/batch.h"
 #include "jobs/policy.h"
+#include "jobs/state.h"
 
 #define EDGES_A_TURN 128u
 

@@ -7,6 +7,8 @@
  * be at it. An executor has an arena until its client has closed it, or another one takes its place; never while a job is handed over that
  * uses it.
  * Does not map anything: what a client writes, wsd never looks at. */
+#include "jobs/arena.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -17,9 +19,9 @@
 
 #include <wsd/plugin.h>
 
-#include "base/cleanup.h"
 #include "base/async-close.h"
-#include "jobs/job.h"
+#include "base/cleanup.h"
+#include "jobs/admission.h"
 
 #define ARENA_USES 1024u /* jobs at once that use one */
 

@@ -5,6 +5,8 @@
  * Keeps: each question ends once, whatever becomes of the executors; an executor's answer is checked word by word, and
  * one that was not asked for is a lie.
  * Does not wait: who does not answer in time is passed over. */
+#include "jobs/ask.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -14,7 +16,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "jobs/job.h"
+#include "jobs/domain.h"
 
 struct part {
     struct list of_question, of_domain;

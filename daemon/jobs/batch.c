@@ -5,14 +5,18 @@
  * Keeps: what is to be stopped is stopped a piece a turn, that which would run next first; a batch that was closed is told to have
  * ended once, after the last end of its jobs; it goes when nobody can ask for it any more, and its memory with its last job.
  * Not on disk: after a restart there are the jobs that are durable, but no batch. */
+#include "jobs/batch.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "jobs/admission.h"
 #include "jobs/after.h"
-#include "jobs/job.h"
+#include "jobs/bundle.h"
+#include "jobs/timing.h"
 
 #define STOPS_A_TURN 128u
 

@@ -9,13 +9,22 @@
  * How many go together, going by the last ones: no more than run in BRIEF_USEC, and write into one slot; and where
  * there is enough to do to wake other workers for it, two shares for each worker.
  * Does not choose the order (queue.c). */
+#include "jobs/bundle.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "jobs/job.h"
+#include "jobs/admission.h"
+#include "jobs/batch.h"
+#include "jobs/domain.h"
+#include "jobs/gate.h"
+#include "jobs/job-breaker.h"
+#include "jobs/queue.h"
+#include "jobs/state.h"
+#include "jobs/timing.h"
 
 #define BUNDLE_BYTES    8192u  /* of items */
 #define BUNDLE_NSEC     50000u /* of work that is a share of its own */

@@ -4,6 +4,8 @@
  * Owns the executor and the table of slots. [loop]
  * Keeps: each handed job has one slot and each slot one job; what the executor says about a job is taken once.
  * Does not decide what becomes of jobs when the executor dies (recover.c). */
+#include "jobs/domain.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -14,7 +16,22 @@
 #include "base/escape.h"
 #include "base/inherit.h"
 #include "base/log.h"
+#include "jobs/arena.h"
+#include "jobs/ask.h"
+#include "jobs/bundle.h"
+#include "jobs/durable.h"
+#include "jobs/gate.h"
+#include "jobs/job-breaker.h"
+#include "jobs/lane.h"
+#include "jobs/output.h"
+#include "jobs/plugins.h"
 #include "jobs/policy.h"
+#include "jobs/queue.h"
+#include "jobs/recover.h"
+#include "jobs/recycle.h"
+#include "jobs/reload.h"
+#include "jobs/run-slots.h"
+#include "jobs/state.h"
 
 #define BATCH          256u     /* completions a domain and turn of the loop; */
 #define BATCH_BYTES    1024u    /* so many bytes of output count as another one */

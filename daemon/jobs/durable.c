@@ -6,6 +6,8 @@
  * begun before an executor gets it. What the disk refuses is refused before the job is acknowledged, and waits after that.
  * The store answers in order, so a step need not wait for the one before it.
  * Does not keep what has ended (results.c) or read what was there at the start (restore.c). */
+#include "jobs/durable.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +19,15 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "jobs/after.h"
+#include "jobs/domain.h"
+#include "jobs/gate.h"
+#include "jobs/output.h"
+#include "jobs/plugins.h"
 #include "jobs/policy.h"
+#include "jobs/queue.h"
+#include "jobs/results.h"
+#include "jobs/state.h"
+#include "jobs/timing.h"
 
 #define DEFERRED "wsd is ending: the job stays in its store, and goes on after the next start; see `wsctl await`"
 

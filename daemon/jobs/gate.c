@@ -8,6 +8,8 @@
  * Keeps: a gate is there while it is paused or has a limit, and counts what is handed over from its first moment on;
  * no more are handed over than its limit. Jobs that wait here are QUEUED.
  * Does not know why: who may close a gate is told by its caller's uid only. */
+#include "jobs/gate.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +18,12 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "jobs/job.h"
+#include "jobs/admission.h"
+#include "jobs/domain.h"
+#include "jobs/lane.h"
+#include "jobs/plugins.h"
+#include "jobs/queue.h"
+#include "jobs/run-slots.h"
 
 #define MOVES_A_TURN 128u /* jobs that go to a gate, or from one, before the loop looks at something else */
 

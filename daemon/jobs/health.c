@@ -13,7 +13,10 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "jobs/job.h"
+#include "jobs/ask.h"
+#include "jobs/domain.h"
+#include "jobs/lane.h"
+#include "jobs/plugins.h"
 
 static void on_tick(evutil_socket_t fd, short what, void *userdata);
 

@@ -7,6 +7,8 @@
  * an executor sees it, and what goes through the ring only wsd can write.
  * Does not wait: a pipe that is full holds the client back. A file is never read, nor mapped, by wsd: it may be cut, or lie where
  * nobody answers. */
+#include "jobs/input.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -15,9 +17,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
 #include "base/async-close.h"
+#include "base/cleanup.h"
 #include "base/log.h"
+#include "jobs/admission.h"
+#include "jobs/arena.h"
+#include "jobs/durable.h"
 #include "jobs/policy.h"
 
 #define PIPE_SIZE (1 << 20)

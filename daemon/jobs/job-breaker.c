@@ -5,6 +5,8 @@
  * Keeps: a job of a function in quarantine never reaches an executor, but for the one on probe; an accepted one ends as
  * failed with the words of the refusal, so that nobody waits for a pause to pass, and no drain does.
  * Does not judge: breaker.c counts. */
+#include "jobs/job-breaker.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +14,10 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "jobs/job.h"
+#include "jobs/domain.h"
+#include "jobs/gate.h"
+#include "jobs/plugins.h"
+#include "jobs/queue.h"
 
 /* NULL: nothing is known against it. Each job asks for that several times, also where only others have crashed: who is not among
  * them is looked up once, and again when there is a new one. */

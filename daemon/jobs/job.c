@@ -4,6 +4,8 @@
  * Owns the job record and what hangs on it. [loop]
  * Keeps: an accepted job comes to exactly one final state, told once to each watch; charges are refunded once.
  * Does not choose an order (queue.c) or talk to executors (domain.c). */
+#include "jobs/job.h"
+
 #include <errno.h>
 #include <malloc.h>
 #include <stdio.h>
@@ -14,10 +16,23 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include <wsd/plugin.h>
+#include "jobs/admission.h"
 #include "jobs/after.h"
-#include "jobs/job.h"
+#include "jobs/arena.h"
+#include "jobs/batch.h"
+#include "jobs/domain.h"
+#include "jobs/durable.h"
+#include "jobs/gate.h"
+#include "jobs/input.h"
+#include "jobs/job-breaker.h"
+#include "jobs/output.h"
+#include "jobs/plugins.h"
 #include "jobs/policy.h"
+#include "jobs/queue.h"
+#include "jobs/results.h"
+#include "jobs/state.h"
+#include "jobs/timing.h"
+#include <wsd/plugin.h>
 
 static void on_timer(evutil_socket_t fd, short what, void *userdata);
 

@@ -6,6 +6,8 @@
  * Keeps: a lane leads into the executor of its client's own domain; no more of a user's calls run than he may have jobs; each
  * call of a dead executor has one verdict. While nothing runs in any lane there is no timer.
  * Does not see calls: it looks at them now and then, in memory that clients cannot write. */
+#include "jobs/lane.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +18,12 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "jobs/job.h"
+#include "jobs/admission.h"
+#include "jobs/domain.h"
+#include "jobs/gate.h"
+#include "jobs/job-breaker.h"
+#include "jobs/plugins.h"
+#include "jobs/recycle.h"
 #include "ring/lane.h"
 
 #define TICK_USEC      100000u /* between looks at lanes in which something runs */

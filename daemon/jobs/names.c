@@ -4,6 +4,8 @@
  * Owns the list of names, as it was read last, and an inotify descriptor that says when it is out of date. [loop]
  * Keeps: the directories are read when they have changed, or once in a while, however often the list is asked for.
  * Does not look into the files. */
+#include "jobs/names.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -14,7 +16,6 @@
 #include "base/buffer.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "jobs/job.h"
 
 #define WATCHED_USEC   1000000u /* for which the list is good where the kernel says what changes: it does not see other machines' doings */
 #define UNWATCHED_USEC 100000u  /* and where it does not */

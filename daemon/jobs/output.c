@@ -5,12 +5,17 @@
  * Keeps: each watch sees the bytes in order, once; a reader that stands still makes only its own job wait; what is
  * gathered is charged to the job's user, read or not.
  * Does not frame or send anything. */
+#include "jobs/output.h"
+
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "jobs/admission.h"
+#include "jobs/arena.h"
+#include "jobs/domain.h"
 #include "jobs/policy.h"
 
 struct held {

@@ -6,6 +6,8 @@
  * point at functions.
  * Does not open or load plugin files: the executor does. Looks at one only where its own configuration, or the user of a user's own wsd,
  * says that it is. */
+#include "jobs/plugins.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -18,7 +20,12 @@
 #include "base/clock.h"
 #include "base/escape.h"
 #include "base/log.h"
-#include "jobs/job.h"
+#include "jobs/domain.h"
+#include "jobs/job-breaker.h"
+#include "jobs/lane.h"
+#include "jobs/recycle.h"
+#include "jobs/reload.h"
+#include "jobs/timing.h"
 
 #define FUNCTIONS_MAX   64u
 #define NAME_ROOM       64u /* of names and versions, with NUL */

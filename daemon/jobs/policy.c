@@ -15,6 +15,11 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "jobs/durable.h"
+#include "jobs/job-breaker.h"
+#include "jobs/output.h"
+#include "jobs/state.h"
+#include "jobs/timing.h"
 
 static uint64_t key_of(uint32_t uid, const char *key)
 {

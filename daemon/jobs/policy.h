@@ -68,7 +68,6 @@ static inline bool policy_dead(const struct policy *p)
     return p->dead && !list_empty(&p->stored);
 }
 
-/* policy.c */
 int policy_make(struct job *job, const struct job_request *r); /* 0 or -ENOMEM */
 void policy_free(struct job *job);
 struct job *key_find(struct jobs *jobs, uint32_t uid, const char *key);
@@ -78,46 +77,3 @@ bool retry_again(struct job *job, enum job_state state, int exit, const char *er
 void retry_drain(struct job *job);
 /* Its output is not to be told now: a later try, or a later wsd, may have another one. */
 bool job_withheld(const struct job *job);
-
-/* durable.c */
-/* Of nobody yet; NULL: no memory. */
-struct disk_request *disk_request_alloc(struct jobs *jobs, enum store_op op, void (*answer)(struct store_request *r));
-void disk_request_free(struct disk_request *q);
-struct disk_request *disk_request_new(struct job *job, enum store_op op, void (*answer)(struct store_request *r));
-/* The answer has come: gives the job (NULL: it has gone) and takes the request off it. */
-struct job *disk_request_done(struct disk_request *q);
-const char *durable_refuses(struct jobs *jobs, const struct job_request *r, int *ret_code, char text[static JOB_TEXT]);
-/* Its input is there: true where it first has to go to the disk, and comes back to job_enqueue(). */
-bool durable_add(struct job *job);
-bool durable_unacknowledged(const struct job *job);
-/* It is to be stopped: true where that is done, or will be when the store has answered. */
-bool durable_stop(struct job *job, enum job_stop why);
-enum disk_step { STEP_ON, STEP_ASIDE, STEP_WAIT };
-/* Before it is handed over, the first of its queue: it may go, or it was taken out and comes back, or nothing goes now. */
-enum disk_step durable_before(struct domain *d, struct job *job);
-void durable_retry(struct job *job); /* DELAYED */
-void durable_closing(struct job *job); /* it has its final state */
-/* Its end is known: true where it is told when that is on disk, by job_ended(). */
-bool durable_end(struct job *job, const struct job_info *info);
-/* Leaves the memory and stays on disk; its watches are told so. False: not now, or it is none of those. */
-bool durable_defer(struct job *job, bool running);
-void durable_save(struct job *job); /* its end, which could not be written */
-
-/* results.c */
-bool durable_keep(struct job *job); /* ended and told: true where the store keeps it */
-void durable_rest(struct job *job); /* nobody follows it any more: what is on disk goes from memory */
-bool durable_fetch(struct job *job); /* true where its output is read back first */
-/* Whether so many bytes more of this user have room. Drops his oldest ends as far as needed, and nobody else's. */
-bool durable_room(struct jobs *jobs, struct user *user, uint64_t bytes);
-void durable_count(struct job *job, uint64_t bytes); /* it takes so many on disk now */
-void durable_unsaved(struct job *job);
-void kept_insert(struct job *job, uint64_t left_usec); /* ended, on disk, to expire then */
-int durable_code(int error); /* exit code of wsctl(1) */
-int kept_init(struct jobs *jobs); /* 0 or -ENOMEM */
-void kept_deinit(struct jobs *jobs);
-void kept_rearm(struct jobs *jobs); /* see jobs_rearm() */
-
-/* restore.c */
-/* A job that is on disk; given: arguments and inline input, where the row does not point at them. 0 or a negative errno. */
-int restore_job(struct jobs *jobs, const struct store_row *row, const void *given, struct job **ret_job);
-void restore_end(struct jobs *jobs); /* at wsd's end: writes what is on its way */

@@ -15,7 +15,9 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "jobs/job.h"
+#include "jobs/arena.h"
+#include "jobs/domain.h"
+#include "jobs/queue.h"
 
 #define RECALL_USEC  20000u /* what one may wait because others were there before */
 #define LANES_SEEN 32u    /* more of them are fair enough to each other */

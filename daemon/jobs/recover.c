@@ -7,6 +7,8 @@
  * note names is the only one that is called crashed, and every other one that was running runs again or is
  * interrupted.
  * Does not decide when the next executor starts (domain.c). */
+#include "jobs/recover.h"
+
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -18,7 +20,16 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "jobs/job.h"
+#include "jobs/arena.h"
+#include "jobs/ask.h"
+#include "jobs/bundle.h"
+#include "jobs/domain.h"
+#include "jobs/job-breaker.h"
+#include "jobs/lane.h"
+#include "jobs/output.h"
+#include "jobs/plugins.h"
+#include "jobs/recycle.h"
+#include "jobs/reload.h"
 
 #define DIRECT_USEC 100000u /* before its end, what the executor of a direct call has said counts as said by that */
 #define NULL_PAGE 0x1000u /* what follows a NULL pointer that a plugin did not look at */

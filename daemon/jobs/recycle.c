@@ -6,6 +6,8 @@
  * Keeps: the old one serves until the new one has every plugin loaded that it had; a job stays with the executor that it was
  * handed to; what comes back goes to the successor, and no job points at a domain that is freed.
  * Does not decide what becomes of jobs when an executor dies (recover.c). */
+#include "jobs/recycle.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -16,7 +18,12 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "jobs/job.h"
+#include "jobs/arena.h"
+#include "jobs/ask.h"
+#include "jobs/bundle.h"
+#include "jobs/domain.h"
+#include "jobs/lane.h"
+#include "jobs/plugins.h"
 
 #define OLD_MAX   4u       /* executors of one domain that still finish: no more recycling meanwhile */
 #define LOOK_USEC 1000000u /* between looks at the memory of an executor */

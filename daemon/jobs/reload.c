@@ -7,13 +7,17 @@
  * that were submitted before end on it; a file that cannot be loaded changes nothing, whether it is refused, crashes or
  * hangs, and is not tried again by itself before it changes.
  * Does not load: it makes an entry that jobs do not find, and plugins.c does with it as with any. */
+#include "jobs/reload.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "jobs/job.h"
+#include "jobs/domain.h"
+#include "jobs/lane.h"
+#include "jobs/plugins.h"
 
 /* What was in use when the reload was asked for; version NULL: nothing. */
 struct plugin_reload {

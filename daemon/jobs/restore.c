@@ -6,6 +6,8 @@
  * not run twice, is interrupted. What cannot be made a job of now stays on disk.
  * The plugin is not loaded yet then: what was known of the function at the submit stands for it (as in job_breaker_move()), and
  * the job ends where the plugin has it no more. */
+#include "jobs/restore.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,8 +16,17 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "jobs/admission.h"
 #include "jobs/after.h"
+#include "jobs/domain.h"
+#include "jobs/durable.h"
+#include "jobs/plugins.h"
 #include "jobs/policy.h"
+#include "jobs/queue.h"
+#include "jobs/results.h"
+#include "jobs/schedule.h"
+#include "jobs/state.h"
+#include "jobs/timing.h"
 #include "supervisor/predecessor.h"
 
 static const char *or_empty(const char *text)

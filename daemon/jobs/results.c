@@ -5,6 +5,8 @@
  * Keeps: the oldest end goes first, by time, and by size among those of its user only; nothing goes while somebody reads it; an output is in
  * memory only while somebody reads it.
  * Does not touch what has not ended. */
+#include "jobs/results.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,8 +15,15 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "jobs/admission.h"
 #include "jobs/after.h"
+#include "jobs/domain.h"
+#include "jobs/durable.h"
+#include "jobs/output.h"
+#include "jobs/plugins.h"
 #include "jobs/policy.h"
+#include "jobs/restore.h"
+#include "jobs/timing.h"
 
 static struct job *job_at(struct list *l)
 {

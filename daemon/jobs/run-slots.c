@@ -8,9 +8,12 @@
  * Keeps: nobody goes past those that wait. The highest priority goes first, then the user, then the domain, whose last
  * turn was the longest ago; and each AGEING_TURNS-th turn is for a lower priority that has waited for `ageing`.
  * Does not order the jobs of one domain (queue.c). */
+#include "jobs/run-slots.h"
+
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "jobs/job.h"
+#include "jobs/domain.h"
+#include "jobs/queue.h"
 
 #define RUN_SLOTS_A_TURN 1024u /* of the loop */
 

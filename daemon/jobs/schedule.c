@@ -6,6 +6,8 @@
  * was missed while there was no wsd is one run at the start, or none. It is on disk before whoever added it is told, and off the
  * disk before whoever removed it is; what becomes of its runs follows.
  * Does not know calendars (base/calendar.c), or what a run does: that is a job like any other. */
+#include "jobs/schedule.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,8 +17,10 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "jobs/job.h"
+#include "jobs/admission.h"
+#include "jobs/durable.h"
 #include "jobs/policy.h"
+#include "jobs/results.h"
 
 #define SET_BACK_USEC 600000000u /* a clock that is set back by less does not bring the same run again */
 

@@ -15,6 +15,10 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "jobs/admission.h"
+#include "jobs/batch.h"
+#include "jobs/bundle.h"
+#include "jobs/plugins.h"
 #include "jobs/policy.h"
 
 #define RUN 1024u /* ids that are sorted at once */

@@ -3,9 +3,11 @@
  * state.c: the table of legal moves of a job.
  * Owns the table and nothing else. [loop]
  * Keeps: a final state is never left. */
+#include "jobs/state.h"
+
 #include <assert.h>
 
-#include "jobs/job.h"
+#include "jobs/gate.h"
 
 #define M(state) (1u << (state))
 #define ENDS     (M(JOB_CANCELLED) | M(JOB_FAILED) | M(JOB_INTERRUPTED))

@@ -7,7 +7,10 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "jobs/gate.h"
 #include "jobs/job.h"
+#include "jobs/queue.h"
+#include "jobs/state.h"
 
 #define JOBS 64u
 

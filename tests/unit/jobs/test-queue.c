@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "jobs/job.h"
+#include "jobs/queue.h"
 
 #define USERS 3u
 #define EACH  4u

@@ -8,7 +8,12 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "jobs/admission.h"
+#include "jobs/gate.h"
 #include "jobs/job.h"
+#include "jobs/queue.h"
+#include "jobs/run-slots.h"
+#include "jobs/state.h"
 
 #define JOBS    64u
 #define DOMAINS 4u

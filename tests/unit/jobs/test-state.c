@@ -7,6 +7,8 @@
 
 #include "base/cleanup.h"
 #include "jobs/job.h"
+#include "jobs/queue.h"
+#include "jobs/state.h"
 
 static struct jobs jobs;
 static struct user user;

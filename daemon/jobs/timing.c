@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * time.c: jobs that go on later, and jobs that may not wait for long.
+ * timing.c: jobs that go on later, and jobs that may not wait for long.
  * Owns struct job_time. [loop]
  * Keeps: a delayed job is in no queue and holds nobody up; one that has waited too long ends without having run.
  * Spans are of CLOCK_BOOTTIME, times of CLOCK_REALTIME: see due.h. Does not write to the disk (durable.c). */
+#include "jobs/timing.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "jobs/job.h"
 #include "jobs/policy.h"
+#include "jobs/state.h"
 
 #define START_USEC 1000000u /* that an executor may take to start, whatever the --timeout */
 

@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * state.h: the table of legal moves of a job. [loop]
+ */
+#pragma once
+
+#include "jobs/job.h"
+
+void job_move(struct job *job, enum job_state state);
