@@ -500,6 +500,8 @@ static void charge_tls(struct peer *p)
 {
     struct tls_work w = p->remote->ops->work(p->remote->tls);
 
+    if (w.handshakes)
+        handshake_heard(&p->frontend->handshakes, &p->remote->handshake);
     share_charge(p, w.reads * COST_SYSCALL +
                         (p->remote->user ? w.handshakes * COST_REKEY : w.handshakes * COST_HANDSHAKE + w.bytes * COST_CERTIFICATE));
 }
