@@ -40,12 +40,8 @@ configure() { # MORE [MAP]
     printf '%s = %s\n' certificate "$WORK/good/$SERVER.pem" key "$WORK/good/$SERVER.key" ca "$WORK/good/ca.pem" \
         crl "$WORK/good/crl.pem" user-map "$MAP" >>"$WSD_CONFIG"
 }
-start_listening() { # another port where this one is taken
-    local i
-    for ((i = 0; i < 20; i++)); do
-        PORT=$((20000 + RANDOM % 12000)) # below those that the kernel gives to whoever asks for any
-        (exec 3<>"/dev/tcp/127.0.0.1/$PORT") 2>/dev/null || break
-    done
+start_listening() {
+    PORT=$(free_port)
     configure "$1"
     start_wsd --workers 2 --plugin-dir "$TEST_PLUGINS" || exit 1
 }
