@@ -486,23 +486,27 @@ static int slow_open(void)
     return fd;
 }
 
-/* n connections that each send half a ClientHello, and a byte now and then; one that wsd closes comes again. */
+/* n connections that have each sent half a ClientHello, and send a byte now and then. Of those that wsd closes a few come again: it is no
+ * flood. */
 static void slow_handshakes(uint32_t n)
 {
-    int *all = calloc(n, sizeof(*all));
+    enum { AGAIN = 8 }; /* of the 64 that wsd takes */
+    static int *all; /* by all rounds: they stay */
+    uint32_t opened = 0;
 
-    for (uint32_t i = 0; all && i < n; i++)
-        all[i] = slow_open();
-    for (uint32_t drop = 0; all && drop < 5; drop++)
-        for (uint32_t i = 0; i < n; i++) {
-            if (send(all[i], "", 1, MSG_DONTWAIT | MSG_NOSIGNAL) == 1)
-                continue;
-            close(all[i]);
+    if (!all) {
+        all = calloc(n, sizeof(*all));
+        for (uint32_t i = 0; all && i < n; i++)
             all[i] = slow_open();
-        }
-    for (uint32_t i = 0; all && i < n; i++)
+    }
+    for (uint32_t i = 0; all && i < n; i++) {
+        if (send(all[i], "", 1, MSG_DONTWAIT | MSG_NOSIGNAL) == 1 || opened == AGAIN)
+            continue;
         close(all[i]);
-    free(all);
+        all[i] = slow_open();
+        opened++;
+    }
+    usleep(20000);
 }
 
 /* A client of another machine has to shake hands, too. */
@@ -635,9 +639,10 @@ static void be_the_neighbour(pid_t attacker, uint32_t calls, void (*beside)(void
         call(c, n);
         took[n] = now_nsec() - due;
         due += GAP_NSEC;
-        if (beside && n % (GAP_CALLS / 2) == 0)
+        bool stands = atomic_load_explicit(&progress->stands, memory_order_relaxed); /* set by the attacker */
+        if (beside && stands && n % (GAP_CALLS / 2) == 0)
             beside();
-        if (beside && !atomic_load_explicit(&progress->stands, memory_order_relaxed)) /* set by the attacker */
+        if (beside && !stands)
             calls = n + 1 + GAP_CALLS;
         if (n + 1 >= calls)
             atomic_store_explicit(&progress->enough, true, memory_order_relaxed); /* read by the attacker between its rounds */
