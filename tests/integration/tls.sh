@@ -157,9 +157,13 @@ refused_there() { # FILE COMMAND...: a relay has been started; the job ends with
     cat "$WORK/said" "$WORK/err"
     [ "$status" != 0 ] && [ ! -s "$WORK/said" ] && grep -q 'Object is remote' "$WORK/err"
 }
+relay_to_tls() { # PATH: of a socket that leads to wsd by TLS
+    rm -f "$1"
+    background "$SRC/tests/support/relay.py" to-tls "$1" "localhost:$PORT" "$WORK"/good/{alice.pem,alice.key,ca.pem}
+    wait_until test -S "$1"
+}
 by_tls() { # a client that would open it, if it were asked
-    background "$SRC/tests/support/relay.py" to-tls "$WORK/relay" "localhost:$PORT" "$WORK"/good/{alice.pem,alice.key,ca.pem}
-    wait_until test -S "$WORK/relay" && refused_there "$WORK/secret" env -u WSD_HOST WSD_SOCKET="$WORK/relay" "$WSCTL"
+    relay_to_tls "$WORK/relay" && refused_there "$WORK/secret" env -u WSD_HOST WSD_SOCKET="$WORK/relay" "$WSCTL"
 }
 check "wsd asks no client of another machine for a file" by_tls
 from_elsewhere() { # a wsd that asks its client for one
@@ -302,6 +306,17 @@ fi
 let_go
 stop_wsd
 LISTEN=localhost SERVER=server
+start_listening 'max-handshakes = 3\nhandshake-timeout = 2s\n[tls]\n'
+
+# --- who does not read ---------------------------------------------------------------------------------------------------
+
+stop_wsd
+start_listening '[limits]\nmax-unread-per-user = 4M\n[tls]\n'
+not_read() {
+    relay_to_tls "$WORK/relay" && WSD_PID=$WSD_PID WSD_RELAY=$WORK/relay "$BUILD/tests/support/crowd" outputs_that_no_remote_client_reads
+}
+check "what a client does not read is its user's, and bounded" not_read
+stop_wsd
 start_listening 'max-handshakes = 3\nhandshake-timeout = 2s\n[tls]\n'
 
 # --- what changes ----------------------------------------------------------------------------------------------------------
