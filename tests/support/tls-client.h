@@ -66,10 +66,12 @@ static void remove_certificate(void)
     EVP_PKEY_free(key);
 }
 
+#define CHAIN_MAX 6u
+
 struct tls_client {
     SSL_CTX *context;
     X509 *shown; /* its certificate; NULL: that of both */
-    X509 *more;  /* NULL, or what it sends behind it */
+    X509 *more[CHAIN_MAX]; /* what it sends behind it, up to NULL */
     SSL *ssl;    /* writes into memory: what it says goes to the server when deliver() says so */
     int fd;
 };
@@ -83,8 +85,8 @@ static void client_open(struct tls_client *c, int fd)
     c->fd = fd;
     c->context = SSL_CTX_new(TLS_client_method());
     SSL_CTX_use_certificate(c->context, c->shown ? c->shown : certificate);
-    if (c->more)
-        ck_assert_int_eq(SSL_CTX_add1_chain_cert(c->context, c->more), 1);
+    for (size_t i = 0; i < CHAIN_MAX && c->more[i]; i++)
+        ck_assert_int_eq(SSL_CTX_add1_chain_cert(c->context, c->more[i]), 1);
     SSL_CTX_use_PrivateKey(c->context, key);
     c->ssl = SSL_new(c->context);
     SSL_set_bio(c->ssl, BIO_new(BIO_s_mem()), BIO_new(BIO_s_mem()));
@@ -94,7 +96,8 @@ static void client_open(struct tls_client *c, int fd)
 static void client_close(struct tls_client *c)
 {
     X509_free(c->shown);
-    X509_free(c->more);
+    for (size_t i = 0; i < CHAIN_MAX; i++)
+        X509_free(c->more[i]);
     SSL_free(c->ssl);
     SSL_CTX_free(c->context);
     close(c->fd);

@@ -19,8 +19,8 @@ struct ends {
     int fd; /* the server's */
 };
 
-/* One that the first one has signed, with the key of both. kind: of the string. */
-static X509 *sign(const char *cn, int n, int kind, const char *names, const char *comment)
+/* One that the issuer has signed, with the key of all. kind: of the string. */
+static X509 *sign_by(const X509 *issuer, const char *cn, int n, int kind, const char *constraints, const char *names, const char *comment)
 {
     X509 *x = X509_new();
 
@@ -29,14 +29,21 @@ static X509 *sign(const char *cn, int n, int kind, const char *names, const char
     X509_gmtime_adj(X509_getm_notBefore(x), -3600);
     X509_gmtime_adj(X509_getm_notAfter(x), 86400);
     ck_assert_int_eq(X509_NAME_add_entry_by_NID(X509_get_subject_name(x), NID_commonName, kind, (const unsigned char *)cn, n, -1, 0), 1);
-    X509_set_issuer_name(x, X509_get_subject_name(certificate));
+    X509_set_issuer_name(x, X509_get_subject_name(issuer));
     X509_set_pubkey(x, key);
+    if (constraints)
+        add_extension(x, NID_basic_constraints, constraints);
     if (names)
         add_extension(x, NID_subject_alt_name, names);
     if (comment)
         add_extension(x, NID_netscape_comment, comment);
     ck_assert_int_ne(X509_sign(x, key, NULL), 0);
     return x;
+}
+
+static X509 *sign(const char *cn, int n, int kind, const char *names, const char *comment)
+{
+    return sign_by(certificate, cn, n, kind, NULL, names, comment);
 }
 
 static void open_ends(struct ends *e)
@@ -60,6 +67,22 @@ static void shake_hands(struct ends *e)
         (void)SSL_do_handshake(e->client.ssl);
         deliver(&e->client);
         ck_assert(wsd_tls.recv(e->server, &byte, 1) < 0 && errno == EAGAIN);
+        hear(&e->client);
+    }
+}
+
+/* errno of a handshake that the server refuses. */
+static int refusal(struct ends *e)
+{
+    char byte;
+
+    for (;;) {
+        (void)SSL_do_handshake(e->client.ssl);
+        deliver(&e->client);
+        if (wsd_tls.recv(e->server, &byte, 1) >= 0)
+            return 0;
+        if (errno != EAGAIN)
+            return errno;
         hear(&e->client);
     }
 }
@@ -158,30 +181,63 @@ START_TEST(certificates_have_a_limit)
     for (int n = (int)TLS_CHAIN_MAX - 1000; size != wanted && n > 0; n += wanted - size) {
         char *comment = calloc(1, (size_t)n + 1);
 
-        X509_free(e.client.more);
-        e.client.more = sign("more", 4, MBSTRING_ASC, NULL, memset(comment, 'x', (size_t)n));
+        X509_free(e.client.more[0]);
+        e.client.more[0] = sign("more", 4, MBSTRING_ASC, NULL, memset(comment, 'x', (size_t)n));
         free(comment);
-        size = 4 + 5 + i2d_X509(certificate, NULL) + 5 + i2d_X509(e.client.more, NULL); /* RFC 8446, 4.4.2 */
+        size = 4 + 5 + i2d_X509(certificate, NULL) + 5 + i2d_X509(e.client.more[0], NULL); /* RFC 8446, 4.4.2 */
     }
     ck_assert_int_eq(size, wanted);
     open_ends(&e);
     if (wanted <= (int)TLS_CHAIN_MAX) {
         shake_hands(&e);
     } else {
-        char byte;
-
-        for (unsigned i = 0; i < 10 && !SSL_is_init_finished(e.client.ssl); i++) {
-            (void)SSL_do_handshake(e.client.ssl);
-            deliver(&e.client);
-            if (wsd_tls.recv(e.server, &byte, 1) < 0)
-                hear(&e.client);
-        }
-        ck_assert(wsd_tls.recv(e.server, &byte, 1) < 0 && errno == EPROTO);
+        ck_assert_int_eq(refusal(&e), EPROTO);
         ck_assert_msg(strstr(wsd_tls.error(e.server), "excessive message size"), "%s", wsd_tls.error(e.server));
     }
     close_ends(&e);
 }
 END_TEST
+
+/* So many between the client's and ours, and one more. */
+START_TEST(chains_have_a_limit)
+{
+    const unsigned n = TLS_DEPTH_MAX + (unsigned)_i;
+    struct ends e = {0};
+    const X509 *issuer = certificate;
+    char error[TLS_ERROR];
+
+    for (unsigned i = n; i-- > 0;)
+        issuer = e.client.more[i] = sign_by(issuer, (const char[]){'a', (char)('0' + i)}, 2, MBSTRING_ASC, "critical,CA:TRUE", NULL, NULL);
+    e.client.shown = sign_by(issuer, "alice", 5, MBSTRING_ASC, NULL, NULL, NULL);
+    open_ends(&e);
+    if (n <= TLS_DEPTH_MAX) {
+        shake_hands(&e);
+        ck_assert_int_eq(wsd_tls.recheck(e.server, e.context, error), 0);
+    } else {
+        ck_assert_int_eq(refusal(&e), EACCES);
+        ck_assert_str_eq(wsd_tls.error(e.server), "its certificate is refused: certificate chain too long");
+    }
+    close_ends(&e);
+}
+END_TEST
+
+/* Who has a certificate of ours makes none for others. */
+START_TEST(a_client_is_no_authority)
+{
+    static const char *const constraints[] = {NULL, "critical,CA:FALSE"};
+    struct ends e = {.client.more = {sign_by(certificate, "alice", 5, MBSTRING_ASC, constraints[_i], NULL, NULL)}};
+
+    e.client.shown = sign_by(e.client.more[0], "bob", 3, MBSTRING_ASC, NULL, NULL, NULL);
+    open_ends(&e);
+    ck_assert_int_eq(refusal(&e), EACCES);
+    ck_assert_msg(strstr(wsd_tls.error(e.server), "invalid CA certificate"), "%s", wsd_tls.error(e.server));
+    close_ends(&e);
+}
+END_TEST
+
+#define X10 "xxxxxxxxxx"
+#define X50 X10 X10 X10 X10 X10
+#define X252 X50 X50 X50 X50 X50 "xx" /* with `CN:` and its NUL, TLS_NAME_MAX */
 
 static const struct {
     const char *cn;
@@ -194,6 +250,11 @@ static const struct {
     {"\0\0\0a\0\0\0b", 8, V_ASN1_UNIVERSALSTRING, NULL, "CN:ab;"},
     {"al\xefve", 5, V_ASN1_T61STRING, NULL, "CN:al\xc3\xafve;"}, /* as Latin 1 */
     {"alice ", 6, V_ASN1_UTF8STRING, NULL, "CN:alice ;"}, /* no line of a map ends so */
+    {"", 0, V_ASN1_UTF8STRING, NULL, ""},
+    {"", 0, V_ASN1_UTF8STRING, "DNS:alice", "DNS:alice;"},
+    {X252, 252, V_ASN1_UTF8STRING, NULL, "CN:" X252 ";"},
+    {X252 "x", 253, V_ASN1_UTF8STRING, NULL, ""},
+    {X252 "x", 253, V_ASN1_UTF8STRING, "URI:" X252 ",URI:x", "URI:x;"},
     {"alice\0", 6, V_ASN1_UTF8STRING, NULL, ""},
     {"alice\0.evil", 11, V_ASN1_UTF8STRING, NULL, ""},
     {"\0alice", 6, V_ASN1_UTF8STRING, NULL, ""},
@@ -239,6 +300,8 @@ int main(void)
     tcase_add_loop_test(tc, a_flood_of_records_is_taken_in_pieces, 0, ARRAY_SIZE(floods));
     tcase_add_test(tc, what_wsd_reads_at_once_comes_at_once);
     tcase_add_loop_test(tc, certificates_have_a_limit, 0, 3);
+    tcase_add_loop_test(tc, chains_have_a_limit, 0, 2);
+    tcase_add_loop_test(tc, a_client_is_no_authority, 0, 2);
     tcase_add_loop_test(tc, a_name_is_told_as_what_it_is_or_not_at_all, 0, ARRAY_SIZE(named));
     suite_add_tcase(s, tc);
     srunner_run_all(r, CK_ENV);
