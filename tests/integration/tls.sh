@@ -25,6 +25,24 @@ ca_sign good gone 'alice = of the lab' "$CLIENT" || exit 1
 ca_sign bad alice 'alice = of the lab' "$CLIENT" || exit 1
 ca_revoke good gone || exit 1
 
+# names and chains that are not as usual
+LONG=URI:$(head -c 251 /dev/zero | tr '\0' x) # as long as a name may be
+ca_sign good longest stranger "$CLIENT\nsubjectAltName = $LONG" || exit 1
+ca_sign good longer x "$CLIENT\nsubjectAltName = ${LONG}x" "${CA_VALID[@]}" -policy none || exit 1
+ca_sign good nameless x "$CLIENT" "${CA_VALID[@]}" -policy none || exit 1
+ca_sign good escape $'carol\e[2J' "$CLIENT" || exit 1
+ca_sign good line $'stranger\nCN:carol' "$CLIENT" || exit 1
+ca_sign good two 'stranger/CN=carol/CN=alice = of the lab' "$CLIENT" || exit 1
+ca_sign good signer carol 'extendedKeyUsage = codeSigning' || exit 1
+ca_sign good sealer carol "$CLIENT\nkeyUsage = keyCertSign" || exit 1
+ca_chain good/alice by-alice carol "$CLIENT" || exit 1
+issuer=good/ca
+for name in one two-deep three four five; do
+    ca_chain $issuer chain-$name chain-$name 'basicConstraints = critical, CA:true' || exit 1
+    issuer=good/chain-$name
+done
+ca_chain $issuer deep carol "$CLIENT" || exit 1
+
 MAP=$WORK/users
 cat >"$MAP" <<END
 # who is who
@@ -32,6 +50,7 @@ CN:alice = of the lab = games
 URI:spiffe://lab/bob = backup
 CN:carol = news
 CN:nobody-in-particular = news
+$LONG = news
 END
 
 PORT=0 LISTEN=localhost SERVER=server
@@ -115,6 +134,21 @@ check "a revoked one" says 77 'refuses our certificate: certificate revoked' as 
 check "a server's" says 77 'refuses our certificate: unsupported certificate' as server ping
 check "one that is in no line of the map" says 77 '\[tls\] user-map in wsd.conf' as stranger ping
 check "each is in the log, with the reason" wait_until eval 'logged "127.0.0.1 port .*certificate has expired" && logged "certificate revoked" && logged "CN:stranger.*no user here"'
+refused() { # CERTIFICATE WORDS LOG: nobody is hurt by it
+    says 77 "$2" as "$1" ping && wait_until logged "connection of 127.0.0.1 port [0-9]*[,:] $3" && as bob ping
+}
+waits bob
+check "one without a name" refused nameless 'user-map' 'whose certificate has no name of printable text, is refused'
+check "one whose name has an escape" eval "refused escape user-map 'whose certificate has no name' && ! grep -q \$'\e' \"\$WSD_LOG\""
+check "one whose name has a line of its own" refused line 'user-map' 'whose certificate has no name'
+check "one whose name begins like that of another, and is too long" refused longer 'user-map' 'whose certificate has no name'
+check "a name may be as long as that of a line" is_user longest news
+check "of several names each counts, by the first line of the map" is_user two games
+check "one for signing code" refused signer 'refuses our certificate: unsupported certificate' 'its certificate is refused: un(suitable|supported) certificate purpose'
+check "one whose key may only sign certificates" refused sealer 'refuses our certificate: unsupported certificate' 'its certificate is refused: un(suitable|supported) certificate purpose'
+check "one that another client has signed" refused by-alice 'refuses our certificate' 'its certificate is refused: invalid CA certificate'
+check "a chain that is too long" refused deep 'refuses our certificate' 'its certificate is refused: certificate chain too long'
+check "a job of another client goes on meanwhile" eval '[ "$(counter jobs_open)" = 1 ] && kill -KILL "$waiting" && wait_until counter_is jobs_open 0'
 check "a client without a certificate says what it needs" says 64 'WSD_TLS_CERT' env -u WSD_SOCKET WSD_HOST="localhost:$PORT" "$WSCTL" ping
 check "a key that everybody can read" eval 'chmod 644 "$WORK/good/carol.key"; says 66 "others can read it: chmod 600" as carol ping; r=$?; chmod 600 "$WORK/good/carol.key"; (exit $r)'
 wrong_server() {

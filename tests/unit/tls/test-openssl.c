@@ -71,20 +71,19 @@ static void shake_hands(struct ends *e)
     }
 }
 
-/* errno of a handshake that the server refuses. */
+/* errno of a handshake that the server refuses; 0: it does not. */
 static int refusal(struct ends *e)
 {
     char byte;
 
-    for (;;) {
+    while (!wsd_tls.established(e->server)) {
         (void)SSL_do_handshake(e->client.ssl);
         deliver(&e->client);
-        if (wsd_tls.recv(e->server, &byte, 1) >= 0)
-            return 0;
-        if (errno != EAGAIN)
+        if (wsd_tls.recv(e->server, &byte, 1) < 0 && errno != EAGAIN)
             return errno;
         hear(&e->client);
     }
+    return 0;
 }
 
 static void close_ends(struct ends *e)
