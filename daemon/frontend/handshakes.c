@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * handshakes.c: who may still shake hands where there are as many handshakes as there may be.
+ * handshakes.c: which handshake goes for a new one where there are as many as there may be.
  * Owns the numbers by origin; not the connections. [loop]
- * Keeps: who holds handshakes keeps out those of his own origin only.
+ * Keeps: a new handshake always gets in. It takes the place of one of the origin that has the most, its own before others; there a
+ * silent one goes before one that has said something, unless those are more. So connections that stand still keep out nothing,
+ * whatever address they come from, and an honest client is safe from them once its first message is here.
  * Does not know the limit, or close anything. */
 #include "frontend/handshakes.h"
 
@@ -15,7 +17,7 @@
 
 struct origin {
     struct hash_link by_key;
-    uint64_t key, n;
+    uint64_t key, n, n_heard;
 };
 
 void handshakes_init(struct handshakes *h)
@@ -79,6 +81,15 @@ int handshake_begin(struct handshakes *h, struct handshake *one, struct peer *p,
     return 0;
 }
 
+void handshake_heard(struct handshakes *h, struct handshake *one)
+{
+    if (!one->origin || one->heard)
+        return;
+    one->heard = true;
+    one->origin->n_heard++;
+    h->n_heard++;
+}
+
 void handshake_end(struct handshakes *h, struct handshake *one)
 {
     struct origin *o = TAKE(one->origin);
@@ -87,26 +98,49 @@ void handshake_end(struct handshakes *h, struct handshake *one)
         return;
     list_remove(&one->link);
     h->n--;
+    h->n_heard -= one->heard;
+    o->n_heard -= one->heard;
     if (--o->n > 0)
         return;
     hash_remove(&h->origins, &o->by_key);
     free(o);
 }
 
-struct handshake *handshakes_give_way(struct handshakes *h, uint64_t origin)
+/* The origin that has the most, the new one counted; in a tie its own. NULL: each has one. */
+static const struct origin *largest(const struct handshakes *h, const struct origin *own)
 {
-    const struct origin *own = find(h, origin);
     uint64_t most = own ? own->n + 1 : 1;
-    struct handshake *found = NULL;
+    const struct origin *found = own;
 
     list_for_each(l, &h->all)
     {
-        struct handshake *one = container_of(l, struct handshake, link);
+        const struct handshake *one = container_of(l, struct handshake, link);
 
         if (one->origin->n <= most)
             continue;
         most = one->origin->n;
-        found = one;
+        found = one->origin;
     }
     return found;
+}
+
+/* Of those of the origin; NULL: of all. */
+static struct handshake *oldest(const struct handshakes *h, const struct origin *o, bool heard)
+{
+    list_for_each(l, &h->all)
+    {
+        struct handshake *one = container_of(l, struct handshake, link);
+
+        if ((!o || one->origin == o) && one->heard == heard)
+            return one;
+    }
+    return NULL;
+}
+
+struct handshake *handshakes_give_way(const struct handshakes *h, uint64_t origin)
+{
+    const struct origin *o = largest(h, find(h, origin));
+    bool heard = o ? 2 * o->n_heard > o->n : 2 * h->n_heard > h->n;
+
+    return oldest(h, o, heard);
 }

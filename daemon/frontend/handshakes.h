@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/socket.h>
 
@@ -16,7 +17,7 @@ struct origin;
 struct handshakes {
     struct list all;     /* the oldest first */
     struct hash origins; /* those that have some */
-    uint64_t n;
+    uint64_t n, n_heard;
 };
 
 /* Of a connection. */
@@ -24,6 +25,7 @@ struct handshake {
     struct list link;
     struct origin *origin; /* NULL: it is over, or has not begun */
     struct peer *peer;
+    bool heard; /* a whole message has come */
 };
 
 void handshakes_init(struct handshakes *h);
@@ -35,8 +37,9 @@ uint64_t handshake_origin(const struct sockaddr_storage *a);
 
 /* 0 or -ENOMEM. */
 int handshake_begin(struct handshakes *h, struct handshake *one, struct peer *p, uint64_t origin);
+/* A whole message has come from there. Also right where it is over. */
+void handshake_heard(struct handshakes *h, struct handshake *one);
 /* Also right where it is over. */
 void handshake_end(struct handshakes *h, struct handshake *one);
-/* Where there are as many as there may be, another one of this origin takes the place of the one that this returns: the oldest of the
- * origin that has the most. NULL: no origin would have more than this one then, which is refused. */
-struct handshake *handshakes_give_way(struct handshakes *h, uint64_t origin);
+/* Where there are as many as there may be, another one of this origin takes the place of the one that this returns. NULL: there is none. */
+struct handshake *handshakes_give_way(const struct handshakes *h, uint64_t origin);

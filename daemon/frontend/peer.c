@@ -500,6 +500,8 @@ static void charge_tls(struct peer *p)
 {
     struct tls_work w = p->remote->ops->work(p->remote->tls);
 
+    if (w.handshakes)
+        handshake_heard(&p->frontend->handshakes, &p->remote->handshake);
     share_charge(p, w.reads * COST_SYSCALL +
                         (p->remote->user ? w.handshakes * COST_REKEY : w.handshakes * COST_HANDSHAKE + w.bytes * COST_CERTIFICATE));
 }
@@ -622,6 +624,17 @@ static int identify(struct peer *p)
     return 0;
 }
 
+static void log_refusal(const struct peer *p, const char *why)
+{
+    const struct log_about who = about(p);
+
+    if (p->remote)
+        log_event(LOG_KIND_CONNECTION, LOG_INFO, &who, "connection of %s, %s, is refused: %s", p->remote->address,
+                  *p->remote->name ? p->remote->name : "whose certificate has no name of printable text", why);
+    else
+        log_event(LOG_KIND_CONNECTION, LOG_INFO, &who, "connection of uid %u pid %d is refused: %s", p->uid, p->pid, why);
+}
+
 static int admit(struct peer *p)
 {
     const char *refusal = NULL;
@@ -636,10 +649,7 @@ static int admit(struct peer *p)
     if (!refusal)
         refusal = access_connect(p);
     if (refusal) {
-        const struct log_about who = about(p);
-
-        log_event(LOG_KIND_CONNECTION, LOG_INFO, &who, "connection of %s%suid %u pid %d is refused: %s", p->remote ? p->remote->name : "",
-                  p->remote ? ", " : "", p->uid, p->pid, refusal);
+        log_refusal(p, refusal);
         peer_error(p, 0, CODE_DENIED, refusal);
         p->failed = true;
         return 0;

@@ -220,7 +220,7 @@ bool remote_has_room(struct frontend *f, const struct sockaddr_storage *from)
     one = handshakes_give_way(&f->handshakes, handshake_origin(from));
     if (!one)
         return false;
-    log_debug("too many handshakes (max-handshakes in wsd.conf): the oldest one of %s is closed", one->peer->remote->address);
+    log_debug("too many handshakes (max-handshakes in wsd.conf): that of %s is closed", one->peer->remote->address);
     handshake_end(&f->handshakes, one);
     one->peer->failed = true;
     peer_mark(one->peer);

@@ -50,7 +50,7 @@ struct remote_peer {
     char address[64], name[TLS_NAME_MAX];
 };
 
-/* Whether a connection from there may begin: one from elsewhere may have to go for it. */
+/* Whether a connection from there may begin: another one may have to go for it. */
 bool remote_has_room(struct frontend *f, const struct sockaddr_storage *from);
 /* -ENOMEM. The descriptor stays the peer's. */
 int remote_open(struct peer *p);

@@ -25,6 +25,24 @@ ca_sign good gone 'alice = of the lab' "$CLIENT" || exit 1
 ca_sign bad alice 'alice = of the lab' "$CLIENT" || exit 1
 ca_revoke good gone || exit 1
 
+# names and chains that are not as usual
+LONG=URI:$(head -c 251 /dev/zero | tr '\0' x) # as long as a name may be
+ca_sign good longest stranger "$CLIENT\nsubjectAltName = $LONG" || exit 1
+ca_sign good longer x "$CLIENT\nsubjectAltName = ${LONG}x" "${CA_VALID[@]}" -policy none || exit 1
+ca_sign good nameless x "$CLIENT" "${CA_VALID[@]}" -policy none || exit 1
+ca_sign good escape $'carol\e[2J' "$CLIENT" || exit 1
+ca_sign good line $'stranger\nCN:carol' "$CLIENT" || exit 1
+ca_sign good two 'stranger/CN=carol/CN=alice = of the lab' "$CLIENT" || exit 1
+ca_sign good signer carol 'extendedKeyUsage = codeSigning' || exit 1
+ca_sign good sealer carol "$CLIENT\nkeyUsage = keyCertSign" || exit 1
+ca_chain good/alice by-alice carol "$CLIENT" || exit 1
+issuer=good/ca
+for name in one two-deep three four five; do
+    ca_chain $issuer chain-$name chain-$name 'basicConstraints = critical, CA:true' || exit 1
+    issuer=good/chain-$name
+done
+ca_chain $issuer deep carol "$CLIENT" || exit 1
+
 MAP=$WORK/users
 cat >"$MAP" <<END
 # who is who
@@ -32,6 +50,7 @@ CN:alice = of the lab = games
 URI:spiffe://lab/bob = backup
 CN:carol = news
 CN:nobody-in-particular = news
+$LONG = news
 END
 
 PORT=0 LISTEN=localhost SERVER=server
@@ -40,12 +59,8 @@ configure() { # MORE [MAP]
     printf '%s = %s\n' certificate "$WORK/good/$SERVER.pem" key "$WORK/good/$SERVER.key" ca "$WORK/good/ca.pem" \
         crl "$WORK/good/crl.pem" user-map "$MAP" >>"$WSD_CONFIG"
 }
-start_listening() { # another port where this one is taken
-    local i
-    for ((i = 0; i < 20; i++)); do
-        PORT=$((20000 + RANDOM % 12000)) # below those that the kernel gives to whoever asks for any
-        (exec 3<>"/dev/tcp/127.0.0.1/$PORT") 2>/dev/null || break
-    done
+start_listening() {
+    PORT=$(free_port)
     configure "$1"
     start_wsd --workers 2 --plugin-dir "$TEST_PLUGINS" || exit 1
 }
@@ -119,6 +134,21 @@ check "a revoked one" says 77 'refuses our certificate: certificate revoked' as 
 check "a server's" says 77 'refuses our certificate: unsupported certificate' as server ping
 check "one that is in no line of the map" says 77 '\[tls\] user-map in wsd.conf' as stranger ping
 check "each is in the log, with the reason" wait_until eval 'logged "127.0.0.1 port .*certificate has expired" && logged "certificate revoked" && logged "CN:stranger.*no user here"'
+refused() { # CERTIFICATE WORDS LOG: nobody is hurt by it
+    says 77 "$2" as "$1" ping && wait_until logged "connection of 127.0.0.1 port [0-9]*[,:] $3" && as bob ping
+}
+waits bob
+check "one without a name" refused nameless 'user-map' 'whose certificate has no name of printable text, is refused'
+check "one whose name has an escape" eval "refused escape user-map 'whose certificate has no name' && ! grep -q \$'\e' \"\$WSD_LOG\""
+check "one whose name has a line of its own" refused line 'user-map' 'whose certificate has no name'
+check "one whose name begins like that of another, and is too long" refused longer 'user-map' 'whose certificate has no name'
+check "a name may be as long as that of a line" is_user longest news
+check "of several names each counts, by the first line of the map" is_user two games
+check "one for signing code" refused signer 'refuses our certificate: unsupported certificate' 'its certificate is refused: un(suitable|supported) certificate purpose'
+check "one whose key may only sign certificates" refused sealer 'refuses our certificate: unsupported certificate' 'its certificate is refused: un(suitable|supported) certificate purpose'
+check "one that another client has signed" refused by-alice 'refuses our certificate' 'its certificate is refused: invalid CA certificate'
+check "a chain that is too long" refused deep 'refuses our certificate' 'its certificate is refused: certificate chain too long'
+check "a job of another client goes on meanwhile" eval '[ "$(counter jobs_open)" = 1 ] && kill -KILL "$waiting" && wait_until counter_is jobs_open 0'
 check "a client without a certificate says what it needs" says 64 'WSD_TLS_CERT' env -u WSD_SOCKET WSD_HOST="localhost:$PORT" "$WSCTL" ping
 check "a key that everybody can read" eval 'chmod 644 "$WORK/good/carol.key"; says 66 "others can read it: chmod 600" as carol ping; r=$?; chmod 600 "$WORK/good/carol.key"; (exit $r)'
 wrong_server() {
@@ -161,9 +191,13 @@ refused_there() { # FILE COMMAND...: a relay has been started; the job ends with
     cat "$WORK/said" "$WORK/err"
     [ "$status" != 0 ] && [ ! -s "$WORK/said" ] && grep -q 'Object is remote' "$WORK/err"
 }
+relay_to_tls() { # PATH: of a socket that leads to wsd by TLS
+    rm -f "$1"
+    background "$SRC/tests/support/relay.py" to-tls "$1" "localhost:$PORT" "$WORK"/good/{alice.pem,alice.key,ca.pem}
+    wait_until test -S "$1"
+}
 by_tls() { # a client that would open it, if it were asked
-    background "$SRC/tests/support/relay.py" to-tls "$WORK/relay" "localhost:$PORT" "$WORK"/good/{alice.pem,alice.key,ca.pem}
-    wait_until test -S "$WORK/relay" && refused_there "$WORK/secret" env -u WSD_HOST WSD_SOCKET="$WORK/relay" "$WSCTL"
+    relay_to_tls "$WORK/relay" && refused_there "$WORK/secret" env -u WSD_HOST WSD_SOCKET="$WORK/relay" "$WSCTL"
 }
 check "wsd asks no client of another machine for a file" by_tls
 from_elsewhere() { # a wsd that asks its client for one
@@ -258,11 +292,11 @@ let_go() {
     held=()
 }
 held=()
-at_most() { # those held go at their time: so not all of this with the same ones
-    hold 2 && wait_until n_connections 2 && as alice ping && let_go && wait_until n_connections 0 &&
-        hold 3 && wait_until n_connections 3 && expect_exit 69 as alice ping
+ended() { # FD: wsd has closed it
+    ! read -r -t $((20 * TIME_SCALE)) -n 1 <&"$1"
 }
-check "as many handshakes at a time as max-handshakes, and no more" at_most
+hold 3
+wait_until n_connections 3
 check "local clients do not notice" "$WSCTL" ping
 check "those that do not shake hands in time go" wait_until n_connections 0
 check "and others get in" as alice ping
@@ -279,12 +313,24 @@ exec 3>&-
 stop_wsd
 
 # None of these goes by itself: the handshake that does was the oldest of those of the address that has the most.
+start_listening 'max-handshakes = 3\nhandshake-timeout = 1h\n[tls]\n'
+at_most() { # another one takes the place of the oldest
+    wait_until n_connections 0 && hold 3 && wait_until n_connections 3 && hold 1 && ended "${held[0]}" && n_connections 3
+}
+check "as many handshakes at a time as max-handshakes, and no more" at_most
+let_go
+same_address() {
+    wait_until n_connections 0 && hold 3 && wait_until n_connections 3 && as alice ping && as alice submit fib 20 && wait_until n_connections 2 &&
+        ended "${held[0]}"
+}
+check "those of one address keep out no other client of it" same_address
+let_go
+stop_wsd
 LISTEN='' SERVER=everywhere
 start_listening 'max-handshakes = 3\nhandshake-timeout = 1h\n[tls]\n'
 from_elsewhere_yet() {
-    wait_until n_connections 0 && hold 3 && wait_until n_connections 3 && expect_exit 69 as alice ping &&
-        (become alice && WSD_HOST="[::1]:$PORT" exec "$WSCTL" ping) && wait_until n_connections 2 &&
-        ! read -r -t $((20 * TIME_SCALE)) -n 1 <&"${held[0]}"
+    wait_until n_connections 0 && hold 3 && wait_until n_connections 3 &&
+        (become alice && WSD_HOST="[::1]:$PORT" exec "$WSCTL" ping) && wait_until n_connections 2 && ended "${held[0]}"
 }
 if (exec 3<>"/dev/tcp/::1/$PORT") 2>/dev/null; then
     check "one address that holds all handshakes keeps out no other" from_elsewhere_yet
@@ -294,6 +340,17 @@ fi
 let_go
 stop_wsd
 LISTEN=localhost SERVER=server
+start_listening 'max-handshakes = 3\nhandshake-timeout = 2s\n[tls]\n'
+
+# --- who does not read ---------------------------------------------------------------------------------------------------
+
+stop_wsd
+start_listening '[limits]\nmax-unread-per-user = 4M\n[tls]\n'
+not_read() {
+    relay_to_tls "$WORK/relay" && WSD_PID=$WSD_PID WSD_RELAY=$WORK/relay "$BUILD/tests/support/crowd" outputs_that_no_remote_client_reads
+}
+check "what a client does not read is its user's, and bounded" not_read
+stop_wsd
 start_listening 'max-handshakes = 3\nhandshake-timeout = 2s\n[tls]\n'
 
 # --- what changes ----------------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@
 #     attacks.sh [ATTACK...]    all where none is given
 . "$(dirname "$0")/../support/lib.sh"
 . "$(dirname "$0")/../support/users.sh"
+. "$(dirname "$0")/../support/ca.sh"
 
 [ "$(id -u)" = 0 ] || { skip "several users" "only root can act as them"; exit 0; }
 command -v setpriv >/dev/null || { skip "several users" "no setpriv here"; exit 0; }
@@ -27,8 +28,27 @@ beside() { # ATTACK CALLS
   wait_until -t 5 counter_is connections 1 && wait_until -t 5 counters_are_zero jobs_open connections_closing
 }
 
+# The neighbour's certificate, and what calls fib with it.
+listen_by_tls() {
+  local dir=$WORK/lab
+  mkdir "$WORK/inst/tls" && cp "$BUILD/daemon/tls/wsd-tls.so" "$WORK/inst/tls/" && ca_new lab &&
+    ca_sign lab server localhost 'extendedKeyUsage = serverAuth\nsubjectAltName = DNS:localhost' &&
+    ca_sign lab bob bob 'extendedKeyUsage = clientAuth' && chown $BOB "$dir/bob.key" && echo "CN:bob = games" >"$dir/users" || return 1
+  export TLS_PORT
+  TLS_PORT=$(free_port)
+  printf '[tls]\nlisten = localhost:%s\n' "$TLS_PORT" >>"$WSD_CONFIG"
+  printf '%s = %s\n' certificate "$dir/server.pem" key "$dir/server.key" ca "$dir/ca.pem" user-map "$dir/users" >>"$WSD_CONFIG"
+  export TLS_CALL="env -u WSD_SOCKET LD_LIBRARY_PATH=$WORK/inst WSD_HOST=localhost:$TLS_PORT WSD_TLS_CERT=$dir/bob.pem WSD_TLS_KEY=$dir/bob.key \
+    WSD_TLS_CA=$dir/ca.pem $CTL submit fib"
+}
+
 install_for_all bigoutput
-printf '[daemon]\nsystem = yes\n[access]\nsubmit = %s %s\n' $ALICE $BOB >"$WSD_CONFIG"
+printf '[daemon]\nsystem = yes\n[access]\nsubmit = %s %s games\n' $ALICE $BOB >"$WSD_CONFIG"
+if command -v openssl >/dev/null && [ -e "$BUILD/daemon/tls/wsd-tls.so" ]; then
+  listen_by_tls || exit 1
+else
+  skip "attacks on the TLS listener" "no openssl command here, or this build has no TLS"
+fi
 start_wsd --workers 2 || exit 1
 chmod 755 "${WSD_SOCKET%/*}" && chmod 666 "$WSD_SOCKET"
 check "the neighbour has an executor" expect_output 1 as $BOB "$CTL" submit fib 1

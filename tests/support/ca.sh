@@ -53,6 +53,17 @@ ca_sign() { # CA NAME SUBJECT-CN EXTENSIONS [OPTION OF openssl ca...]
   }
 }
 
+# The same by any certificate, in whose name it is not to be believed: DIRECTORY/NAME.pem has that of the issuer behind it, and those that
+# are behind that one.
+ca_chain() { # ISSUER (CA/NAME) NAME SUBJECT-CN EXTENSIONS
+  local issuer=$WORK/$1 dir=$WORK/${1%%/*} name=$2
+  printf '%b\n' "$4" >"$dir/x"
+  openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj "/CN=$3" -config "$dir/conf" -keyout "$dir/$name.key" \
+    -out "$dir/$name.csr" 2>/dev/null &&
+    openssl x509 -req -in "$dir/$name.csr" -CA "$issuer.pem" -CAkey "$issuer.key" -set_serial 1 -days 30 -extfile "$dir/x" \
+      -out "$dir/$name.one" 2>"$dir/log" && cat "$dir/$name.one" "$issuer.pem" >"$dir/$name.pem" && chmod 600 "$dir/$name.key"
+}
+
 ca_list() { # CA: the list of what is revoked is written anew
   openssl ca -config "$WORK/$1/conf" -gencrl -out "$WORK/$1/crl.pem" 2>/dev/null
 }

@@ -47,6 +47,7 @@ struct conn {
 };
 
 static struct conn *conns;
+static const char *conn_where = "WSD_SOCKET"; /* the variable that has the path of the socket */
 
 static inline void conn_send(struct conn *c, const uint8_t *bytes, size_t n)
 {
@@ -164,7 +165,7 @@ static inline struct conn *open_unread(uint32_t window, const char *directory, u
     struct sockaddr_un a = {.sun_family = AF_UNIX};
     struct conn *c = calloc(1, sizeof(*c));
 
-    snprintf(a.sun_path, sizeof(a.sun_path), "%s", getenv("WSD_SOCKET"));
+    snprintf(a.sun_path, sizeof(a.sun_path), "%s", getenv(conn_where));
     if (!c || !(c->in = malloc(4 * FRAME_MAX)) || codec_new(&c->codec) < 0)
         fail("no memory");
     c->room = 4 * FRAME_MAX;

@@ -3,7 +3,7 @@
  * crowd.c: many clients that behave badly at once, and an innocent one whose jobs go on meanwhile. One case a run: prints
  * `ok NAME` or `FAIL NAME: why`, exits 0 or 1.
  *
- *     crowd CASE        WSD_SOCKET: where; WSD_PID: of that wsd, whose memory is looked at */
+ *     crowd CASE        WSD_SOCKET: where; WSD_PID: of that wsd, whose memory is looked at; WSD_RELAY: a socket that leads to it by TLS */
 #include <errno.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -258,38 +258,56 @@ static void results_that_nobody_reads(void)
     hang_up(innocent);
 }
 
-/* Output that has gone into connections and that nobody reads there, for a wsd with max-unread-per-user = 4M: together no
- * more than that and a frame for each. Another connection of the same user goes on meanwhile, and what is read at last is
- * all of it. */
-static void outputs_that_nobody_reads(void)
+/* Output that has gone into n connections and that nobody reads there, for a wsd with max-unread-per-user = 4M: together no
+ * more than that and a frame for each. Another user goes on meanwhile, and another connection of the same one, and what is read at last is
+ * all of it. The variable has the socket of that user. */
+static void unread_by(const char *where, uint32_t n, const char *bytes)
 {
-    enum { N = 32, BYTES = 3000000 };
-    struct conn *deaf[N], *innocent = open_conn(64 << 20);
-    uint64_t got, unread;
+    struct conn *innocent = open_conn(64 << 20), **deaf = calloc(n + 1, sizeof(*deaf));
+    uint64_t got, unread, wanted = strtoull(bytes, NULL, 10), before;
 
-    for (int i = 0; i < N; i++) {
+    conn_where = where;
+    for (uint32_t i = 0; i < n + 1; i++)
         deaf[i] = open_conn(64 << 20);
-        submit(deaf[i], 1, "bigoutput", "3000000");
+    innocent_jobs(deaf[n], 1);
+    innocent_jobs(innocent, 1);
+    before = memory_of_wsd();
+    for (uint32_t i = 0; i < n; i++)
+        submit(deaf[i], 1, "bigoutput", bytes);
+    for (int i = 0; counter(innocent, "bytes_unread") < 4 * MIB; i++) {
+        if (i > WAIT_MSEC / 10)
+            fail("less is unread");
+        pause_msec(10);
     }
-    wait_for_counter(innocent, "jobs_open", 0);
-    innocent_jobs(innocent, 20);
+    innocent_jobs(innocent, 50);
+    innocent_jobs(deaf[n], 50);
     unread = counter(innocent, "bytes_unread");
-    if (unread < 4 * MIB || unread > 4 * MIB + N * FRAME_MAX)
+    if (unread > 4 * MIB + n * FRAME_MAX)
         fail("%llu bytes are unread", (unsigned long long)unread);
-    for (int i = -1; i < N; i++) {
-        struct conn *c = i < 0 ? innocent : deaf[i];
-
-        if (i < 0)
-            submit(c, 1, "bigoutput", "3000000");
-        for (got = 0, next(c); c->msg.type != FRAME_DONE; next(c))
-            got += c->msg.type == FRAME_OUTPUT ? c->frame.body_size : 0;
-        if (got != BYTES || c->msg.job.state != 5)
-            fail("a job has ended in state %u with %llu bytes", c->msg.job.state, (unsigned long long)got);
+    expect_growth(before, counter(innocent, "bytes_charged") + n * 4 * MIB + 32 * MIB); /* results that are kept are charged */
+    submit(deaf[n], 1, "bigoutput", bytes);
+    for (uint32_t i = n + 1; i-- > 0;) {
+        for (got = 0, next(deaf[i]); deaf[i]->msg.type != FRAME_DONE; next(deaf[i]))
+            got += deaf[i]->msg.type == FRAME_OUTPUT ? deaf[i]->frame.body_size : 0;
+        if (got != wanted || deaf[i]->msg.job.state != 5)
+            fail("a job has ended in state %u with %llu bytes", deaf[i]->msg.job.state, (unsigned long long)got);
     }
     wait_for_counter(innocent, "bytes_unread", 0);
-    for (int i = 0; i < N; i++)
+    for (uint32_t i = 0; i < n + 1; i++)
         hang_up(deaf[i]);
     hang_up(innocent);
+    free(deaf);
+}
+
+static void outputs_that_nobody_reads(void)
+{
+    unread_by("WSD_SOCKET", 32, "3000000");
+}
+
+/* By TLS: where a relay listens. What the kernel takes is more there. */
+static void outputs_that_no_remote_client_reads(void)
+{
+    unread_by("WSD_RELAY", 8, "12000000");
 }
 
 /* Small questions with large answers, which all wait for the same load of a plugin: they are answered when there is room. */
@@ -748,7 +766,7 @@ static const struct {
     void (*run)(void);
 } cases[] = {
     CASE(writers_of_single_bytes), CASE(readers_of_single_bytes), CASE(results_that_nobody_reads),
-    CASE(outputs_that_nobody_reads), CASE(questions_that_pile_up), CASE(floods), CASE(comings_and_goings),
+    CASE(outputs_that_nobody_reads), CASE(outputs_that_no_remote_client_reads), CASE(questions_that_pile_up), CASE(floods), CASE(comings_and_goings),
     CASE(followers), CASE(an_end_for_many), CASE(descriptors_that_linger), CASE(what_cannot_be_closed_counts), CASE(beside_tiny_requests), CASE(beside_questions), CASE(beside_lists), CASE(beside_refusals), CASE(beside_selections),
 };
 

@@ -224,6 +224,16 @@ start_wsd() { # [OPTION...]
   fi
 }
 
+# Gives a port of this machine that nobody listens at, below those that the kernel gives to whoever asks for any.
+free_port() {
+  local i port
+  for ((i = 0; i < 20; i++)); do
+    port=$((20000 + RANDOM % 12000))
+    (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null || break
+  done
+  echo "$port"
+}
+
 counter() { # NAME: one of wsd's
   wsctl --json stats | grep -o "\"$1\":[0-9]*" | grep -o '[0-9]*$'
 }

@@ -2,13 +2,15 @@
  *
  * neighbour.c: one user attacks, and another one calls a function every 2 ms. Run by root.
  *
- *     neighbour ATTACK N CALLS    WSD_SOCKET: where
+ *     neighbour ATTACK N CALLS    WSD_SOCKET: where; TLS_PORT, TLS_CALL: for attacks on the TLS listener, its port on this machine, and a
+ *                                 command that calls fib by TLS
  *
  * The attacker does as many whole rounds, each of size N (0: its own), as take place while the neighbour makes CALLS calls, and one at least.
  * Prints what the calls took: `calls=N p50=USEC p99=USEC max=USEC`. Exits 1, and says why, where an answer is wrong or missing, or
  * the attack was not answered as it should be. What the calls took is never a reason: see tests/bench/run neighbour. */
 #include <fcntl.h>
 #include <grp.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -471,6 +473,53 @@ static void arenas(uint32_t n)
     free(all);
 }
 
+/* To the TLS listener. It waits for nothing. */
+static int slow_open(void)
+{
+    static const uint8_t half_hello[] = {0x16, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3}; /* a record, a ClientHello in it, a version; 509 bytes more */
+    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK), .sin_port = htons((uint16_t)atoi(getenv("TLS_PORT")))};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    if (fd < 0 || connect(fd, (struct sockaddr *)&a, sizeof(a)) < 0)
+        fail("connect: %s", strerror(errno));
+    (void)!send(fd, half_hello, sizeof(half_hello), MSG_DONTWAIT | MSG_NOSIGNAL);
+    return fd;
+}
+
+/* n connections that have each sent half a ClientHello, and send a byte now and then. Of those that wsd closes a few come again: it is no
+ * flood. */
+static void slow_handshakes(uint32_t n)
+{
+    enum { AGAIN = 8 }; /* of the 64 that wsd takes */
+    static int *all; /* by all rounds: they stay */
+    uint32_t opened = 0;
+
+    if (!all) {
+        all = calloc(n, sizeof(*all));
+        for (uint32_t i = 0; all && i < n; i++)
+            all[i] = slow_open();
+    }
+    for (uint32_t i = 0; all && i < n; i++) {
+        if (send(all[i], "", 1, MSG_DONTWAIT | MSG_NOSIGNAL) == 1 || opened == AGAIN)
+            continue;
+        close(all[i]);
+        all[i] = slow_open();
+        opened++;
+    }
+    usleep(20000);
+}
+
+/* A client of another machine has to shake hands, too. */
+static void tls_call_of_the_neighbour(void)
+{
+    char command[4096], got[64] = "";
+
+    snprintf(command, sizeof(command), "%s 9", getenv("TLS_CALL"));
+    FILE *f = popen(command, "re");
+    if (!f || !fgets(got, sizeof(got), f) || strcmp(got, "34\n") != 0 || pclose(f) != 0)
+        fail("the neighbour's call by TLS said `%s'", got);
+}
+
 #define ATTACK(function, few, full) {#function, function, few, full}
 static const struct {
     const char *name;
@@ -496,7 +545,16 @@ static const struct {
     ATTACK(after_join, 20, 1000),
     ATTACK(lanes, 100, 1000),
     ATTACK(arenas, 100, 1000),
+    ATTACK(slow_handshakes, 100, 1000),
 };
+
+/* What the neighbour does beside his calls. */
+static void (*beside_of(void (*round)(uint32_t n)))(void)
+{
+    if (round == closers_taken)
+        return closes_for_the_neighbour;
+    return round == slow_handshakes ? tls_call_of_the_neighbour : NULL;
+}
 
 /* --- the neighbour ------------------------------------------------------------------------------------------------------- */
 
@@ -581,9 +639,10 @@ static void be_the_neighbour(pid_t attacker, uint32_t calls, void (*beside)(void
         call(c, n);
         took[n] = now_nsec() - due;
         due += GAP_NSEC;
-        if (beside && n % (GAP_CALLS / 2) == 0)
+        bool stands = atomic_load_explicit(&progress->stands, memory_order_relaxed); /* set by the attacker */
+        if (beside && stands && n % (GAP_CALLS / 2) == 0)
             beside();
-        if (beside && !atomic_load_explicit(&progress->stands, memory_order_relaxed)) /* set by the attacker */
+        if (beside && !stands)
             calls = n + 1 + GAP_CALLS;
         if (n + 1 >= calls)
             atomic_store_explicit(&progress->enough, true, memory_order_relaxed); /* read by the attacker between its rounds */
@@ -630,13 +689,13 @@ int main(int argc, char **argv)
         }
         alarm(600);
         become(NEIGHBOUR);
-        be_the_neighbour(attacker, (uint32_t)strtoul(argv[3], NULL, 10),
-                         attacks[i].round == closers_taken ? closes_for_the_neighbour : NULL, progress);
+        be_the_neighbour(attacker, (uint32_t)strtoul(argv[3], NULL, 10), beside_of(attacks[i].round), progress);
         return 0;
     }
     if (argc == 2 && strcmp(argv[1], "--list") == 0) {
         for (size_t i = 0; i < sizeof(attacks) / sizeof(attacks[0]); i++)
-            puts(attacks[i].name);
+            if (attacks[i].round != slow_handshakes || getenv("TLS_PORT"))
+                puts(attacks[i].name);
         return 0;
     }
     fprintf(stderr, "usage: neighbour ATTACK N CALLS | neighbour --list\n");

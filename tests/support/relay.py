@@ -3,17 +3,19 @@
 """relay.py: stands between a client and wsd where one of them speaks TLS and the other does not: each is to one that the other would
 never be; or where wsd is to say other words. Bytes go through as they are, descriptors do not.
 
-  relay.py to-tls PATH HOST:PORT CERT KEY CA     a client at a Unix socket, a wsd by TLS
+  relay.py to-tls PATH HOST:PORT CERT KEY CA     clients at a Unix socket, a wsd by TLS; until it is killed
   relay.py from-tls PORT PATH CERT KEY CA USER   a client by TLS, a wsd at a Unix socket, as that user
   relay.py words PATH SOCKET WORDS OTHER         a client at a Unix socket, a wsd at another, whose WORDS become OTHER, of the same length
 
-One connection; ends when either end does."""
+The others have one connection, and end when either end does."""
+import contextlib
 import os
 import pwd
 import select
 import socket
 import ssl
 import sys
+import threading
 
 
 def context(kind, certificate, key, ca):
@@ -36,23 +38,28 @@ def accept(listener):
     return connection
 
 
-def accept_at(path):
+def listen(path):
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(path + '.new')
-    listener.listen(1)
+    listener.listen()
     os.rename(path + '.new', path)  # whoever sees it is heard
-    return accept(listener)
+    return listener
 
 
 def other_words(path, where, words, other):
     assert len(words) == len(other)
-    return accept_at(path), unix(where), (words.encode(), other.encode())
+    return accept(listen(path)), unix(where), (words.encode(), other.encode())
 
 
 def to_tls(path, where, *files):
     host, port = where.rsplit(':', 1)
-    client = accept_at(path)
-    return client, context(ssl.PROTOCOL_TLS_CLIENT, *files).wrap_socket(socket.create_connection((host, int(port))), server_hostname=host)
+    listener = listen(path)
+    while True:
+        client = accept(listener)
+        server = socket.create_connection((host, int(port)))
+        server.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)  # what a client does not read is wsd's to keep
+        server = context(ssl.PROTOCOL_TLS_CLIENT, *files).wrap_socket(server, server_hostname=host)
+        threading.Thread(target=to_the_end, args=(client, server), daemon=True).start()
 
 
 def from_tls(port, path, certificate, key, ca, user):
@@ -65,16 +72,24 @@ def from_tls(port, path, certificate, key, ca, user):
     return c.wrap_socket(accept(listener), server_side=True), unix(path)
 
 
+def to_the_end(a, b):
+    with contextlib.suppress(ConnectionError):
+        relay(a, b)
+
+
 def relay(a, b, words=(b'', b'')):
     other = {a: b, b: a}
-    while True:
-        waiting = [s for s in other if isinstance(s, ssl.SSLSocket) and s.pending()]
-        for s in waiting or select.select([a, b], [], [])[0]:
-            data = s.recv(65536)
-            if not data:
-                return
-            other[s].sendall(data.replace(*words) if words[0] else data)
+    with a, b:
+        while True:
+            waiting = [s for s in other if isinstance(s, ssl.SSLSocket) and s.pending()]
+            for s in waiting or select.select([a, b], [], [])[0]:
+                data = s.recv(65536)
+                if not data:
+                    return
+                other[s].sendall(data.replace(*words) if words[0] else data)
 
 
 if __name__ == '__main__':
-    relay(*{'to-tls': to_tls, 'from-tls': from_tls, 'words': other_words}[sys.argv[1]](*sys.argv[2:]))
+    if sys.argv[1] == 'to-tls':
+        to_tls(*sys.argv[2:])
+    relay(*{'from-tls': from_tls, 'words': other_words}[sys.argv[1]](*sys.argv[2:]))

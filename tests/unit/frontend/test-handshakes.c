@@ -40,35 +40,62 @@ static void teardown(void)
 {
     for (unsigned i = 0; i < ARRAY_SIZE(one); i++)
         handshake_end(&all, &one[i]);
-    ck_assert_uint_eq(all.n, 0);
+    ck_assert_uint_eq(all.n + all.n_heard, 0);
     ck_assert(list_empty(&all.all));
     ck_assert_uint_eq(all.origins.n, 0);
     handshakes_deinit(&all);
 }
 
-START_TEST(one_origin_keeps_out_itself_only)
+START_TEST(one_origin_takes_the_place_of_its_own)
 {
     begin(0, LIMIT, 1);
-    ck_assert_ptr_null(handshakes_give_way(&all, 1));
+    ck_assert_ptr_eq(handshakes_give_way(&all, 1), &one[0]);
     ck_assert_ptr_eq(handshakes_give_way(&all, 2), &one[0]);
     handshake_end(&all, &one[0]);
     begin(LIMIT, LIMIT + 1, 2);
     ck_assert_uint_eq(all.n, LIMIT);
     ck_assert_ptr_eq(handshakes_give_way(&all, 2), &one[1]);
     ck_assert_ptr_eq(handshakes_give_way(&all, 3), &one[1]);
+    ck_assert_ptr_eq(handshakes_give_way(&all, 1), &one[1]);
 }
 END_TEST
 
-START_TEST(many_origins_keep_out_nobody_while_one_has_two)
+START_TEST(many_origins_take_the_place_of_the_oldest)
 {
     for (unsigned i = 0; i < LIMIT; i++)
         begin(i, i + 1, i == 40 ? 39 : i);
     ck_assert_ptr_eq(handshakes_give_way(&all, LIMIT), &one[39]);
-    ck_assert_ptr_null(handshakes_give_way(&all, 0)); /* would have two then, too */
-    ck_assert_ptr_null(handshakes_give_way(&all, 39));
+    ck_assert_ptr_eq(handshakes_give_way(&all, 7), &one[7]); /* would have two then, too */
+    ck_assert_ptr_eq(handshakes_give_way(&all, 39), &one[39]);
     handshake_end(&all, &one[39]);
     begin(39, 40, LIMIT);
-    ck_assert_ptr_null(handshakes_give_way(&all, LIMIT + 1));
+    ck_assert_ptr_eq(handshakes_give_way(&all, LIMIT + 1), &one[0]);
+    ck_assert_ptr_eq(handshakes_give_way(&all, 7), &one[7]);
+    handshake_heard(&all, &one[0]);
+    ck_assert_ptr_eq(handshakes_give_way(&all, LIMIT + 1), &one[1]);
+}
+END_TEST
+
+START_TEST(silent_ones_go_first_unless_the_others_are_more)
+{
+    begin(0, LIMIT, 1);
+    for (unsigned i = 0; i < LIMIT / 2; i++) {
+        handshake_heard(&all, &one[i]);
+        handshake_heard(&all, &one[i]);
+    }
+    ck_assert_ptr_eq(handshakes_give_way(&all, 1), &one[LIMIT / 2]);
+    ck_assert_ptr_eq(handshakes_give_way(&all, 2), &one[LIMIT / 2]);
+    handshake_heard(&all, &one[LIMIT / 2]);
+    ck_assert_ptr_eq(handshakes_give_way(&all, 1), &one[0]);
+    handshake_end(&all, &one[0]);
+    begin(LIMIT, LIMIT + 1, 1);
+    ck_assert_ptr_eq(handshakes_give_way(&all, 1), &one[LIMIT / 2 + 1]);
+}
+END_TEST
+
+START_TEST(none_gives_way_where_there_is_none)
+{
+    ck_assert_ptr_null(handshakes_give_way(&all, 1));
 }
 END_TEST
 
@@ -103,8 +130,10 @@ int main(void)
     SRunner *r = srunner_create(s);
 
     tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, one_origin_keeps_out_itself_only);
-    tcase_add_test(tc, many_origins_keep_out_nobody_while_one_has_two);
+    tcase_add_test(tc, one_origin_takes_the_place_of_its_own);
+    tcase_add_test(tc, many_origins_take_the_place_of_the_oldest);
+    tcase_add_test(tc, silent_ones_go_first_unless_the_others_are_more);
+    tcase_add_test(tc, none_gives_way_where_there_is_none);
     tcase_add_test(tc, one_that_is_over_is_counted_no_more);
     tcase_add_test(tc, addresses_of_one_machine_are_one_origin);
     suite_add_tcase(s, tc);

@@ -1,99 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A server's connection, and a client that says what the library would not. Both have the same certificate, which signs itself. */
-#include <check.h>
+ * A server's connection, and a client that says what the library would not. */
 #include <errno.h>
-#include <openssl/pem.h>
-#include <openssl/ssl.h>
-#include <openssl/x509v3.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
+#include "tests/support/tls-client.h"
 #include "tls/tls.h"
 
 extern const struct tls_ops wsd_tls;
-
-static char certificate_file[] = "/tmp/wsd-tls-cert-XXXXXX", key_file[] = "/tmp/wsd-tls-key-XXXXXX";
-static EVP_PKEY *key;
-static X509 *certificate;
-
-/* Before the first test. */
-static void need(bool it)
-{
-    if (!it)
-        abort();
-}
-
-static void add_extension(X509 *x, int kind, const char *value)
-{
-    X509_EXTENSION *e = X509V3_EXT_conf_nid(NULL, NULL, kind, value);
-
-    need(X509_add_ext(x, e, -1) == 1);
-    X509_EXTENSION_free(e);
-}
-
-static void make_certificate(void)
-{
-    X509_NAME *name;
-    FILE *f;
-
-    key = EVP_PKEY_Q_keygen(NULL, NULL, "ED25519"); /* signatures of one size */
-    certificate = X509_new();
-    need(key && certificate);
-    X509_set_version(certificate, 2);
-    ASN1_INTEGER_set(X509_get_serialNumber(certificate), 1);
-    X509_gmtime_adj(X509_getm_notBefore(certificate), -3600);
-    X509_gmtime_adj(X509_getm_notAfter(certificate), 86400);
-    name = X509_get_subject_name(certificate);
-    X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_UTF8, (const unsigned char *)"both", -1, -1, 0);
-    X509_set_issuer_name(certificate, name);
-    X509_set_pubkey(certificate, key);
-    add_extension(certificate, NID_basic_constraints, "critical,CA:TRUE");
-    need(X509_sign(certificate, key, NULL) != 0);
-    f = fdopen(mkstemp(certificate_file), "w");
-    need(f && PEM_write_X509(f, certificate) == 1 && fclose(f) == 0);
-    f = fdopen(mkstemp(key_file), "w");
-    need(f && PEM_write_PrivateKey(f, key, NULL, NULL, 0, NULL, NULL) == 1 && fclose(f) == 0);
-}
 
 /* --- both ends --- */
 
 struct ends {
     struct tls_context *context;
     struct tls *server;
-    SSL_CTX *client_context;
-    X509 *shown; /* the client's certificate */
-    X509 *more;  /* NULL, or what it sends behind it */
-    SSL *client; /* writes into memory: what it says goes to the server when deliver() says so */
-    int fds[2];  /* the server's, the client's */
+    struct tls_client client;
+    int fd; /* the server's */
 };
 
-static size_t deliver(struct ends *e)
-{
-    char *data;
-    long n = BIO_get_mem_data(SSL_get_wbio(e->client), &data);
-
-    if (n > 0)
-        ck_assert_int_eq(send(e->fds[1], data, (size_t)n, MSG_DONTWAIT), n);
-    (void)BIO_reset(SSL_get_wbio(e->client));
-    return (size_t)n;
-}
-
-static void hear(struct ends *e)
-{
-    char data[16384];
-    ssize_t n = recv(e->fds[1], data, sizeof(data), MSG_DONTWAIT);
-
-    if (n > 0)
-        BIO_write(SSL_get_rbio(e->client), data, (int)n);
-}
-
-/* One that the first one has signed, with the key of both. kind: of the string. */
-static X509 *sign(const char *cn, int n, int kind, const char *names, const char *comment)
+/* One that the issuer has signed, with the key of all. kind: of the string. */
+static X509 *sign_by(const X509 *issuer, const char *cn, int n, int kind, const char *constraints, const char *names, const char *comment)
 {
     X509 *x = X509_new();
 
@@ -102,8 +29,10 @@ static X509 *sign(const char *cn, int n, int kind, const char *names, const char
     X509_gmtime_adj(X509_getm_notBefore(x), -3600);
     X509_gmtime_adj(X509_getm_notAfter(x), 86400);
     ck_assert_int_eq(X509_NAME_add_entry_by_NID(X509_get_subject_name(x), NID_commonName, kind, (const unsigned char *)cn, n, -1, 0), 1);
-    X509_set_issuer_name(x, X509_get_subject_name(certificate));
+    X509_set_issuer_name(x, X509_get_subject_name(issuer));
     X509_set_pubkey(x, key);
+    if (constraints)
+        add_extension(x, NID_basic_constraints, constraints);
     if (names)
         add_extension(x, NID_subject_alt_name, names);
     if (comment)
@@ -112,48 +41,57 @@ static X509 *sign(const char *cn, int n, int kind, const char *names, const char
     return x;
 }
 
+static X509 *sign(const char *cn, int n, int kind, const char *names, const char *comment)
+{
+    return sign_by(certificate, cn, n, kind, NULL, names, comment);
+}
+
 static void open_ends(struct ends *e)
 {
     const struct tls_options o = {.server = true, .certificate = certificate_file, .key = key_file, .ca = certificate_file};
     char error[TLS_ERROR];
-    int size = 8 << 20;
+    int fds[2];
 
-    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, e->fds), 0);
-    (void)setsockopt(e->fds[1], SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds), 0);
+    e->fd = fds[0];
     ck_assert_msg(wsd_tls.context_new(&e->context, &o, error) == 0, "%s", error);
-    ck_assert_int_eq(wsd_tls.open(&e->server, e->context, e->fds[0], NULL), 0);
-    e->client_context = SSL_CTX_new(TLS_client_method());
-    SSL_CTX_use_certificate(e->client_context, e->shown ? e->shown : certificate);
-    if (e->more)
-        ck_assert_int_eq(SSL_CTX_add1_chain_cert(e->client_context, e->more), 1);
-    SSL_CTX_use_PrivateKey(e->client_context, key);
-    e->client = SSL_new(e->client_context);
-    SSL_set_bio(e->client, BIO_new(BIO_s_mem()), BIO_new(BIO_s_mem()));
-    SSL_set_connect_state(e->client);
+    ck_assert_int_eq(wsd_tls.open(&e->server, e->context, e->fd, NULL), 0);
+    client_open(&e->client, fds[1]);
 }
 
 static void shake_hands(struct ends *e)
 {
     char byte;
 
-    while (!SSL_is_init_finished(e->client) || !wsd_tls.established(e->server)) {
-        (void)SSL_do_handshake(e->client);
-        deliver(e);
+    while (!SSL_is_init_finished(e->client.ssl) || !wsd_tls.established(e->server)) {
+        (void)SSL_do_handshake(e->client.ssl);
+        deliver(&e->client);
         ck_assert(wsd_tls.recv(e->server, &byte, 1) < 0 && errno == EAGAIN);
-        hear(e);
+        hear(&e->client);
     }
+}
+
+/* errno of a handshake that the server refuses; 0: it does not. */
+static int refusal(struct ends *e)
+{
+    char byte;
+
+    while (!wsd_tls.established(e->server)) {
+        (void)SSL_do_handshake(e->client.ssl);
+        deliver(&e->client);
+        if (wsd_tls.recv(e->server, &byte, 1) < 0 && errno != EAGAIN)
+            return errno;
+        hear(&e->client);
+    }
+    return 0;
 }
 
 static void close_ends(struct ends *e)
 {
     wsd_tls.free(e->server);
     wsd_tls.context_free(e->context);
-    X509_free(e->shown);
-    X509_free(e->more);
-    SSL_free(e->client);
-    SSL_CTX_free(e->client_context);
-    close(e->fds[0]);
-    close(e->fds[1]);
+    client_close(&e->client);
+    close(e->fd);
 }
 
 /* --- what a client makes the server do --- */
@@ -177,24 +115,6 @@ START_TEST(a_handshake_is_counted)
 }
 END_TEST
 
-/* A flood of new keys, of each kind, and of records of a byte. */
-static void say_keys(SSL *client)
-{
-    ck_assert_int_eq(SSL_key_update(client, SSL_KEY_UPDATE_NOT_REQUESTED), 1);
-    ck_assert_int_eq(SSL_do_handshake(client), 1);
-}
-
-static void ask_for_keys(SSL *client)
-{
-    ck_assert_int_eq(SSL_key_update(client, SSL_KEY_UPDATE_REQUESTED), 1);
-    ck_assert_int_eq(SSL_do_handshake(client), 1);
-}
-
-static void say_a_byte(SSL *client)
-{
-    ck_assert_int_eq(SSL_write(client, "x", 1), 1);
-}
-
 static const struct {
     void (*say)(SSL *client);
     uint32_t handshakes, bytes; /* of each record */
@@ -212,9 +132,9 @@ START_TEST(a_flood_of_records_is_taken_in_pieces)
     shake_hands(&e);
     (void)wsd_tls.work(e.server);
     for (unsigned i = 0; i < MANY; i++)
-        floods[_i].say(e.client);
-    say_a_byte(e.client);
-    deliver(&e);
+        floods[_i].say(e.client.ssl);
+    say_a_byte(e.client.ssl);
+    deliver(&e.client);
     do {
         n = wsd_tls.recv(e.server, data, sizeof(data));
         ck_assert(n > 0 || (n < 0 && errno == EAGAIN));
@@ -224,7 +144,7 @@ START_TEST(a_flood_of_records_is_taken_in_pieces)
         handshakes += w.handshakes;
         bytes += n > 0 ? (size_t)n : 0;
         ck_assert_uint_lt(++calls, MANY);
-        hear(&e); /* a server that cannot answer a request for keys waits */
+        hear(&e.client); /* a server that cannot answer a request for keys waits */
     } while (bytes < floods[_i].bytes * MANY + 1);
     ck_assert_uint_eq(handshakes, floods[_i].handshakes * MANY);
     ck_assert_uint_ge(calls, MANY / (TLS_READS_MAX / 2));
@@ -241,8 +161,8 @@ START_TEST(what_wsd_reads_at_once_comes_at_once)
 
     open_ends(&e);
     shake_hands(&e);
-    ck_assert_int_eq(SSL_write(e.client, data, SIZE), SIZE);
-    deliver(&e);
+    ck_assert_int_eq(SSL_write(e.client.ssl, data, SIZE), SIZE);
+    deliver(&e.client);
     ck_assert_int_eq(wsd_tls.recv(e.server, data, SIZE), SIZE);
     close_ends(&e);
 }
@@ -260,30 +180,63 @@ START_TEST(certificates_have_a_limit)
     for (int n = (int)TLS_CHAIN_MAX - 1000; size != wanted && n > 0; n += wanted - size) {
         char *comment = calloc(1, (size_t)n + 1);
 
-        X509_free(e.more);
-        e.more = sign("more", 4, MBSTRING_ASC, NULL, memset(comment, 'x', (size_t)n));
+        X509_free(e.client.more[0]);
+        e.client.more[0] = sign("more", 4, MBSTRING_ASC, NULL, memset(comment, 'x', (size_t)n));
         free(comment);
-        size = 4 + 5 + i2d_X509(certificate, NULL) + 5 + i2d_X509(e.more, NULL); /* RFC 8446, 4.4.2 */
+        size = 4 + 5 + i2d_X509(certificate, NULL) + 5 + i2d_X509(e.client.more[0], NULL); /* RFC 8446, 4.4.2 */
     }
     ck_assert_int_eq(size, wanted);
     open_ends(&e);
     if (wanted <= (int)TLS_CHAIN_MAX) {
         shake_hands(&e);
     } else {
-        char byte;
-
-        for (unsigned i = 0; i < 10 && !SSL_is_init_finished(e.client); i++) {
-            (void)SSL_do_handshake(e.client);
-            deliver(&e);
-            if (wsd_tls.recv(e.server, &byte, 1) < 0)
-                hear(&e);
-        }
-        ck_assert(wsd_tls.recv(e.server, &byte, 1) < 0 && errno == EPROTO);
+        ck_assert_int_eq(refusal(&e), EPROTO);
         ck_assert_msg(strstr(wsd_tls.error(e.server), "excessive message size"), "%s", wsd_tls.error(e.server));
     }
     close_ends(&e);
 }
 END_TEST
+
+/* So many between the client's and ours, and one more. */
+START_TEST(chains_have_a_limit)
+{
+    const unsigned n = TLS_DEPTH_MAX + (unsigned)_i;
+    struct ends e = {0};
+    const X509 *issuer = certificate;
+    char error[TLS_ERROR];
+
+    for (unsigned i = n; i-- > 0;)
+        issuer = e.client.more[i] = sign_by(issuer, (const char[]){'a', (char)('0' + i)}, 2, MBSTRING_ASC, "critical,CA:TRUE", NULL, NULL);
+    e.client.shown = sign_by(issuer, "alice", 5, MBSTRING_ASC, NULL, NULL, NULL);
+    open_ends(&e);
+    if (n <= TLS_DEPTH_MAX) {
+        shake_hands(&e);
+        ck_assert_int_eq(wsd_tls.recheck(e.server, e.context, error), 0);
+    } else {
+        ck_assert_int_eq(refusal(&e), EACCES);
+        ck_assert_str_eq(wsd_tls.error(e.server), "its certificate is refused: certificate chain too long");
+    }
+    close_ends(&e);
+}
+END_TEST
+
+/* Who has a certificate of ours makes none for others. */
+START_TEST(a_client_is_no_authority)
+{
+    static const char *const constraints[] = {NULL, "critical,CA:FALSE"};
+    struct ends e = {.client.more = {sign_by(certificate, "alice", 5, MBSTRING_ASC, constraints[_i], NULL, NULL)}};
+
+    e.client.shown = sign_by(e.client.more[0], "bob", 3, MBSTRING_ASC, NULL, NULL, NULL);
+    open_ends(&e);
+    ck_assert_int_eq(refusal(&e), EACCES);
+    ck_assert_msg(strstr(wsd_tls.error(e.server), "invalid CA certificate"), "%s", wsd_tls.error(e.server));
+    close_ends(&e);
+}
+END_TEST
+
+#define X10 "xxxxxxxxxx"
+#define X50 X10 X10 X10 X10 X10
+#define X252 X50 X50 X50 X50 X50 "xx" /* with `CN:` and its NUL, TLS_NAME_MAX */
 
 static const struct {
     const char *cn;
@@ -296,6 +249,11 @@ static const struct {
     {"\0\0\0a\0\0\0b", 8, V_ASN1_UNIVERSALSTRING, NULL, "CN:ab;"},
     {"al\xefve", 5, V_ASN1_T61STRING, NULL, "CN:al\xc3\xafve;"}, /* as Latin 1 */
     {"alice ", 6, V_ASN1_UTF8STRING, NULL, "CN:alice ;"}, /* no line of a map ends so */
+    {"", 0, V_ASN1_UTF8STRING, NULL, ""},
+    {"", 0, V_ASN1_UTF8STRING, "DNS:alice", "DNS:alice;"},
+    {X252, 252, V_ASN1_UTF8STRING, NULL, "CN:" X252 ";"},
+    {X252 "x", 253, V_ASN1_UTF8STRING, NULL, ""},
+    {X252 "x", 253, V_ASN1_UTF8STRING, "URI:" X252 ",URI:x", "URI:x;"},
     {"alice\0", 6, V_ASN1_UTF8STRING, NULL, ""},
     {"alice\0.evil", 11, V_ASN1_UTF8STRING, NULL, ""},
     {"\0alice", 6, V_ASN1_UTF8STRING, NULL, ""},
@@ -319,7 +277,7 @@ static bool collect(const char *one, void *userdata)
 
 START_TEST(a_name_is_told_as_what_it_is_or_not_at_all)
 {
-    struct ends e = {.shown = sign(named[_i].cn, named[_i].n, named[_i].kind, named[_i].names, NULL)};
+    struct ends e = {.client.shown = sign(named[_i].cn, named[_i].n, named[_i].kind, named[_i].names, NULL)};
     char told[1024] = "";
 
     open_ends(&e);
@@ -341,14 +299,13 @@ int main(void)
     tcase_add_loop_test(tc, a_flood_of_records_is_taken_in_pieces, 0, ARRAY_SIZE(floods));
     tcase_add_test(tc, what_wsd_reads_at_once_comes_at_once);
     tcase_add_loop_test(tc, certificates_have_a_limit, 0, 3);
+    tcase_add_loop_test(tc, chains_have_a_limit, 0, 2);
+    tcase_add_loop_test(tc, a_client_is_no_authority, 0, 2);
     tcase_add_loop_test(tc, a_name_is_told_as_what_it_is_or_not_at_all, 0, ARRAY_SIZE(named));
     suite_add_tcase(s, tc);
     srunner_run_all(r, CK_ENV);
     int failed = srunner_ntests_failed(r);
     srunner_free(r);
-    unlink(certificate_file);
-    unlink(key_file);
-    X509_free(certificate);
-    EVP_PKEY_free(key);
+    remove_certificate();
     return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }
