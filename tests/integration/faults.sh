@@ -112,10 +112,10 @@ rounds() { # KIND RATE
   done
 }
 
-shimmed() { # KINDS RATE
+shimmed() { # KINDS RATE [OPTION...]
   head -c 16 /dev/zero >"$WORK/faults"
   WSD_PREFIX=(env "LD_PRELOAD=$SHIM" "FAULTS=$1" "FAULTS_RATE=$2" "FAULTS_SEED=$SEED" "FAULTS_FILE=$WORK/faults")
-  start_wsd --workers 2 --plugin-dir "$TEST_PLUGINS" || return 1
+  start_wsd --workers 2 --plugin-dir "$TEST_PLUGINS" "${@:3}" || return 1
   WSD_PREFIX=()
 }
 injected_are() { # AT LEAST
@@ -182,6 +182,27 @@ description() {
   [ "$status" = 130 ] && stop_wsd
 }
 
+# An executor without a descriptor is asked for a plugin by somebody who has gone, and no other executor can be started: what is
+# freed is filled, so that a look at it shows.
+asked_to_load() { # LINES-BEFORE
+  tail -n "+$(($1 + 1))" "$WSD_LOG" | grep 'executor 1 is to load it'
+}
+starved() {
+  local executor asker before
+  GLIBC_TUNABLES=glibc.malloc.tcache_count=0:glibc.malloc.perturb=171 shimmed spawn 1 --log-level debug && expect_output 6765 wsctl submit fib 20 || return 1
+  executor=$(pgrep -P "$WSD_PID" -x wsd-executor) && prlimit --pid "$executor" --nofile=3: && stop_process "$executor" || return 1
+  before=$(wc -l <"$WSD_LOG")
+  wsctl plugin list &
+  asker=$!
+  note_started "$asker"
+  wait_until asked_to_load "$before" && kill "$asker" && wait_until counter_is connections 1 || return 1
+  faults 1
+  kill -CONT "$executor"
+  wait_until injected_are 1 || return 1
+  faults 0
+  expect_output 6765 wsctl submit fib 20 && wait_until wsctl plugin list && stop_wsd
+}
+
 # One that cannot start says why, and does not crash; one that can serves once the faults are over.
 starts() { # KIND
   local i pid status told=0 served=0
@@ -236,5 +257,6 @@ check "no memory for the time after which an executor is ended" idle_time
 check "no memory for the pause before the next executor" pause_time
 check "no memory for the end of a trial" trial_time
 check "no memory for what an executor says of a plugin" description
+check "an executor without descriptors, and no other, for a plugin that nobody wants now" starved
 check "started with hardly any memory, seed $SEED" starts memory
 check "started with hardly any descriptors or space, seed $SEED" starts descriptors,space
