@@ -6,6 +6,7 @@
 # their start is met, too. wsd does not end, nobody waits for ever, no answer is wrong or comes twice; and once the faults
 # are over all goes on, and nothing is left.
 . "$(dirname "$0")/../support/lib.sh"
+. "$(dirname "$0")/../support/inject.sh"
 
 LOAD=$BUILD/tests/support/load
 PAYLOAD=$BUILD/tests/support/payload
@@ -203,6 +204,18 @@ starved() {
   expect_output 6765 wsctl submit fib 20 && wait_until wsctl plugin list && stop_wsd
 }
 
+# What the kernel lists, and does not say to the end, is not taken for less.
+unlisted_threads() {
+  start_wsd --workers 2 && inject_now getdents64:error=EIO && expect_output 6765 wsctl submit fib 20 &&
+    wait_until grep -q 'executor 1: its threads cannot be listed: Input/output error' "$WSD_LOG" && end_injection &&
+    kill_executor && expect_output 6765 wsctl submit fib 20 && stop_wsd
+}
+unread_cgroup() {
+  inject openat:error=EMFILE && WSD_PREFIX+=(-P /proc/self/cgroup) && start_wsd --workers 2 || return 1
+  stop_traced
+  grep -q "executors have no cgroups: wsd's own cannot be read: Too many open files" "$WSD_LOG"
+}
+
 # One that cannot start says why, and does not crash; one that can serves once the faults are over.
 starts() { # KIND
   local i pid status told=0 served=0
@@ -258,5 +271,12 @@ check "no memory for the pause before the next executor" pause_time
 check "no memory for the end of a trial" trial_time
 check "no memory for what an executor says of a plugin" description
 check "an executor without descriptors, and no other, for a plugin that nobody wants now" starved
+if can_inject; then
+  check "the list of an executor's threads ends with an error" unlisted_threads
+  check "wsd's cgroup cannot be read" unread_cgroup
+else
+  skip "the list of an executor's threads ends with an error" "needs root and strace"
+  skip "wsd's cgroup cannot be read" "needs root and strace"
+fi
 check "started with hardly any memory, seed $SEED" starts memory
 check "started with hardly any descriptors or space, seed $SEED" starts descriptors,space
