@@ -388,6 +388,7 @@ int database_open(struct database **ret_database, const char *path, bool create,
     struct database *db = calloc(1, sizeof(*db));
     int code, r;
 
+    snprintf(why, STORE_WHY, "%s", strerror(ENOMEM));
     if (!db)
         return -ENOMEM;
     if ((db->path = strdup(path)) == NULL || asprintf(&db->wal, "%s-wal", path) < 0) {

@@ -165,6 +165,23 @@ trial_time() {
   wait_until no_executor && stop_wsd
 }
 
+# A job has ended with words, and there is no memory for them: that is said in their place.
+lost_words() { # OPTION...
+  local id status=0
+  faults 1
+  id=$(wsctl submit --detach "$@" echo:status 5 words) && wait_until has_failed "$id" || return 1
+  faults 0
+  wsctl await "$id" 2>"$WORK/err" || status=$?
+  cat "$WORK/err" "$WORK/json"
+  [ "$status" = 5 ] && grep -q ': (wsd had no memory to keep the words)$' "$WORK/err" && grep -q '"status":"(wsd had no memory to keep the words)"' "$WORK/json"
+}
+has_failed() { # ID
+  wsctl --json status "$1" >"$WORK/json" && grep '"state":"failed"' "$WORK/json"
+}
+words() {
+  shimmed copies 1 && expect_exit 5 wsctl submit --durable echo:status 5 words && lost_words && lost_words --durable && stop_wsd
+}
+
 # An executor has said what a plugin is, and wsd could not take it: that is no fault of the executor's, nor of whose job it runs.
 description() {
   local pid status=0
@@ -278,5 +295,6 @@ else
   skip "the list of an executor's threads ends with an error" "needs root and strace"
   skip "wsd's cgroup cannot be read" "needs root and strace"
 fi
+check "no memory for the words of an end" words
 check "started with hardly any memory, seed $SEED" starts memory
 check "started with hardly any descriptors or space, seed $SEED" starts descriptors,space
