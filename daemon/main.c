@@ -982,12 +982,14 @@ static __attribute__((noinline)) int run(int argc, char **argv)
     if (r == 70)
         fputs("wsd: cannot start: out of memory\n", stderr);
     if (r != 0 || (mode != MODE_RUN && mode != MODE_SPAWN)) {
-        if (r == 0 && mode == MODE_PRINT)
-            config_print(&d.config, stdout);
+        if (r == 0 && mode == MODE_PRINT && config_print(&d.config, stdout) < 0) {
+            tell("%s", strerror(ENOMEM));
+            r = CODE_SOFTWARE;
+        }
         if (r == 0 && mode == MODE_CHECK)
             r = check(&d);
         config_deinit(&d.config);
-        return r > 0 ? r : fflush(stdout) == 0 ? 0 : CODE_IO;
+        return r > 0 ? r : fflush(stdout) == 0 && !ferror(stdout) ? 0 : CODE_IO;
     }
     log_init("wsd");
     journal_init();

@@ -38,6 +38,12 @@ check "wsctl map" client map fib ::: 1 2 3
 check "wsctl run" client run "$WORK/one.json"
 check "wsctl list" client list
 check "wsctl plugin list" client plugin list
+configuration() { # OPTION
+  FAULTS=memory "$BUILD/tests/support/each-fault" "$SHIM" "$WSD" --config "$WORK/all.conf" "$1"
+}
+printf '[plugins]\ndirectories = %s\n[plugin fib]\nmax-run = 1h\n[schedule a]\non = daily\njob = fib 20\n' "$PLUGINS" >"$WORK/all.conf"
+check "wsd --print-config" configuration --print-config
+check "wsd --check-config" configuration --check-config
 check "stop" stop_wsd
 
 head -c 40 /dev/zero >"$WORK/faults"
