@@ -227,9 +227,18 @@ static int load_config(struct config *c, int argc, char **argv, const char **ret
     return apply_flags(c, argc, argv, ret_file, ret_mode);
 }
 
-static uint32_t workers_of(const struct config *c)
+/* now: how many there are; 0: none yet. They stay where it cannot be found out how many there should be. */
+static uint32_t workers_of(const struct config *c, uint32_t now)
 {
-    return c->workers ? c->workers : cpus_usable();
+    int error;
+    uint32_t cpus = c->workers ? c->workers : cpus_usable(&error);
+
+    if (c->workers || error == 0)
+        return cpus;
+    if (now)
+        cpus = now;
+    log_warning("the CPU quota of wsd cannot be read: %s: each executor has %u workers; workers = N in wsd.conf says how many", strerror(-error), cpus);
+    return cpus;
 }
 
 static bool plugin_enabled(const char *plugin, bool opt_in, void *context)
@@ -450,7 +459,7 @@ static void on_late(void *context)
 static void put_in_force(struct daemon *d, struct fresh *f)
 {
     _cleanup_(freep) char *at_start = config_at_start(&f->config);
-    uint32_t workers = workers_of(&f->config); /* the CPUs that it may use may have changed, too */
+    uint32_t workers = workers_of(&f->config, d->workers); /* the CPUs that it may use may have changed, too */
 
     if (at_start && d->at_start)
         config_each_changed(d->at_start, at_start, tell_of_restart, NULL);
@@ -775,7 +784,7 @@ static struct jobs_options options_of(struct daemon *d)
         .base = d->base,
         .limits = d->config.limits,
         .executor_fd = d->executor_fd,
-        .workers = d->workers ? d->workers : workers_of(&d->config),
+        .workers = d->workers ? d->workers : workers_of(&d->config, 0),
         .pin = d->config.pin,
         .stack_size = d->config.stack_size,
         .static_tls = d->config.static_tls,
@@ -838,7 +847,7 @@ static int build(struct daemon *d)
     service.base = d->base;
     (void)config_examine(&d->config, log_fault, NULL); /* what the start cannot do without, fails by itself */
     d->at_start = config_at_start(&d->config);
-    d->workers = workers_of(&d->config);
+    d->workers = workers_of(&d->config, 0);
     const struct jobs_options jobs = options_of(d);
     r = jobs_new(&d->jobs, &jobs);
     if (r < 0)
@@ -973,12 +982,14 @@ static __attribute__((noinline)) int run(int argc, char **argv)
     if (r == 70)
         fputs("wsd: cannot start: out of memory\n", stderr);
     if (r != 0 || (mode != MODE_RUN && mode != MODE_SPAWN)) {
-        if (r == 0 && mode == MODE_PRINT)
-            config_print(&d.config, stdout);
+        if (r == 0 && mode == MODE_PRINT && config_print(&d.config, stdout) < 0) {
+            tell("%s", strerror(ENOMEM));
+            r = CODE_SOFTWARE;
+        }
         if (r == 0 && mode == MODE_CHECK)
             r = check(&d);
         config_deinit(&d.config);
-        return r > 0 ? r : fflush(stdout) == 0 ? 0 : CODE_IO;
+        return r > 0 ? r : fflush(stdout) == 0 && !ferror(stdout) ? 0 : CODE_IO;
     }
     log_init("wsd");
     journal_init();

@@ -27,15 +27,23 @@ static pid_t found[FOUND_MAX];
 static size_t n_found;
 static bool unseen; /* there may be more, for want of a descriptor or memory */
 
-/* Whether what cannot be opened or read is only gone, or hidden. */
+/* 0 where what cannot be opened or read is only gone, or hidden; else the negative error. */
+static int failure(int error)
+{
+    return error == EMFILE || error == ENFILE || error == ENOMEM || error == EIO || error == EINTR ? -error : 0;
+}
+
 static void look_failed(void)
 {
-    unseen |= errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == EIO || errno == EINTR;
+    unseen |= failure(errno) < 0;
 }
 
 static void note(pid_t pid, descendants_spared *spared)
 {
-    if (pid > 0 && n_found < FOUND_MAX && (!spared || !spared(pid)))
+    int r = spared && pid > 0 ? spared(pid) : 0;
+
+    unseen |= r < 0;
+    if (pid > 0 && n_found < FOUND_MAX && r == 0)
         found[n_found++] = pid;
 }
 
@@ -135,12 +143,31 @@ bool descendants_end(descendants_spared *spared, unsigned msec)
     }
 }
 
-bool descendants_is_reaper(pid_t pid)
+int descendants_is_reaper(pid_t pid)
 {
     char path[32], name[sizeof(REAPER_NAME)];
 
     snprintf(path, sizeof(path), "/proc/%d/comm", (int)pid);
     _cleanup_(close_fdp) int fd = open(path, O_RDONLY | O_CLOEXEC);
-    return fd >= 0 && read(fd, name, sizeof(name)) == (ssize_t)sizeof(name) &&
-           memcmp(name, REAPER_NAME "\n", sizeof(name)) == 0;
+    ssize_t n = fd < 0 ? -1 : read(fd, name, sizeof(name));
+    if (n < 0)
+        return failure(errno);
+    return n == (ssize_t)sizeof(name) && memcmp(name, REAPER_NAME "\n", sizeof(name)) == 0;
+}
+
+int descendants_status_has(pid_t pid, const char *line)
+{
+    char path[32], text[256];
+    int r = 0;
+
+    snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+    FILE *f = fopen(path, "re");
+    if (!f)
+        return failure(errno);
+    while (r == 0 && fgets(text, sizeof(text), f))
+        r = strcmp(text, line) == 0;
+    if (ferror(f))
+        r = failure(errno);
+    fclose(f);
+    return r;
 }

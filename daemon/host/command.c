@@ -41,7 +41,7 @@ static void forget_reaper(struct commands *c)
 
 bool commands_reap(struct commands *c, pid_t ended)
 {
-    if (!descendants_is_reaper(ended))
+    if (descendants_is_reaper(ended) <= 0) /* where that could not be read: at the next look */
         return false;
     pthread_mutex_lock(&c->lock);
     if (ended == c->reaper)

@@ -319,8 +319,9 @@ static void worker_stop(struct wsd_worker *self, uint32_t index, void *context)
 /* The pool's threads leave every signal to the caller's, but those that a fault raises. */
 static int start_pool(struct local *l)
 {
+    int unread; /* then there may be more workers than CPUs */
     struct pool_options options = {
-        .workers = l->request.workers ? l->request.workers : cpus_usable(),
+        .workers = l->request.workers ? l->request.workers : cpus_usable(&unread),
         .stack_size = l->request.stack_size,
         .task_enter = host_task_enter,
         .task_leave = host_task_leave,

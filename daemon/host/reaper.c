@@ -49,12 +49,12 @@ struct keeper {
 static struct keeper keepers[KEEPERS_MAX];
 static size_t n_keepers; /* places that were ever in use; 0 in a keeper */
 
-static bool is_keeper(pid_t pid)
+static int is_keeper(pid_t pid)
 {
     for (size_t i = 0; i < n_keepers; i++)
         if (keepers[i].pid == pid)
-            return true;
-    return false;
+            return 1;
+    return 0;
 }
 
 /* --- descriptors -------------------------------------------------------------------------------------------------- */

@@ -102,8 +102,8 @@ static void more_free(struct job *job)
     list_remove(&m->ends_due);
     if (m->timer)
         event_free(m->timer);
-    free(m->error);
-    free(m->status);
+    job_words_free(m->error);
+    job_words_free(m->status);
     free(m->backtrace);
     free(m->limit);
     free(m->tags);
@@ -546,6 +546,22 @@ void job_describe_end(struct job *job, int exit, const char *error, const struct
     ret->worker = worker;
 }
 
+static char words_lost[] = "(wsd had no memory to keep the words)";
+
+char *job_words(const char *words)
+{
+    char *copy = *words ? strdup(words) : NULL;
+
+    return copy || !*words ? copy : words_lost;
+}
+
+char *job_words_free(char *words)
+{
+    if (words != words_lost)
+        free(words);
+    return NULL;
+}
+
 void job_keep_end(struct job *job, const struct job_info *info)
 {
     struct job_more *m = job_more(job);
@@ -562,12 +578,12 @@ void job_keep_end(struct job *job, const struct job_info *info)
     if (info->worker != m->worker)
         snprintf(m->worker, sizeof(m->worker), "%s", info->worker);
     if (info->error != m->error) {
-        free(m->error);
-        m->error = *info->error ? strdup(info->error) : NULL;
+        job_words_free(m->error);
+        m->error = job_words(info->error);
     }
     if (info->status != m->status) {
-        free(m->status);
-        m->status = *info->status ? strdup(info->status) : NULL;
+        job_words_free(m->status);
+        m->status = job_words(info->status);
     }
 }
 

@@ -498,6 +498,9 @@ void watches_refuse(struct job *job, int code, const char *text, uint64_t retry_
 void watches_defer(struct job *job, int code, const char *text); /* the same for those that do not ask the next wsd */
 void job_ended(struct job *job, const struct job_info *info); /* final: tells it, and keeps it where it is to be kept */
 void job_keep_end(struct job *job, const struct job_info *info); /* what was told, in job->more */
+/* A copy of these words, or NULL for "". Where there is no memory: words that say so, which are not those of anybody. */
+char *job_words(const char *words);
+char *job_words_free(char *words); /* of job_words(), or NULL; returns NULL */
 void job_timer(struct job *job, uint64_t usec);
 int job_limit_run(struct job *job); /* as the configuration says; 0 or -ENOMEM */
 struct job *job_find(struct jobs *jobs, const uint8_t id[16], uint32_t uid); /* accepted, and this user may see it; NULL */

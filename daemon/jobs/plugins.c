@@ -442,6 +442,7 @@ void plugin_load(struct plugin *p)
     p->n_announced = 0;
     p->load_order = ++d->n_loads;
     load_timer_set(d);
+    log_debug("plugin %s: executor %u is to load it", p->request, d->executor->number);
     executor_send(d->executor, &c, -1); /* a failure means that it is dying: plugin_executor_gone follows */
 }
 

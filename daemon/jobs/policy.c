@@ -122,8 +122,8 @@ bool retry_again(struct job *job, enum job_state state, int exit, const char *er
     if (m->timer)
         evtimer_del(m->timer);
     m->stop = STOP_NONE;
-    char *words = error && *error ? strdup(error) : NULL; /* it may be the old one */
-    free(m->error);
+    char *words = job_words(error ? error : ""); /* it may be the old one */
+    job_words_free(m->error);
     m->error = words;
     free(TAKE(m->backtrace));
     if (job->domain->successor) /* its own does not last */
@@ -150,7 +150,8 @@ void retry_drain(struct job *job)
         job_finish(job, JOB_INTERRUPTED, CODE_INTERRUPTED, "wsd was ended before it was due", NULL);
         return;
     }
-    _cleanup_(freep) char *words = job->more->error ? strdup(job->more->error) : NULL;
+    char *words = job_words(job->more->error ? job->more->error : "");
 
     job_finish(job, (enum job_state)p->last_state, p->last_exit, words, NULL);
+    job_words_free(words);
 }

@@ -155,7 +155,8 @@ void awake_woke(struct awake *a)
 
 int awake_new(struct awake **ret, struct event_base *base, enum awake_mode mode)
 {
-    bool unwise = sysconf(_SC_NPROCESSORS_ONLN) > (long)AWAKE_CPUS || cpus_usable() < 2;
+    int unread; /* then it goes by the others */
+    bool unwise = sysconf(_SC_NPROCESSORS_ONLN) > (long)AWAKE_CPUS || cpus_usable(&unread) < 2;
 
     *ret = NULL;
     if (mode == AWAKE_NO || (mode == AWAKE_AUTO && unwise))

@@ -109,7 +109,9 @@ static bool has_plugin(const struct config *c, const char *name)
     for (char *d = copy ? strtok_r(copy, ":", &save) : NULL; d; d = strtok_r(NULL, ":", &save)) {
         _cleanup_(freep) char *path = NULL;
 
-        if (asprintf(&path, "%s/%s.so", d, name) >= 0 && access(path, F_OK) == 0)
+        if (asprintf(&path, "%s/%s.so", d, name) < 0)
+            return true; /* nothing is told of what is not known, as below */
+        if (access(path, F_OK) == 0)
             return true;
     }
     return !copy;

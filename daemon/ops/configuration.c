@@ -1207,32 +1207,34 @@ static void print_domain(const struct config_domain *d, FILE *to)
     print_share(&d->share, to);
 }
 
-static void print_job(const struct config_schedule *s, FILE *to)
+static int print_job(const struct config_schedule *s, FILE *to)
 {
     _cleanup_(freep) char *name = NULL;
     bool has_function = s->function && *s->function;
 
     if (asprintf(&name, "%s%s%s", s->plugin ? s->plugin : "", has_function ? ":" : "", has_function ? s->function : "") < 0)
-        name = NULL;
-    syntax_print_word(name ? name : "", to);
+        return -ENOMEM;
+    syntax_print_word(name, to);
     for (size_t at = 0; at < s->args_size; at += strlen(s->args + at) + 1) {
         fputc(' ', to);
         syntax_print_word(s->args + at, to);
     }
+    return 0;
 }
 
-static void print_schedule(const struct config_schedule *s, FILE *to)
+static int print_schedule(const struct config_schedule *s, FILE *to)
 {
     fprintf(to, "\n[schedule %s]\non = ", s->name);
     syntax_print_value(s->on ? s->on : "", to);
     fputs("\njob = ", to);
-    print_job(s, to);
+    int r = print_job(s, to);
     fprintf(to, "\npersistent = %s\n", s->persistent ? "yes" : "no");
     if (s->has_uid)
         fprintf(to, "user = %u\n", s->uid);
+    return r;
 }
 
-void config_print(const struct config *c, FILE *to)
+int config_print(const struct config *c, FILE *to)
 {
     const char *section = "";
 
@@ -1266,8 +1268,10 @@ void config_print(const struct config *c, FILE *to)
         fprintf(to, "\n[tag %s]\nmax-running = %u\n", c->tags[i].name, c->tags[i].max_running);
     for (uint32_t i = 0; i < c->domains->n; i++)
         print_domain(&c->domains->list[i], to);
-    for (uint32_t i = 0; i < c->n_schedules; i++)
-        print_schedule(&c->schedules[i], to);
+    int r = 0;
+    for (uint32_t i = 0; i < c->n_schedules && r == 0; i++)
+        r = print_schedule(&c->schedules[i], to);
+    return r;
 }
 
 char *config_at_start(const struct config *c)

@@ -143,8 +143,8 @@ int config_set_limit(struct config *c, const struct config *from, const char *ke
 int config_each_limit(const struct config *c, void (*each)(const char *key, const char *value, void *userdata), void *userdata);
 /* What can be seen only when all of it was read. 0 or -EINVAL with the words. */
 int config_check(const struct config *c, char error[static CONFIG_ERROR]);
-/* All of it, in the syntax of the file. */
-void config_print(const struct config *c, FILE *to);
+/* All of it, in the syntax of the file. 0; or -ENOMEM: it is not whole. */
+int config_print(const struct config *c, FILE *to);
 /* What holds for each trust domain: the first for all who are in no other. It points into the configuration. The caller frees; NULL: no
  * memory. */
 struct jobs_domain *config_domains(const struct config *c, uint32_t *ret_n);

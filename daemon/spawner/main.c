@@ -215,12 +215,12 @@ static int wait_for(struct pollfd *p, nfds_t n)
 /* --- answers ------------------------------------------------------------------------------------------------------ */
 
 /* No reaper is: commands are run by executors of wsd's own user only. */
-static bool is_spared(pid_t pid)
+static int is_spared(pid_t pid)
 {
     for (unsigned i = 0; i < SPAWN_CHILDREN_MAX; i++)
         if (children[i].serial && children[i].pid == pid)
-            return true;
-    return false;
+            return 1;
+    return 0;
 }
 
 /* Nothing is left of executors. */

@@ -330,12 +330,22 @@ static int prepare(struct database *db, char why[static STORE_WHY])
     return code == SQLITE_OK ? 0 : failed(db->sqlite, code, why);
 }
 
+int database_file(const char *path, bool follow, struct stat *ret, char why[static STORE_WHY])
+{
+    int r = (follow ? stat(path, ret) : lstat(path, ret)) == 0 ? 1 : errno == ENOENT || errno == ENOTDIR ? 0 : -errno;
+
+    if (r < 0)
+        snprintf(why, STORE_WHY, "%s", strerror(-r));
+    return r;
+}
+
 int database_trusts(const char *path, char why[static STORE_WHY])
 {
     struct stat st;
+    int r = geteuid() == 0 ? database_file(path, false, &st, why) : 0;
 
-    if (geteuid() != 0 || lstat(path, &st) < 0 || trust_only_here(&st))
-        return 0;
+    if (r <= 0 || trust_only_here(&st))
+        return r < 0 ? r : 0;
     const char *name = strrchr(path, '/');
     snprintf(why, STORE_WHY, "%s: %s%s", name ? name + 1 : path, S_ISDIR(st.st_mode) ? "" : "not permitted: ",
              S_ISLNK(st.st_mode)     ? "it is a symbolic link"
@@ -378,6 +388,7 @@ int database_open(struct database **ret_database, const char *path, bool create,
     struct database *db = calloc(1, sizeof(*db));
     int code, r;
 
+    snprintf(why, STORE_WHY, "%s", strerror(ENOMEM));
     if (!db)
         return -ENOMEM;
     if ((db->path = strdup(path)) == NULL || asprintf(&db->wal, "%s-wal", path) < 0) {
@@ -417,14 +428,16 @@ struct database *database_free(struct database *db)
 int database_there(const struct database *db, char why[static STORE_WHY])
 {
     struct stat st, wal;
-    bool there = stat(db->path, &st) == 0;
+    int there = database_file(db->path, true, &st, why), r = there;
 
-    if (there && (st.st_dev != db->dev || st.st_ino != db->inode)) {
+    if (there > 0 && (st.st_dev != db->dev || st.st_ino != db->inode)) {
         snprintf(why, STORE_WHY, "another file was put in its place while wsd had it: restart wsd");
         return -ESTALE;
     }
-    if (there && (db->n_frames == 0 || stat(db->wal, &wal) == 0))
-        return 0;
+    if (there > 0 && db->n_frames > 0)
+        r = database_file(db->wal, true, &wal, why);
+    if (r != 0)
+        return r > 0 ? 0 : r;
     snprintf(why, STORE_WHY, "it was removed while wsd had it");
     return -ENOENT;
 }

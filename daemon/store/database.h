@@ -7,6 +7,10 @@
 #include "store/store.h"
 
 struct database;
+struct stat;
+
+/* 1: a file is there, with what stat() or lstat() says of it; 0: none is; or a negative errno, with words: that is not known. */
+int database_file(const char *path, bool follow, struct stat *ret, char why[static STORE_WHY]);
 
 /* Opens the file, makes it where `create`. 0; -ENOENT: there is none; or a negative errno, with words in why. */
 int database_open(struct database **ret_database, const char *path, bool create, char why[static STORE_WHY]);
@@ -16,7 +20,8 @@ struct database *database_free(struct database *db);
  * -EACCES, with words. Another user's wsd may have any. */
 int database_trusts(const char *path, char why[static STORE_WHY]);
 
-/* Whether the files are still there that what is committed goes to. 0; -ENOENT: removed; -ESTALE: others are in their place; with words. */
+/* Whether the files are still there that what is committed goes to. 0; -ENOENT: removed; -ESTALE: others are in their place; or another
+ * negative errno: that is not known; with words. */
 int database_there(const struct database *db, char why[static STORE_WHY]);
 /* Between transactions: all of it into a new file, which is on disk then. 0 or a negative errno, with words. */
 int database_copy(struct database *db, const char *path, char why[static STORE_WHY]);

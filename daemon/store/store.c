@@ -189,7 +189,7 @@ static int ensure_there(struct store *s, char why[static STORE_WHY])
     char text[STORE_WHY];
     int r = database_there(s->db, text);
 
-    if (r == -ESTALE)
+    if (r < 0 && r != -ENOENT)
         snprintf(why, STORE_WHY, "%.80s: %.75s", s->path, text);
     if (r != -ENOENT)
         return r;
@@ -371,15 +371,17 @@ static int thread_start(struct store *s)
 static int look_for_remains(struct store *s, char why[static STORE_WHY])
 {
     _cleanup_(freep) char *wal = NULL, *made = NULL;
-    struct stat st;
+    struct stat st, st_wal, st_made;
 
     if (asprintf(&wal, "%s-wal", s->path) < 0 || asprintf(&made, "%s/" STORE_MADE, s->directory) < 0)
         return -ENOMEM;
-    bool there = stat(s->path, &st) == 0;
-    if (there && (st.st_size > 0 || !S_ISREG(st.st_mode)))
-        return 0;
-    bool had_made = access(made, F_OK) == 0;
-    if (stat(wal, &st) == 0 && st.st_size > 0) {
+    int there = database_file(s->path, true, &st, why);
+    if (there < 0 || (there && (st.st_size > 0 || !S_ISREG(st.st_mode))))
+        return MIN(there, 0);
+    int had_made = database_file(made, true, &st_made, why), had_wal = database_file(wal, true, &st_wal, why);
+    if (had_made < 0 || had_wal < 0)
+        return MIN(had_made, had_wal);
+    if (had_wal && st_wal.st_size > 0) {
         snprintf(why, STORE_WHY, "it is %s, but its -wal is there: see BACKUP in wsd(8)", there ? "empty" : "missing");
         return -EBADMSG;
     }
@@ -393,12 +395,14 @@ static int look_for_remains(struct store *s, char why[static STORE_WHY])
 static int finish_put_back(struct store *s, char why[static STORE_WHY])
 {
     _cleanup_(freep) char *whole = NULL;
+    struct stat st;
 
     if (asprintf(&whole, "%s" STORE_WHOLE, s->path) < 0)
         return -ENOMEM;
-    if (access(whole, F_OK) < 0)
-        return 0;
-    int r = database_trusts(whole, why);
+    int r = database_file(whole, true, &st, why);
+    if (r <= 0)
+        return r;
+    r = database_trusts(whole, why);
     if (r < 0)
         return r;
     r = take_place(s, whole);

@@ -22,6 +22,7 @@
 
 #include "base/cleanup.h"
 #include "base/list.h"
+#include "base/log.h"
 #include "ring/layout.h"
 
 #define LEAF      "daemon"   /* where wsd itself is */
@@ -261,14 +262,16 @@ static void clear_old(int fd)
     int copy = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *d = copy < 0 ? NULL : fdopendir(copy);
 
-    if (!d) {
-        close_fd(copy);
-        return;
-    }
-    for (struct dirent *e; (e = readdir(d));)
+    errno = d ? 0 : errno;
+    for (struct dirent *e; d && (e = readdir(d)); errno = 0)
         if (strncmp(e->d_name, PREFIX, strlen(PREFIX)) == 0)
             (void)clear(fd, e->d_name);
-    closedir(d);
+    if (errno)
+        log_warning("the cgroups that a wsd before has left cannot be listed: %s: they stay, and what runs in them", strerror(errno));
+    if (d)
+        closedir(d);
+    else
+        close_fd(copy);
 }
 
 static int set_up(int fd, bool in_leaf)
@@ -300,7 +303,10 @@ int cgroups_new(struct cgroups **ret_cgroups, bool always, char error[static CGR
     bool in_leaf = false;
     int r = own_path(&path);
 
-    snprintf(error, CGROUP_ERROR, "this machine has no cgroups of version 2");
+    if (r == -EOPNOTSUPP)
+        snprintf(error, CGROUP_ERROR, "this machine has no cgroups of version 2");
+    else if (r < 0)
+        snprintf(error, CGROUP_ERROR, "wsd's own cannot be read: %s", strerror(-r));
     if (r < 0)
         return r;
     if (!is_delegated(path)) {
@@ -358,59 +364,84 @@ struct cgroups *cgroups_unref(struct cgroups *g)
 
 /* --- tasks ---------------------------------------------------------------------------------------------------------- */
 
-/* A number of a cgroup's file; UINT64_MAX: "max", or it is not there. */
-static uint64_t number_in(const char *group, const char *file)
+/* A number of a cgroup's file; UINT64_MAX: "max", or it is not there. 0 or a negative errno. */
+static int number_in(const char *group, const char *file, uint64_t *ret)
 {
-    unsigned long long n;
+    unsigned long long n = UINT64_MAX;
     char path[PATH_MAX];
 
     if ((size_t)snprintf(path, sizeof(path), "/sys/fs/cgroup%s/%s", group, file) >= sizeof(path))
-        return UINT64_MAX;
+        return -ENAMETOOLONG;
     FILE *f = fopen(path, "re");
-    if (!f)
-        return UINT64_MAX;
-    bool there = fscanf(f, "%llu", &n) == 1;
-    fclose(f);
-    return there ? n : UINT64_MAX;
-}
-
-static bool own_group(char *group, size_t size)
-{
-    char line[PATH_MAX];
-    bool found = false;
-    FILE *f = fopen("/proc/self/cgroup", "re");
-
-    while (f && !found && fgets(line, sizeof(line), f)) {
-        found = strncmp(line, "0::/", 4) == 0;
-        line[strcspn(line, "\n")] = 0;
-        if (found)
-            snprintf(group, size, "%s", line + 3);
-    }
+    if (!f && errno != ENOENT)
+        return -errno;
+    int r = f && fscanf(f, "%llu", &n) < 0 && ferror(f) ? -errno : 0;
     if (f)
         fclose(f);
-    return found;
+    if (r == 0)
+        *ret = n;
+    return r;
+}
+
+/* 0; -ENOENT: it has none of version 2; another negative errno: that cannot be read. */
+static int own_group(char *group, size_t size)
+{
+    char line[PATH_MAX];
+    int r = -ENOENT;
+    FILE *f = fopen("/proc/self/cgroup", "re");
+
+    if (!f)
+        return -errno;
+    while (r < 0 && fgets(line, sizeof(line), f)) {
+        if (strncmp(line, "0::/", 4) != 0)
+            continue;
+        line[strcspn(line, "\n")] = 0;
+        snprintf(group, size, "%s", line + 3);
+        r = 0;
+    }
+    if (r < 0 && ferror(f))
+        r = -errno;
+    fclose(f);
+    return r;
+}
+
+/* The nearest one that is full: 1, with its limit; 0: none is; or a negative errno. */
+static int full_group(char *group, uint64_t *ret_most)
+{
+    for (char *slash; *group; *slash = 0) {
+        uint64_t now = 0;
+        int r = number_in(group, "pids.max", ret_most);
+
+        if (r == 0 && *ret_most != UINT64_MAX)
+            r = number_in(group, "pids.current", &now);
+        if (r < 0)
+            return r;
+        if (*ret_most != UINT64_MAX && now + 1 >= *ret_most)
+            return 1;
+        slash = strrchr(group, '/');
+        if (!slash)
+            break;
+    }
+    return 0;
 }
 
 const char *cgroup_tasks_words(char *text, size_t size)
 {
     struct rlimit limit = {0};
-    char group[PATH_MAX];
+    char group[PATH_MAX], unread[128] = "";
+    uint64_t most;
+    int r = own_group(group, sizeof(group));
 
-    /* the nearest one that is full, or some above it */
-    if (own_group(group, sizeof(group)))
-        for (char *slash; *group; *slash = 0) {
-            uint64_t most = number_in(group, "pids.max");
-
-            if (most != UINT64_MAX && number_in(group, "pids.current") + 1 >= most) {
-                snprintf(text, size, "TasksMax= of the service is %llu (pids.max of %s)", (unsigned long long)most, group);
-                return text;
-            }
-            slash = strrchr(group, '/');
-            if (!slash)
-                break;
-        }
+    if (r == 0)
+        r = full_group(group, &most);
+    if (r > 0) {
+        snprintf(text, size, "TasksMax= of the service is %llu (pids.max of %s)", (unsigned long long)most, group);
+        return text;
+    }
+    if (r < 0 && r != -ENOENT)
+        snprintf(unread, sizeof(unread), ", or TasksMax= is reached (it cannot be read: %s)", strerror(-r));
     (void)getrlimit(RLIMIT_NPROC, &limit);
-    snprintf(text, size, "RLIMIT_NPROC is %llu for this user, or the machine has no more (kernel.threads-max, kernel.pid_max)",
-             (unsigned long long)limit.rlim_cur);
+    snprintf(text, size, "RLIMIT_NPROC is %llu for this user, or the machine has no more (kernel.threads-max, kernel.pid_max)%s",
+             (unsigned long long)limit.rlim_cur, unread);
     return text;
 }

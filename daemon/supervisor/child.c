@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/descendants.h"
 #include "base/log.h"
 #include "ring/control.h"
 #include "supervisor/helper.h"
@@ -201,24 +202,10 @@ static bool reap(struct child *c, int *ret_code, int *ret_status)
     return true;
 }
 
-/* The number is still its own: it has not been reaped. */
-static bool dumps_core(pid_t pid)
-{
-    char path[32], line[256];
-    bool dumps = false;
-
-    snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
-    FILE *f = fopen(path, "re");
-    while (f && !dumps && fgets(line, sizeof(line), f))
-        dumps = strcmp(line, "CoreDumping:\t1\n") == 0;
-    if (f)
-        fclose(f);
-    return dumps;
-}
-
 static void look_for_core(struct child *c)
 {
-    if (++c->n_looks < CORE_LOOKS && dumps_core(c->pid))
+    /* the number is still its own: it has not been reaped; where it cannot be read, there is a next look */
+    if (++c->n_looks < CORE_LOOKS && descendants_status_has(c->pid, "CoreDumping:\t1\n") != 0)
         return;
     log_notice("executor %u leaves no core, and stays: it is killed", c->number);
     child_kill(c);
@@ -363,13 +350,16 @@ static void watch_threads(struct child *c)
 
     snprintf(path, sizeof(path), "/proc/%d/task", (int)c->pid);
     DIR *d = opendir(path);
-    for (struct dirent *e; d && (e = readdir(d));) {
+    errno = d ? 0 : errno;
+    for (struct dirent *e; d && (e = readdir(d)); errno = 0) {
         struct child_thread *a = &c->threads[0], *b = &c->threads[1];
         pid_t tid = atoi(e->d_name);
 
         if (tid > 0 && tid != c->pid && tid != a->tid && tid != b->tid && (!a->event || !b->event))
             watch_thread(c, a->event ? b : a, tid);
     }
+    if (errno && errno != ENOENT && errno != ESRCH) /* it is not only gone */
+        log_notice("executor %u: its threads cannot be listed: %s: that it ends is seen when all of it is gone", c->number, strerror(errno));
     if (d)
         closedir(d);
 }

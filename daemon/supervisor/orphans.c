@@ -92,28 +92,23 @@ static bool is_own(pid_t pid)
     return false;
 }
 
-static bool has_no_new_privs(pid_t pid)
-{
-    char path[32], line[256];
-    bool has = false;
+/* Each as descendants_spared has it. */
 
-    snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
-    FILE *f = fopen(path, "re");
-    while (f && !has && fgets(line, sizeof(line), f))
-        has = strcmp(line, "NoNewPrivs:\t1\n") == 0;
-    if (f)
-        fclose(f);
-    return has;
+static int is_others(pid_t pid)
+{
+    if (!current->gets_others || current->is_like_them)
+        return current->gets_others;
+    int has = descendants_status_has(pid, "NoNewPrivs:\t1\n");
+    return has < 0 ? has : !has;
 }
 
-static bool is_others(pid_t pid)
+static int is_spared(pid_t pid)
 {
-    return current->gets_others && (current->is_like_them || !has_no_new_privs(pid));
-}
+    int r = is_own(pid);
 
-static bool is_spared(pid_t pid)
-{
-    return is_own(pid) || (remains_any() && descendants_is_reaper(pid)) || is_others(pid);
+    if (r == 0 && remains_any())
+        r = descendants_is_reaper(pid);
+    return r ? r : is_others(pid);
 }
 
 static void end_some(struct orphans *o)

@@ -4,8 +4,9 @@
 # shellcheck disable=SC2034 # start_wsd reads WSD_PREFIX and EXECUTOR
 #
 # each-fault.sh: the N-th allocation in one verb fails, alone and with some behind it: of wsd (support/armed.py), of wsctl
-# (support/each-fault.c) and of wsd-executor (support/faulty.c). --thorough: each N. allocations.sh has a row of verbs, and rights.
+# (support/each-fault.c), of wsd-executor and of wsd-spawn (support/faulty.c). --thorough: each N. allocations.sh has a row of verbs, and rights.
 . "$(dirname "$0")/../support/lib.sh"
+. "$(dirname "$0")/../support/users.sh"
 
 [ -z "${WSD_SANITIZE:-}" ] || { skip "each fault" "a sanitizer has to be the first library of a process"; exit 0; }
 SHIM=$BUILD/tests/support/faults.so
@@ -37,10 +38,17 @@ check "wsctl map" client map fib ::: 1 2 3
 check "wsctl run" client run "$WORK/one.json"
 check "wsctl list" client list
 check "wsctl plugin list" client plugin list
+configuration() { # OPTION
+  FAULTS=memory "$BUILD/tests/support/each-fault" "$SHIM" "$WSD" --config "$WORK/all.conf" "$1"
+}
+printf '[plugins]\ndirectories = %s\n[plugin fib]\nmax-run = 1h\n[schedule a]\non = daily\njob = fib 20\n' "$PLUGINS" >"$WORK/all.conf"
+check "wsd --print-config" configuration --print-config
+check "wsd --check-config" configuration --check-config
 check "stop" stop_wsd
 
 head -c 40 /dev/zero >"$WORK/faults"
 WSD_PREFIX=(env "MALLOC_LD_PRELOAD=$SHIM" MALLOC_FAULTS=memory "MALLOC_FAULTS_FILE=$WORK/faults")
+REAL_EXECUTOR=$EXECUTOR
 EXECUTOR=$BUILD/tests/support/faulty
 # libseccomp's seccomp_load() may turn for ever where an allocation of its own has failed: wsd replaces such an executor
 printf '[plugin exec]\nenabled = yes\n[limits]\nexecutor-answer = %ss\n' $((5 * TIME_SCALE)) >"$WSD_CONFIG"
@@ -49,3 +57,33 @@ for scenario in submit 'submit, a new executor' 'input and output' map detached 
   check "wsd-executor: $scenario" armed "$scenario"
 done
 check "stop" stop_wsd
+
+# wsd-spawn allocates nothing, and this holds it to that; its other calls fail, or are made in part.
+if [ "$(id -u)" != 0 ] || ! command -v setpriv >/dev/null; then
+  skip "wsd-spawn" "only root can act as others"
+  exit 0
+fi
+EXECUTOR=$REAL_EXECUTOR
+install_for_all echo
+printf '[daemon]\nsystem = yes\n[limits]\nexecutor-answer = %ss\n' $((5 * TIME_SCALE)) >"$WSD_CONFIG"
+SPAWNER=$BUILD/tests/support/faulty-spawn
+printf '#!/bin/bash\nexec setpriv --reuid=%s --regid=%s --clear-groups --inh-caps=-all -- %s "$@"\n' $ALICE $ALICE "$CTL" >"$WORK/inst/as-alice"
+chmod 755 "$WORK/inst/as-alice"
+helper() { # KINDS SCENARIO
+  local status=0
+  "$SRC/tests/support/armed.py" "$WORK/faults" "$RUNS" "$WORK/inst/as-alice" "$WSD_PID" "$2" >"$WORK/said" || status=$?
+  cat "$WORK/said"
+  [ "$status" = 0 ] && { [ "$1" != memory ] || grep -q ': 0 calls, ' "$WORK/said"; }
+}
+for kinds in memory descriptors,spawn,short; do
+  head -c 40 /dev/zero >"$WORK/faults"
+  WSD_PREFIX=(env "MALLOC_LD_PRELOAD=$SHIM" "MALLOC_FAULTS=$kinds" "MALLOC_FAULTS_FILE=$WORK/faults" MALLOC_FAULTS_ALONE=1)
+  start_wsd --workers 2 || exit 1
+  WSD_PREFIX=()
+  chmod 755 "$(dirname "$WSD_SOCKET")"
+  chmod 666 "$WSD_SOCKET"
+  for scenario in 'a new executor of wsd-spawn' 'a new wsd-spawn'; do
+    check "wsd-spawn, $kinds: $scenario" helper "$kinds" "$scenario"
+  done
+  check "stop" stop_wsd
+done

@@ -6,6 +6,7 @@
 # their start is met, too. wsd does not end, nobody waits for ever, no answer is wrong or comes twice; and once the faults
 # are over all goes on, and nothing is left.
 . "$(dirname "$0")/../support/lib.sh"
+. "$(dirname "$0")/../support/inject.sh"
 
 LOAD=$BUILD/tests/support/load
 PAYLOAD=$BUILD/tests/support/payload
@@ -112,10 +113,10 @@ rounds() { # KIND RATE
   done
 }
 
-shimmed() { # KINDS RATE
+shimmed() { # KINDS RATE [OPTION...]
   head -c 16 /dev/zero >"$WORK/faults"
   WSD_PREFIX=(env "LD_PRELOAD=$SHIM" "FAULTS=$1" "FAULTS_RATE=$2" "FAULTS_SEED=$SEED" "FAULTS_FILE=$WORK/faults")
-  start_wsd --workers 2 --plugin-dir "$TEST_PLUGINS" || return 1
+  start_wsd --workers 2 --plugin-dir "$TEST_PLUGINS" "${@:3}" || return 1
   WSD_PREFIX=()
 }
 injected_are() { # AT LEAST
@@ -164,6 +165,23 @@ trial_time() {
   wait_until no_executor && stop_wsd
 }
 
+# A job has ended with words, and there is no memory for them: that is said in their place.
+lost_words() { # OPTION...
+  local id status=0
+  faults 1
+  id=$(wsctl submit --detach "$@" echo:status 5 words) && wait_until has_failed "$id" || return 1
+  faults 0
+  wsctl await "$id" 2>"$WORK/err" || status=$?
+  cat "$WORK/err" "$WORK/json"
+  [ "$status" = 5 ] && grep -q ': (wsd had no memory to keep the words)$' "$WORK/err" && grep -q '"status":"(wsd had no memory to keep the words)"' "$WORK/json"
+}
+has_failed() { # ID
+  wsctl --json status "$1" >"$WORK/json" && grep '"state":"failed"' "$WORK/json"
+}
+words() {
+  shimmed copies 1 && expect_exit 5 wsctl submit --durable echo:status 5 words && lost_words && lost_words --durable && stop_wsd
+}
+
 # An executor has said what a plugin is, and wsd could not take it: that is no fault of the executor's, nor of whose job it runs.
 description() {
   local pid status=0
@@ -180,6 +198,39 @@ description() {
   wsctl --json list | grep -o '"id":"[0-9a-f]*"' | cut -d '"' -f 4 | xargs wsctl cancel
   wait "$pid" || status=$?
   [ "$status" = 130 ] && stop_wsd
+}
+
+# An executor without a descriptor is asked for a plugin by somebody who has gone, and no other executor can be started: what is
+# freed is filled, so that a look at it shows.
+asked_to_load() { # LINES-BEFORE
+  tail -n "+$(($1 + 1))" "$WSD_LOG" | grep 'executor 1 is to load it'
+}
+starved() {
+  local executor asker before
+  GLIBC_TUNABLES=glibc.malloc.tcache_count=0:glibc.malloc.perturb=171 shimmed spawn 1 --log-level debug && expect_output 6765 wsctl submit fib 20 || return 1
+  executor=$(pgrep -P "$WSD_PID" -x wsd-executor) && prlimit --pid "$executor" --nofile=3: && stop_process "$executor" || return 1
+  before=$(wc -l <"$WSD_LOG")
+  wsctl plugin list &
+  asker=$!
+  note_started "$asker"
+  wait_until asked_to_load "$before" && kill "$asker" && wait_until counter_is connections 1 || return 1
+  faults 1
+  kill -CONT "$executor"
+  wait_until injected_are 1 || return 1
+  faults 0
+  expect_output 6765 wsctl submit fib 20 && wait_until wsctl plugin list && stop_wsd
+}
+
+# What the kernel lists, and does not say to the end, is not taken for less.
+unlisted_threads() {
+  start_wsd --workers 2 && inject_now getdents64:error=EIO && expect_output 6765 wsctl submit fib 20 &&
+    wait_until grep -q 'executor 1: its threads cannot be listed: Input/output error' "$WSD_LOG" && end_injection &&
+    kill_executor && expect_output 6765 wsctl submit fib 20 && stop_wsd
+}
+unread_cgroup() {
+  inject openat:error=EMFILE && WSD_PREFIX+=(-P /proc/self/cgroup) && start_wsd --workers 2 || return 1
+  stop_traced
+  grep -q "executors have no cgroups: wsd's own cannot be read: Too many open files" "$WSD_LOG"
 }
 
 # One that cannot start says why, and does not crash; one that can serves once the faults are over.
@@ -236,5 +287,14 @@ check "no memory for the time after which an executor is ended" idle_time
 check "no memory for the pause before the next executor" pause_time
 check "no memory for the end of a trial" trial_time
 check "no memory for what an executor says of a plugin" description
+check "an executor without descriptors, and no other, for a plugin that nobody wants now" starved
+if can_inject; then
+  check "the list of an executor's threads ends with an error" unlisted_threads
+  check "wsd's cgroup cannot be read" unread_cgroup
+else
+  skip "the list of an executor's threads ends with an error" "needs root and strace"
+  skip "wsd's cgroup cannot be read" "needs root and strace"
+fi
+check "no memory for the words of an end" words
 check "started with hardly any memory, seed $SEED" starts memory
 check "started with hardly any descriptors or space, seed $SEED" starts descriptors,space

@@ -147,6 +147,35 @@ with_wal() { # one that wsd was killed with
 check "a database is lost, and its log is there" with_wal
 check "nothing is begun beside it" fails_to_be_read 'it is missing, but its -wal is there'
 
+# --- files of which it cannot be known whether they are there ---------------------------------------------------------------
+
+unknown_at_the_start() { # FILE-OF-THE-STORE: none is begun beside it, and it stays
+  cp -r "$STATE" "$WORK/copy" || return 1
+  inject newfstatat:error=EIO
+  WSD_PREFIX+=(-P "$STATE/$1")
+  start_here && logged 'no durable jobs: .*Input/output error' && refused 74 'Input/output error' && stop_traced && diff -r "$WORK/copy" "$STATE" && rm -r "$WORK/copy"
+}
+whole_is_there() { # wsd was killed when it had written all of it again
+  full_store && mv "$STATE/jobs.db" "$STATE/jobs.db.whole"
+}
+unknown_while_it_runs() {
+  full_store && start_here && inject_now newfstatat:error=EIO -P "$STATE/jobs.db" && refused 74 'Input/output error' && end_injection &&
+    submits && ! logged 'written again' && stop_wsd && start_here && known "$WORK/before" && known "$WORK/id" && stop_wsd
+}
+back_again() { start_here && known "$WORK/before" && stop_wsd; }
+if can_inject; then
+  check "its log, at the start" with_wal
+  check "is taken for none nowhere" unknown_at_the_start jobs.db-wal
+  WSD_PREFIX=()
+  check "all of it written again, at the start" whole_is_there
+  check "is taken for none nowhere, either" unknown_at_the_start jobs.db.whole
+  WSD_PREFIX=()
+  check "and is put back by the next one" back_again
+  check "the database, while it runs: it is not written again" unknown_while_it_runs
+else
+  skip "files of which it cannot be known whether they are there" "needs root and strace, and no sanitizer"
+fi
+
 # --- the real cause ----------------------------------------------------------------------------------------------------------
 
 cause() { # WORDS COMMAND...

@@ -4,6 +4,7 @@
 # workers.sh: what each worker did, and their number changed while jobs run: by `wsctl workers set` and by SIGHUP. No
 # task is lost. Who may not, and executors that answer nonsense.
 . "$(dirname "$0")/../support/lib.sh"
+. "$(dirname "$0")/../support/inject.sh"
 
 LIAR=$BUILD/tests/support/liar
 JOBS=$((400 / TIME_SCALE))
@@ -243,6 +244,15 @@ if [ "$(nproc)" -ge 2 ]; then
     check "AllowedCPUs= of one CPU, at reload: one worker" follows 1
     taskset -cp "$cpus" "$WSD_PID" >/dev/null
     check "of all again: as many as there are" follows "$(nproc)"
+    if can_inject; then
+        taskset -cp "${cpus%%[,-]*}" "$WSD_PID" >/dev/null
+        unread() {
+            inject_now openat:error=EMFILE -P /proc/self/cgroup && kill -HUP "$WSD_PID" &&
+                wait_until grep -q "the CPU quota of wsd cannot be read: Too many open files: each executor has $(nproc) workers" "$WSD_LOG" && end_injection && present "$(nproc)"
+        }
+        check "a quota that cannot be read, at reload: as many as before" unread
+        check "it is read again" follows 1
+    fi
     stop_wsd
 fi
 

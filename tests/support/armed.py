@@ -64,6 +64,14 @@ def fresh(*options):
     expect('6765\n', 'submit', *options, 'fib', '20')
 
 
+def spawned(what):
+    """So is a user's, whom wsd-spawn starts it for, or wsd-spawn itself."""
+    helper = subprocess.run(['pgrep', '-P', parent, '-x', 'wsd-spawn'], capture_output=True, text=True, check=False).stdout.strip()
+    subprocess.run(['pkill', '-KILL', '-P', helper or '0', '-x', 'wsd-executor'] if what == 'wsd-executor' else
+                   ['pkill', '-KILL', '-P', parent, '-x', 'wsd-spawn'], check=False)
+    expect('6765\n', 'submit', 'fib', '20')
+
+
 def later(*options):
     """An id was given: the job is there when the calls go well again, and has its output, or says why not."""
     code, out, _ = call('submit', '--detach', *options, 'fib', '20')
@@ -148,6 +156,8 @@ with open(f'{work}/large', 'w', encoding='ascii') as f:
 scenarios = {
     'submit': lambda: expect('6765\n', 'submit', 'fib', '20'),
     'submit, a new executor': fresh,
+    'a new executor of wsd-spawn': lambda: spawned('wsd-executor'),
+    'a new wsd-spawn': lambda: spawned('wsd-spawn'),
     'input and output': lambda: expect('a line of words\n', 'submit', '--input', f'{work}/large', 'sort', '-u'),
     'map': lambda: expect('55\n' * 40, 'map', 'fib', given='10\n' * 40),
     'detached': later,
@@ -162,7 +172,8 @@ scenarios = {
     'list, status, plugins': lists,
 }
 # Before it: nothing is being loaded. Who dies twice at a load is not tried again for 10 seconds.
-prepare = {'submit, a new executor': lambda: expect('6765\n', 'submit', 'fib', '20') or wrong('wsd does not serve')}
+settle = lambda: expect('6765\n', 'submit', 'fib', '20') or wrong('wsd does not serve')
+prepare = {name: settle for name in scenarios if 'new' in name}
 held = [call('submit', '--detach', '--delay', '1h', 'fib', '1')[1].strip() for _ in range(20)]
 plugins = call('plugin', 'list')[1]
 wanted = sys.argv[5:] or list(scenarios)

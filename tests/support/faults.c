@@ -7,7 +7,7 @@
  *                             descriptors  accept4, socketpair, pipe2, memfd_create, eventfd, pidfd_open, fcntl(F_DUPFD): EMFILE, ENFILE;
  *                                          sendmsg of one: ETOOMANYREFS
  *                             space        memfd_create, ftruncate, write and pwrite to files, mmap: ENOSPC, ENOMEM
- *                             spawn        posix_spawn, the first and then each N-th: EAGAIN, ENOMEM
+ *                             spawn        posix_spawn, the first and then each N-th: EAGAIN, ENOMEM; fork: EAGAIN
  *                             short        send, recvmsg, read, write, epoll_wait: EINTR, or a part only
  *                             signals      a signal each millisecond, whose handler does nothing
  *                             timers       event_add with a time: as where libevent gets no memory
@@ -20,6 +20,7 @@
  *     FAULTS_RATE=N           one call in about N fails
  *     FAULTS_SEED=N           the same row of dice again (as far as the calls are the same)
  *     FAULTS_NTH=N            no dice: the N-th call fails and no other; with N+ each one from there on; 0: none
+ *     FAULTS_ALONE=1          what this process executes has no faults
  *     FAULTS_FILE=PATH        of 24 bytes: while the first is '1' calls fail; the next 8 count those that did, the next 8
  *                             with FAULTS_NTH all that could have. Of 40: the next 8 say which is the N-th, instead of
  *                             FAULTS_NTH, and the last 8 how many fail, it and those behind it */
@@ -131,6 +132,8 @@ __attribute__((constructor)) static void begin(void)
         nth = strtoull(number, &end, 10);
         onwards = *end == '+';
     }
+    if (getenv("FAULTS_ALONE"))
+        unsetenv("LD_PRELOAD");
     if (fd >= 0) {
         void *at = (void *)syscall(SYS_mmap, NULL, sizeof(*file), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 
@@ -387,6 +390,15 @@ int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *
         return dice(2) ? EAGAIN : ENOMEM;
     }
     return REAL(posix_spawn)(pid, path, actions, attr, argv, envp);
+}
+
+pid_t fork(void)
+{
+    if (strikes(SPAWN)) {
+        errno = EAGAIN;
+        return -1;
+    }
+    return REAL(fork)();
 }
 
 /* --- interrupted, and in parts ------------------------------------------------------------------------------------- */

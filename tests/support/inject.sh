@@ -18,8 +18,8 @@ stop_traced() {
   WSD_PREFIX=()
 }
 # The same with a wsd that serves: until end_injection.
-inject_now() { # WHAT
-  background strace -f -qq -o "$WORK/trace" -p "$WSD_PID" -e "trace=${1%%:*}" -e "inject=$1"
+inject_now() { # WHAT [STRACE-OPTION...]
+  background strace -f -qq -o "$WORK/trace" -p "$WSD_PID" -e "trace=${1%%:*}" -e "inject=$1" "${@:2}"
   INJECTOR=$BACKGROUND_PID
   wait_until is_traced
 }

@@ -4,10 +4,12 @@
 #include "base/descendants.h"
 
 #include <check.h>
+#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -66,6 +68,53 @@ START_TEST(without_descriptors_none_is_taken_for_gone)
 }
 END_TEST
 
+static int cannot_be_told(pid_t pid)
+{
+    return -EMFILE;
+}
+
+START_TEST(one_of_which_nothing_is_known_is_left_alone_and_is_there)
+{
+    int pair[2];
+    char c = 'c';
+
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+    if (fork() == 0) {
+        close(pair[0]);
+        while (read(pair[1], &c, 1) == 1 && write(pair[1], &c, 1) == 1)
+            ;
+        _exit(0);
+    }
+    close(pair[1]);
+    ck_assert_int_eq(descendants_kill(cannot_be_told), 1);
+    ck_assert(!descendants_end(cannot_be_told, 0));
+    ck_assert_int_eq(write(pair[0], &c, 1), 1);
+    ck_assert_int_eq(read(pair[0], &c, 1), 1); /* it lives */
+    ck_assert(descendants_end(NULL, 10000));
+    close(pair[0]);
+}
+END_TEST
+
+START_TEST(without_descriptors_nothing_is_known)
+{
+    int first = dup(STDIN_FILENO);
+    pid_t pid = start();
+
+    close(first);
+    ck_assert_int_eq(descendants_is_reaper(pid), 0);
+    ck_assert_int_eq(descendants_status_has(pid, "Threads:\t1\n"), 1);
+    ck_assert_int_eq(descendants_status_has(pid, "Threads:\t2\n"), 0);
+    descriptors((rlim_t)first);
+    int reaper = descendants_is_reaper(pid), status = descendants_status_has(pid, "Threads:\t1\n");
+    descriptors(1024);
+    ck_assert_int_eq(reaper, -EMFILE);
+    ck_assert_int_eq(status, -EMFILE);
+    ck_assert(descendants_end(NULL, 10000));
+    ck_assert_int_eq(descendants_is_reaper(pid), 0); /* it is gone */
+    ck_assert_int_eq(descendants_status_has(pid, "Threads:\t1\n"), 0);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("descendants");
@@ -77,6 +126,8 @@ int main(void)
     tcase_add_test(tcase, none_is_none);
     tcase_add_test(tcase, one_is_killed);
     tcase_add_loop_test(tcase, without_descriptors_none_is_taken_for_gone, 0, 2);
+    tcase_add_test(tcase, one_of_which_nothing_is_known_is_left_alone_and_is_there);
+    tcase_add_test(tcase, without_descriptors_nothing_is_known);
     srunner_run_all(runner, CK_NORMAL);
     n_failures = srunner_ntests_failed(runner);
     srunner_free(runner);

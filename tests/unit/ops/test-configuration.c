@@ -560,15 +560,15 @@ START_TEST(what_is_printed_reads_back_as_the_same)
                      0);
     snprintf(path, sizeof(path), "%s/printed.conf", directory);
     f = fopen(path, "w");
-    config_print(&config, f);
+    ck_assert_int_eq(config_print(&config, f), 0);
     fclose(f);
     config_init(&again);
     ck_assert_msg(config_read(&again, path, error) == 0, "%s", error);
     f = fmemopen(first, sizeof(first), "w");
-    config_print(&config, f);
+    ck_assert_int_eq(config_print(&config, f), 0);
     fclose(f);
     f = fmemopen(second, sizeof(second), "w");
-    config_print(&again, f);
+    ck_assert_int_eq(config_print(&again, f), 0);
     fclose(f);
     ck_assert_str_eq(first, second);
     config_deinit(&again);
@@ -590,7 +590,7 @@ static char *print_all(const struct config *c)
     size_t size;
     FILE *to = open_memstream(&text, &size);
 
-    config_print(c, to);
+    ck_assert_int_eq(config_print(c, to), 0);
     fclose(to);
     return text;
 }

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include "supervisor/child.h"
@@ -48,6 +49,20 @@ START_TEST(other_errors_are_passed_on)
 }
 END_TEST
 
+START_TEST(a_limit_that_cannot_be_read_is_not_denied)
+{
+    struct rlimit before;
+    char text[512];
+
+    ck_assert_ptr_null(strstr(cgroup_tasks_words(text, sizeof(text)), "cannot be read"));
+    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &before), 0);
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &(struct rlimit){0, before.rlim_max}), 0);
+    cgroup_tasks_words(text, sizeof(text));
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
+    ck_assert_ptr_nonnull(strstr(text, ", or TasksMax= is reached (it cannot be read: Too many open files)"));
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("cgroup");
@@ -58,6 +73,7 @@ int main(void)
     suite_add_tcase(suite, tcase);
     tcase_add_test(tcase, a_limit_on_cgroups_does_not_pass_by_itself);
     tcase_add_test(tcase, other_errors_are_passed_on);
+    tcase_add_test(tcase, a_limit_that_cannot_be_read_is_not_denied);
     srunner_run_all(runner, CK_NORMAL);
     n_failures = srunner_ntests_failed(runner);
     srunner_free(runner);

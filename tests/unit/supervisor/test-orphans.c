@@ -10,8 +10,11 @@
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "base/descendants.h"
 
 #define ROOM 16 /* the first one */
 
@@ -137,6 +140,41 @@ START_TEST(one_that_is_buried_is_reaped_when_it_is_gone)
 }
 END_TEST
 
+/* There are descriptors to find a process, and none to see whose it is: it is looked at again. */
+START_TEST(one_that_cannot_be_looked_at_is_nobody_elses)
+{
+    struct event_base *base = event_base_new();
+    struct rlimit before, few;
+    struct orphans *o;
+
+    if (prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1) /* here it would always be somebody else's */
+        return;
+    ck_assert_int_eq(prctl(PR_SET_CHILD_SUBREAPER, 1), 0); /* so that it may be */
+    pid_t pid = fork();
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+        for (;;)
+            pause();
+    }
+    while (descendants_status_has(pid, "NoNewPrivs:\t1\n") == 0)
+        usleep(1000);
+    ck_assert_int_eq(orphans_new(&o, base), 0);
+    int first = dup(STDIN_FILENO);
+    close(first);
+    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &before), 0);
+    few = (struct rlimit){(rlim_t)first + 2, before.rlim_max};
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
+    orphans_end();
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
+    ck_assert_int_eq(kill(pid, 0), 0);
+    while (kill(pid, 0) == 0)
+        ck_assert_int_ge(event_base_loop(base, EVLOOP_ONCE), 0);
+    orphans_free(o);
+    event_base_free(base);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("orphans");
@@ -149,6 +187,7 @@ int main(void)
     tcase_add_test(tcase, those_that_are_there_have_room);
     tcase_add_test(tcase, without_memory_it_is_full_until_one_is_reaped);
     tcase_add_test(tcase, one_that_is_buried_is_reaped_when_it_is_gone);
+    tcase_add_test(tcase, one_that_cannot_be_looked_at_is_nobody_elses);
     srunner_run_all(runner, CK_NORMAL);
     n_failures = srunner_ntests_failed(runner);
     srunner_free(runner);
